@@ -1,0 +1,48 @@
+"""The one error tree of the agents. Every message says what happened and what a person can do."""
+
+from __future__ import annotations
+
+
+class AgentError(Exception):
+    """Something that a person must be told; `hint` says what to do about it."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class ConnectError(AgentError):
+    """No connection to a host. `permanent` means that trying again cannot help (key refused, host key changed)."""
+
+    def __init__(self, message: str, *, hint: str = "", permanent: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.permanent = permanent
+
+
+class CommandError(AgentError):
+    """A remote command failed, timed out, or ended without telling its exit status."""
+
+
+class FenceError(AgentError):
+    """A newer holder of the host exists: whoever sees this must stop and touch nothing."""
+
+
+class PlanError(AgentError):
+    """The run cannot start as it is specified (unknown tool, overlapping CPU sets, unsupported key)."""
+
+
+class NotReady(AgentError):
+    """The server did not become ready in time."""
+
+
+class ParseError(AgentError):
+    """The text is not what the tool prints; `line` is the first line (from 1) that could not be read."""
+
+    def __init__(self, message: str, *, hint: str = "", line: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.line = line
+
+
+class RestoreError(AgentError):
+    """The host could not be proven to be as it was before."""

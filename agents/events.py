@@ -1,0 +1,212 @@
+"""What happens in a run, as facts in the past tense. The recorder stores them; a record is folded from them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from agents.steps.base import SettingOutcome
+
+Role = Literal["sut", "driver"]
+PhaseName = Literal[
+    "connect", "facts", "snapshot", "tune", "start", "warm_up", "measure", "collect", "stop", "restore", "verify"
+]
+PHASES: tuple[PhaseName, ...] = (
+    "connect", "facts", "snapshot", "tune", "start", "warm_up", "measure", "collect", "stop", "restore", "verify",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PhaseStarted:
+    phase: PhaseName
+    kind: Literal["phase_started"] = "phase_started"
+
+
+@dataclass(frozen=True)
+class PhaseFinished:
+    phase: PhaseName
+    duration_s: float
+    kind: Literal["phase_finished"] = "phase_finished"
+
+
+@dataclass(frozen=True)
+class FactsCollected:
+    """`profile` is the stable part of the facts, flat; `home` the run's directory on that host."""
+
+    role: Role
+    digest: str
+    profile: Mapping[str, str]
+    directory: str
+    boot_id: str
+    clock_offset_s: float | None = None
+    tool_version: str = ""
+    kind: Literal["facts_collected"] = "facts_collected"
+
+
+@dataclass(frozen=True)
+class SnapshotTaken:
+    """The SUT's settings before the first change and after the last undo, volatile keys left out."""
+
+    moment: Literal["before", "after"]
+    values: Mapping[str, str]
+    kind: Literal["snapshot_taken"] = "snapshot_taken"
+
+
+@dataclass(frozen=True)
+class StepIntended:
+    """Journal entry: stored before the host is touched. `undo` is the shell text that puts `before` back."""
+
+    index: int
+    title: str
+    before: Mapping[str, str | None]
+    undo: tuple[str, ...]
+    kind: Literal["step_intended"] = "step_intended"
+
+
+@dataclass(frozen=True)
+class StepApplied:
+    index: int
+    outcomes: tuple[SettingOutcome, ...]
+    effective: Mapping[str, str | None]
+    kind: Literal["step_applied"] = "step_applied"
+
+
+@dataclass(frozen=True)
+class StepReverted:
+    index: int
+    kind: Literal["step_reverted"] = "step_reverted"
+
+
+@dataclass(frozen=True)
+class JobStarted:
+    """A detached process on a host: `name` is `server` or `load-0`..., the identity is pid + start time + boot_id."""
+
+    name: str
+    role: Role
+    directory: str
+    pid: int | None
+    cookie: str
+    kind: Literal["job_started"] = "job_started"
+
+
+@dataclass(frozen=True)
+class JobIntended:
+    """Stored before a job is started, so that whoever comes next knows its cookie and can end it."""
+
+    name: str
+    role: Role
+    directory: str
+    cookie: str
+    kind: Literal["job_intended"] = "job_intended"
+
+
+@dataclass(frozen=True)
+class JobEnded:
+    name: str
+    exit_status: int | None
+    kind: Literal["job_ended"] = "job_ended"
+
+
+@dataclass(frozen=True)
+class LoadStarted:
+    """Load of phase `index` begins; `at_unix_s` is t = 0 of the charts for the measured one."""
+
+    index: int
+    measured: bool
+    duration_s: int
+    at_unix_s: float
+    kind: Literal["load_started"] = "load_started"
+
+
+@dataclass(frozen=True)
+class LoadReported:
+    """The tool's whole output, its sha256, and the figures read from it (`LoadReport.to_json`)."""
+
+    index: int
+    measured: bool
+    exit_status: int | None
+    output: str
+    sha256: str
+    report: Mapping[str, Any]
+    kind: Literal["load_reported"] = "load_reported"
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Readings of one host. `at_unix_s` is the controller's clock; channel name -> (unit, value)."""
+
+    role: Role
+    at_unix_s: float
+    values: Mapping[str, tuple[str, float]]
+    kind: Literal["samples"] = "samples"
+
+
+@dataclass(frozen=True)
+class ConfigurationCaptured:
+    """What the machines really had, flat `section.path` -> value."""
+
+    values: Mapping[str, str]
+    kind: Literal["configuration_captured"] = "configuration_captured"
+
+
+@dataclass(frozen=True)
+class Logged:
+    """Lines for people; `source` is runner, server, driver or a host's name."""
+
+    source: str
+    lines: tuple[str, ...]
+    level: Literal["info", "warning", "error"] = "info"
+    kind: Literal["logged"] = "logged"
+
+
+@dataclass(frozen=True)
+class Failed:
+    phase: PhaseName
+    message: str
+    hint: str = ""
+    cancelled: bool = False
+    kind: Literal["failed"] = "failed"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The end of the undo: `differences` are settings that are not as before, in plain words; empty = proven equal."""
+
+    differences: tuple[str, ...]
+    kind: Literal["restored"] = "restored"
+
+
+AnyEvent = Annotated[
+    PhaseStarted
+    | PhaseFinished
+    | FactsCollected
+    | SnapshotTaken
+    | StepIntended
+    | StepApplied
+    | StepReverted
+    | JobIntended
+    | JobStarted
+    | JobEnded
+    | LoadStarted
+    | LoadReported
+    | Samples
+    | ConfigurationCaptured
+    | Logged
+    | Failed
+    | Restored,
+    Field(discriminator="kind"),
+]
+EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
+
+
+def to_json(event: AnyEvent) -> dict[str, Any]:
+    """The event as JSON data, its `kind` in it."""
+    data: dict[str, Any] = EVENTS.dump_python(event, mode="json")
+    return data
+
+
+def from_json(data: Mapping[str, Any]) -> AnyEvent:
+    return EVENTS.validate_python(data)

@@ -1,0 +1,94 @@
+"""Fences checked on the host: a worker that slept past its lease must not change a host that another one holds now.
+
+A fence is the number that the database gave out with the lease, greater at each claim. The host keeps the greatest one
+it has seen, and a command with a smaller one does not start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from agents.command import Command, CommandResult, script
+from agents.errors import FenceError
+from agents.session import Session, Stream
+from agents.transfer import put_command
+
+LOCK_WAIT_S = 10
+_REFUSED_STATUS = 97
+_REFUSED_TEXT = b"benchhub-fence: "
+
+# The lock is held while the command runs, so that two holders never change the host at once; the command does not
+# inherit it, so that a job which it leaves behind does not hold it. Under sudo the files stay the login user's.
+_FENCE = f"""
+fence=$1 dir=$2
+shift 2
+umask 077
+own() {{ [ -z "${{SUDO_UID-}}" ] || chown "$SUDO_UID" "$@"; }}
+[ -d "$dir" ] || {{ mkdir -p -- "$dir" && own "$dir"; }} || exit 1
+[ -e "$dir/lock" ] || {{ : >>"$dir/lock" && own "$dir/lock"; }} || exit 1
+exec 9<"$dir/lock"
+flock -w {LOCK_WAIT_S} 9 || {{ echo "another command has been changing this host for {LOCK_WAIT_S} s" >&2; exit 75; }}
+seen=0
+[ ! -e "$dir/fence" ] || seen=$(cat "$dir/fence") || exit 1
+case $seen in '' | *[!0-9]*) echo "$dir/fence does not hold a number" >&2; exit 1 ;; esac
+if [ "$fence" -lt "$seen" ]; then
+  echo "benchhub-fence: the host has seen fence $seen, this is $fence" >&2
+  exit {_REFUSED_STATUS}
+fi
+if [ "$fence" -gt "$seen" ]; then
+  echo "$fence" >"$dir/fence.part" && own "$dir/fence.part" && sync "$dir/fence.part" \\
+    && mv -f -- "$dir/fence.part" "$dir/fence" || exit 1
+fi
+"$@" 9<&-
+"""
+
+
+def fenced(command: Command, fence: int, directory: str) -> Command:
+    """`command` behind a check, in the same round trip, that no greater fence has been seen in `directory` of the host.
+
+    It waits at most `LOCK_WAIT_S` for another fenced command to end. Refused, it exits 97 and nothing was done.
+    """
+    if fence < 0:
+        raise ValueError("a fence cannot be negative")
+    check = script(_FENCE, str(fence), directory, *command.argv)
+    return replace(command, argv=check.argv, timeout_s=command.timeout_s + LOCK_WAIT_S)
+
+
+@dataclass(frozen=True)
+class FencedSession:
+    """A session whose changes (`mutate`, `put`) are refused with FenceError once a newer holder has changed the host.
+
+    `directory` is absolute, the same for every holder of the host, and outlives a run.
+    """
+
+    session: Session
+    fence: int
+    directory: str
+
+    @property
+    def host(self) -> str:
+        return self.session.host
+
+    async def mutate(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
+        result = await self.session.run(fenced(command, self.fence, self.directory), max_output_bytes=max_output_bytes)
+        if result.exit_status == _REFUSED_STATUS and result.stderr.startswith(_REFUSED_TEXT):
+            raise FenceError(
+                f"{self.host} belongs to a newer holder: {result.stderr.decode('utf-8', 'replace').strip()}",
+                hint="Nothing was changed. The newer holder goes on with the run; this one must stop.",
+            )
+        return result
+
+    async def put(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
+        (await self.mutate(put_command(path, data, mode=mode))).check(f"Writing {path} on {self.host}")
+
+    async def run(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
+        return await self.session.run(command, max_output_bytes=max_output_bytes)
+
+    async def start(self, command: Command) -> Stream:
+        return await self.session.start(command)
+
+    async def get(self, path: str, *, offset: int = 0, max_bytes: int = 1 << 20) -> bytes:
+        return await self.session.get(path, offset=offset, max_bytes=max_bytes)
+
+    async def close(self) -> None:
+        await self.session.close()

@@ -1,0 +1,61 @@
+"""The undo journal on the SUT: what was found before each change, and a script that puts it back without BenchHub."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+
+from agents.command import Command, script
+from agents.events import StepIntended
+
+_WRITE = r"""
+set -e
+mkdir -p "$1"
+cd "$1"
+cat > .entry.tmp
+sed -n '1p' .entry.tmp > .json.tmp
+sed '1d' .entry.tmp > .restore.tmp
+rm -f .entry.tmp
+chmod 700 .restore.tmp
+sync .json.tmp .restore.tmp 2>/dev/null || sync
+mv -f .json.tmp "$2.json"
+mv -f .restore.tmp restore.sh
+sync . 2>/dev/null || sync
+"""
+
+_HEADER = """#!/bin/sh
+# Puts this host back as it was before the run. Works without BenchHub: run it as the same user, as often as you like.
+if [ "$(id -u)" = 0 ]; then SUDO=; else SUDO="sudo -n"; fi
+failed=0
+"""
+
+
+def undo_text(commands: Iterable[Command]) -> tuple[str, ...]:
+    """Each command as one line of shell that a person can run; input travels as base64, `$SUDO` asks for root."""
+    lines = []
+    for command in commands:
+        line = f"$SUDO {command.shell()}" if command.privileged else command.shell()
+        if command.stdin:
+            line = f"printf %s '{base64.b64encode(command.stdin).decode()}' | base64 -d | {line}"
+        lines.append(line)
+    return tuple(lines)
+
+
+def restore_script(entries: Mapping[int, StepIntended]) -> str:
+    """The whole restore.sh for these entries, last change first. It goes on after a failure and says so at the end."""
+    parts = [_HEADER]
+    for index in sorted(entries, reverse=True):
+        entry = entries[index]
+        title = entry.title.replace("\n", " ")
+        parts.append(f"# {index}: {title}\n")
+        parts += [f"{line} || {{ echo 'failed: step {index}' >&2; failed=1; }}\n" for line in entry.undo]
+    parts.append("exit $failed\n")
+    return "".join(parts)
+
+
+def write_command(directory: str, entries: Mapping[int, StepIntended], index: int) -> Command:
+    """Writes entry `index` and the restore.sh of all `entries`: temporary names, sync, rename, sync of the directory."""
+    entry = entries[index]
+    line = json.dumps({"index": index, "title": entry.title, "before": dict(entry.before), "undo": list(entry.undo)})
+    return script(_WRITE, directory, f"{index:04d}", stdin=f"{line}\n{restore_script(entries)}".encode())

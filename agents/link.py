@@ -1,0 +1,99 @@
+"""A session that survives cuts: reconnects with back-off and repeats the command. Every command sent here is repeatable."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from agents.command import Command, CommandResult
+from agents.errors import ConnectError
+from agents.session import Session, Stream
+
+FIRST_PAUSE_S = 0.25
+LONGEST_PAUSE_S = 10.0
+PATIENCE_S = 600.0
+"""How long a host may stay away before a run gives it up."""
+
+T = TypeVar("T")
+
+
+class Link:
+    """Implements Session over connections that may break.
+
+    A command whose connection dies has an unknown outcome; because each command of a run may be repeated (it reads,
+    sets a value, or starts under a start token), the link sends it again on the next connection.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        connect: Callable[[], Awaitable[Session]],
+        *,
+        patience_s: float = PATIENCE_S,
+        on_trouble: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        self._name = name
+        self._connect = connect
+        self._patience_s = patience_s
+        self._on_trouble = on_trouble
+        self._session: Session | None = None
+        self._opening = asyncio.Lock()
+
+    @property
+    def host(self) -> str:
+        return self._name
+
+    async def open(self) -> None:
+        """Connect now, once: at the start of a run a host that cannot be reached is told at once."""
+        self._session = await self._connect()
+
+    async def close(self) -> None:
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+    async def run(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
+        async def attempt(session: Session) -> CommandResult:
+            result = await session.run(command, max_output_bytes=max_output_bytes)
+            if result.exit_status is None:
+                raise ConnectError(f"The connection to {self._name} ended under a command.")
+            return result
+
+        return await self._patiently(attempt)
+
+    async def mutate(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
+        return await self.run(command, max_output_bytes=max_output_bytes)
+
+    async def start(self, command: Command) -> Stream:
+        return await self._patiently(lambda session: session.start(command))
+
+    async def put(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
+        await self._patiently(lambda session: session.put(path, data, mode=mode))
+
+    async def get(self, path: str, *, offset: int = 0, max_bytes: int = 1 << 20) -> bytes:
+        return await self._patiently(lambda session: session.get(path, offset=offset, max_bytes=max_bytes))
+
+    async def _patiently(self, attempt: Callable[[Session], Awaitable[T]]) -> T:
+        pause_s, lost_at = FIRST_PAUSE_S, 0.0
+        while True:
+            try:
+                return await attempt(await self._current())
+            except ConnectError as error:
+                await self.close()
+                now = time.monotonic()
+                if not lost_at and self._on_trouble is not None:
+                    await self._on_trouble(f"Lost {self._name}: {error.message} Trying again.")
+                lost_at = lost_at or now
+                if error.permanent or now - lost_at + pause_s > self._patience_s:
+                    raise
+            await asyncio.sleep(pause_s * random.uniform(0.7, 1.3))
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+    async def _current(self) -> Session:
+        async with self._opening:
+            if self._session is None:
+                self._session = await self._connect()
+            return self._session

@@ -1,0 +1,16 @@
+"""The monitors. A new one is a file here, a line in `MONITORS`, and cases."""
+
+from __future__ import annotations
+
+from agents.monitors.base import Monitor
+from agents.monitors.cpu import CpuMonitor
+from agents.monitors.memory import MemoryMonitor
+from agents.monitors.network import NetworkMonitor
+from agents.monitors.threads import ThreadsMonitor
+
+MONITORS: dict[str, Monitor] = {
+    "cpu": CpuMonitor(),
+    "memory": MemoryMonitor(),
+    "network": NetworkMonitor(),
+    "threads": ThreadsMonitor(),
+}

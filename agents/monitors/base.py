@@ -1,0 +1,39 @@
+"""What every monitor must offer: which /proc text to read on the host, and how to turn two readings into samples."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One line of a chart. `unit` as in the names of figures: ratio, bytes, bytes_per_s, count."""
+
+    name: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One raw reading: `at_s` seconds of the host's monotonic clock (/proc/uptime) and the text."""
+
+    at_s: float
+    text: str
+
+
+class Monitor(ABC):
+    """Watches one thing on a host. The shell snippet runs on the host once per interval; all parsing is done here."""
+
+    kind: str
+    cost: str
+    """What it costs on the host, in words, for the documentation and the run page."""
+
+    @abstractmethod
+    def snippet(self, pid: int | None) -> str:
+        """POSIX sh that prints the raw text. `pid` is the server's process, None where there is none to watch."""
+
+    @abstractmethod
+    def samples(self, before: Reading, now: Reading) -> Mapping[Channel, float]:
+        """The samples for the time between two readings; what cannot be known is absent."""

@@ -1,0 +1,79 @@
+"""CPU use of a host, per CPU and in total, from /proc/stat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from agents.monitors.base import Channel, Monitor, Reading
+
+TICKS_PER_S = 100
+"""The kernel shows CPU time in ticks of 10 ms on every platform that servers run on (USER_HZ)."""
+
+_CPU = re.compile(r"cpu([0-9]{1,5}) ([0-9 ]{1,400})", re.ASCII)
+_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+_SHOWN = ("busy", "user", "system", "iowait", "steal")
+_JITTER_TICKS = 10
+
+
+class CpuMonitor(Monitor):
+    """Shares of time, 0 to 1. busy = user + system, without waiting for disks and without what a hypervisor took.
+
+    user includes nice and guests, system includes interrupts.
+    """
+
+    kind = "cpu"
+    cost = "0.3 % of one core at one reading per second, shared by all monitors; /proc/stat grows with the CPUs"
+
+    def snippet(self, pid: int | None) -> str:
+        return "cat /proc/stat"
+
+    def samples(self, before: Reading, now: Reading) -> Mapping[Channel, float]:
+        out: dict[Channel, float] = {}
+        total = dict.fromkeys(_STATES, 0)
+        limit = (now.at_s - before.at_s) * TICKS_PER_S * 1.5 + TICKS_PER_S / 2
+        old = _ticks(before.text)
+        for cpu, ticks in _ticks(now.text).items():
+            spent = _spent(old[cpu], ticks, limit) if cpu in old else None
+            if spent:
+                out.update(_shares(f"cpu.{cpu}", spent))
+                for state, n in spent.items():
+                    total[state] += n
+        if any(total.values()):
+            # The kernel's own total jumps when a CPU goes off or on: add up the CPUs that can be trusted instead.
+            out.update(_shares("cpu", total))
+        return out
+
+
+def _ticks(text: str) -> dict[int, dict[str, int]]:
+    cpus = {}
+    for line in text.splitlines():
+        if match := _CPU.fullmatch(line.strip()):
+            numbers = [int(n) for n in match[2].split()[: len(_STATES)] if len(n) <= 20]
+            if len(numbers) >= 4:
+                cpus[int(match[1])] = dict(zip(_STATES, numbers, strict=False))
+    return cpus
+
+
+def _spent(old: dict[str, int], new: dict[str, int], limit: float) -> dict[str, int] | None:
+    """Ticks spent in each state, None when the counters were reset or jumped."""
+    spent = {state: n - old.get(state, 0) for state, n in new.items()}
+    for state in ("idle", "iowait"):
+        # The kernel may take back a little of these two.
+        if -_JITTER_TICKS <= spent.get(state, 0) < 0:
+            spent[state] = 0
+    if min(spent.values()) < 0 or not 0 < sum(spent.values()) <= limit:
+        return None
+    return spent
+
+
+def _shares(prefix: str, spent: dict[str, int]) -> dict[Channel, float]:
+    total = sum(spent.values())
+    ticks = {
+        "user": spent["user"] + spent["nice"],
+        "system": spent["system"] + spent.get("irq", 0) + spent.get("softirq", 0),
+        "iowait": spent.get("iowait", 0),
+        "steal": spent.get("steal", 0),
+    }
+    ticks["busy"] = ticks["user"] + ticks["system"]
+    return {Channel(f"{prefix}.{name}_ratio", "ratio"): ticks[name] / total for name in _SHOWN}

@@ -1,0 +1,159 @@
+"""The plan of a run, as commands, before anything is touched. Pure: what the form shows and what a dry run fills in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agents.drivers.base import Target
+from agents.errors import AgentError
+from agents.events import PhaseName
+from agents.journal import undo_text
+from agents.preparation import server_cpus
+from agents.spec import RunSpec
+from agents.steps import is_host_step
+from agents.launch import Launch
+from agents.steps.base import LaunchStep, State, StepContext
+
+RUN_DIRECTORY = "$HOME/.benchhub/runs/RUN"
+"""Stands for the run's directory on a host: its name is known only when the run exists."""
+
+
+@dataclass(frozen=True)
+class PlanItem:
+    """One thing that will be done. `undo` is what takes it back; `changes` is False for what only reads."""
+
+    host: str
+    title: str
+    commands: tuple[str, ...] = ()
+    undo: tuple[str, ...] = ()
+    changes: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class PlanPhase:
+    name: PhaseName
+    title: str
+    items: tuple[PlanItem, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Phases in order. `load_s` is the load alone; `estimate_s` the whole run as far as it can be known before."""
+
+    phases: tuple[PlanPhase, ...]
+    load_s: int
+    estimate_s: int
+
+
+CONTROL_S = 10
+"""Control time of a run beside its load: facts, tuning, start of the server, restore. Measured in docs/performance.md."""
+
+
+def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Plan:
+    """The plan of `spec`. `found` maps the place of a step (from 1) to the state that a dry run read on the SUT."""
+    sut, driver = spec.sut.name, spec.driver.name
+    server, workload = spec.application.server, spec.workload
+    context = StepContext(instance=f"{RUN_DIRECTORY}/instance")
+    launch = _launch(spec)
+    phases = (
+        PlanPhase(
+            "facts",
+            "Look at both hosts",
+            (
+                PlanItem(sut, f"Facts, and the version of {server.kind}"),
+                PlanItem(driver, f"Facts, and the version of {workload.driver.kind}"),
+            ),
+        ),
+        PlanPhase("snapshot", "Remember the SUT", (PlanItem(sut, "All settings", ("grep -rs '' /proc/sys ...",)),)),
+        PlanPhase("tune", "Tune", (_instance(spec, context), *_steps(spec, context, found or {}))),
+        PlanPhase("start", "Start the server", (_start(spec, launch), _ready(spec))),
+        *(
+            PlanPhase(
+                "measure" if phase.kind == "measure" else "warm_up",
+                f"{phase.name}, {phase.duration_s} s",
+                (
+                    PlanItem(
+                        driver,
+                        f"Load on {spec.url}",
+                        (_pinned(workload.cpus, _tool(spec, phase.duration_s)),),
+                    ),
+                ),
+            )
+            for phase in workload.phases
+        ),
+        PlanPhase(
+            "restore",
+            "Put everything back",
+            (PlanItem(sut, "Stop the server, undo every step in reverse order", changes=True),),
+        ),
+        PlanPhase("verify", "Prove it", (PlanItem(sut, "Read all settings again: they must equal the first reading"),)),
+    )
+    return Plan(phases, workload.load_s, workload.load_s + CONTROL_S)
+
+
+def _instance(spec: RunSpec, context: StepContext) -> PlanItem:
+    kind = spec.application.server.kind
+    return PlanItem(
+        spec.sut.name,
+        f"Private {kind} instance; the installation is not edited",
+        (f"mkdir {context.instance}",),
+        (f"rm -rf -- {context.instance}",),
+        changes=True,
+    )
+
+
+def _steps(spec: RunSpec, context: StepContext, found: Mapping[int, State]) -> list[PlanItem]:
+    items = []
+    for index, step in enumerate(spec.recipe.steps, start=1):
+        if not is_host_step(step):
+            items.append(PlanItem(spec.sut.name, step.title(), note="Holds for the server's process alone."))
+            continue
+        before = found.get(index)
+        if before is None:
+            note = "The exact commands depend on what the host shows; a dry run reads it."
+            items.append(PlanItem(spec.sut.name, step.title(), changes=True, note=note))
+            continue
+        try:
+            commands = undo_text(step.apply(context, before))
+        except AgentError as error:
+            items.append(PlanItem(spec.sut.name, step.title(), note=f"Will fail: {error.message}"))
+            continue
+        undo = undo_text(step.revert(context, before))
+        note = "" if commands else "Already so on this host: nothing will be changed."
+        items.append(PlanItem(spec.sut.name, step.title(), commands, undo, changes=bool(commands), note=note))
+    return items
+
+
+def _start(spec: RunSpec, launch: Launch) -> PlanItem:
+    server = spec.application.server
+    cpus = server_cpus(spec)
+    details = [f"CPUs {cpus}"] if cpus else []
+    details += [f"{name} {value}" for name, value in launch.limits.items()]
+    details += list(launch.jvm_options)
+    details += [f"{name}={value}" for name, value in launch.environment.items()]
+    return PlanItem(spec.sut.name, f"Start {server.kind} on port {server.port}", note=", ".join(details), changes=True)
+
+
+def _ready(spec: RunSpec) -> PlanItem:
+    ready = spec.application.server.ready
+    url = spec.url.removesuffix(spec.workload.path) + ready.path
+    return PlanItem(spec.driver.name, f"Wait until {url} answers {ready.status}", note=f"at most {ready.timeout_s:g} s")
+
+
+def _tool(spec: RunSpec, duration_s: int) -> str:
+    return spec.workload.driver.command(Target(spec.url), duration_s).shell()
+
+
+def _pinned(cpus: str, command: str) -> str:
+    return f"taskset -c {cpus} {command}" if cpus else command
+
+
+def _launch(spec: RunSpec) -> Launch:
+    launch = Launch()
+    for step in spec.recipe.steps:
+        if isinstance(step, LaunchStep):
+            launch = step.contribute(launch)
+    return launch
+

@@ -1,0 +1,80 @@
+"""What a run must know of its hosts before it changes anything."""
+
+from __future__ import annotations
+
+import time
+
+from agents.command import script
+from agents.cpuset import format_cpus, parse_cpus
+from agents.errors import PlanError
+from agents.events import FactsCollected, Role
+from agents.facts import collect
+from agents.record import Record
+from agents.session import Session
+from agents.spec import RunSpec
+from agents.steps.affinity import AffinityStep
+
+_DIRECTORY = """
+umask 077
+mkdir -p -- "$HOME/.benchhub/runs/$1/files" "$HOME/.benchhub/runs/$1/jobs" || exit 1
+cd -- "$HOME/.benchhub/runs/$1" && pwd -P
+"""
+
+
+async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_key: str) -> FactsCollected:
+    """The host's facts, the version of what it must run, and the run's own directory on it (made, empty).
+
+    PlanError when the tool or the server is missing, with the words of the version command.
+    """
+    result = await session.run(script(_DIRECTORY, run_key))
+    directory = result.check(f"Making the run's directory on {session.host}").text.strip()
+    asked_s = time.time()
+    facts = await collect(session)
+    midpoint_s = (asked_s + time.time()) / 2
+    access = facts.access
+    return FactsCollected(
+        role="sut" if role == "sut" else "driver",
+        digest=facts.digest(),
+        profile=facts.profile(),
+        directory=directory,
+        boot_id=(access.boot_id if access else None) or "",
+        clock_offset_s=access.clock_s - midpoint_s if access and access.clock_s is not None else None,
+        tool_version=await _version(session, role, spec),
+    )
+
+
+async def _version(session: Session, role: str, spec: RunSpec) -> str:
+    what = spec.application.server if role == "sut" else spec.workload.driver
+    result = await session.run(what.version_command())
+    if result.exit_status != 0:
+        said = (result.stderr or result.stdout).decode("utf-8", "replace").strip().splitlines()
+        raise PlanError(
+            f"{session.host} cannot run {what.kind}: {said[-1] if said else 'no answer'}",
+            hint="Install it on the host, or correct its path.",
+        )
+    return what.parse_version(result.stdout + result.stderr)
+
+
+def check_cpus(spec: RunSpec, record: Record) -> None:
+    """PlanError when server and load tool would share a CPU of one machine that has two or more.
+
+    One machine = the same boot_id: two addresses of it do not make it two.
+    """
+    sut, driver = record.facts["sut"], record.facts["driver"]
+    if not sut.boot_id or sut.boot_id != driver.boot_id:
+        return
+    online = set(parse_cpus(sut.profile.get("cpu.online", "")))
+    server = set(parse_cpus(server_cpus(spec))) or online
+    tool = set(parse_cpus(spec.workload.cpus)) or online
+    shared = server & tool
+    if len(online) > 1 and shared:
+        raise PlanError(
+            f"Server and load tool would share CPU {format_cpus(tuple(shared))} of one machine.",
+            hint="Give the application and the workload CPU sets that do not overlap.",
+        )
+
+
+def server_cpus(spec: RunSpec) -> str:
+    """The CPU set that the server will get: the recipe's affinity step wins over the application's own."""
+    steps = [step for step in spec.recipe.steps if isinstance(step, AffinityStep)]
+    return steps[-1].cpus if steps else spec.application.server.cpus

@@ -1,0 +1,86 @@
+"""Waits until the server under test answers: its log line, and an HTTP probe from the driver host."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Awaitable, Callable
+
+from agents.command import Command, script
+from agents.errors import CommandError, NotReady
+from agents.jobs import Job
+from agents.servers.base import Readiness
+from agents.session import Session
+
+PROBE_ROUND_S = 2.0
+MAX_LOG_BYTES = 1 << 20
+
+# Prints the body and, on the last line, the status; tries for a while before it answers, to save round trips.
+_PROBE = r"""
+end=$(( $(date +%s) + $2 ))
+while :; do
+  answer=$(curl -sS -k --noproxy '*' --max-time 5 -w '\n%{http_code}' "$1" 2>&1)
+  status=$(printf '%s' "$answer" | tail -n 1)
+  [ "$status" = "$3" ] && break
+  [ "$(date +%s)" -ge "$end" ] && break
+  sleep 0.1
+done
+printf '%s' "$answer" | head -c 65536
+printf '\n%s' "$status"
+"""
+
+
+def probe_command(url: str, status: int) -> Command:
+    """Requests `url` until it answers with `status` or the round is over."""
+    return script(_PROBE, url, str(int(PROBE_ROUND_S)), str(status), timeout_s=PROBE_ROUND_S + 15)
+
+
+async def wait_until_ready(
+    ready: Readiness,
+    url: str,
+    *,
+    driver: Session,
+    server: Job,
+    read_log: Callable[[], Awaitable[str]],
+    check: Callable[[], None],
+) -> None:
+    """Returns when the server is ready.
+
+    Raises NotReady with the last answer when it is not within `ready.timeout_s`, CommandError when its process ended.
+    `read_log` is awaited for the server's log; `check` raises when the run was cancelled.
+    """
+    deadline = time.monotonic() + ready.timeout_s
+    answer = "no answer yet"
+    while True:
+        check()
+        logged = not ready.log_pattern or re.search(ready.log_pattern, await read_log()) is not None
+        if logged:
+            answer = await _probe(driver, url, ready)
+            if not answer:
+                return
+        else:
+            answer = f"its log has no line that matches {ready.log_pattern!r} yet"
+        status = await server.status()
+        if status.state != "running":
+            tail = (await read_log()).strip().splitlines()[-5:]
+            raise CommandError(
+                f"The server ended while starting (exit status {status.exit_status}).",
+                hint="Its last lines: " + (" / ".join(tail) or "none"),
+            )
+        if time.monotonic() > deadline:
+            raise NotReady(
+                f"The server was not ready within {ready.timeout_s:g} s: {answer}.",
+                hint=f"It was asked for {url} from {driver.host}. See the server's log.",
+            )
+
+
+async def _probe(driver: Session, url: str, ready: Readiness) -> str:
+    """"" when the answer is as expected, else what was wrong, in words."""
+    result = await driver.run(probe_command(url, ready.status), max_output_bytes=1 << 17)
+    body, _, status = result.text.rpartition("\n")
+    if status != str(ready.status):
+        detail = body.strip().splitlines()[0][:200] if body.strip() else ""
+        return f"{url} answered {status or 'nothing'} instead of {ready.status} {detail}".strip()
+    if ready.body_contains and ready.body_contains not in body:
+        return f"{url} answered {status}, but without {ready.body_contains!r} in the body"
+    return ""

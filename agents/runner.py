@@ -1,0 +1,336 @@
+"""Walks a run through its phases. Resumable from its record at any line, and it always restores the host."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from agents import snapshot
+from agents.command import Command
+from agents.errors import AgentError, CommandError, ConnectError, FenceError
+from agents.events import (
+    AnyEvent,
+    ConfigurationCaptured,
+    Failed,
+    JobEnded,
+    JobIntended,
+    JobStarted,
+    Logged,
+    PhaseFinished,
+    PhaseName,
+    PhaseStarted,
+    Restored,
+    SnapshotTaken,
+)
+from agents.fencing import FencedSession
+from agents.jobs import Job
+from agents.link import PATIENCE_S, Link
+from agents.loading import Loading
+from agents.monitors import MONITORS
+from agents.preparation import check_cpus, look_at_host
+from agents.readiness import wait_until_ready
+from agents.record import Record
+from agents.session import Session
+from agents.spec import HostAddress, RunSpec
+from agents.steps import HostStep, is_host_step
+from agents.launch import Launch
+from agents.steps.base import LaunchStep
+from agents.tuning import Tuning
+from agents.watch import Watch
+
+Connect = Callable[[HostAddress], Awaitable[Session]]
+SUT_MONITORS = ("cpu", "memory", "network", "threads")
+MAX_LOG_BYTES = 256 << 10
+
+
+class Cancelled(AgentError):
+    """A person asked for the end of the run."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """What the runner asks its surroundings: how to connect, where events go, whether to stop, and its fence."""
+
+    connect: Connect
+    emit: Callable[[AnyEvent], Awaitable[None]]
+    cancelled: Callable[[], bool]
+    fence: int
+    patience_s: float = PATIENCE_S
+
+
+class Runner:
+    """One run. `run` may be called on any record, from empty to almost finished, by any worker that holds the fence."""
+
+    def __init__(self, run_key: str, spec: RunSpec, record: Record, control: Control) -> None:
+        self._key = run_key
+        self._spec = spec
+        self._record = record
+        self._control = control
+        self._links: dict[str, Link] = {}
+        self._phase: PhaseName = "connect"
+
+    async def run(self) -> None:
+        """Forward to the end of load, then back: stop, restore, verify. A failure is an event, never an exception.
+
+        Only FenceError (someone newer holds the run) and cancellation of the task leave without restoring: then
+        another worker goes on from the record.
+        """
+        try:
+            if self._record.failed is None:
+                await self._forward()
+        except FenceError:
+            raise
+        except AgentError as error:
+            cancelled = isinstance(error, Cancelled)
+            await self._emit(Failed(self._phase, error.message, error.hint, cancelled))
+            await self._say(error.message, level="info" if cancelled else "error")
+        try:
+            await self._back()
+        finally:
+            for link in self._links.values():
+                await link.close()
+
+    async def _forward(self) -> None:
+        await self._do("connect", self._open)
+        await self._do("facts", self._look)
+        await self._do("snapshot", lambda: self._snapshot("before"))
+        await self._do("tune", self._tune)
+        await self._do("start", self._start)
+        phases = list(enumerate(self._spec.workload.phases))
+        server = self._record.started_jobs["server"]
+        async with Watch(
+            await self._session("sut"),
+            "sut",
+            [MONITORS[kind] for kind in SUT_MONITORS],
+            self._emit,
+            pid=server.pid,
+            interval_s=self._spec.monitor_interval_s,
+        ):
+            await self._do("warm_up", lambda: self._load(phases[:-1]))
+            await self._do("measure", lambda: self._load(phases[-1:]))
+        await self._do("collect", self._collect)
+
+    async def _back(self) -> None:
+        """Ends in a Restored event whatever happens: proven equal, or what differs."""
+        if self._record.restored is not None:
+            return
+        if not self._record.facts.get("sut"):
+            await self._emit(Restored(()))  # no host was touched yet
+            return
+        problems: tuple[str, ...] = ()
+        for phase, action in (("stop", self._stop), ("restore", self._restore), ("verify", self._verify)):
+            try:
+                problems += await self._do_back(phase, action)  # type: ignore[arg-type]
+            except FenceError:
+                raise
+            except AgentError as error:
+                problems += (f"{phase}: {error.message}",)
+        await self._emit(Restored(tuple(dict.fromkeys(problems))))
+        if not problems:
+            await self._clean_up()
+
+    # Phases, in their order.
+
+    async def _open(self) -> None:
+        for role in ("sut", "driver"):
+            await self._link(role).open()
+
+    async def _look(self) -> None:
+        for role in ("sut", "driver"):
+            if role not in self._record.facts:
+                await self._emit(await look_at_host(self._link(role), role, self._spec, self._key))
+        check_cpus(self._spec, self._record)
+        await self._say(f"SUT {self._spec.sut.name}, driver host {self._spec.driver.name}, target {self._spec.url}")
+
+    async def _snapshot(self, moment: str) -> None:
+        result = await (await self._session("sut")).run(snapshot.command(), max_output_bytes=snapshot.MAX_BYTES)
+        values = snapshot.parse(result.check("Reading all settings").stdout)
+        await self._emit(SnapshotTaken("before" if moment == "before" else "after", values))
+
+    async def _tune(self) -> None:
+        tuning = await self._tuning()
+        await tuning.create_instance(self._spec.application.server)
+        for index, step in self._host_steps().items():
+            self._check()
+            await tuning.apply(index, step)
+
+    async def _start(self) -> None:
+        server, sut = self._spec.application.server, await self._session("sut")
+        job, launch = Job(sut, f"{self._directory('sut')}/jobs/server"), self._launch()
+        instance = f"{self._directory('sut')}/instance"
+        if "server" not in self._record.jobs:
+            await self._emit(JobIntended("server", "sut", job.directory, secrets.token_hex(16)))
+        cookie = self._record.jobs["server"].cookie
+        started = await job.start(
+            server.start_command(instance, launch),
+            cookie=cookie,
+            environment=server.environment(instance, launch),
+            cwd=instance,
+            limits={name.removesuffix("_bytes"): value for name, value in launch.limits.items()},
+            cpus=launch.cpus or server.cpus,
+        )
+        if "server" not in self._record.started_jobs:
+            await self._emit(JobStarted("server", "sut", job.directory, started.pid, cookie))
+        driver = await self._session("driver")
+        url = self._spec.url.removesuffix(self._spec.workload.path) + server.ready.path
+        await wait_until_ready(
+            server.ready, url, driver=driver, server=job, read_log=lambda: self._server_log(job), check=self._check
+        )
+        await self._capture(job)
+
+    async def _capture(self, job: Job) -> None:
+        """What the machines really have now that the server runs; and what the server says it ignored."""
+        server, sut = self._spec.application.server, await self._session("sut")
+        directory = self._directory("sut")
+        pid = self._record.started_jobs["server"].pid
+        if pid is None:
+            raise CommandError("The server's process is not known.", hint="See the server's log.")
+        result = await sut.run(server.effective_command(f"{directory}/instance", pid), max_output_bytes=4 << 20)
+        values = {f"sut.{k}": v for k, v in self._record.facts["sut"].profile.items()}
+        values |= {f"driver.{k}": v for k, v in self._record.facts["driver"].profile.items()}
+        values |= server.parse_effective(result.check("Reading the effective configuration").stdout)
+        values |= await self._settings_now(sut)
+        values["load_tool.version"] = self._record.facts["driver"].tool_version
+        values["server.version"] = self._record.facts["sut"].tool_version
+        shown = {path: value.replace(directory, "$RUN") for path, value in values.items()}
+        await self._emit(ConfigurationCaptured(shown))
+        for problem in server.problems(await self._server_log(job)):
+            await self._say(problem, level="warning")
+
+    async def _settings_now(self, sut: Session) -> dict[str, str]:
+        result = await sut.run(snapshot.command(), max_output_bytes=snapshot.MAX_BYTES)
+        return snapshot.parse(result.check("Reading all settings").stdout)
+
+    async def _load(self, phases: list[tuple[int, object]]) -> None:
+        loading = Loading(
+            self._spec,
+            await self._session("driver"),
+            self._directory("driver"),
+            self._record,
+            self._emit,
+            self._check,
+        )
+        for index, _ in phases:
+            self._check()
+            await loading.run_phase(index, self._spec.workload.phases[index])
+
+    async def _collect(self) -> None:
+        job = Job(await self._session("sut"), f"{self._directory('sut')}/jobs/server")
+        text = await self._server_log(job)
+        await self._emit(Logged("server", tuple(text.splitlines()[-200:])))
+
+    async def _stop(self) -> tuple[str, ...]:
+        """End every job that was ever intended; what is left counts as not restored."""
+        left: list[str] = []
+        for name, intended in self._record.jobs.items():
+            job = Job(await self._session(intended.role), intended.directory)
+            remaining = await job.kill()
+            left += [f"process {process} of {name} is still running" for process in remaining]
+            if name not in self._record.ended_jobs and not remaining:
+                await self._emit(JobEnded(name, (await job.status()).exit_status))
+        return tuple(left)
+
+    async def _restore(self) -> tuple[str, ...]:
+        return await (await self._tuning()).revert(self._host_steps())
+
+    async def _verify(self) -> tuple[str, ...]:
+        before = self._record.snapshots.get("before")
+        if before is None:
+            return ()
+        await self._snapshot("after")
+        found = snapshot.differences(before.values, self._record.snapshots["after"].values)
+        return found
+
+    async def _clean_up(self) -> None:
+        """Remove the run's directories; what they held is in the record. A failure here harms nothing."""
+        for role in ("sut", "driver"):
+            try:
+                await (await self._session(role)).mutate(Command(("rm", "-rf", "--", self._directory(role))))
+            except AgentError as error:
+                await self._say(f"The run's directory on {self._link(role).host} stays: {error.message}")
+
+    # What the phases share.
+
+    async def _do(self, phase: PhaseName, action: Callable[[], Awaitable[None]]) -> None:
+        if phase in self._record.finished_phases:
+            return
+        self._phase = phase
+        self._check()
+        started = time.monotonic()
+        await self._emit(PhaseStarted(phase))
+        await action()
+        await self._emit(PhaseFinished(phase, time.monotonic() - started))
+
+    async def _do_back(self, phase: PhaseName, action: Callable[[], Awaitable[tuple[str, ...]]]) -> tuple[str, ...]:
+        self._phase = phase
+        started = time.monotonic()
+        await self._emit(PhaseStarted(phase))
+        problems = await action()
+        await self._emit(PhaseFinished(phase, time.monotonic() - started))
+        return problems
+
+    def _check(self) -> None:
+        if self._control.cancelled():
+            raise Cancelled("The run was cancelled.", hint="The load was ended and the host is put back.")
+
+    def _link(self, role: str) -> Link:
+        if role not in self._links:
+            address = self._spec.sut if role == "sut" else self._spec.driver
+
+            async def connect() -> Session:
+                return await self._control.connect(address)
+
+            async def trouble(message: str) -> None:
+                await self._say(message, level="warning")
+
+            self._links[role] = Link(
+                address.name, connect, patience_s=self._control.patience_s, on_trouble=trouble
+            )
+        return self._links[role]
+
+    async def _session(self, role: str) -> Session:
+        """The host behind its fence; connects when this worker has not yet."""
+        facts = self._record.facts.get(role)
+        if facts is None:
+            raise ConnectError(f"The {role} was not reached yet.")
+        root = facts.directory.rpartition("/runs/")[0]
+        return FencedSession(self._link(role), self._control.fence, f"{root}/fence")
+
+    async def _tuning(self) -> Tuning:
+        return Tuning(await self._session("sut"), self._directory("sut"), self._record, self._emit)
+
+    def _directory(self, role: str) -> str:
+        return self._record.facts[role].directory
+
+    def _host_steps(self) -> dict[int, HostStep]:
+        """The recipe's host steps by their place in it, counted from 1."""
+        return {i: step for i, step in enumerate(self._spec.recipe.steps, start=1) if is_host_step(step)}
+
+    def _launch(self) -> Launch:
+        launch = Launch()
+        for step in self._spec.recipe.steps:
+            if isinstance(step, LaunchStep):
+                launch = step.contribute(launch)
+        return launch
+
+    async def _server_log(self, job: Job) -> str:
+        """The end of the server's log: its own file, or what it printed."""
+        path = self._spec.application.server.log_path(f"{self._directory('sut')}/instance")
+        if path is not None:
+            return (await job.session.get(path, max_bytes=MAX_LOG_BYTES)).decode("utf-8", "replace")
+        status = await job.status()
+        texts = [
+            await job.read(name, max(0, size - MAX_LOG_BYTES), MAX_LOG_BYTES)
+            for name, size in (("out", status.out_bytes), ("err", status.err_bytes))
+            if size
+        ]
+        return b"".join(texts).decode("utf-8", "replace")
+
+    async def _emit(self, event: AnyEvent) -> None:
+        await self._control.emit(event)
+        self._record.add(event)
+
+    async def _say(self, text: str, *, level: str = "info") -> None:
+        await self._emit(Logged("runner", (text,), level))  # type: ignore[arg-type]

@@ -1,0 +1,18 @@
+"""The registry of servers under test: a new one is a file in this package and a line in each of the two tables here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from agents.servers.base import Server
+from agents.servers.command import CommandServer
+from agents.servers.tomcat import Tomcat
+
+AnyServer = Annotated[CommandServer | Tomcat, Field(discriminator="kind")]
+
+SERVERS: dict[str, type[Server]] = {
+    "command": CommandServer,
+    "tomcat": Tomcat,
+}

@@ -1,0 +1,135 @@
+"""Any server that one command starts in the foreground: nginx, a Python server, a Java program."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
+
+from agents.command import Command, script
+from agents.errors import ParseError, PlanError
+from agents.jvm import OPTIONS_VARIABLE, jvm_problems, options_value
+from agents.launch import Launch
+from agents.servers.base import Server
+from agents.servers.frames import FRAME, parse_frames
+from agents.servers.process import PROCESS_FRAMES, parse_process
+
+Argument = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
+
+_CREATE = """
+set -eu
+umask 077
+mkdir -p -- "$(dirname -- "$1")"
+mkdir -- "$1"
+if [ -n "$2" ]; then tar -x -o -f - -C "$1"; fi
+"""
+
+_START = """
+cd -- "$1" || exit 1
+shift
+exec "$@" 2>&1
+"""
+
+_VERSION = """
+command -v "$1" >/dev/null || { echo "there is no program $1 on this host" >&2; exit 1; }
+"$@" 2>&1
+"""
+
+_EFFECTIVE = f"""
+{FRAME}{PROCESS_FRAMES}
+instance=$1 pid=$2 number=0
+shift 2
+for file; do
+  cat "$instance/$file" 2>/dev/null | frame "file.$number"
+  number=$((number + 1))
+done
+process_frames "$pid"
+"""
+
+
+def _relative(path: str) -> str:
+    parts = path.split("/")
+    if not path or any(part in ("", ".", "..") for part in parts) or any(c in path for c in "\0\n") or len(path) > 255:
+        raise ValueError(f"'{path}' must be a path inside the instance directory")
+    return path
+
+
+class CommandServer(Server):
+    """Starts `argv` in the instance directory, into which `files` (path -> content) are written first."""
+
+    model_config = ConfigDict(str_strip_whitespace=False)
+
+    kind: Literal["command"] = "command"
+    argv: tuple[Argument, ...] = Field(min_length=1, max_length=200)
+    files: dict[Annotated[str, AfterValidator(_relative)], Annotated[str, Field(max_length=256 * 1024)]] = Field(
+        default_factory=dict, max_length=50
+    )
+    version: tuple[Argument, ...] | None = Field(None, min_length=1, max_length=20)
+    """Prints the server's version; without it the program's path stands for it."""
+
+    @model_validator(mode="after")
+    def _program(self) -> CommandServer:
+        if any(not argv[0] or argv[0].startswith("-") for argv in (self.argv, self.version or self.argv)):
+            raise ValueError("the first argument is the program to run")
+        return self
+
+    def version_command(self) -> Command:
+        return script(_VERSION, *(self.version or ("command", "-v", self.argv[0])))
+
+    def parse_version(self, output: bytes) -> str:
+        lines = output.decode("utf-8", "replace").strip().splitlines()
+        if not lines:
+            raise ParseError(f"{(self.version or self.argv)[0]} printed no version")
+        return lines[0].strip()[:200]
+
+    def create_instance(self, instance: str) -> Command:
+        return script(_CREATE, instance, "files" if self.files else "", stdin=_archive(self.files), timeout_s=60)
+
+    def start_command(self, instance: str, launch: Launch) -> Command:
+        return script(_START, instance, *self.argv)
+
+    def environment(self, instance: str, launch: Launch) -> dict[str, str]:
+        """Raises PlanError when JVM options are asked for and the program is not java: nobody would read them."""
+        variables = dict(launch.environment)
+        if launch.jvm_options and PurePosixPath(self.argv[0]).name != "java":
+            raise PlanError(
+                f"JVM options have no effect on {self.argv[0]}",
+                hint=f"Take the step out. A script that starts java takes {OPTIONS_VARIABLE} from its environment.",
+            )
+        if launch.jvm_options:
+            variables[OPTIONS_VARIABLE] = options_value(launch.jvm_options)
+        return variables
+
+    def log_path(self, instance: str) -> str | None:
+        return None
+
+    def effective_command(self, instance: str, pid: int) -> Command:
+        return script(_EFFECTIVE, instance, str(pid), *self.files, timeout_s=90)
+
+    def parse_effective(self, output: bytes) -> Mapping[str, str]:
+        """`process...`, `jvm...`, and each file of the instance whole as `files.PATH`."""
+        frames = parse_frames(output)
+        contents = {path: frames.get(f"file.{number}", b"") for number, path in enumerate(self.files)}
+        files = {f"files.{path}": data.decode("utf-8", "replace") for path, data in contents.items()}
+        return {**parse_process(frames), **files}
+
+    def problems(self, log: str) -> tuple[str, ...]:
+        return jvm_problems(log)
+
+
+def _archive(files: Mapping[str, str]) -> bytes:
+    """A tar archive: the one form in which any number of files fits the standard input of one command."""
+    if not files:
+        return b""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for path, content in sorted(files.items()):
+            data = content.encode()
+            entry = tarfile.TarInfo(path)
+            entry.size, entry.mode = len(data), 0o600
+            archive.addfile(entry, io.BytesIO(data))
+    return buffer.getvalue()

@@ -1,0 +1,125 @@
+"""RunSpec: THE schema of a run. The form, the API, the database and the runner all use this one."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from agents.cpuset import CpuSet
+from agents.drivers import AnyDriver
+from agents.model import Frozen
+from agents.servers import AnyServer
+from agents.steps import AnyStep
+
+Name = Annotated[str, Field(min_length=1, max_length=120)]
+HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:\-\[\]]{1,253}$")]
+MAX_PHASE_S = 24 * 3600
+
+
+class HostAddress(Frozen):
+    """How to reach a host. `data_address` is where the driver host finds the server (a second network, often)."""
+
+    name: Name
+    address: HostName
+    port: int = Field(22, ge=1, le=65535)
+    user: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.\-]{0,63}$")
+    host_key: str = Field(description="The pinned host key, as in known_hosts: 'ssh-ed25519 AAAA...'")
+    data_address: HostName | Literal[""] = ""
+
+    @property
+    def target_address(self) -> str:
+        return self.data_address or self.address
+
+
+class Phase(Frozen):
+    """One stretch of load. Only `measure` phases count."""
+
+    name: Name
+    kind: Literal["warm_up", "measure"]
+    duration_s: int = Field(ge=1, le=MAX_PHASE_S)
+
+
+class ApplicationDocument(Frozen):
+    """What an application version holds: the server under test and how it is started."""
+
+    description: str = Field("", max_length=4000)
+    server: AnyServer
+
+
+class WorkloadDocument(Frozen):
+    """What a workload version holds: the load tool with its options, the path, and the phases."""
+
+    description: str = Field("", max_length=4000)
+    driver: AnyDriver
+    scheme: Literal["http", "https"] = "http"
+    path: str = Field("/", pattern=r"^/[^\s]*$", max_length=2000)
+    phases: tuple[Phase, ...] = Field(max_length=20)
+    cpus: CpuSet = ""
+    nofile: int | None = Field(None, ge=64, le=10_000_000)
+
+    @model_validator(mode="after")
+    def _warm_up_then_measure(self) -> WorkloadDocument:
+        kinds = [phase.kind for phase in self.phases]
+        if kinds.count("measure") != 1 or kinds[-1] != "measure":
+            raise ValueError("phases: give any number of warm_up phases and then exactly one measure phase")
+        return self
+
+    @property
+    def load_s(self) -> int:
+        """Seconds of load in total."""
+        return sum(phase.duration_s for phase in self.phases)
+
+
+class Application(ApplicationDocument):
+    name: Name
+    version: int = Field(ge=1)
+
+
+class Recipe(Frozen):
+    """A recipe with its parameters filled in."""
+
+    name: Name
+    version: int = Field(ge=1)
+    parameters: dict[str, bool | int | float | str] = {}
+    steps: tuple[AnyStep, ...] = ()
+
+
+class Workload(WorkloadDocument):
+    name: Name
+    version: int = Field(ge=1)
+
+
+class RunSpec(Frozen):
+    """Everything that one run needs, frozen when it is launched. No secret in it."""
+
+    application: Application
+    recipe: Recipe
+    workload: Workload
+    sut: HostAddress
+    driver: HostAddress
+    monitor_interval_s: float = Field(1.0, ge=0.2, le=60)
+
+    @property
+    def url(self) -> str:
+        """What the driver requests."""
+        address = self.sut.target_address
+        host = f"[{address}]" if ":" in address else address
+        return f"{self.workload.scheme}://{host}:{self.application.server.port}{self.workload.path}"
+
+
+def fingerprint(spec: RunSpec, *, driver_version: str, profile_digest: str) -> str:
+    """Runs with one fingerprint form a series: same workload, tool and version, latency basis, SUT hardware, application.
+
+    Recipe and labels vary inside a series: they are what teams compare.
+    """
+    driver = spec.workload.driver
+    parts = (
+        f"{spec.workload.name}@{spec.workload.version}",
+        f"{driver.kind} {driver_version}",
+        driver.latency_basis,
+        profile_digest,
+        f"{spec.application.name}@{spec.application.version}",
+    )
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

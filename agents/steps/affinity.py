@@ -1,0 +1,34 @@
+"""The CPUs that the server process may use."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import field_validator
+
+from agents.cpuset import CpuSet
+from agents.launch import Launch
+from agents.steps.base import LaunchStep
+
+
+class AffinityStep(LaunchStep):
+    """Binds the server process to `cpus`; what it really got is read back with the effective configuration."""
+
+    kind: Literal["affinity"] = "affinity"
+    cpus: CpuSet
+
+    @field_validator("cpus")
+    @classmethod
+    def _some(cls, cpus: str) -> str:
+        if not cpus:
+            raise ValueError("name at least one CPU")
+        return cpus
+
+    def title(self) -> str:
+        return f"Server on CPUs {self.cpus}"
+
+    def explains(self, path: str) -> bool:
+        return path == "process.cpus"
+
+    def contribute(self, launch: Launch) -> Launch:
+        return launch.with_(cpus=self.cpus)

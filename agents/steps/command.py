@@ -1,0 +1,73 @@
+"""Shell text of the recipe's author, with shell text that undoes it.
+
+Who may write one may do anything on the host, so saving and launching such a recipe needs a role of its own.
+Parameters of a recipe belong into `arguments` only: they reach the scripts as `$1`..., and no shell reads their text.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, StringConstraints
+
+from agents.command import Command, script
+from agents.steps.base import HostStep, Result, SettingOutcome, State, StepContext
+
+Shell = Annotated[str, StringConstraints(min_length=1, max_length=16384, pattern=r"^[^\x00]+$")]
+Argument = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
+
+SETTING = "observed"
+
+
+class CommandStep(HostStep):
+    """Runs `run`, later `undo`. `observe` prints the state, before and after; after `run` it must print `expect`."""
+
+    model_config = ConfigDict(str_strip_whitespace=False)
+
+    kind: Literal["command"] = "command"
+    run: Shell
+    undo: Shell
+    observe: Shell | None = None
+    expect: str | None = Field(None, max_length=4096)
+    arguments: tuple[Argument, ...] = Field((), max_length=100)
+    as_root: bool = False
+    timeout_s: float = Field(60.0, gt=0, le=3600)
+
+    def title(self) -> str:
+        return f"Run {self.run.strip().splitlines()[0][:80]}" if self.run.strip() else "Run nothing"
+
+    def explains(self, path: str) -> bool:
+        return False
+
+    def probe(self, context: StepContext) -> Command:
+        return self._command(context, self.observe or ":")
+
+    def parse(self, output: bytes) -> State:
+        return {SETTING: output.decode("utf-8", "replace").strip()} if self.observe else {}
+
+    def wanted(self, before: State) -> State:
+        return {} if self.expect is None else {SETTING: self.expect.strip()}
+
+    def apply(self, context: StepContext, before: State) -> tuple[Command, ...]:
+        wanted = self.wanted(before)
+        return () if wanted and wanted == before else (self._command(context, self.run),)
+
+    def revert(self, context: StepContext, before: State) -> tuple[Command, ...]:
+        return (self._command(context, self.undo),)
+
+    def outcomes(self, before: State, after: State) -> tuple[SettingOutcome, ...]:
+        was, now = before.get(SETTING), after.get(SETTING)
+        if not self.observe:
+            return (
+                SettingOutcome(
+                    self.title(), None, None, None, "applied", "not verified: the step has no observe script"
+                ),
+            )
+        result: Result = "unchanged" if was == now else "applied"
+        wanted = self.wanted(before).get(SETTING)
+        if wanted is not None and now != wanted:
+            result = "refused"
+        return (SettingOutcome(self.title(), wanted, was, now, result),)
+
+    def _command(self, context: StepContext, text: str) -> Command:
+        return script(text, *self.arguments, privileged=self.as_root, timeout_s=self.timeout_s)

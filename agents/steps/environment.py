@@ -1,0 +1,38 @@
+"""Environment variables of the server process."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
+
+from agents.launch import Launch
+from agents.steps.base import LaunchStep
+
+
+def _not_ours(name: str) -> str:
+    if name.startswith("BENCHHUB_"):
+        raise ValueError("names beginning with BENCHHUB_ mark the processes of a run")
+    return name
+
+
+VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"), AfterValidator(_not_ours)]
+VariableValue = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=16384)]
+
+
+class EnvironmentStep(LaunchStep):
+    """Sets `variables` for the server process."""
+
+    model_config = ConfigDict(str_strip_whitespace=False)
+
+    kind: Literal["environment"] = "environment"
+    variables: dict[VariableName, VariableValue] = Field(min_length=1, max_length=200)
+
+    def title(self) -> str:
+        return f"Environment {', '.join(self.variables)}"
+
+    def explains(self, path: str) -> bool:
+        return path.removeprefix("process.environment.") in self.variables
+
+    def contribute(self, launch: Launch) -> Launch:
+        return launch.with_(environment={**launch.environment, **self.variables})

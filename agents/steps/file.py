@@ -1,0 +1,82 @@
+"""Writes a whole file, inside the run's instance or anywhere a root-owned configuration file may live."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from agents.command import Command
+from agents.steps.base import HostStep, Result, SettingOutcome, State, StepContext
+from agents.steps.remote_file import (
+    MAX_FILE_BYTES,
+    FilePath,
+    decode_content,
+    encode_content,
+    parse_file,
+    read_file,
+    restore_file,
+    write_file,
+)
+
+NEW_FILE_MODE = "0644"
+
+
+class FileStep(HostStep):
+    """Puts `content` into the file at `path`; a file that did not exist before is removed again afterwards."""
+
+    model_config = ConfigDict(str_strip_whitespace=False)
+
+    kind: Literal["file"] = "file"
+    path: FilePath
+    content: str = Field(max_length=MAX_FILE_BYTES // 4)
+    mode: str | None = Field(None, pattern=r"^0?[0-7]{3}$")
+    """Octal permissions; None keeps those of the file, 0644 for a new one."""
+
+    def title(self) -> str:
+        return f"Write {self.path} ({len(self.content.encode())} bytes)"
+
+    def explains(self, path: str) -> bool:
+        return False
+
+    def probe(self, context: StepContext) -> Command:
+        return read_file(context, self.path)
+
+    def parse(self, output: bytes) -> State:
+        return parse_file(self.path, output)
+
+    def wanted(self, before: State) -> State:
+        mode = (self.mode or before.get("mode") or NEW_FILE_MODE).zfill(4)
+        return {"content": encode_content(self.content.encode()), "mode": mode}
+
+    def apply(self, context: StepContext, before: State) -> tuple[Command, ...]:
+        wanted = self.wanted(before)
+        content, mode = wanted["content"], wanted["mode"]
+        if content is None or mode is None or (content, mode) == (before.get("content"), before.get("mode")):
+            return ()
+        return (write_file(context, self.path, content, mode, before.get("owner")),)
+
+    def revert(self, context: StepContext, before: State) -> tuple[Command, ...]:
+        return restore_file(context, self.path, before)
+
+    def outcomes(self, before: State, after: State) -> tuple[SettingOutcome, ...]:
+        """Size and SHA-256 in place of the content. A file that was not there is no unsupported setting."""
+        wanted = self.wanted(before)
+        found = []
+        for setting, key in ((self.path, "content"), (f"{self.path}@mode", "mode")):
+            result: Result = "refused"
+            if after.get(key) == wanted[key]:
+                result = "unchanged" if before.get(key) == wanted[key] else "applied"
+            asked, was, now = wanted[key], before.get(key), after.get(key)
+            if key == "content":
+                asked, was, now = _summary(asked), _summary(was), _summary(now)
+            found.append(SettingOutcome(setting, asked, was, now, result))
+        return tuple(found)
+
+
+def _summary(content: str | None) -> str | None:
+    if content is None:
+        return None
+    data = decode_content(content)
+    return f"{len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()[:16]}"

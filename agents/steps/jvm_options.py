@@ -1,0 +1,27 @@
+"""Options of the Java virtual machine that runs the server."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from agents.jvm import JvmOption
+from agents.launch import Launch
+from agents.steps.base import LaunchStep
+
+
+class JvmOptionsStep(LaunchStep):
+    """Adds `options` behind those of earlier steps; the JVM lets the last of two contradicting ones win."""
+
+    kind: Literal["jvm_options"] = "jvm_options"
+    options: tuple[JvmOption, ...] = Field(min_length=1, max_length=200)
+
+    def title(self) -> str:
+        return f"JVM options {' '.join(self.options)}"
+
+    def explains(self, path: str) -> bool:
+        return path.startswith(("jvm.flags.", "jvm.arguments", "process.arguments[")) or path.endswith("_JAVA_OPTIONS")
+
+    def contribute(self, launch: Launch) -> Launch:
+        return launch.with_(jvm_options=(*launch.jvm_options, *self.options))

@@ -1,0 +1,172 @@
+"""Sets kernel parameters; what counts is the value that the kernel shows afterwards."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from agents.command import Command, script
+from agents.errors import ParseError, PlanError
+from agents.steps.base import HostStep, SettingOutcome, State, StepContext
+
+_ALLOWED = re.compile(
+    r"(?:net\.(?:core|ipv4|ipv6|unix|netfilter|mptcp)\.|vm\."
+    r"|fs\.(?:file-max|nr_open|aio-max-nr|pipe-|inotify\.|epoll\.)"
+    r"|kernel\.(?:sched_|numa_balancing|pid_max|threads-max|timer_migration|nmi_watchdog|watchdog|perf_event_"
+    r"|randomize_va_space|sem|shm|msg))[a-z0-9_A-Z.\-]*"
+)
+# Actions rather than settings, or settings whose writing changes others: none of them can be put back.
+_REFUSED = re.compile(
+    r"vm\.(?:drop_caches|compact_memory|stat_refresh)|net\.ipv[46]\.route\.flush|net\.ipv4\.ip_forward"
+    r"|net\.ipv[46]\.conf\.[^.]+\.(?:mc_)?forwarding"
+)
+_NAME = re.compile(r"[a-z]+(?:\.[A-Za-z0-9_\-]+)+")
+_VALUE = re.compile(r"[A-Za-z0-9_.,:/+\- ]{1,256}")
+
+READ_ONLY = "read-only"
+
+PAIRS = (
+    ("vm.dirty_bytes", "vm.dirty_ratio"),
+    ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
+    ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
+)
+"""Two names for one setting: writing one to a value sets the other to 0."""
+
+_OTHER = {a: b for pair in PAIRS for a, b in (pair, pair[::-1])}
+
+_PROBE = """
+root=$1
+shift
+for key; do
+  file=$root/sys/$(printf %s "$key" | tr . /)
+  if [ -f "$file" ] && value=$(cat "$file"); then
+    printf '%s=%s\\n' "$key" "$(printf %s "$value" | tr '\\t\\n' '  ')"
+    case $(stat -c %A "$file") in *w*) [ -w "$file" ] || echo "$key read-only";; *) echo "$key read-only";; esac
+  else echo "$key absent"; fi
+done 2>/dev/null
+"""
+
+# A value that the kernel refuses is no failure of the command: it is seen when the value is read back.
+_WRITE = """
+root=$1
+shift
+for pair; do
+  file=$root/sys/$(printf %s "${pair%%=*}" | tr . /)
+  if [ -f "$file" ]; then printf '%s\\n' "${pair#*=}" >"$file" || echo "the kernel refused $pair" >&2; fi
+done
+:
+"""
+
+
+def _key(name: str) -> str:
+    if not _NAME.fullmatch(name) or not _ALLOWED.fullmatch(name):
+        raise ValueError(f"'{name}' is not a kernel parameter that a recipe may set")
+    if _REFUSED.fullmatch(name):
+        raise ValueError(f"'{name}' cannot be put back afterwards, so a recipe may not set it")
+    return name
+
+
+def _normal(value: object) -> object:
+    """YAML writes a number where the kernel has text."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _value(value: str) -> str:
+    value = " ".join(part for part in re.split(r"[ \t]+", value) if part)
+    if not _VALUE.fullmatch(value):
+        raise ValueError("a value is made of letters, digits, spaces and . , : / + - _")
+    return value
+
+
+class SysctlStep(HostStep):
+    """Sets the kernel parameters in `values`; tabs and spaces in a value are the same."""
+
+    kind: Literal["sysctl"] = "sysctl"
+    values: dict[
+        Annotated[str, AfterValidator(_key)], Annotated[str, BeforeValidator(_normal), AfterValidator(_value)]
+    ] = Field(min_length=1, max_length=200)
+
+    @model_validator(mode="after")
+    def _one_of_a_pair(self) -> SysctlStep:
+        for first, second in PAIRS:
+            if first in self.values and second in self.values:
+                raise ValueError(f"{first} and {second} are one setting: give only one of them")
+        return self
+
+    def title(self) -> str:
+        first, value = next(iter(self.values.items()))
+        more = f" and {len(self.values) - 1} more" if len(self.values) > 1 else ""
+        return f"Kernel parameters {first} = {value}{more}"
+
+    def explains(self, path: str) -> bool:
+        key = path.removeprefix("sysctl.")
+        return key in self.values or _OTHER.get(key) in self.values
+
+    def probe(self, context: StepContext) -> Command:
+        return script(_PROBE, context.procfs, *self._keys(), privileged=True)
+
+    def parse(self, output: bytes) -> State:
+        """Each parameter of the step, and under `read-only` those that this host shows but does not let anyone set."""
+        state: dict[str, str | None] = {}
+        read_only = []
+        for line in output.decode("utf-8", "replace").splitlines():
+            key, equals, value = line.partition("=")
+            name, _, word = line.partition(" ")
+            if equals:
+                state[key] = " ".join(value.split())
+            elif word == READ_ONLY:
+                read_only.append(name)
+            else:
+                state[name] = None
+        if missing := [key for key in self._keys() if key not in state]:
+            raise ParseError(f"the host said nothing about {', '.join(missing)}")
+        return {**{key: state[key] for key in self._keys()}, READ_ONLY: " ".join(read_only)}
+
+    def wanted(self, before: State) -> State:
+        """The asked values, and 0 for the other name of a paired parameter."""
+        pairs = {_OTHER[key]: "0" for key, value in self.values.items() if key in _OTHER and value != before.get(key)}
+        return {**self.values, **pairs}
+
+    def apply(self, context: StepContext, before: State) -> tuple[Command, ...]:
+        if (unable := self._unable(before)) and self.unsupported == "fail":
+            raise PlanError(
+                f"this host does not let anyone set {', '.join(unable)}",
+                hint="Take it out of the recipe, or set unsupported: skip on the step.",
+            )
+        values = [(k, v) for k, v in self.values.items() if k not in unable and v != before[k]]
+        return _write(context, values)
+
+    def revert(self, context: StepContext, before: State) -> tuple[Command, ...]:
+        old = [(key, before[key]) for key in reversed(self._keys()) if not _out_of_force(key, before)]
+        return _write(context, [(key, value) for key, value in old if value is not None])
+
+    def outcomes(self, before: State, after: State) -> tuple[SettingOutcome, ...]:
+        unable = self._unable(before)
+        asked = [outcome for outcome in super().outcomes(before, after) if outcome.setting in self.values]
+        return tuple(
+            replace(o, result="unsupported", detail=unable[o.setting]) if o.setting in unable else o for o in asked
+        )
+
+    def _unable(self, before: State) -> dict[str, str]:
+        """The parameters that this host lacks or does not let anyone change, with the reason."""
+        read_only = (before[READ_ONLY] or "").split()
+        absent = {key: "this kernel does not have it" for key in self.values if before[key] is None}
+        fixed = {k: "read-only on this host" for k, v in self.values.items() if k in read_only and v != before[k]}
+        return absent | fixed
+
+    def _keys(self) -> list[str]:
+        return list(dict.fromkeys(name for key in self.values for name in (key, _OTHER.get(key, key))))
+
+
+def _out_of_force(key: str, state: State) -> bool:
+    """Whether the other member of a pair is the one that counts; the kernel takes no 0 for some of them."""
+    return state[key] == "0" and key in _OTHER and state[_OTHER[key]] not in (None, "0")
+
+
+def _write(context: StepContext, values: list[tuple[str, str]]) -> tuple[Command, ...]:
+    if not values:
+        return ()
+    return (script(_WRITE, context.procfs, *(f"{key}={value}" for key, value in values), privileged=True),)

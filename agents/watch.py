@@ -1,0 +1,74 @@
+"""Watches one host during load: raw /proc text comes over the open connection, the samples are made here."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from agents.errors import AgentError
+from agents.events import AnyEvent, Logged, Role, Samples
+from agents.monitors.base import Monitor
+from agents.monitors.stream import FrameReader, Sampler, new_mark, stream_command
+from agents.session import Session
+
+RESTART_PAUSE_S = 1.0
+
+
+class Watch:
+    """An async context: samples flow while it is open. A cut restarts the stream; the gap stays a gap."""
+
+    def __init__(
+        self,
+        session: Session,
+        role: Role,
+        monitors: Sequence[Monitor],
+        emit: Callable[[AnyEvent], Awaitable[None]],
+        *,
+        pid: int | None,
+        interval_s: float,
+    ) -> None:
+        self._session = session
+        self._role = role
+        self._monitors = tuple(monitors)
+        self._emit = emit
+        self._pid = pid
+        self._interval_s = interval_s
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Watch:
+        self._task = asyncio.create_task(self._watch())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                await self._read_stream()
+            except AgentError as error:
+                await self._emit(Logged(self._session.host, (f"Monitors: {error.message}",), "warning"))
+            await asyncio.sleep(RESTART_PAUSE_S)
+
+    async def _read_stream(self) -> None:
+        mark = new_mark()
+        reader, sampler = FrameReader(mark), Sampler(self._monitors)
+        command = stream_command(self._monitors, mark, interval_s=self._interval_s, pid=self._pid)
+        offset_s: float | None = None
+        stream = await self._session.start(command)
+        try:
+            async for data in stream:
+                frames = reader.feed(data)
+                if frames and offset_s is None:
+                    # The host's clock since boot against ours: wrong by the network's delay, a few milliseconds.
+                    offset_s = time.time() - frames[-1].at_s
+                for batch in sampler.feed(frames):
+                    values = {channel.name: (channel.unit, value) for channel, value in batch.values.items()}
+                    await self._emit(Samples(self._role, batch.at_s + (offset_s or 0.0), values))
+        finally:
+            await stream.close()

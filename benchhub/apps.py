@@ -1,0 +1,23 @@
+"""The app that holds the wiring: management commands, and the Celery app that tasks are bound to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.core.management import call_command
+from django.db.models.signals import post_migrate
+
+
+class BenchhubConfig(AppConfig):
+    name = "benchhub"
+    verbose_name = "BenchHub"
+
+    def ready(self) -> None:
+        from benchhub import celery  # noqa: F401 - shared tasks need an app in every process that sends them
+
+        post_migrate.connect(_make_cache_table, sender=self)
+
+
+def _make_cache_table(using: str, **_arguments: Any) -> None:
+    call_command("createcachetable", database=using, verbosity=0)

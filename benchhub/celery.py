@@ -1,0 +1,31 @@
+"""The Celery app; its settings are the CELERY_ ones of Django."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from celery import Celery
+from celery.signals import beat_init, celeryd_init, setup_logging
+from django.conf import settings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchhub.settings")
+
+app = Celery("benchhub")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.set_default()  # for every thread, not only the importing one
+app.autodiscover_tasks()
+
+
+@celeryd_init.connect
+@beat_init.connect
+def _start_embedded_services(**_arguments: Any) -> None:
+    if settings.BENCHHUB_EMBEDDED:
+        from benchhub import embedded
+
+        embedded.ensure(settings.BENCHHUB_DATA_DIR)
+
+
+@setup_logging.connect
+def _keep_django_logging(**_arguments: Any) -> None:
+    """Being connected is the point: Celery then leaves the logging of the settings alone."""

@@ -1,0 +1,133 @@
+"""Reads the process environment; a value that cannot be understood stops the start with a plain sentence."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+FALSE_WORDS = frozenset({"0", "false", "no", "off", ""})
+
+
+def envbool(name: str, default: bool) -> bool:
+    value = os.environ.get(name)
+    if value is None:
+        return default
+    word = value.strip().lower()
+    if word in TRUE_WORDS:
+        return True
+    if word in FALSE_WORDS:
+        return False
+    raise ImproperlyConfigured(f"{name} must be yes or no, not {value!r}.")
+
+
+def envint(name: str, default: int) -> int:
+    value = os.environ.get(name)
+    if value is None or not value.strip():
+        return default
+    try:
+        return int(value)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}.") from error
+
+
+def envlist(name: str, default: tuple[str, ...] = ()) -> list[str]:
+    """The comma-separated parts of a variable, without blanks."""
+    value = os.environ.get(name)
+    if value is None:
+        return list(default)
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def envpath(name: str) -> Path | None:
+    value = os.environ.get(name)
+    return Path(value).expanduser().absolute() if value else None
+
+
+def envsecret(name: str) -> str | None:
+    """A secret from NAME, or from the file that NAME_FILE names (as container secrets are mounted)."""
+    file_name = os.environ.get(f"{name}_FILE")
+    if os.environ.get(name) and file_name:
+        raise ImproperlyConfigured(f"{name} and {name}_FILE are both set; keep one.")
+    if file_name:
+        try:
+            return Path(file_name).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise ImproperlyConfigured(f"{name}_FILE cannot be read: {error}.") from error
+    return os.environ.get(name) or None
+
+
+def default_data_dir() -> Path:
+    """Where the one-machine start keeps everything: a place of the user's own, or /var/lib/benchhub for root.
+
+    Root's home is closed to the account that PostgreSQL has to run as, so root gets a directory outside of it.
+    """
+    chosen = envpath("BENCHHUB_DATA_DIR")
+    if chosen:
+        return chosen
+    if os.geteuid() == 0:
+        return Path("/var/lib/benchhub")
+    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "benchhub"
+
+
+def kept_secret(path: Path, make: Callable[[], str]) -> str:
+    """The secret kept in a file that only its owner can read; made on first use, the same for concurrent callers."""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(make() + "\n")
+    try:
+        os.link(draft, path)  # never replaces: the first of two concurrent makers wins, both read its secret
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+    return path.read_text(encoding="utf-8").strip()
+
+
+def database_settings(url: str) -> dict[str, Any]:
+    """Django's settings for a URL such as postgresql://user:password@host:5432/name?sslmode=require.
+
+    A socket directory goes into the query: postgresql://user@/name?host=/run/postgresql.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"postgresql", "postgres"}:
+        raise ImproperlyConfigured("DATABASE_URL must start with postgresql:// (BenchHub needs PostgreSQL).")
+    name = unquote(parts.path.lstrip("/"))
+    if not name:
+        raise ImproperlyConfigured("DATABASE_URL must end with the name of the database.")
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise ImproperlyConfigured("DATABASE_URL has a port that is not a number.") from error
+    options = dict(parse_qsl(parts.query))
+    return {
+        "NAME": name,
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": options.pop("host", unquote(parts.hostname or "")),
+        "PORT": str(port or ""),
+        "OPTIONS": options,
+    }
+
+
+def broker_url(redis_url: str) -> str:
+    """The same Redis in the broker library's spelling, which differs for sockets."""
+    parts = urlsplit(redis_url)
+    if parts.scheme in {"redis", "rediss"}:
+        return redis_url
+    if parts.scheme == "unix":
+        number = dict(parse_qsl(parts.query)).get("db", "0")
+        return f"redis+socket://{parts.path}?virtual_host={number}"
+    raise ImproperlyConfigured("REDIS_URL must start with redis://, rediss:// or unix://.")

@@ -1,0 +1,56 @@
+"""Starts all of BenchHub on this machine and keeps it running until Ctrl-C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from benchhub import embedded, supervisor
+from benchhub.terminal import Terminal
+
+
+class Command(BaseCommand):
+    help = "Start BenchHub on this machine: database, web, workers and schedule. Ctrl-C stops all of it."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--port", type=int, default=8000, help="Port of the web pages on 127.0.0.1 (8000).")
+        parser.add_argument("--verbose", action="store_true", help="Show the log lines of every process.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        port: int = options["port"]
+        data_dir = settings.BENCHHUB_DATA_DIR
+        url = f"http://{supervisor.ADDRESS}:{port}/"
+        lock = supervisor.Lock(data_dir)
+        other = lock.take(url)
+        if other is not None:
+            self.stdout.write(f"BenchHub is already running at {other.url} (process {other.pid}).")
+            return
+        specs = supervisor.child_specs(port)
+        followed = [data_dir / "logs" / f"{spec.name}.log" for spec in specs] if options["verbose"] else []
+        terminal = Terminal(followed=followed)
+        boss = supervisor.Supervisor(data_dir, specs, terminal)
+        boss.listen_to_signals()
+        try:
+            supervisor.require_free_port(port)
+            if settings.BENCHHUB_EMBEDDED:
+                terminal.say("up", f"PostgreSQL and Redis of its own, data in {data_dir}")
+                embedded.ensure(data_dir)
+            terminal.say("up", "preparing the database and the static files")
+            boss.prepare(supervisor.preparations())
+            boss.start()
+            boss.supervise(port, f"BenchHub is ready: {url}  (logs in {data_dir / 'logs'}, Ctrl-C stops it)")
+        except (supervisor.SupervisorError, embedded.EmbeddedError) as error:
+            raise CommandError(str(error)) from error
+        finally:
+            boss.stop()
+            _leave_services(data_dir)
+        terminal.say("up", "stopped")
+
+
+def _leave_services(data_dir: Any) -> None:
+    """Gives the embedded services up and, as nobody else uses them, waits until they have stopped."""
+    embedded.release(data_dir)
+    embedded.wait_while_unused(data_dir)

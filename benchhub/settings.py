@@ -1,0 +1,249 @@
+"""The one settings file. Everything that differs between installations comes from the environment (.env.example)."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from cryptography.fernet import Fernet
+from django.core.exceptions import ImproperlyConfigured
+from kombu import Queue
+
+from benchhub import embedded
+from benchhub.environment import (
+    broker_url,
+    database_settings,
+    default_data_dir,
+    envbool,
+    envint,
+    envlist,
+    envpath,
+    envsecret,
+    kept_secret,
+)
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VERSION = "0.1.0"
+DEBUG = envbool("DEBUG", False)
+
+# Where things are ---------------------------------------------------------------------------------------------------
+# Without DATABASE_URL and REDIS_URL this is the one-machine start: BenchHub runs both by itself.
+BENCHHUB_DATA_DIR = default_data_dir()
+_database_url, _redis_url = envsecret("DATABASE_URL"), envsecret("REDIS_URL")
+if (_database_url is None) != (_redis_url is None):
+    raise ImproperlyConfigured("Set both DATABASE_URL and REDIS_URL, or neither to let BenchHub run its own.")
+BENCHHUB_EMBEDDED = _database_url is None
+_urls = embedded.urls(BENCHHUB_DATA_DIR)
+REDIS_URL = _redis_url or _urls.redis_url
+
+# Web and keys -------------------------------------------------------------------------------------------------------
+# HTTPS is the rule; only the one-machine start serves plain HTTP, to this machine.
+BENCHHUB_HTTPS = envbool("BENCHHUB_HTTPS", not BENCHHUB_EMBEDDED)
+
+SECRET_KEY_FALLBACKS = envlist("SECRET_KEY_FALLBACKS")
+# One Fernet key a line, newest first: SSH keys at rest are not tied to SECRET_KEY, which is changed for other reasons.
+BENCHHUB_KEY_FILE = envpath("BENCHHUB_KEY_FILE") or BENCHHUB_DATA_DIR / "fernet_keys"
+if BENCHHUB_EMBEDDED:
+    SECRET_KEY = envsecret("SECRET_KEY") or kept_secret(
+        BENCHHUB_DATA_DIR / "secret_key", lambda: secrets.token_urlsafe(64)
+    )
+    kept_secret(BENCHHUB_KEY_FILE, lambda: Fernet.generate_key().decode())
+    ALLOWED_HOSTS = envlist("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"))
+else:
+    SECRET_KEY = envsecret("SECRET_KEY") or ""
+    if len(SECRET_KEY) < 50:
+        raise ImproperlyConfigured("Set SECRET_KEY (or SECRET_KEY_FILE) to at least 50 random characters.")
+    if not BENCHHUB_KEY_FILE.is_file():
+        raise ImproperlyConfigured(f"BENCHHUB_KEY_FILE {BENCHHUB_KEY_FILE} is missing; bin/new-env makes one.")
+    ALLOWED_HOSTS = envlist("ALLOWED_HOSTS")
+    if not ALLOWED_HOSTS:
+        raise ImproperlyConfigured("Set ALLOWED_HOSTS to the names under which people reach BenchHub.")
+CSRF_TRUSTED_ORIGINS = envlist("CSRF_TRUSTED_ORIGINS")
+
+# Applications -------------------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "benchhub.apps.BenchhubConfig",
+    "frontend.apps.FrontendConfig",
+    "experiments.apps.ExperimentsConfig",
+    "ninja",
+    "allauth",
+    "allauth.account",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+]
+MIDDLEWARE = [
+    "benchhub.health.HealthMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "benchhub.security_headers.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+]
+ROOT_URLCONF = "benchhub.urls"
+WSGI_APPLICATION = "benchhub.wsgi.application"
+ASGI_APPLICATION = "benchhub.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+# Database and cache -------------------------------------------------------------------------------------------------
+# Under ASGI a persistent connection per thread would pile up, so: a new one per request, or a pool (set for the web).
+DATABASE_POOL_SIZE = envint("DATABASE_POOL_SIZE", 0)
+_database = database_settings(_database_url or _urls.database_url)
+if DATABASE_POOL_SIZE:
+    _database["OPTIONS"] = {
+        **_database["OPTIONS"],
+        "pool": {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 10},
+    }
+DATABASES = {
+    "default": {
+        **_database,
+        "ENGINE": "benchhub.postgresql" if BENCHHUB_EMBEDDED else "django.db.backends.postgresql",
+        "CONN_MAX_AGE": 0,
+        "ATOMIC_REQUESTS": False,
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+# Login throttling counts here. In PostgreSQL, so that it holds across processes and does not need Redis to be up.
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "benchhub_cache", "TIMEOUT": 3600}
+}
+
+# People -------------------------------------------------------------------------------------------------------------
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "allauth.account.auth_backends.AuthenticationBackend",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+ACCOUNT_ADAPTER = "benchhub.accounts.ClosedSignupAdapter"
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"  # accounts are made by an administrator
+ACCOUNT_RATE_LIMITS = {"login_failed": "20/m/ip,5/5m/key"}
+ALLAUTH_TRUSTED_PROXY_COUNT = envint("BENCHHUB_PROXY_COUNT", 0)
+EMAIL_BACKEND = (
+    "django.core.mail.backends.smtp.EmailBackend"
+    if envlist("EMAIL_HOST")
+    else "django.core.mail.backends.console.EmailBackend"
+)
+EMAIL_HOST = "".join(envlist("EMAIL_HOST"))
+EMAIL_PORT = envint("EMAIL_PORT", 25)
+EMAIL_HOST_USER = "".join(envlist("EMAIL_HOST_USER"))
+EMAIL_HOST_PASSWORD = envsecret("EMAIL_HOST_PASSWORD") or ""
+EMAIL_USE_TLS = envbool("EMAIL_USE_TLS", False)
+DEFAULT_FROM_EMAIL = "".join(envlist("DEFAULT_FROM_EMAIL", ("benchhub@localhost",)))
+
+# Security -----------------------------------------------------------------------------------------------------------
+# Plain HTTP is for the one-machine start, which listens on the loopback address only.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = BENCHHUB_HTTPS
+SESSION_COOKIE_NAME = "__Host-session" if BENCHHUB_HTTPS else "benchhub_session"
+CSRF_COOKIE_NAME = "__Host-csrf" if BENCHHUB_HTTPS else "benchhub_csrf"
+SESSION_COOKIE_AGE = 14 * 24 * 3600
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if BENCHHUB_HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = BENCHHUB_HTTPS
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if ALLAUTH_TRUSTED_PROXY_COUNT else None  # anyone could send it otherwise
+)
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
+
+# Texts and files ----------------------------------------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+STATIC_URL = "/static/"
+STATIC_ROOT = envpath("BENCHHUB_STATIC_ROOT") or BENCHHUB_DATA_DIR / "staticfiles"
+MEDIA_ROOT = BENCHHUB_DATA_DIR / "media"
+# Hashed names need `collectstatic`; without it (tests, development) the files are served from where they lie.
+BENCHHUB_COLLECTED_STATIC = envbool("BENCHHUB_COLLECTED_STATIC", not BENCHHUB_EMBEDDED)
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not BENCHHUB_COLLECTED_STATIC
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "benchhub.storage.HashedStaticStorage"
+        if BENCHHUB_COLLECTED_STATIC
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+
+# Celery: PostgreSQL is the truth, Redis is a hint ---------------------------------------------------------------------
+CELERY_BROKER_URL = broker_url(REDIS_URL)
+CELERY_RESULT_BACKEND = None
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SERIALIZER = CELERY_EVENT_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
+# Acknowledged at the start: a late one is delivered 2-3 times past the visibility timeout. The reaper recovers runs.
+CELERY_TASK_ACKS_LATE = False
+CELERY_TASK_REJECT_ON_WORKER_LOST = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_DISABLE_PREFETCH = True
+CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 30.0
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 300,
+    "socket_timeout": 5,  # a hung Redis would block a web request for over 40 s
+    "socket_connect_timeout": 3,
+    "socket_keepalive": True,
+    "health_check_interval": 10,
+    "retry_on_timeout": False,
+}
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_TASK_CREATE_MISSING_QUEUES = False
+CELERY_TASK_QUEUES = (Queue("runs"), Queue("default"), Queue("parse"))
+CELERY_TASK_ROUTES = {
+    "experiments.tasks.execute_run": {"queue": "runs"},
+    "experiments.tasks.parse_*": {"queue": "parse"},
+}
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE_FILENAME = str(BENCHHUB_DATA_DIR / "beat-schedule")
+CELERY_BEAT_SCHEDULE = {
+    # Expired ones are dropped: after a Redis that was away, one tick is enough.
+    "dispatch": {"task": "experiments.tasks.dispatch", "schedule": 5.0, "options": {"queue": "default", "expires": 5}},
+    "reap": {"task": "experiments.tasks.reap", "schedule": 10.0, "options": {"queue": "default", "expires": 10}},
+}
+
+# Logging: one event, one line, on standard error ----------------------------------------------------------------------
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"()": "benchhub.logs.LineFormatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {
+        "django": {"handlers": [], "level": "INFO", "propagate": True},
+        "django.server": {"handlers": [], "level": "INFO", "propagate": True},
+        "asyncssh": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,11 @@
+"""How static files are named and compressed."""
+
+from __future__ import annotations
+
+from whitenoise.storage import CompressedManifestStaticFilesStorage
+
+
+class HashedStaticStorage(CompressedManifestStaticFilesStorage):
+    """Names carry a hash of the content, also inside `import` lines of ES modules, so they may be cached for ever."""
+
+    support_js_module_import_aggregation = True

@@ -1,0 +1,13 @@
+"""Every URL of BenchHub: pages, REST API, login."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, URLResolver, include, path
+
+from experiments.api import api
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("accounts/", include("allauth.urls")),
+    path("api/v1/", api.urls),
+    path("", include("frontend.urls")),
+]

@@ -1,0 +1,45 @@
+"""Who may do what. Teams are found here; what a user may not see does not exist for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from experiments.errors import Forbidden
+from experiments.models import Host, HostGrant, Member, Role, Team
+
+if TYPE_CHECKING:
+    from experiments.models.teams import User
+
+
+def membership(user: User, slug: str) -> Member | None:
+    """The user's membership of the team, or None: for the caller the same as a team that does not exist."""
+    if not user.is_authenticated:
+        return None
+    return Member.objects.select_related("team", "user").filter(user=user, team__slug=slug).first()
+
+
+def first_team(user: User) -> Team | None:
+    """The team that the start page opens: the one the user joined first."""
+    member = Member.objects.select_related("team").filter(user=user).order_by("id").first()
+    return member.team if member else None
+
+
+def require(member: Member, role: Role) -> None:
+    """Forbidden when the member's role does not cover `role`."""
+    if not Role(member.role).covers(role):
+        raise Forbidden(f"This needs the role {role.label.lower()}; yours is {member.role}.")
+
+
+def may_launch_on(member: Member, host: Host) -> bool:
+    """Launching on a host is a grant of its own; admins have it everywhere."""
+    if Role(member.role) == Role.ADMIN:
+        return True
+    if not Role(member.role).covers(Role.LAUNCHER):
+        return False
+    return HostGrant.objects.filter(host=host, member=member).exists()
+
+
+def require_launch_on(member: Member, *hosts: Host) -> None:
+    for host in hosts:
+        if not may_launch_on(member, host):
+            raise Forbidden(f"You may not launch runs on {host.name}; ask an admin of {member.team.name} for a grant.")

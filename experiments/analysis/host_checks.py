@@ -1,0 +1,178 @@
+"""Checks of what was seen on the hosts while the load ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from experiments.analysis.findings import Finding, HostFigures, Level, LoadFigures, Thresholds, percent
+
+HostCheck = Callable[[HostFigures, LoadFigures, Thresholds], Finding | None]
+
+
+def exit_status_is_zero(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """A tool whose end nobody saw may have been cut off anywhere."""
+    source = "unknown is never success"
+    if hosts.exit_status is None:
+        text = f"How {load.tool} ended is unknown: its exit status was not seen."
+        return Finding("exit_status", "invalid", text, {"exit_status": "unknown"}, source)
+    evidence = {"exit_status": hosts.exit_status}
+    if hosts.exit_status != 0:
+        text = f"{load.tool} ended with exit status {hosts.exit_status}."
+        return Finding("exit_status", "invalid", text, evidence, source)
+    return Finding("exit_status", "ok", f"{load.tool} ended with exit status 0.", evidence, source)
+
+
+def no_host_was_restarted(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """A restart takes the runtime tuning with it."""
+    source = "unknown is never success"
+    if hosts.boot_id_changed is None:
+        text = "Whether a host was restarted during the run is unknown."
+        return Finding("boot_id", "warn", text, {"boot_id_changed": "unknown"}, source)
+    if hosts.boot_id_changed:
+        text = "A host was restarted during the run (its boot_id changed), so the tuning is gone."
+        return Finding("boot_id", "invalid", text, {"boot_id_changed": "yes"}, source)
+    return Finding("boot_id", "ok", "No host was restarted during the run.", {"boot_id_changed": "no"}, source)
+
+
+def driver_had_spare_cpu(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """A full driver measures itself: throughput is its own limit and latency includes its own queue."""
+    source = "k6 documentation: keep 20 % idle; one full thread is BenchHub's choice"
+    mean = hosts.driver_cpu_mean_ratio if hosts.driver_cpu_mean_ratio is not None else hosts.driver_cpu_max_ratio
+    thread = hosts.driver_thread_max_ratio
+    evidence = _known(
+        driver_cpu_mean_ratio=hosts.driver_cpu_mean_ratio,
+        driver_cpu_max_ratio=hosts.driver_cpu_max_ratio,
+        driver_thread_max_ratio=thread,
+    )
+    if mean is None and thread is None:
+        text = "The driver's CPU use was not measured, so the driver may have been the limit."
+        return Finding("driver_cpu", "warn", text, {"driver_cpu_mean_ratio": "unknown"}, source)
+    full: list[str] = []
+    if mean is not None and mean > limits.driver_cpu_ratio:
+        full.append(f"its CPUs were {percent(mean)} busy (limit {percent(limits.driver_cpu_ratio)})")
+    if thread is not None and thread >= limits.driver_thread_ratio:
+        full.append(f"one of its threads was {percent(thread)} busy")
+    if full:
+        level: Level = "invalid" if limits.driver_cpu_invalid else "warn"
+        text = f"The driver may have been the limit, not the SUT: {' and '.join(full)}."
+        return Finding("driver_cpu", level, text, evidence, source)
+    seen = [f"CPUs {percent(mean)} busy"] if mean is not None else []
+    seen += [f"busiest thread {percent(thread)}"] if thread is not None else []
+    return Finding("driver_cpu", "ok", f"The driver had CPU to spare: {', '.join(seen)}.", evidence, source)
+
+
+def sut_was_busy(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """Maximum throughput with idle CPUs means that something else than the SUT's CPUs is the limit."""
+    busy = hosts.sut_cpu_mean_ratio
+    saturated = (
+        load.load_model == "open"
+        and bool(load.offered_rate_rps)
+        and (load.throughput_rps or 0.0) < limits.saturated_below_ratio * (load.offered_rate_rps or 0.0)
+    )
+    # Only these loads ask for all that the SUT can give; think times and offered rates leave it idle on purpose.
+    if busy is None or not (load.tool == "wrk" or saturated):
+        return None
+    source = "BenchHub's choice"
+    if busy < limits.sut_cpu_ratio:
+        text = (
+            f"The SUT was {percent(busy)} busy at maximum throughput (limit {percent(limits.sut_cpu_ratio)}): "
+            "a lock, a pool, the network or the driver may be the limit."
+        )
+        return Finding("sut_cpu", "warn", text, {"sut_cpu_mean_ratio": busy}, source)
+    return Finding("sut_cpu", "ok", f"The SUT was {percent(busy)} busy.", {"sut_cpu_mean_ratio": busy}, source)
+
+
+def cpus_were_not_shared(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """Driver and SUT on the same CPUs take time from each other."""
+    if not hosts.shared_cpus:
+        return None
+    text = (
+        "Driver and SUT ran on the same CPUs and took time from each other: compare only with runs made the same way."
+    )
+    return Finding("shared_cpus", "warn", text, {"shared_cpus": "yes"}, "BenchHub's choice")
+
+
+def no_cpu_time_was_stolen(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """Stolen time went to other guests of the same machine."""
+    steal = hosts.steal_ratio
+    if steal is None:
+        return None
+    level: Level = "ok"
+    if steal > limits.steal_warn_ratio:
+        level = "invalid" if steal > limits.steal_invalid_ratio else "warn"
+    limit = limits.steal_invalid_ratio if level == "invalid" else limits.steal_warn_ratio
+    text = f"The hypervisor took {percent(steal, 1)} of the CPU time for other guests (limit {percent(limit)})."
+    return Finding("steal", level, text, {"steal_ratio": steal}, "BenchHub's choice")
+
+
+def no_page_was_swapped(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """One page from disk costs more than a thousand requests from memory."""
+    if hosts.swap_pages is None:
+        return None
+    evidence = {"swap_pages": hosts.swap_pages}
+    if hosts.swap_pages > 0:
+        text = f"{hosts.swap_pages:,} memory pages were swapped during the run."
+        return Finding("swap", "invalid", text, evidence, "BenchHub's choice")
+    return Finding("swap", "ok", "No memory page was swapped.", evidence, "BenchHub's choice")
+
+
+def frequency_was_fixed(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """Other governors than performance change the clock with the load; many virtual machines have none."""
+    if hosts.governor is None:
+        return None
+    evidence = {"governor": hosts.governor}
+    if hosts.governor != "performance":
+        text = f'The CPU frequency governor was "{hosts.governor}", so the clock may have moved; use "performance".'
+        return Finding("governor", "warn", text, evidence, "BenchHub's choice")
+    return Finding("governor", "ok", 'The CPU frequency governor was "performance".', evidence, "BenchHub's choice")
+
+
+def network_kept_flowing(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """Some tools do not notice a cut link; the SUT's packet counter does."""
+    stalled = hosts.network_stalled_s
+    if stalled is None:
+        return None
+    window_s = load.window_s
+    evidence = _known(network_stalled_s=stalled, window_s=window_s)
+    source = "BenchHub's choice"
+    if stalled <= 0:
+        return Finding("network_stall", "ok", "Packets reached the SUT all the time.", evidence, source)
+    of = f" of {window_s:.0f} s" if window_s else ""
+    level: Level = "invalid" if not window_s or stalled > limits.network_stall_invalid_ratio * window_s else "warn"
+    text = f"For {stalled:.0f} s{of} the SUT received almost no packets (less than 10 % of the median rate)."
+    return Finding("network_stall", level, text, evidence, source)
+
+
+def clocks_agree(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """Samples of two hosts can only be laid over each other when their clocks agree."""
+    if hosts.clock_offset_s is None:
+        return None
+    offset, window_s = abs(hosts.clock_offset_s), load.window_s
+    evidence = _known(clock_offset_s=hosts.clock_offset_s, window_s=window_s)
+    source = "like SPECjbb2015's offset field; limits are BenchHub's choice"
+    if window_s and offset > limits.clock_invalid_ratio * window_s:
+        text = (
+            f"The hosts' clocks are {offset:.2f} s apart, "
+            f"more than {percent(limits.clock_invalid_ratio)} of the {window_s:.0f} s window."
+        )
+        return Finding("clocks", "invalid", text, evidence, source)
+    level: Level = "warn" if offset > limits.clock_warn_s else "ok"
+    return Finding("clocks", level, f"The hosts' clocks are {offset:.2f} s apart.", evidence, source)
+
+
+def _known(**values: float | None) -> dict[str, float | str]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+HOST_CHECKS: tuple[HostCheck, ...] = (
+    exit_status_is_zero,
+    no_host_was_restarted,
+    driver_had_spare_cpu,
+    sut_was_busy,
+    cpus_were_not_shared,
+    no_cpu_time_was_stolen,
+    no_page_was_swapped,
+    frequency_was_fixed,
+    network_kept_flowing,
+    clocks_agree,
+)

@@ -1,0 +1,206 @@
+"""Checks that need only the report of the load driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from experiments.analysis import saturation
+from experiments.analysis.findings import Finding, LoadFigures, Thresholds, percent
+
+LoadCheck = Callable[[LoadFigures, Thresholds], Finding | None]
+
+# wrk samples its per-thread rate every 100 ms; slower answers come in bursts that distort those samples.
+WRK_SAMPLE_MS = 100.0
+
+
+def report_is_usable(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """An unreadable or empty report has no result in it."""
+    if not load.usable:
+        why = load.why or "the parser gave no reason"
+        return Finding("report", "invalid", f"The report cannot be used: {why}.", {"tool": load.tool}, "parser")
+    if load.requests == 0 or load.throughput_rps == 0:
+        return Finding("report", "invalid", "No request was completed.", {"requests": 0}, "parser")
+    if load.throughput_rps is None:
+        return Finding("report", "invalid", "The report has no throughput.", {"tool": load.tool}, "parser")
+    return None
+
+
+def errors_are_within_budget(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """Failed requests, bad statuses and socket errors; the budget is a share of the completed requests."""
+    source = "BenchHub's choice: zero errors unless a budget is set"
+    kinds = load.errors_by_kind
+    if not kinds:
+        return Finding("errors", "warn", f"{load.tool} did not say whether requests failed.", {}, source)
+    total, requests = sum(kinds.values()), load.requests or 0
+    evidence: dict[str, float | str] = {f"errors_{kind}": count for kind, count in kinds.items()}
+    evidence |= {"requests": requests, "error_budget_ratio": limits.error_budget_ratio}
+    if total <= limits.error_budget_ratio * requests:
+        allowed = f", within the budget of {_budget(limits)}" if total else ""
+        return Finding("errors", "ok", f"{total:,} errors in {requests:,} requests{allowed}.", evidence, source)
+    parts = ", ".join(
+        f"{'bad status' if kind == 'status' else kind} {count:,}" for kind, count in kinds.items() if count
+    )
+    budget = f" (budget {_budget(limits)})" if limits.error_budget_ratio else ""
+    text = f"{total:,} errors beside {requests:,} completed requests{budget}: {parts}."
+    if load.errors_status and load.errors_status == load.requests:
+        text += " Every response was an error page, so this is the throughput of an error page."
+    if load.errors_timeout and load.tool == "wrk2":
+        text += " wrk2 counts a timeout for each connection that is waiting at a check every 2 s, not for each request."
+    return Finding("errors", "invalid", text, evidence, source)
+
+
+def connections_were_made(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """Connections that were never made, or were lost and not made again, carry no load."""
+    if not load.errors_connect or not load.connections:
+        return None
+    evidence = {"errors_connect": load.errors_connect, "connections": load.connections}
+    if load.errors_connect <= limits.connect_error_ratio * load.connections:
+        return None
+    text = (
+        f"{load.errors_connect:,} connect errors for {load.connections:,} connections: "
+        "a connection that is not there sends no requests, so the load was not the one asked for."
+    )
+    return Finding("connect_errors", "invalid", text, evidence, "wrk and wrk2 source; limit 1 % is BenchHub's choice")
+
+
+def latency_is_complete(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """wrk leaves responses slower than its timeout out of the latency figures."""
+    if load.tool != "wrk" or not load.errors_timeout:
+        return None
+    text = (
+        f"{load.errors_timeout:,} responses came after wrk's timeout and are missing from its latency figures: "
+        "throughput is kept, latency is hidden."
+    )
+    return Finding("latency_complete", "warn", text, {"errors_timeout": load.errors_timeout}, "wrk source")
+
+
+def offered_rate_was_reached(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """Below the offered rate, latency is time spent in the backlog and grows with the length of the run."""
+    if load.load_model != "open" or not load.offered_rate_rps or load.throughput_rps is None:
+        return None
+    ratio = load.throughput_rps / load.offered_rate_rps
+    evidence = {
+        "achieved_ratio": round(ratio, 4),
+        "throughput_rps": load.throughput_rps,
+        "offered_rate_rps": load.offered_rate_rps,
+    }
+    source = "overload arithmetic, docs/verdicts.md"
+    share = percent(ratio, 1)
+    reached = f"{load.throughput_rps:,.0f} of {load.offered_rate_rps:,.0f} offered requests/s were reached ({share})"
+    if ratio < limits.saturated_below_ratio:
+        text = f"Saturated: {reached}; throughput is kept, latency is hidden because it is the wait in the backlog."
+        return Finding("offered_rate", "warn", text, evidence, source)
+    if ratio < limits.nearly_saturated_below_ratio:
+        return Finding("offered_rate", "warn", f"Close to saturation: {reached}.", evidence, source)
+    return Finding("offered_rate", "ok", f"{reached}.", evidence, source)
+
+
+def load_lasted(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """With latency from the planned send time, the longest one tells how far through the plan the load came."""
+    open_loop = load.load_model == "open" and load.latency_basis == "response_time"
+    if not open_loop or not load.offered_rate_rps or not load.requests or not load.throughput_rps:
+        return None
+    if load.window_s is None or load.latency_max_ms is None:
+        return None
+    seen = saturation.examine(
+        offered_rate_rps=load.offered_rate_rps,
+        throughput_rps=load.throughput_rps,
+        requests=load.requests,
+        duration_s=load.window_s,
+        connections=load.connections,
+        threads=load.threads,
+        latency_max_ms=load.latency_max_ms,
+        stopped_early_ratio=limits.stopped_early_ratio,
+    )
+    if "LOAD_STOPPED_EARLY" not in seen.flags or seen.t_last_s is None:
+        return None
+    evidence = {
+        "t_last_s": round(seen.t_last_s, 2),
+        "duration_s": load.window_s,
+        "active_rate_rps": round(seen.active_rate_rps),
+        "latency_max_ms": load.latency_max_ms,
+    }
+    rate = float(f"{seen.active_rate_rps:.4g}")
+    text = (
+        f"Judging by its longest latency, the load had stopped after about {seen.t_last_s:.0f} s of "
+        f"{load.window_s:.0f} s. Until then it made about {rate:,.0f} requests/s; the reported "
+        f"{load.throughput_rps:,.0f} requests/s is an average over the dead time too."
+    )
+    return Finding("load_lasted", "invalid", text, evidence, "overload arithmetic, docs/verdicts.md")
+
+
+def duration_was_kept(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """A run that ended before its time measured something else than asked."""
+    if not load.requested_duration_s or load.measured_s is None:
+        return None
+    asked, measured = load.requested_duration_s, load.measured_s
+    short = 1 - measured / asked
+    evidence = {"requested_s": asked, "measured_s": round(measured, 2)}
+    source = "wrk and wrk2 source: requests / throughput is the true duration; limit 2 % is BenchHub's choice"
+    if short > limits.short_duration_ratio:
+        text = f"The run lasted {measured:.1f} s of the {asked:.1f} s asked for, {percent(short, 1)} too short."
+        return Finding("duration", "invalid", text, evidence, source)
+    return Finding(
+        "duration", "ok", f"The run lasted {measured:.1f} s; {asked:.1f} s were asked for.", evidence, source
+    )
+
+
+def wrk_did_not_stall(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """wrk's thread rates are samples taken while answers came in, so they do not see dead time; Requests/sec does."""
+    if load.tool != "wrk" or not load.thread_rps_mean or not load.threads or not load.throughput_rps:
+        return None
+    if load.latency_mean_ms is None or load.latency_mean_ms > WRK_SAMPLE_MS:
+        return None
+    gap = load.thread_rps_mean * load.threads / load.throughput_rps
+    if gap <= limits.stall_gap_ratio:
+        return None
+    evidence = {
+        "gap_ratio": round(gap, 2),
+        "thread_rps_mean": load.thread_rps_mean,
+        "threads": load.threads,
+        "throughput_rps": load.throughput_rps,
+    }
+    text = (
+        f"The load stalled: while answers came in the {load.threads} threads made "
+        f"{load.thread_rps_mean * load.threads:,.0f} requests/s, {gap:.1f} times the {load.throughput_rps:,.0f} "
+        "requests/s over the whole run, so for part of the time nothing was answered."
+    )
+    return Finding("stall", "invalid", text, evidence, "wrk source; limit 1.5 is BenchHub's choice")
+
+
+def wrk_obeys_littles_law(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """In a closed loop every connection always waits for one answer: throughput * latency = connections."""
+    if load.tool != "wrk" or not load.throughput_rps or not load.connections or load.latency_mean_ms is None:
+        return None
+    waiting = load.throughput_rps * load.latency_mean_ms / 1000
+    ratio = waiting / load.connections
+    evidence = {"waiting_connections": round(waiting, 1), "connections": load.connections, "ratio": round(ratio, 2)}
+    source = "Little's law; limit 25 % is BenchHub's choice"
+    if abs(ratio - 1) <= limits.little_tolerance_ratio:
+        text = f"Throughput times latency gives {waiting:.1f} busy connections of {load.connections}."
+        return Finding("littles_law", "ok", text, evidence, source)
+    meaning = (
+        "some connections were idle or dead"
+        if ratio < 1
+        else "wrk filled in latencies for long pauses, so its mean is more than the requests really waited"
+    )
+    text = (
+        f"Throughput times mean latency gives {waiting:.1f} busy connections where {load.connections} exist: {meaning}."
+    )
+    return Finding("littles_law", "warn", text, evidence, source)
+
+
+def _budget(limits: Thresholds) -> str:
+    return f"{limits.error_budget_ratio * 100:g} %"
+
+
+LOAD_CHECKS: tuple[LoadCheck, ...] = (
+    errors_are_within_budget,
+    connections_were_made,
+    load_lasted,
+    offered_rate_was_reached,
+    duration_was_kept,
+    wrk_did_not_stall,
+    latency_is_complete,
+    wrk_obeys_littles_law,
+)

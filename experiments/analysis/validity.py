@@ -1,0 +1,53 @@
+"""Whether one run may enter a comparison, with a sentence and the evidence for each check."""
+
+from __future__ import annotations
+
+from experiments.analysis.findings import (
+    DEFAULT_THRESHOLDS,
+    Finding,
+    HostFigures,
+    LoadFigures,
+    RunValidity,
+    State,
+    Thresholds,
+)
+from experiments.analysis.host_checks import HOST_CHECKS
+from experiments.analysis.load_checks import LOAD_CHECKS, report_is_usable
+
+__all__ = ["Finding", "HostFigures", "LoadFigures", "RunValidity", "Thresholds", "judge_run"]
+
+_NO_HOSTS = Finding(
+    "hosts",
+    "warn",
+    "Only the tool's report is known: its exit status and the state of the hosts were not seen.",
+    {},
+    "unknown is never success",
+)
+
+
+def judge_run(
+    load: LoadFigures, hosts: HostFigures | None = None, *, thresholds: Thresholds = DEFAULT_THRESHOLDS
+) -> RunValidity:
+    """Apply every check that the known figures allow.
+
+    `hosts` None (an imported report) makes the run suspect at best, because nobody saw how the tool ended.
+    """
+    broken = report_is_usable(load, thresholds)
+    load_findings = [check(load, thresholds) for check in LOAD_CHECKS]
+    host_findings = [check(hosts, load, thresholds) for check in HOST_CHECKS] if hosts else [_NO_HOSTS]
+    findings = tuple(f for f in (broken, *load_findings, *host_findings) if f is not None)
+    state: State = "valid"
+    if any(f.level == "invalid" for f in findings):
+        state = "invalid"
+    elif any(f.level == "warn" for f in findings):
+        state = "suspect"
+    return RunValidity(state, findings, hides_latency=_hides_latency(load, thresholds))
+
+
+def _hides_latency(load: LoadFigures, thresholds: Thresholds) -> bool:
+    """Latency of an overloaded open loop is backlog, and wrk's leaves out what came after its timeout."""
+    if load.tool == "wrk" and load.errors_timeout:
+        return True
+    if load.load_model != "open" or not load.offered_rate_rps or load.throughput_rps is None:
+        return False
+    return load.throughput_rps < thresholds.saturated_below_ratio * load.offered_rate_rps

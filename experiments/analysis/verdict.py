@@ -1,0 +1,238 @@
+"""The verdict on two variants: whether the candidate differs from the baseline, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from experiments.analysis import wording
+from experiments.analysis.limits import MARGIN_RATIO, MIN_FOR_INTERVAL, MIN_FOR_VERDICT, MOST_REPETITIONS
+from experiments.analysis.ranks import Shift, shift_of_pairs, shift_of_two_samples
+
+Outcome = Literal[
+    "invalid",
+    "no_practical_difference",
+    "better",
+    "worse",
+    "better_size_uncertain",
+    "worse_size_uncertain",
+    "inconclusive",
+]
+Design = Literal["independent", "blocked"]
+GateResult = Literal["pass", "fail", "neutral"]
+Interval = tuple[float, float]
+
+# Logs of equal numbers may differ in the last bits once they are averaged; a change below this is rounding.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the repetitions say. Changes are candidate against baseline, in percent of the baseline.
+
+    None = cannot be said from so few repetitions. `n_a` and `n_b` count valid repetitions (for a blocked design:
+    complete pairs). `needed_per_arm` is the total that would settle an inconclusive comparison. `cov_pct` is the
+    noise from repetition to repetition; `p_value` is for corrections over many comparisons, not for the outcome.
+    """
+
+    outcome: Outcome
+    estimate_pct: float | None
+    ci95_pct: Interval | None
+    ci90_pct: Interval | None
+    n_a: int
+    n_b: int
+    hodges_lehmann_pct: float | None
+    hodges_lehmann_ci95_pct: Interval | None
+    outlier_sensitive: bool
+    detectable_but_small: bool
+    needed_per_arm: int | None
+    cov_pct: float | None
+    p_value: float | None
+    margin_ratio: float
+    higher_is_better: bool
+    design: Design
+
+    @property
+    def more_per_arm(self) -> int | None:
+        """Repetitions still to run in each arm to settle an inconclusive comparison."""
+        return None if self.needed_per_arm is None else self.needed_per_arm - min(self.n_a, self.n_b)
+
+    @property
+    def gate(self) -> GateResult:
+        """What a CI gate makes of it: only a proven loss fails; too little data is neutral, for a policy to decide."""
+        if self.outcome in ("worse", "worse_size_uncertain"):
+            return "fail"
+        return "neutral" if self.outcome in ("invalid", "inconclusive") else "pass"
+
+    def headline(
+        self,
+        candidate: str = "B",
+        *,
+        words: wording.Words = wording.SPEED,
+        seconds_per_repetition: float | None = None,
+    ) -> str:
+        """The short form for a table or a title; it names only the candidate."""
+        return wording.headline(self, candidate, words, seconds_per_repetition)
+
+    def sentence(
+        self,
+        baseline: str,
+        candidate: str,
+        metric_label: str,
+        *,
+        words: wording.Words = wording.SPEED,
+        seconds_per_repetition: float | None = None,
+    ) -> str:
+        """The full form, with both names and the metric. `seconds_per_repetition` adds how long "n more" takes."""
+        return wording.sentence(self, baseline, candidate, metric_label, words, seconds_per_repetition)
+
+
+@dataclass(frozen=True)
+class _LogChange:
+    """The change of the mean log: its estimate, standard error, degrees of freedom and noise of one repetition."""
+
+    estimate: float
+    standard_error: float
+    degrees: float
+    noise: float
+
+    def interval(self, confidence_ratio: float) -> Interval:
+        half = float(stats.t.ppf((1 + confidence_ratio) / 2, self.degrees)) * self.standard_error
+        return self.estimate - half, self.estimate + half
+
+    def p_value(self) -> float:
+        if self.standard_error <= ROUNDING:
+            return 1.0 if abs(self.estimate) <= ROUNDING else 0.0
+        return 2 * float(stats.t.sf(abs(self.estimate) / self.standard_error, self.degrees))
+
+
+def judge(
+    a: Sequence[float | None],
+    b: Sequence[float | None],
+    *,
+    higher_is_better: bool,
+    margin_ratio: float = MARGIN_RATIO,
+    design: Design,
+) -> Verdict:
+    """Compare one value per repetition of baseline `a` and candidate `b`; None stands for an invalid repetition.
+
+    `blocked` takes the two lists in block order and drops a block when either side is None. Values are compared as
+    logs, so the change is a ratio of geometric means. ValueError: a value is not a positive number, the lists of a
+    blocked design differ in length, or the margin is not positive.
+    """
+    if not 0 < margin_ratio < math.inf:
+        raise ValueError(f"margin_ratio must be positive, for example 0.03 for 3 %; got {margin_ratio}")
+    log_a, log_b = _logs("baseline", a), _logs("candidate", b)
+    if design == "blocked":
+        if len(log_a) != len(log_b):
+            raise ValueError(f"a blocked design needs one value per block on both sides: {len(log_a)} and {len(log_b)}")
+        complete = ~(np.isnan(log_a) | np.isnan(log_b))
+        log_a, log_b = log_a[complete], log_b[complete]
+    else:
+        log_a, log_b = log_a[~np.isnan(log_a)], log_b[~np.isnan(log_b)]
+
+    n = min(len(log_a), len(log_b))
+    change = _log_change(log_a, log_b, design) if n >= MIN_FOR_INTERVAL else None
+    ci95 = change.interval(0.95) if change else None
+    ci90 = change.interval(0.90) if change else None
+    shift = None if n < MIN_FOR_INTERVAL else _shift(log_a, log_b, design)
+    rank_ci95 = shift.interval if shift else None
+    margin = math.log1p(margin_ratio)
+    estimate = float(log_b.mean() - log_a.mean()) if n else None
+    outcome: Outcome = "invalid"
+    if n >= MIN_FOR_VERDICT and change and ci95 and ci90:
+        outcome = _decide(change.estimate, ci95, ci90, margin, higher_is_better)
+    return Verdict(
+        outcome=outcome,
+        estimate_pct=None if estimate is None else _pct(estimate),
+        ci95_pct=_pct_interval(ci95),
+        ci90_pct=_pct_interval(ci90),
+        n_a=len(log_a),
+        n_b=len(log_b),
+        hodges_lehmann_pct=_pct(shift.estimate) if shift else None,
+        hodges_lehmann_ci95_pct=_pct_interval(rank_ci95),
+        outlier_sensitive=bool(ci95 and rank_ci95 and _excludes_zero(ci95) != _excludes_zero(rank_ci95)),
+        detectable_but_small=bool(outcome == "no_practical_difference" and ci95 and _excludes_zero(ci95)),
+        needed_per_arm=_needed(change.noise, n, margin, design) if change and outcome == "inconclusive" else None,
+        cov_pct=100 * math.sqrt(math.expm1(change.noise**2)) if change else None,
+        p_value=change.p_value() if change else None,
+        margin_ratio=margin_ratio,
+        higher_is_better=higher_is_better,
+        design=design,
+    )
+
+
+def _decide(estimate: float, ci95: Interval, ci90: Interval, margin: float, higher_is_better: bool) -> Outcome:
+    """The first rule that matches. Equivalence comes first: a proven change inside the margin is no difference."""
+    if -margin <= ci90[0] and ci90[1] <= margin:
+        return "no_practical_difference"
+    if not _excludes_zero(ci95):
+        return "inconclusive"
+    nearest = min(abs(ci95[0]), abs(ci95[1]))
+    if (estimate > 0) == higher_is_better:
+        return "better" if nearest >= margin else "better_size_uncertain"
+    return "worse" if nearest >= margin else "worse_size_uncertain"
+
+
+def _log_change(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Design) -> _LogChange:
+    """Welch's t for independent arms, the paired t for blocks. Written out because zero variance must not warn."""
+    if design == "blocked":
+        differences = log_b - log_a
+        deviation = float(differences.std(ddof=1))
+        n = len(differences)
+        # Two repetitions make one difference, so one repetition has 1/sqrt(2) of its noise.
+        return _LogChange(float(differences.mean()), deviation / math.sqrt(n), n - 1, deviation / math.sqrt(2))
+    n_a, n_b = len(log_a), len(log_b)
+    var_a, var_b = float(log_a.var(ddof=1)), float(log_b.var(ddof=1))
+    share_a, share_b = var_a / n_a, var_b / n_b
+    squared = share_a + share_b
+    pooled = math.sqrt(((n_a - 1) * var_a + (n_b - 1) * var_b) / (n_a + n_b - 2))
+    if math.sqrt(squared) <= ROUNDING:
+        degrees = float(n_a + n_b - 2)
+    else:
+        degrees = squared**2 / (share_a**2 / (n_a - 1) + share_b**2 / (n_b - 1))
+    return _LogChange(float(log_b.mean() - log_a.mean()), math.sqrt(squared), degrees, pooled)
+
+
+def _shift(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Design) -> Shift:
+    if design == "blocked":
+        return shift_of_pairs([float(d) for d in log_b - log_a])
+    return shift_of_two_samples([float(x) for x in log_a], [float(x) for x in log_b])
+
+
+def _needed(noise: float, n_now: int, margin: float, design: Design) -> int | None:
+    """Repetitions per arm that bring the 95 % half-width down to half the margin, or None when it takes too many."""
+    n = np.arange(2, MOST_REPETITIONS + 1)
+    degrees = n - 1 if design == "blocked" else 2 * n - 2
+    half_widths = stats.t.ppf(0.975, degrees) * noise * np.sqrt(2 / n)
+    enough = n[half_widths <= margin / 2]
+    return max(int(enough[0]), n_now + 1) if len(enough) else None
+
+
+def _logs(side: str, values: Sequence[float | None]) -> NDArray[np.float64]:
+    """Natural logs, NaN where a repetition is None."""
+    for position, value in enumerate(values, start=1):
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise ValueError(
+                f"repetition {position} of the {side} is {value}; only positive numbers can be compared, "
+                "give None for an invalid repetition"
+            )
+    return np.array([math.nan if value is None else math.log(value) for value in values], dtype=float)
+
+
+def _excludes_zero(interval: Interval) -> bool:
+    return interval[0] > ROUNDING or interval[1] < -ROUNDING
+
+
+def _pct(log_ratio: float) -> float:
+    return math.expm1(log_ratio) * 100
+
+
+def _pct_interval(interval: Interval | None) -> Interval | None:
+    return None if interval is None else (_pct(interval[0]), _pct(interval[1]))

@@ -1,0 +1,123 @@
+"""A verdict in words: the number, its interval and what to do next, in one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from experiments.analysis.limits import MIN_FOR_INTERVAL, MIN_FOR_VERDICT, MOST_WORTH_RUNNING
+
+if TYPE_CHECKING:
+    from experiments.analysis.verdict import Interval, Verdict
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a metric's better and worse sides are called: throughput and latency are faster or slower."""
+
+    better: str
+    worse: str
+
+
+MINUS = "\N{MINUS SIGN}"
+SPEED = Words("faster", "slower")
+PLAIN = Words("better", "worse")
+
+
+def headline(verdict: Verdict, candidate: str, words: Words, seconds_per_repetition: float | None) -> str:
+    """One line that names only the candidate."""
+    text = _text(verdict, "", candidate, words, seconds_per_repetition)
+    return text if text.startswith(candidate) else text[0].upper() + text[1:]
+
+
+def sentence(
+    verdict: Verdict,
+    baseline: str,
+    candidate: str,
+    metric_label: str,
+    words: Words,
+    seconds_per_repetition: float | None,
+) -> str:
+    """One line that names the metric and both variants and ends with a full stop."""
+    return f"{metric_label}: {_text(verdict, baseline, candidate, words, seconds_per_repetition)}."
+
+
+def _text(verdict: Verdict, baseline: str, candidate: str, words: Words, seconds: float | None) -> str:
+    than = f" than {baseline}" if baseline else ""
+    margin = f"±{verdict.margin_ratio * 100:g} %"
+    if verdict.outcome == "invalid":
+        return _too_early(verdict, baseline, candidate, words)
+    if verdict.outcome in ("better", "worse"):
+        text = f"{candidate} is {_change(verdict, than, words)} (95 %), n={verdict.n_a}+{verdict.n_b}"
+    elif verdict.outcome in ("better_size_uncertain", "worse_size_uncertain"):
+        text = f"{candidate} looks {_change(verdict, than, words)}; size not yet separated from {margin}"
+    elif verdict.outcome == "no_practical_difference":
+        between = f" between {baseline} and {candidate}" if baseline else ""
+        text = f"no difference{between} within {margin} ({_signed_with_interval(verdict)})"
+        if verdict.detectable_but_small:
+            text += f"; a real change of {_signed(verdict.estimate_pct)} is detectable but below the margin"
+    else:
+        between = f" between {baseline} and {candidate}" if baseline else ""
+        text = f"inconclusive{between}: {_signed_with_interval(verdict)}; {_advice(verdict, seconds)}"
+    if verdict.outlier_sensitive and verdict.hodges_lehmann_ci95_pct:
+        text += f"; outlier-sensitive, by ranks {_interval(verdict.hodges_lehmann_ci95_pct)}"
+    return text
+
+
+def _too_early(verdict: Verdict, baseline: str, candidate: str, words: Words) -> str:
+    """Why there is no verdict yet, and what the repetitions so far look like."""
+    text = f"too early for a verdict: {min(verdict.n_a, verdict.n_b)} of {MIN_FOR_VERDICT} repetitions"
+    if verdict.estimate_pct is None:
+        return text
+    than = f" than {baseline}" if baseline else ""
+    if verdict.ci95_pct is None:
+        return f"{text}. So far {_signed(verdict.estimate_pct)}, an interval needs {MIN_FOR_INTERVAL} repetitions"
+    if verdict.ci95_pct[0] > 0 or verdict.ci95_pct[1] < 0:
+        return f"{text}. So far {candidate} is {_change(verdict, than, words)}"
+    return f"{text}. So far {_signed_with_interval(verdict)}"
+
+
+def _change(verdict: Verdict, than: str, words: Words) -> str:
+    """ "faster by 6.3 % [5.5, 7.2]"; where less is better it says "faster, lower by ..." so that nobody misreads it."""
+    estimate = verdict.estimate_pct or 0.0
+    low, high = verdict.ci95_pct or (estimate, estimate)
+    up = estimate > 0
+    word = words.better if up == verdict.higher_is_better else words.worse
+    size = f"{abs(estimate):.1f} % {_interval((low, high) if up else (-high, -low))}"
+    if verdict.higher_is_better:
+        return f"{word}{than} by {size}"
+    return f"{word}{than}, {'higher' if up else 'lower'} by {size}"
+
+
+def _advice(verdict: Verdict, seconds_per_repetition: float | None) -> str:
+    more = verdict.more_per_arm
+    if more is None or more > MOST_WORTH_RUNNING:
+        return f"reduce noise first (CoV {verdict.cov_pct or 0.0:.1f} %)"
+    if seconds_per_repetition is None:
+        return f"run {more} more per arm"
+    return f"run {more} more per arm (≈{_duration(2 * more * seconds_per_repetition)})"
+
+
+def _duration(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d}"
+
+
+def _signed_with_interval(verdict: Verdict) -> str:
+    interval = f" {_interval(verdict.ci95_pct)}" if verdict.ci95_pct else ""
+    return f"{_signed(verdict.estimate_pct)}{interval}"
+
+
+def _signed(value_pct: float | None) -> str:
+    value = value_pct or 0.0
+    return f"{'+' if round(value, 1) > 0 else ''}{_number(value)} %"
+
+
+def _interval(interval: Interval) -> str:
+    return f"[{_number(interval[0])}, {_number(interval[1])}]"
+
+
+def _number(value: float) -> str:
+    """One decimal with a real minus sign, and never a negative zero."""
+    text = f"{abs(value):.1f}"
+    return f"{MINUS}{text}" if value < 0 and text != "0.0" else text

@@ -1,0 +1,24 @@
+"""Errors that a person or an API client is told in these words."""
+
+from __future__ import annotations
+
+
+class RequestError(Exception):
+    """The request cannot be done; `field` names what to change, when it is one field."""
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+
+class Forbidden(RequestError):
+    """Seen, but not allowed."""
+
+
+class NotFound(RequestError):
+    """Does not exist, or belongs to another team: the same answer for both."""
+
+
+class Conflict(RequestError):
+    """The object is not in a state that allows this."""

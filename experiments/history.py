@@ -1,0 +1,220 @@
+"""The read side: series, comparison, configuration difference. Pages, API and gate all read here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, FloatField, Q
+from django.db.models.fields.json import KeyTransform
+from django.db.models.functions import Cast
+
+from agents.asked import asked_by
+from agents.spec import RunSpec
+from experiments.configuration import ConfigurationDiff, diff
+from experiments.errors import RequestError
+from experiments.metrics import METRICS, MetricSpec
+from experiments.models import Experiment, Run, SampleSeries, Series, Team
+
+MAX_POINTS = 2000
+MAX_COMPARED = 10
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run in a series."""
+
+    number: int
+    at: datetime
+    value: float
+    recipe: str
+    validity: str
+    labels: Mapping[str, str]
+    experiment_id: int | None
+
+
+@dataclass(frozen=True)
+class MetricHistory:
+    """The history of one metric: points in the order of their numbers. `truncated` when older points were left out."""
+
+    metric: MetricSpec
+    points: tuple[Point, ...]
+    truncated: bool
+
+
+def series_of(team: Team) -> list[Series]:
+    """The team's series, the one with the newest run first."""
+    found = Series.objects.for_team(team).select_related("sut_profile", "last_run")
+    return list(found.order_by(F("last_run_id").desc(nulls_last=True)))
+
+
+def metric_history(
+    team: Team,
+    fingerprint: str,
+    metric: str,
+    *,
+    recipe: str = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int = MAX_POINTS,
+) -> MetricHistory:
+    """The newest `limit` counted runs of a series, oldest first. Latency that saturation hides is left out."""
+    spec = METRICS.get(metric)
+    if spec is None:
+        raise RequestError(f"There is no metric {metric!r}; known: {', '.join(METRICS)}.", field="metric")
+    runs = Run.objects.for_team(team).counted().filter(fingerprint=fingerprint)
+    if recipe:
+        runs = runs.filter(recipe__name=recipe)
+    if since:
+        runs = runs.filter(finished_at__gte=since)
+    if until:
+        runs = runs.filter(finished_at__lt=until)
+    if metric.startswith("latency_"):
+        runs = runs.filter(hides_latency=False)
+    rows = (
+        runs.annotate(value=Cast(KeyTransform(metric, "metrics"), FloatField()))
+        .filter(value__isnull=False)
+        .order_by("-number")
+        .values_list("number", "finished_at", "value", "recipe__name", "validity", "labels", "experiment_id")
+    )[: limit + 1]
+    found = [Point(*row[:3], row[3] or "", *row[4:]) for row in rows]
+    return MetricHistory(spec, tuple(reversed(found[:limit])), truncated=len(found) > limit)
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """One metric over the compared runs, the baseline first; `changes_pct` against it (None for the baseline itself)."""
+
+    metric: MetricSpec
+    values: tuple[float | None, ...]
+    changes_pct: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Confounder:
+    """Something that differs between the runs apart from the recipe under test."""
+
+    what: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs side by side; the first is the baseline."""
+
+    runs: tuple[Run, ...]
+    comparable: bool
+    confounders: tuple[Confounder, ...]
+    rows: tuple[MetricRow, ...]
+    configuration: ConfigurationDiff
+    hardware: ConfigurationDiff
+
+
+def compare(runs: Sequence[Run]) -> Comparison:
+    """Compare finished runs of one team. RequestError when there are not 2 to 10 of them.
+
+    The runs need `config`, `sut_profile` and the names loaded (`comparable_runs`).
+    """
+    if not 2 <= len(runs) <= MAX_COMPARED:
+        raise RequestError(f"Choose between 2 and {MAX_COMPARED} runs to compare.", field="runs")
+    confounders = _confounders(runs)
+    return Comparison(
+        runs=tuple(runs),
+        comparable=not confounders,
+        confounders=confounders,
+        rows=tuple(row for metric in METRICS.values() if (row := _row(metric, runs)) is not None),
+        configuration=configuration_diff(runs),
+        hardware=diff([r.sut_profile.facts if r.sut_profile else {} for r in runs], asked=lambda _path: False),
+    )
+
+
+def comparable_runs(team: Team, numbers: Sequence[int]) -> list[Run]:
+    """The team's runs with these numbers in the order asked for; RequestError names one that does not exist."""
+    found = {
+        run.number: run
+        for run in Run.objects.for_team(team)
+        .filter(number__in=numbers)
+        .select_related("config", "sut_profile", "recipe", "workload", "application", "sut", "driver", "variant")
+    }
+    missing = [number for number in numbers if number not in found]
+    if missing:
+        raise RequestError(f"There is no run #{missing[0]}.", field="runs")
+    return [found[number] for number in dict.fromkeys(numbers)]
+
+
+def configuration_diff(runs: Sequence[Run]) -> ConfigurationDiff:
+    """What differs in the effective configurations; asked = explained by the recipes' differing steps."""
+    explained = asked_by([RunSpec.model_validate(run.spec) for run in runs if run.spec])
+    return diff([run.config.values if run.config else {} for run in runs], asked=explained)
+
+
+def samples_of(run: Run, *, channels: Sequence[str] = ()) -> list[SampleSeries]:
+    """In-run series of the run, all or the named channels."""
+    series = run.samples.order_by("role", "channel")
+    return list(series.filter(channel__in=channels) if channels else series)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One repetition of one variant."""
+
+    variant_id: int
+    block: int
+    run: Run | None
+
+
+def experiment_runs(experiment: Experiment) -> list[Run]:
+    """The experiment's runs in order, with names, without wide columns."""
+    return list(experiment.runs.with_names().order_by("number"))
+
+
+def live_runs(team: Team) -> list[Run]:
+    """Runs that are not finished: running ones first, then the queue in its order."""
+    return list(
+        Run.objects.for_team(team)
+        .with_names()
+        .filter(~Q(state=Run.State.FINISHED))
+        .order_by(F("started_at").asc(nulls_last=True), "number")
+    )
+
+
+def _row(metric: MetricSpec, runs: Sequence[Run]) -> MetricRow | None:
+    values = tuple(_figure(run, metric.name) for run in runs)
+    if all(value is None for value in values):
+        return None
+    base = values[0]
+    changes = tuple(
+        None if index == 0 or value is None or not base else (value / base - 1) * 100
+        for index, value in enumerate(values)
+    )
+    return MetricRow(metric, values, changes)
+
+
+def _figure(run: Run, name: str) -> float | None:
+    if run.hides_latency and name.startswith("latency_"):
+        return None
+    value: Any = run.metrics.get(name)
+    return None if value is None else float(value)
+
+
+def _confounders(runs: Sequence[Run]) -> tuple[Confounder, ...]:
+    def _driver(run: Run) -> str:
+        return str(run.spec["workload"]["driver"]["kind"]) if run.spec else "imported"
+
+    checks = {
+        "workload": lambda run: str(run.workload or "imported"),
+        "load tool": _driver,
+        "application": lambda run: str(run.application or "imported"),
+        "SUT": lambda run: str(run.sut or "unknown"),
+        "SUT hardware": lambda run: run.sut_profile.digest[:12] if run.sut_profile else "unknown",
+        "driver host": lambda run: str(run.driver or "unknown"),
+        "validity": lambda run: str(run.validity or "not judged"),
+    }
+    found = []
+    for what, read in checks.items():
+        values = tuple(read(run) for run in runs)
+        if len(set(values)) > 1:
+            found.append(Confounder(what, values))
+    return tuple(found)

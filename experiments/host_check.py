@@ -1,0 +1,112 @@
+"""The connection test of a host. Runs in workers only: here private keys are decrypted."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.utils import timezone
+
+from agents import facts
+from agents.errors import AgentError
+from agents.ssh import Address, HostKey, connect, scan_host_key
+from experiments.inventory import fingerprint, key_row
+from experiments.keys import KeyFileError, unseal
+from experiments.models import HardwareProfile, Host, HostProfile
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a test brought: the offered key of a new host, or the facts of a known one."""
+
+    offered: HostKey | None = None
+    found: facts.HostFacts | None = None
+
+
+def perform_check(host_id: int) -> None:
+    """Test one host and store what it showed. Never raises for a host that cannot be reached: `host.check` says so.
+
+    Without an approved key it only scans and offers the host's key; with one it logs in and reads the facts.
+    """
+    host = Host.objects.select_related("jump").filter(pk=host_id).first()
+    if host is None:
+        return
+    try:
+        seen = asyncio.run(_look(host))
+    except (AgentError, KeyFileError) as error:
+        hint = error.hint if isinstance(error, AgentError) else "An operator must restore the key file."
+        _store_failure(host, str(error), hint)
+        return
+    if seen.offered is not None:
+        _store_offer(host, seen.offered)
+    elif seen.found is not None:
+        _store_facts(host, seen.found)
+
+
+def connect_args(host: Host) -> tuple[Address, str]:
+    """Where the host is and the private key to log in with. For workers only; KeyFileError when no key opens it."""
+    return _address(host), unseal(bytes(host.private_key), row=key_row(host))
+
+
+def _address(host: Host) -> Address:
+    jump = _address(host.jump) if host.jump else None
+    return Address(host.name, host.address, host.port, host.user, host.host_key, jump)
+
+
+async def _look(host: Host) -> _Seen:
+    address, private_key = connect_args(host)
+    if not host.host_key:
+        if address.jump is None:
+            return _Seen(offered=await scan_host_key(address.address, address.port))
+        jump = await connect(address.jump, private_key)
+        try:
+            return _Seen(offered=await scan_host_key(address.address, address.port, jump))
+        finally:
+            await jump.close()
+    session = await connect(address, private_key)
+    try:
+        return _Seen(found=await facts.collect(session))
+    finally:
+        await session.close()
+
+
+def _store_failure(host: Host, message: str, hint: str) -> None:
+    with transaction.atomic():
+        locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
+        locked.check = _check("failed", message, hint)
+        if locked.state == Host.State.READY:
+            locked.state, locked.state_reason = Host.State.UNREACHABLE, message
+        locked.save(update_fields=["check", "state", "state_reason"])
+
+
+def _store_offer(host: Host, offered: HostKey) -> None:
+    message = f"The host shows the key {fingerprint(offered.line)}."
+    hint = "Compare it with `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the host's console, then approve it."
+    Host.objects.filter(pk=host.pk, host_key="").update(
+        offered_host_key=offered.line, check=_check("ok", message, hint), last_seen_at=timezone.now()
+    )
+
+
+def _store_facts(host: Host, found: facts.HostFacts) -> None:
+    now = timezone.now()
+    with transaction.atomic():
+        locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
+        profile, _ = HardwareProfile.objects.get_or_create(
+            team_id=locked.team_id, digest=found.digest(), defaults={"facts": found.profile()}
+        )
+        newest = locked.profile_history.first()
+        if newest is not None and newest.profile_id == profile.pk:
+            HostProfile.objects.filter(pk=newest.pk).update(last_seen_at=now)
+        else:
+            HostProfile.objects.create(host=locked, profile=profile, last_seen_at=now)
+        locked.profile, locked.last_seen_at = profile, now
+        if locked.state == Host.State.UNREACHABLE:
+            locked.state, locked.state_reason = Host.State.READY, ""
+        unread = "".join(f" Not read: {kind} ({problem})." for kind, problem in found.unread.items())
+        locked.check = _check("ok", f"Logged in and read {len(found.profile())} facts.{unread}", "")
+        locked.save(update_fields=["profile", "last_seen_at", "state", "state_reason", "check"])
+
+
+def _check(state: str, message: str, hint: str) -> dict[str, str]:
+    return {"state": state, "message": message, "hint": hint, "at": timezone.now().isoformat(timespec="seconds")}

@@ -1,0 +1,278 @@
+"""Hosts: adding them, approving their keys, and who may launch on them. Connecting happens in workers (host_check)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import load_ssh_private_key as load_openssh_private_key
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from pydantic import ValidationError
+
+from agents.spec import HostAddress
+from agents.ssh import new_key_pair
+from experiments.access import require
+from experiments.audit import record
+from experiments.errors import Conflict, RequestError
+from experiments.keys import seal
+from experiments.labels import check_labels
+from experiments.models import Host, HostGrant, Member, Role
+
+logger = logging.getLogger(__name__)
+
+_CHANGEABLE = ("name", "address", "port", "user", "roles", "data_address", "jump", "labels")
+_NO_KEY_YET = "ssh-ed25519 none"  # HostAddress wants a key; a host that is only being described has none
+
+
+def add_host(
+    member: Member,
+    *,
+    name: str,
+    address: str,
+    port: int,
+    user: str,
+    private_key: str | None = None,
+    roles: str,
+    data_address: str = "",
+    jump: Host | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Host:
+    """A new host of the team, its key encrypted. Without `private_key` a pair is made: put `public_key` on the host."""
+    require(member, Role.EDITOR)
+    host = Host(
+        team_id=member.team_id,
+        name=name.strip(),
+        address=address.strip(),
+        port=port,
+        user=user.strip(),
+        roles=roles,
+        data_address=data_address.strip(),
+        jump=jump,
+        labels=check_labels(labels or {}),
+    )
+    _check(host)
+    if private_key is None:
+        private_key, host.public_key = new_key_pair(f"benchhub {host.name}")
+    else:
+        host.public_key = _public_half(private_key)
+    try:
+        with transaction.atomic():
+            host.save()
+            host.private_key = seal(private_key, row=key_row(host))
+            host.save(update_fields=["private_key"])
+            record(member, "host.add", f"host {host.name}", after=described(host))
+    except IntegrityError as error:
+        raise RequestError(f"There is a host named {host.name} already.", field="name") from error
+    return host
+
+
+def update_host(member: Member, host: Host, *, private_key: str | None = None, **changes: Any) -> Host:
+    """Change what is named in `changes` (name, address, port, user, roles, data_address, jump, labels).
+
+    Another address or port is another machine until proven equal: its host key must be approved again.
+    """
+    require(member, Role.EDITOR)
+    unknown = sorted(set(changes) - set(_CHANGEABLE))
+    if unknown:
+        raise RequestError(f"A host has no field {unknown[0]} that can be changed.", field=unknown[0])
+    if "labels" in changes:
+        changes["labels"] = check_labels(changes["labels"])
+    try:
+        with transaction.atomic():
+            host = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
+            before = described(host)
+            for key, value in changes.items():
+                setattr(host, key, value.strip() if isinstance(value, str) else value)
+            _check(host)
+            after = described(host)
+            if any(before[key] != after[key] for key in ("address", "port")):
+                host.host_key = host.offered_host_key = ""
+                host.state, host.state_reason = Host.State.NEW, "The address changed, so the host key must be approved."
+            if private_key is not None:
+                host.public_key = _public_half(private_key)
+                host.private_key = seal(private_key, row=key_row(host))
+            host.save()
+            record(member, "host.update", f"host {host.name}", before=before, after=after)
+    except IntegrityError as error:
+        raise RequestError(f"There is a host named {host.name} already.", field="name") from error
+    return host
+
+
+def request_check(member: Member, host: Host) -> None:
+    """Ask a worker to test the connection; `host.check` says how it went."""
+    require(member, Role.LAUNCHER)
+    host_id = host.pk
+    with transaction.atomic():
+        host.check = {"state": "pending", "message": "Waiting for a worker.", "hint": "", "at": _now()}
+        host.save(update_fields=["check"])
+        transaction.on_commit(lambda: _hint_check(host_id))
+
+
+def approve_key(member: Member, host: Host, fingerprint_text: str) -> None:
+    """Pin the key that the host offered, when it is the one that the person saw (`SHA256:...`)."""
+    require(member, Role.EDITOR)
+    with transaction.atomic():
+        locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
+        if not locked.offered_host_key:
+            raise Conflict("This host has not shown a key yet; test the connection first.")
+        offered = fingerprint(locked.offered_host_key)
+        if fingerprint_text.strip() != offered:
+            raise RequestError(
+                f"The host offers {offered}, which is not the fingerprint that you approve.", field="fingerprint"
+            )
+        before = fingerprint(locked.host_key) if locked.host_key else None
+        locked.host_key, locked.offered_host_key = locked.offered_host_key, ""
+        if locked.state in (Host.State.NEW, Host.State.UNREACHABLE):
+            locked.state, locked.state_reason = Host.State.READY, ""
+        locked.save(update_fields=["host_key", "offered_host_key", "state", "state_reason"])
+        record(
+            member, "host.approve_key", f"host {locked.name}", before={"fingerprint": before}, after={"fingerprint": offered}
+        )
+        request_check(member, locked)
+    host.refresh_from_db()
+
+
+def set_drained(member: Member, host: Host, drained: bool) -> None:
+    """Take a host out of service, or put it back. A run that holds it goes on to its end."""
+    require(member, Role.EDITOR)
+    with transaction.atomic():
+        locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
+        before = locked.state
+        if drained and locked.state in (Host.State.READY, Host.State.UNREACHABLE):
+            locked.state, locked.state_reason = Host.State.DRAINED, "Drained by a person."
+        elif not drained and locked.state == Host.State.DRAINED:
+            locked.state, locked.state_reason = Host.State.READY, ""
+        elif (locked.state == Host.State.DRAINED) != drained:
+            raise Conflict(f"{locked.name} is {locked.get_state_display()}; that must be solved first.")
+        locked.save(update_fields=["state", "state_reason"])
+        if before != locked.state:
+            record(member, "host.state", f"host {locked.name}", before={"state": before}, after={"state": locked.state})
+    host.refresh_from_db()
+
+
+def clear_dirty(member: Member, host: Host, reason: str) -> None:
+    """Say that a host which could not be proven restored is as it should be. The reason goes into the audit trail."""
+    require(member, Role.EDITOR)
+    if not reason.strip():
+        raise RequestError("Say why the host is clean again.", field="reason")
+    with transaction.atomic():
+        locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
+        if locked.state != Host.State.DIRTY:
+            raise Conflict(f"{locked.name} is not dirty.")
+        before = {"state": locked.state, "reason": locked.state_reason}
+        locked.state, locked.state_reason = Host.State.READY, ""
+        locked.save(update_fields=["state", "state_reason"])
+        record(
+            member, "host.clear_dirty", f"host {locked.name}", before=before, after={"state": "ready", "reason": reason.strip()}
+        )
+    host.refresh_from_db()
+
+
+def grant(member: Member, host: Host, other: Member) -> None:
+    """Let another member launch on the host."""
+    require(member, Role.ADMIN)
+    if {host.team_id, other.team_id} != {member.team_id}:
+        raise RequestError("The member and the host belong to different teams.", field="member")
+    with transaction.atomic():
+        _, created = HostGrant.objects.get_or_create(host=host, member=other)
+        if created:
+            record(member, "host.grant", f"host {host.name}", after={"user": other.user.get_username()})
+
+
+def revoke(member: Member, host: Host, other: Member) -> None:
+    """Take the grant back; runs that are queued stay queued."""
+    require(member, Role.ADMIN)
+    with transaction.atomic():
+        deleted, _ = HostGrant.objects.filter(host=host, member=other, host__team_id=member.team_id).delete()
+        if deleted:
+            record(member, "host.revoke", f"host {host.name}", before={"user": other.user.get_username()})
+
+
+def fingerprint(line: str) -> str:
+    """`SHA256:...` of a public key line "ssh-ed25519 AAAA...", as ssh-keygen -l prints it. ValueError for other text."""
+    try:
+        blob = base64.b64decode(line.split()[1], validate=True)
+    except (IndexError, binascii.Error) as error:
+        raise ValueError(f"{line[:60]!r} is not a public key") from error
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+
+
+def key_row(host: Host) -> str:
+    """The name under which the host's private key is sealed."""
+    return f"host:{host.pk}"
+
+
+def described(host: Host) -> dict[str, Any]:
+    """What the audit trail keeps of a host; never a private key."""
+    return {
+        "name": host.name,
+        "address": host.address,
+        "port": host.port,
+        "user": host.user,
+        "roles": host.roles,
+        "data_address": host.data_address,
+        "jump": host.jump.name if host.jump else None,
+        "labels": host.labels,
+        "public_key": host.public_key,
+    }
+
+
+def _check(host: Host) -> None:
+    try:
+        HostAddress(
+            name=host.name,
+            address=host.address,
+            port=host.port,
+            user=host.user,
+            host_key=_NO_KEY_YET,
+            data_address=host.data_address,
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = str(first["loc"][0])
+        raise RequestError(f"{where}: {first['msg']}", field=where) from error
+    if host.roles not in Host.Roles.values:
+        raise RequestError(f"A host is one of {', '.join(Host.Roles.values)}.", field="roles")
+    seen, hop = {host.pk} - {None}, host.jump
+    while hop is not None:
+        if hop.team_id != host.team_id:
+            raise RequestError("There is no such jump host.", field="jump")
+        if hop.pk in seen:
+            raise RequestError("The jump hosts lead back to this host.", field="jump")
+        seen.add(hop.pk)
+        hop = hop.jump
+
+
+def _public_half(private_key: str) -> str:
+    """The authorized_keys line of a private key in OpenSSH or PEM form, without a passphrase."""
+    data = private_key.strip().encode() + b"\n"
+    for load in (load_openssh_private_key, load_pem_private_key):
+        try:
+            key = load(data, password=None)
+            return key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+        except TypeError as error:
+            raise RequestError("Give the private key without a passphrase.", field="private_key") from error
+        except (ValueError, UnsupportedAlgorithm):
+            continue
+    raise RequestError("This is not a private key in OpenSSH or PEM form.", field="private_key")
+
+
+def _hint_check(host_id: int) -> None:
+    """A broker that is down fails no request; the dispatcher finds hosts whose check is pending."""
+    from experiments.tasks import check_host
+
+    try:
+        check_host.apply_async((host_id,), retry=False)
+    except (OSError, check_host.OperationalError) as error:
+        logger.warning("host %s: the broker took no message (%s)", host_id, error)
+
+
+def _now() -> str:
+    return timezone.now().isoformat(timespec="seconds")

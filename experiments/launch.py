@@ -1,0 +1,312 @@
+"""The only way a run starts: page, API and schedule all come here."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from pydantic import ValidationError
+
+from agents.cpuset import parse_cpus
+from agents.errors import PlanError
+from agents.recipe import RecipeDocument, Value
+from agents.spec import Application as SpecApplication
+from agents.spec import Recipe as SpecRecipe
+from agents.spec import RunSpec
+from agents.spec import Workload as SpecWorkload
+from experiments.access import require_launch_on
+from experiments.errors import Conflict, RequestError
+from experiments.models import Application, Experiment, Host, Member, Recipe, Run, Team, Variant, Workload
+from experiments.outbox import announce
+
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one run is made of, before it is frozen."""
+
+    application: Application
+    recipe: Recipe
+    workload: Workload
+    sut: Host
+    driver: Host
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One variant of an experiment that is to be made."""
+
+    name: str
+    application: Application
+    recipe: Recipe
+    sut: Host
+    driver: Host
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    is_baseline: bool = False
+
+
+def freeze(choice: Choice) -> RunSpec:
+    """The RunSpec of this choice, parameters filled in. RequestError names the field that does not fit."""
+    _check_hosts(choice)
+    document: RecipeDocument = choice.recipe.document()
+    application = choice.application.document()
+    try:
+        steps = document.resolve(choice.parameters, built_in=built_in_values(application.server.cpus, choice.sut))
+    except PlanError as error:
+        raise RequestError(error.message, field="parameters") from error
+    try:
+        return RunSpec(
+            application=SpecApplication(
+                **dict(application), name=choice.application.name, version=choice.application.version
+            ),
+            recipe=SpecRecipe(
+                name=choice.recipe.name,
+                version=choice.recipe.version,
+                parameters=document.values(choice.parameters),
+                steps=steps,
+            ),
+            workload=SpecWorkload(
+                **dict(choice.workload.document()), name=choice.workload.name, version=choice.workload.version
+            ),
+            sut=choice.sut.to_address(),
+            driver=choice.driver.to_address(),
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise RequestError(first["msg"], field=".".join(str(part) for part in first["loc"])) from error
+
+
+def built_in_values(server_cpus: str, sut: Host) -> dict[str, Value]:
+    """Values that every recipe may use: `sut_cpu_count`, the CPUs that the server may run on."""
+    cpus = parse_cpus(server_cpus)
+    if not cpus and sut.profile is not None:
+        cpus = parse_cpus(sut.profile.facts.get("cpu.online", ""))
+    return {"sut_cpu_count": len(cpus)} if cpus else {}
+
+
+def launch_run(
+    member: Member,
+    choice: Choice,
+    *,
+    labels: Mapping[str, str] | None = None,
+    tags: Sequence[str] = (),
+    notes: str = "",
+) -> Run:
+    """Queue one run. The frozen spec and the run's row are written in one transaction; the message is only a hint."""
+    require_launch_on(member, choice.sut, choice.driver)
+    spec = freeze(choice)
+    with transaction.atomic():
+        run = _queue(member, choice, spec, number=reserve_numbers(member.team, 1))
+        run.labels, run.tags, run.notes = dict(labels or {}), list(tags), notes
+        run.save()
+        announce(run)
+    return run
+
+
+def rerun(member: Member, run: Run) -> Run:
+    """Queue the same versions, parameters and hosts again, outside any experiment."""
+    if not (run.spec and run.application and run.recipe and run.workload and run.sut and run.driver):
+        raise Conflict("An imported run has nothing to execute again.")
+    parameters = run.spec["recipe"]["parameters"]
+    choice = Choice(run.application, run.recipe, run.workload, run.sut, run.driver, parameters)
+    return launch_run(member, choice, labels=run.labels, tags=run.tags)
+
+
+def create_experiment(
+    member: Member,
+    *,
+    name: str,
+    workload: Workload,
+    candidates: Sequence[Candidate],
+    question: str = "",
+    repetitions: int = 5,
+    order: str = Experiment.Order.BLOCKS,
+    primary_metric: str = "throughput_rps",
+    margin_ratio: float = 0.03,
+    labels: Mapping[str, str] | None = None,
+) -> Experiment:
+    """Store an experiment as a draft, every variant checked as if it were launched now."""
+    _check_experiment(name, candidates, repetitions, margin_ratio)
+    for candidate in candidates:
+        require_launch_on(member, candidate.sut, candidate.driver)
+        try:
+            freeze(_choice(candidate, workload))
+        except RequestError as error:
+            raise RequestError(f"Variant {candidate.name}: {error.message}", field=error.field or "variants") from error
+    with transaction.atomic():
+        experiment = Experiment.objects.create(
+            team=member.team,
+            name=name,
+            question=question,
+            workload=workload,
+            repetitions=repetitions,
+            order=order,
+            primary_metric=primary_metric,
+            margin_ratio=margin_ratio,
+            seed=random.SystemRandom().randrange(1 << 31),
+            labels=dict(labels or {}),
+            created_by_id=member.user_id,
+        )
+        has_baseline = any(candidate.is_baseline for candidate in candidates)
+        Variant.objects.bulk_create(
+            Variant(
+                experiment=experiment,
+                name=candidate.name,
+                position=position,
+                is_baseline=candidate.is_baseline or (position == 0 and not has_baseline),
+                application=candidate.application,
+                recipe=candidate.recipe,
+                parameters=dict(candidate.parameters),
+                sut=candidate.sut,
+                driver=candidate.driver,
+            )
+            for position, candidate in enumerate(candidates)
+        )
+    return experiment
+
+
+def launch_experiment(member: Member, experiment: Experiment, *, repetitions: int | None = None) -> list[Run]:
+    """Queue the runs of an experiment: all of them, or `repetitions` more blocks of a finished one."""
+    variants = list(
+        experiment.variants.select_related("application", "recipe", "sut__profile", "driver", "experiment__workload")
+    )
+    for variant in variants:
+        require_launch_on(member, variant.sut, variant.driver)
+    with transaction.atomic():
+        locked = Experiment.objects.select_for_update().get(pk=experiment.pk)
+        if locked.state == Experiment.State.RUNNING:
+            raise Conflict("This experiment is running already.")
+        if locked.state != Experiment.State.DRAFT and repetitions is None:
+            raise Conflict("This experiment has run; say how many repetitions to add.")
+        first_block = _next_block(locked)
+        blocks = range(first_block, first_block + (repetitions or locked.repetitions))
+        order = run_order(variants, blocks, order=locked.order, seed=locked.seed)
+        specs = {v.pk: freeze(_choice(v, locked.workload)) for v in variants}
+        number = reserve_numbers(member.team, len(order))
+        runs = []
+        for offset, (block, variant) in enumerate(order):
+            run = _queue(member, _choice(variant, locked.workload), specs[variant.pk], number=number + offset)
+            run.experiment, run.variant, run.block, run.labels = locked, variant, block, locked.labels
+            run.is_demo = locked.is_demo
+            runs.append(run)
+        Run.objects.bulk_create(runs)
+        locked.state = Experiment.State.RUNNING
+        locked.repetitions = blocks.stop
+        locked.save(update_fields=["state", "repetitions"])
+        for run in runs:
+            announce(run)
+    experiment.refresh_from_db()
+    return runs
+
+
+def run_order(variants: Sequence[V], blocks: range, *, order: str, seed: int) -> list[tuple[int, V]]:
+    """(block, variant) in the order of execution.
+
+    `blocks`: every block holds each variant once, shuffled by a seeded generator, so drift of the machine hits all
+    variants alike; `interleaved`: the same order in every block; `sequential`: all repetitions of one variant first.
+    """
+    if order == Experiment.Order.SEQUENTIAL:
+        return [(block, variant) for variant in variants for block in blocks]
+    pairs = []
+    for block in blocks:
+        members = list(variants)
+        if order == Experiment.Order.BLOCKS:
+            random.Random(f"{seed}/{block}").shuffle(members)
+        pairs += [(block, variant) for variant in members]
+    return pairs
+
+
+def cancel_run(member: Member, run: Run) -> None:
+    """Ask for the end of a run; its worker stops the load and restores the host. A queued run ends at once."""
+    with transaction.atomic():
+        locked = Run.objects.select_for_update().get(pk=run.pk)
+        if locked.state == Run.State.FINISHED:
+            raise Conflict(f"Run #{locked.number} is finished already.")
+        now = timezone.now()
+        locked.cancel_requested_at = locked.cancel_requested_at or now
+        if locked.state == Run.State.QUEUED:
+            locked.state, locked.outcome = Run.State.FINISHED, Run.Outcome.CANCELLED
+            locked.failure = "Cancelled before it started; no host was touched."
+            locked.finished_at, locked.next_at = now, None
+        locked.save(
+            update_fields=["cancel_requested_at", "state", "outcome", "failure", "finished_at", "next_at"]
+        )
+    run.refresh_from_db()
+
+
+def cancel_experiment(member: Member, experiment: Experiment) -> None:
+    """Cancel every run of the experiment that is not finished."""
+    for run in experiment.runs.exclude(state=Run.State.FINISHED).order_by("-number"):
+        try:
+            cancel_run(member, run)
+        except Conflict:
+            continue  # it finished in between
+    Experiment.objects.filter(pk=experiment.pk).update(state=Experiment.State.CANCELLED)
+    experiment.refresh_from_db()
+
+
+def _choice(candidate: Candidate | Variant, workload: Workload) -> Choice:
+    return Choice(
+        candidate.application, candidate.recipe, workload, candidate.sut, candidate.driver, candidate.parameters
+    )
+
+
+def _queue(member: Member, choice: Choice, spec: RunSpec, *, number: int) -> Run:
+    return Run(
+        team=member.team,
+        number=number,
+        spec=spec.model_dump(mode="json"),
+        application=choice.application,
+        recipe=choice.recipe,
+        workload=choice.workload,
+        sut=choice.sut,
+        driver=choice.driver,
+        created_by_id=member.user_id,
+        next_at=timezone.now(),
+    )
+
+
+def reserve_numbers(team: Team, count: int) -> int:
+    """Reserve `count` run numbers of the team and return the first."""
+    Team.objects.filter(pk=team.pk).update(next_run_number=F("next_run_number") + count)
+    return Team.objects.values_list("next_run_number", flat=True).get(pk=team.pk) - count
+
+
+def _next_block(experiment: Experiment) -> int:
+    last = experiment.runs.order_by("-block").values_list("block", flat=True).first()
+    return 0 if last is None else last + 1
+
+
+def _check_hosts(choice: Choice) -> None:
+    for role, host in (("sut", choice.sut), ("driver", choice.driver)):
+        if not host.host_key:
+            raise RequestError(f"The host key of {host.name} is not approved yet; open the host's page.", field=role)
+        if host.roles not in (role, Host.Roles.BOTH):
+            raise RequestError(f"{host.name} may not be used as {role}; its role is {host.roles}.", field=role)
+    teams = {choice.sut.team_id, choice.driver.team_id, choice.application.team_id, choice.recipe.team_id}
+    if teams != {choice.workload.team_id}:
+        raise RequestError("All parts of a run must belong to one team.")
+
+
+def _check_experiment(name: str, candidates: Sequence[Candidate], repetitions: int, margin_ratio: float) -> None:
+    if not name.strip():
+        raise RequestError("Give the experiment a name.", field="name")
+    if not 1 <= repetitions <= 100:
+        raise RequestError("Repetitions must be between 1 and 100.", field="repetitions")
+    if not 0 < margin_ratio < 1:
+        raise RequestError("The margin must be between 0 and 1 (0.03 is 3 %).", field="margin_ratio")
+    if not 1 <= len(candidates) <= 50:
+        raise RequestError("An experiment has between 1 and 50 variants.", field="variants")
+    names = [candidate.name for candidate in candidates]
+    if len(set(names)) != len(names):
+        raise RequestError("Two variants have the same name.", field="variants")
+    if sum(candidate.is_baseline for candidate in candidates) > 1:
+        raise RequestError("Only one variant can be the baseline.", field="variants")

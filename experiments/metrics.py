@@ -1,0 +1,52 @@
+"""The figures that BenchHub knows: unit, direction and noise floor are data, seeded into the registry by migration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class MetricSpec:
+    """`noise_floor_ratio` is the smallest relative change worth a second look."""
+
+    name: str
+    label: str
+    unit: str
+    direction: Literal["higher", "lower"]
+    noise_floor_ratio: float = 0.02
+
+    @property
+    def higher_is_better(self) -> bool:
+        return self.direction == "higher"
+
+
+METRICS: dict[str, MetricSpec] = {
+    metric.name: metric
+    for metric in (
+        MetricSpec("throughput_rps", "Throughput", "requests/s", "higher"),
+        MetricSpec("latency_mean_ms", "Latency, mean", "ms", "lower"),
+        MetricSpec("latency_p50_ms", "Latency, p50", "ms", "lower"),
+        MetricSpec("latency_p75_ms", "Latency, p75", "ms", "lower", 0.03),
+        MetricSpec("latency_p90_ms", "Latency, p90", "ms", "lower", 0.03),
+        MetricSpec("latency_p99_ms", "Latency, p99", "ms", "lower", 0.05),
+        MetricSpec("latency_p99.9_ms", "Latency, p99.9", "ms", "lower", 0.1),
+        MetricSpec("latency_max_ms", "Latency, max", "ms", "lower", 0.2),
+        MetricSpec("errors_total", "Errors", "count", "lower", 0.0),
+        MetricSpec("bytes_per_s", "Transfer", "bytes/s", "higher"),
+        MetricSpec("sut_cpu_ratio", "SUT CPU", "ratio", "lower"),
+        MetricSpec("driver_cpu_ratio", "Driver CPU", "ratio", "lower"),
+        MetricSpec("server_cpu_ratio", "Server process CPU", "CPUs", "lower"),
+        MetricSpec("cpu_ms_per_request", "Server CPU per request", "ms", "lower"),
+    )
+}
+
+
+def figures(report: Mapping[str, Any]) -> dict[str, float]:
+    """The registry's figures in a load report (`LoadReport.to_json`); what the tool did not say stays out."""
+    found = {name: float(report[name]) for name in METRICS if isinstance(report.get(name), int | float)}
+    counted = [report[k] for k in report if k.startswith("errors_") and isinstance(report[k], int | float)]
+    if counted:
+        found["errors_total"] = float(sum(counted))
+    return found

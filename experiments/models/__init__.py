@@ -1,0 +1,35 @@
+"""The record of what ran, for whom, on what, and what it showed."""
+
+from experiments.models.documents import Application, Document, Recipe, Workload
+from experiments.models.experiments import Experiment, StoredVerdict, Variant
+from experiments.models.hosts import HardwareProfile, Host, HostGrant, HostProfile
+from experiments.models.results import Artifact, Metric, SampleSeries, Series
+from experiments.models.runs import ConfigSnapshot, Run, RunEvent
+from experiments.models.teams import AuditEntry, IdempotencyRecord, Member, Role, Team, Token
+
+__all__ = [
+    "Application",
+    "Artifact",
+    "AuditEntry",
+    "ConfigSnapshot",
+    "Document",
+    "Experiment",
+    "HardwareProfile",
+    "Host",
+    "HostGrant",
+    "HostProfile",
+    "IdempotencyRecord",
+    "Member",
+    "Metric",
+    "Recipe",
+    "Role",
+    "Run",
+    "RunEvent",
+    "SampleSeries",
+    "Series",
+    "StoredVerdict",
+    "Team",
+    "Token",
+    "Variant",
+    "Workload",
+]

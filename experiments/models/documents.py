@@ -1,0 +1,69 @@
+"""Applications, recipes and workloads: named, and a save is a new immutable version."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+from django.conf import settings
+from django.db import models
+from pydantic import BaseModel
+
+from agents.recipe import RecipeDocument
+from agents.spec import ApplicationDocument, WorkloadDocument
+from experiments.models.teams import Team, TeamOwnedQuerySet
+
+
+class DocumentQuerySet(TeamOwnedQuerySet):
+    def latest(self) -> Self:
+        """The newest version of each name, archived ones left out."""
+        newest = self.filter(archived=False).order_by("team_id", "name", "-version").distinct("team_id", "name")
+        return self.filter(pk__in=newest.values("pk")).order_by("name")
+
+
+class Document(models.Model):
+    """One version. `body` is the pydantic document as JSON; `schema` reads it."""
+
+    schema: ClassVar[type[BaseModel]]
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE)
+    name = models.CharField(max_length=120)
+    version = models.PositiveIntegerField()
+    body = models.JSONField()
+    note = models.CharField(max_length=400, blank=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    archived = models.BooleanField(default=False)
+    is_demo = models.BooleanField(default=False)
+
+    objects = DocumentQuerySet.as_manager()
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.name} v{self.version}"
+
+    def document(self) -> Any:
+        """The body as its pydantic model."""
+        return self.schema.model_validate(self.body)
+
+
+class Application(Document):
+    schema = ApplicationDocument
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "name", "version"], name="application_version_once")]
+
+
+class Recipe(Document):
+    schema = RecipeDocument
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "name", "version"], name="recipe_version_once")]
+
+
+class Workload(Document):
+    schema = WorkloadDocument
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "name", "version"], name="workload_version_once")]

@@ -1,0 +1,94 @@
+"""An experiment is a question; its variants are the answers that compete."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from experiments.models.documents import Application, Recipe, Workload
+from experiments.models.hosts import Host
+from experiments.models.teams import Team, TeamOwnedQuerySet
+
+
+class Experiment(models.Model):
+    class Order(models.TextChoices):
+        BLOCKS = "blocks", "blocks in random order"
+        INTERLEAVED = "interleaved"
+        SEQUENTIAL = "sequential"
+
+    class State(models.TextChoices):
+        DRAFT = "draft"
+        RUNNING = "running"
+        FINISHED = "finished"
+        CANCELLED = "cancelled"
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="experiments")
+    name = models.CharField(max_length=120)
+    question = models.CharField(max_length=400, blank=True)
+    workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="experiments")
+    repetitions = models.PositiveSmallIntegerField(default=5)
+    order = models.CharField(max_length=16, choices=Order.choices, default=Order.BLOCKS)
+    primary_metric = models.CharField(max_length=60, default="throughput_rps")
+    margin_ratio = models.FloatField(default=0.03)
+    seed = models.PositiveIntegerField(default=0)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.DRAFT)
+    labels = models.JSONField(default=dict)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    is_demo = models.BooleanField(default=False)
+
+    objects = TeamOwnedQuerySet.as_manager()
+
+    class Meta:
+        # The list of a team's experiments, newest first.
+        indexes = [models.Index(fields=["team", "-id"], name="experiment_newest")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Variant(models.Model):
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="variants")
+    name = models.CharField(max_length=120)
+    position = models.PositiveSmallIntegerField()
+    is_baseline = models.BooleanField(default=False)
+    application = models.ForeignKey(Application, on_delete=models.PROTECT, related_name="+")
+    recipe = models.ForeignKey(Recipe, on_delete=models.PROTECT, related_name="+")
+    parameters = models.JSONField(default=dict)
+    sut = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
+    driver = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["experiment", "name"], name="variant_name_once_per_experiment"),
+            models.UniqueConstraint(
+                fields=["experiment"], condition=models.Q(is_baseline=True), name="one_baseline_per_experiment"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class StoredVerdict(models.Model):
+    """The verdict of one candidate against the baseline for one metric, as stored when its last run ended."""
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="verdicts")
+    baseline = models.ForeignKey(Variant, on_delete=models.CASCADE, related_name="+")
+    candidate = models.ForeignKey(Variant, on_delete=models.CASCADE, related_name="+")
+    metric = models.CharField(max_length=60)
+    outcome = models.CharField(max_length=40)
+    sentence = models.TextField()
+    numbers = models.JSONField()
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["experiment", "baseline", "candidate", "metric"], name="one_verdict_per_pair_and_metric"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.sentence

@@ -1,0 +1,116 @@
+"""Hosts, who may launch on them, and the hardware they showed over time."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from agents.spec import HostAddress
+from experiments.models.teams import Member, Team, TeamOwnedQuerySet
+
+
+class HardwareProfile(models.Model):
+    """Content-addressed facts of a host: the same facts are the same profile."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="profiles")
+    digest = models.CharField(max_length=64)
+    facts = models.JSONField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = TeamOwnedQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "digest"], name="one_profile_per_content")]
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+
+class HostQuerySet(TeamOwnedQuerySet):
+    def with_state(self) -> HostQuerySet:
+        """Hosts with all that a list of them shows: no query per row."""
+        return self.select_related("profile", "leased_by", "jump").order_by("name")
+
+
+class Host(models.Model):
+    """A machine that runs may use. `check` holds the last connection test: state pending|ok|failed, message, hint, at."""
+
+    class State(models.TextChoices):
+        NEW = "new", "host key not approved"
+        READY = "ready"
+        DIRTY = "dirty"
+        UNREACHABLE = "unreachable"
+        DRAINED = "drained"
+
+    class Roles(models.TextChoices):
+        SUT = "sut", "SUT"
+        DRIVER = "driver"
+        BOTH = "both"
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="hosts")
+    name = models.CharField(max_length=120)
+    address = models.CharField(max_length=253)
+    port = models.PositiveIntegerField(default=22)
+    user = models.CharField(max_length=64)
+    data_address = models.CharField(max_length=253, blank=True)
+    jump = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    roles = models.CharField(max_length=8, choices=Roles.choices, default=Roles.BOTH)
+    labels = models.JSONField(default=dict)
+    host_key = models.TextField(blank=True)
+    offered_host_key = models.TextField(blank=True)
+    private_key = models.BinaryField(default=bytes, editable=False)
+    public_key = models.TextField(blank=True)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.NEW)
+    state_reason = models.TextField(blank=True)
+    profile = models.ForeignKey(HardwareProfile, null=True, blank=True, on_delete=models.PROTECT, related_name="hosts")
+    leased_by = models.ForeignKey("Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="leases")
+    last_seen_at = models.DateTimeField(null=True)
+    check = models.JSONField(default=dict)
+    is_demo = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = HostQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "name"], name="host_name_once_per_team")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def to_address(self) -> HostAddress:
+        """The host as a RunSpec names it; never the private key."""
+        return HostAddress(
+            name=self.name,
+            address=self.address,
+            port=self.port,
+            user=self.user,
+            host_key=self.host_key,
+            data_address=self.data_address,
+        )
+
+
+class HostGrant(models.Model):
+    """Launching on a host is a grant of its own; admins need none."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="grants")
+    member = models.ForeignKey(Member, on_delete=models.CASCADE, related_name="grants")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["host", "member"], name="one_grant_per_host")]
+
+    def __str__(self) -> str:
+        return f"{self.member} on {self.host}"
+
+
+class HostProfile(models.Model):
+    """A host showed a profile from `first_seen_at` to `last_seen_at`."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="profile_history")
+    profile = models.ForeignKey(HardwareProfile, on_delete=models.CASCADE, related_name="+")
+    first_seen_at = models.DateTimeField(auto_now_add=True)
+    last_seen_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-last_seen_at"]
+
+    def __str__(self) -> str:
+        return f"{self.host} {self.profile}"

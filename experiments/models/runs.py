@@ -1,0 +1,181 @@
+"""Runs and their events. A run's row carries its summary, so a list of runs joins nothing that it does not show."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.indexes import GinIndex
+from django.db import models
+from django.db.models import Q
+
+from experiments.models.documents import Application, Recipe, Workload
+from experiments.models.experiments import Experiment, Variant
+from experiments.models.hosts import HardwareProfile, Host
+from experiments.models.teams import Team, TeamOwnedQuerySet
+
+
+class ConfigSnapshot(models.Model):
+    """The effective configuration of runs, content-addressed: most runs share most of it."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64)
+    values = models.JSONField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "digest"], name="one_snapshot_per_content")]
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+
+class RunQuerySet(TeamOwnedQuerySet):
+    def with_names(self) -> RunQuerySet:
+        """Runs with the names that every list shows, in one query and without the wide columns."""
+        return self.select_related(
+            "recipe", "workload", "application", "sut", "driver", "variant", "experiment", "created_by"
+        ).defer("spec", "findings", "recipe__body", "workload__body", "application__body", "sut__private_key")
+
+    def counted(self) -> RunQuerySet:
+        """Runs whose figures may enter a comparison or a history."""
+        return self.filter(
+            state=Run.State.FINISHED, outcome=Run.Outcome.SUCCEEDED, validity__in=Run.USABLE, archived=False
+        )
+
+
+class Run(models.Model):
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        PREPARING = "preparing"
+        WARMING_UP = "warming_up", "warming up"
+        MEASURING = "measuring"
+        COLLECTING = "collecting"
+        RESTORING = "restoring"
+        FINISHED = "finished"
+
+    class Outcome(models.TextChoices):
+        NONE = "", "not finished"
+        SUCCEEDED = "succeeded"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+        LOST = "lost"
+
+    class Validity(models.TextChoices):
+        NONE = "", "not judged"
+        VALID = "valid"
+        SUSPECT = "suspect"
+        INVALID = "invalid"
+
+    class Restore(models.TextChoices):
+        NONE = "", "nothing changed"
+        VERIFIED = "verified"
+        DIRTY = "dirty"
+
+    class Origin(models.TextChoices):
+        EXECUTED = "executed"
+        IMPORTED = "imported"
+
+    ACTIVE = ("preparing", "warming_up", "measuring", "collecting", "restoring")
+    USABLE = ("valid", "suspect")
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="runs")
+    number = models.PositiveIntegerField()
+    origin = models.CharField(max_length=10, choices=Origin.choices, default=Origin.EXECUTED)
+    experiment = models.ForeignKey(Experiment, null=True, blank=True, on_delete=models.CASCADE, related_name="runs")
+    variant = models.ForeignKey(Variant, null=True, blank=True, on_delete=models.CASCADE, related_name="runs")
+    block = models.PositiveSmallIntegerField(null=True)
+    spec = models.JSONField(null=True)
+    fingerprint = models.CharField(max_length=64, blank=True)
+    labels = models.JSONField(default=dict)
+    tags = models.JSONField(default=list)
+    notes = models.TextField(blank=True)
+
+    application = models.ForeignKey(Application, null=True, on_delete=models.PROTECT, related_name="runs")
+    recipe = models.ForeignKey(Recipe, null=True, on_delete=models.PROTECT, related_name="runs")
+    workload = models.ForeignKey(Workload, null=True, on_delete=models.PROTECT, related_name="runs")
+    sut = models.ForeignKey(Host, null=True, on_delete=models.PROTECT, related_name="runs")
+    driver = models.ForeignKey(Host, null=True, on_delete=models.PROTECT, related_name="+")
+    sut_profile = models.ForeignKey(HardwareProfile, null=True, on_delete=models.PROTECT, related_name="+")
+
+    state = models.CharField(max_length=16, choices=State.choices, default=State.QUEUED)
+    outcome = models.CharField(max_length=16, choices=Outcome.choices, default=Outcome.NONE, blank=True)
+    validity = models.CharField(max_length=16, choices=Validity.choices, default=Validity.NONE, blank=True)
+    findings = models.JSONField(default=list)
+    hides_latency = models.BooleanField(default=False)
+    restore = models.CharField(max_length=16, choices=Restore.choices, default=Restore.NONE, blank=True)
+    failure = models.TextField(blank=True)
+    failure_hint = models.TextField(blank=True)
+
+    owner = models.CharField(max_length=120, blank=True)
+    fence = models.BigIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True)
+    next_at = models.DateTimeField(null=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    last_seq = models.PositiveIntegerField(default=0)
+    cancel_requested_at = models.DateTimeField(null=True)
+
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    queued_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    measured_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    metrics = models.JSONField(default=dict)
+    throughput_rps = models.FloatField(null=True)
+    latency_p50_ms = models.FloatField(null=True)
+    latency_p99_ms = models.FloatField(null=True)
+    errors_total = models.BigIntegerField(null=True)
+    sut_cpu_ratio = models.FloatField(null=True)
+    driver_cpu_ratio = models.FloatField(null=True)
+    config = models.ForeignKey(ConfigSnapshot, null=True, on_delete=models.PROTECT, related_name="runs")
+
+    archived = models.BooleanField(default=False)
+    is_demo = models.BooleanField(default=False)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            # Runs are numbered per team (#142); the list pages over this key, newest first.
+            models.UniqueConstraint(fields=["team", "number"], name="run_number_once_per_team"),
+        ]
+        indexes = [
+            # A series: one fingerprint in the order of measuring (Trends, Compare's history strip).
+            models.Index(fields=["team", "fingerprint", "number"], name="run_series"),
+            # The dispatcher looks every few seconds for what is due; finished runs stay out of the index.
+            models.Index(fields=["next_at"], name="run_due", condition=Q(next_at__isnull=False)),
+            # Live pages and the queue: the few runs that are not finished.
+            models.Index(fields=["team", "state", "number"], name="run_live", condition=~Q(state="finished")),
+            # Filters of the runs page; each keeps keyset order by number.
+            models.Index(fields=["team", "recipe", "-number"], name="run_by_recipe"),
+            models.Index(fields=["team", "workload", "-number"], name="run_by_workload"),
+            models.Index(fields=["team", "sut", "-number"], name="run_by_sut"),
+            models.Index(fields=["experiment", "variant", "block"], name="run_by_experiment"),
+            # Sorting the runs page by its two most used figures.
+            models.Index(fields=["team", "-throughput_rps", "-number"], name="run_by_throughput"),
+            models.Index(fields=["team", "latency_p99_ms", "-number"], name="run_by_p99"),
+            # CI asks by commit, branch or build.
+            GinIndex(fields=["labels"], name="run_labels", opclasses=["jsonb_path_ops"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.number}"
+
+    @property
+    def is_live(self) -> bool:
+        return self.state != self.State.FINISHED
+
+
+class RunEvent(models.Model):
+    """One fact of a run in order. The journal is here too: nothing about a run lives only in Redis or in a worker."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
+    seq = models.PositiveIntegerField()
+    kind = models.CharField(max_length=32)
+    payload = models.JSONField()
+    fence = models.BigIntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "seq"], name="event_seq_once_per_run")]
+
+    def __str__(self) -> str:
+        return f"{self.run_id}:{self.seq} {self.kind}"

@@ -1,0 +1,1 @@
+"""HTML pages over the record in `experiments`; no models of its own."""

@@ -1,0 +1,79 @@
+"""One table of every word that a page shows as a badge: tone, icon and text, so that colour never stands alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Badge:
+    """`tone` is good, bad, warn, info or neutral."""
+
+    tone: str
+    icon: str
+    text: str
+
+
+BADGES: dict[str, dict[str, Badge]] = {
+    "state": {
+        "queued": Badge("neutral", "clock", "Queued"),
+        "preparing": Badge("info", "spinner", "Preparing"),
+        "warming_up": Badge("info", "spinner", "Warming up"),
+        "measuring": Badge("info", "spinner", "Measuring"),
+        "collecting": Badge("info", "spinner", "Collecting"),
+        "restoring": Badge("info", "undo", "Restoring"),
+        "finished": Badge("neutral", "check", "Finished"),
+    },
+    "outcome": {
+        "": Badge("neutral", "dot", "Not finished"),
+        "succeeded": Badge("good", "check", "Succeeded"),
+        "failed": Badge("bad", "cross", "Failed"),
+        "cancelled": Badge("neutral", "stop", "Cancelled"),
+        "lost": Badge("bad", "question", "Lost"),
+    },
+    "validity": {
+        "": Badge("neutral", "dot", "Not judged"),
+        "valid": Badge("good", "check", "Valid"),
+        "suspect": Badge("warn", "warning", "Suspect"),
+        "invalid": Badge("bad", "cross", "Invalid"),
+    },
+    "restore": {
+        "": Badge("neutral", "dot", "Nothing changed"),
+        "verified": Badge("good", "shield", "Restored, verified"),
+        "dirty": Badge("bad", "warning", "Host dirty"),
+    },
+    "verdict": {
+        "better": Badge("good", "up", "Better"),
+        "better_size_uncertain": Badge("good", "up", "Better, size uncertain"),
+        "worse": Badge("bad", "down", "Worse"),
+        "worse_size_uncertain": Badge("bad", "down", "Worse, size uncertain"),
+        "no_practical_difference": Badge("neutral", "equal", "No difference"),
+        "inconclusive": Badge("warn", "question", "Inconclusive"),
+        "invalid": Badge("neutral", "clock", "Too early"),
+    },
+    "finding": {
+        "ok": Badge("good", "check", "OK"),
+        "warn": Badge("warn", "warning", "Warning"),
+        "invalid": Badge("bad", "cross", "Invalid"),
+    },
+    "host": {
+        "new": Badge("warn", "key", "Key not approved"),
+        "ready": Badge("good", "check", "Ready"),
+        "dirty": Badge("bad", "warning", "Dirty"),
+        "unreachable": Badge("bad", "cross", "Unreachable"),
+        "drained": Badge("neutral", "stop", "Drained"),
+        "leased": Badge("info", "lock", "In use"),
+    },
+    "experiment": {
+        "draft": Badge("neutral", "edit", "Draft"),
+        "running": Badge("info", "spinner", "Running"),
+        "finished": Badge("good", "check", "Finished"),
+        "cancelled": Badge("neutral", "stop", "Cancelled"),
+    },
+    "result": {
+        "applied": Badge("good", "check", "Applied"),
+        "unchanged": Badge("neutral", "equal", "Unchanged"),
+        "unsupported": Badge("warn", "question", "Not on this host"),
+        "refused": Badge("bad", "cross", "Refused"),
+    },
+}

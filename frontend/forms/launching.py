@@ -1,0 +1,205 @@
+"""What a run is made of, as a form: for one run, and once per variant of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.db.models import Q
+
+from agents.recipe import Parameter, RecipeDocument, Value
+from experiments.metrics import METRICS
+from experiments.models import Application, Experiment, Host, Recipe, Team, Workload
+from experiments.models.documents import Document
+from experiments.models.teams import TeamOwnedQuerySet
+from frontend.forms.model_fields import label_of
+
+TYPES = {"int": forms.IntegerField, "float": forms.FloatField, "str": forms.CharField}
+
+
+def typed_label_list(text: str) -> dict[str, str]:
+    """`key=value` lines as a mapping. ValidationError names the line that is none."""
+    labels = {}
+    for line in filter(None, (part.strip() for part in text.replace(",", "\n").splitlines())):
+        key, equals, value = (part.strip() for part in line.partition("="))
+        if not (equals and key and value):
+            raise forms.ValidationError(f"'{line}' is no label; write key=value, one per line.")
+        labels[key] = value
+    return labels
+
+
+class LabelsField(forms.CharField):
+    """Labels as `key=value` lines."""
+
+    widget = forms.Textarea(attrs={"rows": 2, "placeholder": "commit=4f2c9d1", "spellcheck": "false"})
+
+    def clean(self, value: Any) -> dict[str, str]:  # type: ignore[override]
+        return typed_label_list(super().clean(value))
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, Mapping) else value
+
+
+class PartsForm(forms.Form):
+    """Application, recipe with its parameters, and hosts. Parameter fields are named `p_<parameter>`."""
+
+    application = forms.ModelChoiceField(Application.objects.none(), empty_label="Choose…")
+    recipe = forms.ModelChoiceField(Recipe.objects.none(), empty_label="Choose…")
+    sut = forms.ModelChoiceField(Host.objects.none(), label="SUT", empty_label="Choose…")
+    driver = forms.ModelChoiceField(Host.objects.none(), label="Driver host", empty_label="Choose…")
+
+    def __init__(self, choices: TeamChoices, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("application", "recipe", "workload", "sut", "driver"):
+            if name in self.fields:
+                choices.fill(self.fields[name], name, self._chosen(name))
+        document = choices.recipe_document(self._chosen("recipe"))
+        self.parameters = dict(document.parameters) if document else {}
+        for name, parameter in self.parameters.items():
+            self.fields[f"p_{name}"] = parameter_field(name, parameter)
+
+    def given(self) -> dict[str, Value]:
+        """The parameters that differ from their defaults."""
+        values = {name: self.cleaned_data.get(f"p_{name}") for name in self.parameters}
+        return {
+            name: value
+            for name, value in values.items()
+            if value not in (None, "") and value != self.parameters[name].default
+        }
+
+    @property
+    def parameter_fields(self) -> list[forms.BoundField]:
+        return [self[f"p_{name}"] for name in self.parameters]
+
+    def _chosen(self, name: str) -> str:
+        value = self.data.get(self.add_prefix(name)) if self.is_bound else self.get_initial_for_field(
+            self.fields[name], name
+        )
+        return str(getattr(value, "pk", value) or "")
+
+
+class RunForm(PartsForm):
+    """One run."""
+
+    workload = forms.ModelChoiceField(Workload.objects.none(), empty_label="Choose…")
+    labels = LabelsField(required=False, help_text="key=value, one per line; CI finds runs by them.")
+    tags = forms.CharField(required=False, max_length=200, help_text="Words separated by commas.")
+    notes = forms.CharField(required=False, max_length=4000, widget=forms.Textarea(attrs={"rows": 2}))
+
+    field_order = ("application", "recipe", "workload", "sut", "driver", "labels", "tags", "notes")
+
+    def clean_tags(self) -> list[str]:
+        words = (word.strip() for word in self.cleaned_data["tags"].split(","))
+        return list(dict.fromkeys(filter(None, words)))
+
+
+class ExperimentForm(forms.Form):
+    """The question, and how its runs are repeated and judged."""
+
+    name = forms.CharField(max_length=120)
+    question = forms.CharField(
+        max_length=400, required=False, widget=forms.TextInput(attrs={"placeholder": "Does … make … faster?"})
+    )
+    workload = forms.ModelChoiceField(Workload.objects.none(), empty_label="Choose…")
+    repetitions = forms.IntegerField(min_value=1, max_value=100, initial=5)
+    order = forms.ChoiceField(choices=Experiment.Order.choices, initial=Experiment.Order.BLOCKS)
+    primary_metric = forms.ChoiceField(choices=[(m.name, m.label) for m in METRICS.values()], label="Judged by")
+    margin_pct = forms.FloatField(
+        min_value=0.01,
+        max_value=99,
+        initial=3,
+        label="Margin (%)",
+        help_text="A smaller difference counts as none.",
+    )
+    labels = LabelsField(required=False, help_text="key=value, one per line; every run gets them.")
+
+    def __init__(self, choices: TeamChoices, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        chosen = self.data.get("workload") if self.is_bound else self.initial.get("workload")
+        choices.fill(self.fields["workload"], "workload", str(chosen or ""))
+
+
+class VariantForm(PartsForm):
+    """One row of the variants table."""
+
+    name = forms.CharField(max_length=120)
+
+    field_order = ("name", "application", "recipe", "sut", "driver")
+
+
+class TeamChoices:
+    """What a team can choose from, read once per page however many rows it has."""
+
+    models: Mapping[str, type[Document]] = {"application": Application, "recipe": Recipe, "workload": Workload}
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        self._options: dict[str, list[tuple[str, str]]] = {}
+        self._recipes: dict[str, RecipeDocument | None] = {}
+        self._hosts: list[Host] | None = None
+
+    def fill(self, field: forms.Field, name: str, chosen: str) -> None:
+        """Offer the newest versions and, beside them, the chosen older one; accept every version of the team."""
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = self._all(name)
+        options = self._hosts_for(name) if name in ("sut", "driver") else self._documents(name)
+        if chosen and chosen not in dict(options) and chosen.isdecimal():
+            options = options + [(str(item.pk), str(item)) for item in self._all(name).filter(pk=chosen)]
+        field.choices = [("", field.empty_label or ""), *options]
+
+    def recipe_document(self, chosen: str) -> RecipeDocument | None:
+        """The chosen recipe's document; None when nothing is chosen."""
+        if chosen not in self._recipes:
+            recipe = Recipe.objects.for_team(self.team).filter(pk=chosen).first() if chosen.isdecimal() else None
+            self._recipes[chosen] = recipe.document() if recipe else None
+        return self._recipes[chosen]
+
+    def _all(self, name: str) -> TeamOwnedQuerySet:
+        if name in self.models:
+            return self.models[name].objects.for_team(self.team)  # type: ignore[attr-defined,no-any-return]
+        return Host.objects.for_team(self.team).filter(Q(roles=name) | Q(roles=Host.Roles.BOTH)).select_related("profile")
+
+    def _documents(self, name: str) -> list[tuple[str, str]]:
+        if name not in self._options:
+            latest = self._all(name).latest().only("id", "name", "version")  # type: ignore[attr-defined]
+            self._options[name] = [(str(item.pk), str(item)) for item in latest]
+        return self._options[name]
+
+    def _hosts_for(self, name: str) -> list[tuple[str, str]]:
+        if self._hosts is None:
+            self._hosts = list(Host.objects.for_team(self.team).only("id", "name", "state", "roles").order_by("name"))
+        return [
+            (str(host.pk), host.name if host.state == Host.State.READY else f"{host.name} ({host.state})")
+            for host in self._hosts
+            if host.roles in (name, Host.Roles.BOTH)
+        ]
+
+
+def parameter_field(name: str, parameter: Parameter) -> forms.Field:
+    """The input of a recipe's parameter."""
+    default = parameter.default
+    shown = str(default).lower() if isinstance(default, bool) else str(default)
+    bounds = [
+        f"{word} {bound:g}"
+        for word, bound in (("at least", parameter.minimum), ("at most", parameter.maximum))
+        if bound is not None
+    ]
+    common: dict[str, Any] = {
+        "label": label_of(name),
+        "required": default is None,
+        "help_text": " ".join(filter(None, (parameter.description, ", ".join(bounds)))),
+    }
+    if parameter.choices or parameter.type == "bool":
+        options = parameter.choices or (True, False)
+        texts = {str(o).lower() if isinstance(o, bool) else str(o): o for o in options}
+        first = [("", f"default ({shown})")] if default is not None else [("", "Choose…")]
+        return forms.TypedChoiceField(
+            choices=[*first, *((text, text) for text in texts)], coerce=texts.__getitem__, empty_value=None, **common
+        )
+    if parameter.type in ("int", "float"):
+        common |= {"min_value": parameter.minimum, "max_value": parameter.maximum}
+    field: forms.Field = TYPES[parameter.type](**common)
+    if default is not None:
+        field.widget.attrs["placeholder"] = shown
+    return field

@@ -1,0 +1,213 @@
+"""Form fields generated from a pydantic model: its JSON as flat texts, the inputs for them, and the JSON read back.
+
+A form is a flat mapping `dotted path -> text`, so what somebody typed is never lost, whatever is wrong with it. An empty
+field means the model's default, which the placeholder shows: a document holds only what somebody chose.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from experiments.yaml_text import dump_yaml, parse_yaml
+
+Shape = Literal["int", "float", "str", "text", "bool", "choice", "lines", "yaml"]
+Texts = Mapping[str, str]
+
+UNITS = {"_rps": "requests/s", "_bytes": "bytes", "_ms": "ms", "_s": "s", "_ratio": "ratio"}
+LONG_TEXTS = frozenset({"content", "run", "undo", "probe", "script", "description", "body"})
+SHORT_WORDS = {"jvm": "JVM", "cpu": "CPU", "cpus": "CPUs", "http": "HTTP", "url": "URL", "id": "ID"}
+
+
+@dataclass(frozen=True)
+class ModelField:
+    """One input. `name` is the dotted path in the document, `default` what an empty field means."""
+
+    name: str
+    label: str
+    shape: Shape
+    value: str = ""
+    default: str = ""
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    help: str = ""
+
+    @property
+    def widget(self) -> str:
+        """area, select or line."""
+        if self.shape in ("text", "lines", "yaml"):
+            return "area"
+        return "select" if self.choices else "line"
+
+    @property
+    def rows(self) -> int:
+        """Lines that an area shows."""
+        return min(max(self.value.count("\n") + 2, 3), 16)
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    path: str
+    shape: Shape
+    default: object
+    required: bool
+    choices: tuple[str, ...]
+    help: str
+
+
+def fields_of(model: type[BaseModel], texts: Texts, prefix: str = "") -> list[ModelField]:
+    """The inputs of `model`. Nested models are flattened; constants such as `kind` are left out."""
+    return [_field(leaf, texts, prefix) for leaf in _leaves_of(model)]
+
+
+def flatten(model: type[BaseModel], body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """The texts of `body`, for the fields that it gives a value."""
+    texts = {}
+    for leaf in _leaves_of(model):
+        value: Any = body
+        for step in leaf.path.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if value is not None:
+            texts[prefix + leaf.path] = _show(leaf.shape, value)
+    return texts
+
+
+def read_fields(model: type[BaseModel], texts: Texts, prefix: str = "") -> dict[str, Any]:
+    """The JSON of `model` in a form; empty fields stay out. RequestError tells what is no YAML."""
+    found: dict[str, Any] = {}
+    for leaf in _leaves_of(model):
+        text = texts.get(prefix + leaf.path, "").replace("\r\n", "\n")
+        if text.strip():
+            node = found
+            *parents, last = leaf.path.split(".")
+            for parent in parents:
+                node = node.setdefault(parent, {})
+            node[last] = _read(leaf.shape, text)
+    return found
+
+
+def label_of(name: str) -> str:
+    """`offered_rate_rps` as people read it: Offered rate (requests/s)."""
+    for suffix, unit in UNITS.items():
+        if name.endswith(suffix) and name != suffix[1:]:
+            return f"{_words(name.removesuffix(suffix))} ({unit})"
+    return _words(name)
+
+
+def read_scalar(type_name: str, text: str) -> bool | int | float | str:
+    """A typed value as somebody wrote it; the text itself where it is not of the type, for the model to refuse."""
+    match type_name:
+        case "int":
+            return _number(text, int)
+        case "float":
+            return _number(text, float)
+        case "bool":
+            return _truth(text)
+    return text.strip()
+
+
+def show_scalar(value: object) -> str:
+    """A value as it stands in a field."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _leaves_of(model: type[BaseModel]) -> list[_Leaf]:
+    schema = model.model_json_schema(by_alias=True)
+    return list(_leaves(schema, schema.get("$defs", {}), ""))
+
+
+def _leaves(schema: Mapping[str, Any], definitions: Mapping[str, Any], prefix: str) -> Iterator[_Leaf]:
+    required = schema.get("required", ())
+    for name, raw in schema.get("properties", {}).items():
+        node = _resolve(raw, definitions)
+        if "const" in node:
+            continue
+        if node.get("type") == "object" and "properties" in node:
+            yield from _leaves(node, definitions, f"{prefix}{name}.")
+            continue
+        shape = _shape(name, node)
+        choices = {"choice": tuple(map(str, node.get("enum", ()))), "bool": ("true", "false")}.get(shape, ())
+        yield _Leaf(prefix + name, shape, raw.get("default"), name in required, choices, raw.get("description", ""))
+
+
+def _field(leaf: _Leaf, texts: Texts, prefix: str) -> ModelField:
+    value = texts.get(prefix + leaf.path, "")
+    parent, _, name = leaf.path.rpartition(".")
+    hints = {"lines": "One per line.", "yaml": "As YAML."}
+    return ModelField(
+        name=prefix + leaf.path,
+        label=f"{_words(parent)}: {label_of(name)}" if parent else label_of(name),
+        shape=leaf.shape,
+        value=value,
+        default=_show("str", leaf.default) if leaf.default not in (None, "", [], {}) else "",
+        required=leaf.required,
+        choices=() if "${" in value else leaf.choices,
+        help=leaf.help or hints.get(leaf.shape, ""),
+    )
+
+
+def _resolve(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema behind a reference, or the one alternative of an optional field."""
+    found = dict(node)
+    if "$ref" in found:
+        return _resolve({**definitions[found.pop("$ref").rpartition("/")[2]], **found}, definitions)
+    alternatives = [option for option in found.get("anyOf", ()) if option.get("type") != "null"]
+    return _resolve(alternatives[0], definitions) if len(alternatives) == 1 else found
+
+
+def _shape(name: str, node: Mapping[str, Any]) -> Shape:
+    match node.get("type"):
+        case "integer":
+            return "int"
+        case "number":
+            return "float"
+        case "boolean":
+            return "bool"
+        case "string" if "enum" in node:
+            return "choice"
+        case "string":
+            return "text" if name in LONG_TEXTS else "str"
+        case "array" if node.get("items", {}).get("type") == "string":
+            return "lines"
+    return "yaml"
+
+
+def _show(shape: Shape, value: Any) -> str:
+    if shape == "lines" and all(isinstance(item, str) and item.strip() and "\n" not in item for item in value):
+        return "\n".join(value)
+    if isinstance(value, list | tuple | dict):
+        return textwrap.dedent(dump_yaml({"value": value}).partition("\n")[2]).rstrip("\n")
+    return show_scalar(value)
+
+
+def _read(shape: Shape, text: str) -> Any:
+    if shape == "yaml" or (shape == "lines" and text.lstrip().startswith("- ")):
+        return parse_yaml("value:\n" + textwrap.indent(text, "  "))["value"]
+    if shape == "lines":
+        return [line.strip() for line in text.split("\n") if line.strip()]
+    return text if shape == "text" else read_scalar(shape, text)
+
+
+def _number(text: str, of: type[int] | type[float]) -> int | float | str:
+    """The number, or the text itself: a reference such as `${threads}`, or what the model will refuse by name."""
+    try:
+        return of(text)
+    except ValueError:
+        return text.strip()
+
+
+def _truth(text: str) -> bool | str:
+    word = text.strip().lower()
+    return word == "true" if word in ("true", "false") else text.strip()
+
+
+def _words(name: str) -> str:
+    words = [SHORT_WORDS.get(word, word) for word in name.split("_") if word]
+    text = " ".join(words)
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,102 @@
+// What every page has: theme, keys, navigation, menus, relative times, copy buttons, confirmations.
+
+const GO_TO = { o: "", r: "runs/", e: "experiments/", t: "trends/", h: "hosts/", q: "queue/" };
+const AGO_EVERY_MS = 20000;
+
+export function ago(seconds) {
+  const past = Math.abs(seconds);
+  const word = (n, unit) => `${n} ${unit}`;
+  let text;
+  if (past < 5) return "just now";
+  if (past < 60) text = word(Math.floor(past), "s");
+  else if (past < 3600) text = word(Math.floor(past / 60), "min");
+  else if (past < 86400) text = word(Math.floor(past / 3600), "h");
+  else if (past < 86400 * 60) text = word(Math.floor(past / 86400), "d");
+  else text = word(Math.floor(past / (86400 * 30)), "months");
+  return seconds >= 0 ? `${text} ago` : `in ${text}`;
+}
+
+function refreshTimes(root = document) {
+  for (const element of root.querySelectorAll("time[data-ago]")) {
+    element.textContent = ago((Date.now() - Date.parse(element.dateTime)) / 1000);
+  }
+}
+
+function toggleTheme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme
+    ? root.dataset.theme === "dark"
+    : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  try {
+    localStorage.setItem("theme", root.dataset.theme);
+  } catch {
+    // The choice lasts for this page only.
+  }
+  document.dispatchEvent(new CustomEvent("themechange"));
+}
+
+function toggleNavigation() {
+  const open = document.body.classList.toggle("nav-open");
+  for (const button of document.querySelectorAll("button[data-nav-toggle]")) button.setAttribute("aria-expanded", open);
+}
+
+async function copy(button) {
+  const source = document.getElementById(button.dataset.copyFrom);
+  const text = button.dataset.copy ?? source?.value ?? source?.textContent ?? "";
+  const label = button.querySelector("span") ?? button;
+  const before = label.textContent;
+  try {
+    await navigator.clipboard.writeText(text.trim());
+    label.textContent = "Copied";
+  } catch {
+    label.textContent = "Press Ctrl+C";
+    if (source) getSelection().selectAllChildren(source);
+  }
+  setTimeout(() => (label.textContent = before), 1500);
+}
+
+document.addEventListener("click", (event) => {
+  const on = (selector) => event.target.closest(selector);
+  if (on("[data-theme-toggle]")) toggleTheme();
+  if (on("[data-nav-toggle]")) toggleNavigation();
+  if (on("[data-copy], [data-copy-from]")) copy(on("[data-copy], [data-copy-from]"));
+  if (on("[data-open]")) document.getElementById(on("[data-open]").dataset.open)?.showModal();
+  if (on("[data-close]")) on("dialog")?.close();
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(event.target)) menu.open = false;
+  }
+});
+
+document.addEventListener("submit", (event) => {
+  const question = event.submitter?.dataset.confirm ?? event.target.dataset.confirm;
+  if (question && !confirm(question)) event.preventDefault();
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.matches("[data-submit-on-change]")) event.target.form.requestSubmit();
+});
+
+let pending = "";
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
+  if (event.target.closest("input, textarea, select, [contenteditable], dialog[open]")) return;
+  if (pending === "g" && event.key in GO_TO) {
+    const home = document.querySelector("a.brand");
+    if (home) location.href = home.href.replace(/overview\/$/, "") + GO_TO[event.key];
+  } else if (event.key === "/") {
+    document.getElementById("search")?.focus();
+    event.preventDefault();
+  } else if (event.key === "?") {
+    document.getElementById("shortcuts")?.showModal();
+  } else {
+    document.querySelector(`[data-key="${CSS.escape(event.key)}"]`)?.click();
+  }
+  pending = event.key;
+});
+
+document.addEventListener("htmx:afterSwap", (event) => refreshTimes(event.target));
+refreshTimes();
+setInterval(refreshTimes, AGO_EVERY_MS);

@@ -1,0 +1,126 @@
+"""Numbers as people read them: three significant digits or so, the unit beside them, a dash for what is unknown."""
+
+from __future__ import annotations
+
+from django import template
+
+register = template.Library()
+
+DASH = "—"
+_BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+@register.filter
+def rps(value: float | None) -> str:
+    """Requests per second: 154,479 · 1,234 · 98.7 · 0.52."""
+    return DASH if value is None else plain(value)
+
+
+@register.filter
+def number(value: float | None) -> str:
+    """A count or any other number without a unit, digits grouped."""
+    return DASH if value is None else plain(value)
+
+
+@register.filter
+def ms(value_ms: float | None) -> str:
+    """A latency: 820 µs · 4.31 ms · 43.1 ms · 1.52 s."""
+    if value_ms is None:
+        return DASH
+    size = abs(value_ms)
+    if size >= 10_000:
+        return f"{value_ms / 1000:.1f} s"
+    if size >= 1000:
+        return f"{value_ms / 1000:.2f} s"
+    if size >= 100:
+        return f"{value_ms:.0f} ms"
+    if size >= 10:
+        return f"{value_ms:.1f} ms"
+    if size >= 1 or size == 0:
+        return f"{value_ms:.2f} ms"
+    return f"{value_ms * 1000:.0f} µs"
+
+
+@register.filter
+def pct(ratio: float | None) -> str:
+    """A ratio as per cent: 0.5 is 50 %."""
+    if ratio is None:
+        return DASH
+    value = ratio * 100
+    return f"{value:.0f} %" if abs(value) >= 10 else f"{value:.1f} %"
+
+
+@register.filter
+def signed_pct(ratio: float | None) -> str:
+    """A relative change: +3.2 % · −12 % · ±0 %."""
+    if ratio is None:
+        return DASH
+    value = ratio * 100
+    text = f"{abs(value):.0f}" if abs(value) >= 100 else f"{abs(value):.1f}"
+    if float(text) == 0:
+        return "±0 %"
+    return f"{'+' if value > 0 else '−'}{text} %"
+
+
+@register.filter(name="bytes")
+def bytes_(value_bytes: float | None) -> str:
+    """A size in binary units: 512 B · 1.5 KiB · 12 GiB."""
+    if value_bytes is None:
+        return DASH
+    size, unit = float(value_bytes), 0
+    while abs(size) >= 1024 and unit < len(_BYTES) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.0f} {_BYTES[unit]}" if unit == 0 or abs(size) >= 10 else f"{size:.1f} {_BYTES[unit]}"
+
+
+@register.filter
+def duration(value_s: float | None) -> str:
+    """A span of time: 0.4 s · 42 s · 3 min 20 s · 2 h 05 min · 3 d 4 h."""
+    if value_s is None:
+        return DASH
+    if abs(value_s) < 10:
+        return f"{value_s:.1f} s"
+    seconds = round(value_s)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds:02d} s" if seconds else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02d} min"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h"
+
+
+@register.filter
+def in_unit(value: float | None, unit: str) -> str:
+    """A metric's value in the words of its unit from the registry."""
+    if value is None:
+        return DASH
+    match unit:
+        case "ms":
+            return ms(value)
+        case "ratio":
+            return pct(value)
+        case "bytes":
+            return bytes_(value)
+        case "bytes/s":
+            return f"{bytes_(value)}/s"
+        case "s":
+            return duration(value)
+        case "requests/s" | "count" | "":
+            return plain(value)
+    return f"{plain(value)} {unit}"
+
+
+def plain(value: float) -> str:
+    """Digits grouped; below 100 as many decimals as make three significant digits."""
+    size = abs(value)
+    if size >= 1000 or float(value).is_integer():
+        return f"{value:,.0f}"
+    if size >= 100:
+        return f"{value:.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}"

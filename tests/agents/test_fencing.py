@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agents.command import Command, script
+from agents.errors import CommandError, FenceError
+from agents.fencing import LOCK_WAIT_S, FencedSession, fenced
+from agents.jobs import Job
+from agents.ssh import SshSession, connect
+from tests.sshd import SshdHost, eventually
+
+COOKIE = "cookie-0123456789abcdef"
+
+
+@pytest.fixture
+def holder(session: SshSession, tmp_path: Path) -> FencedSession:
+    return FencedSession(session, 7, str(tmp_path / "fence"))
+
+
+def touch(path: Path) -> Command:
+    return Command(("touch", str(path)))
+
+
+def test_a_fenced_command_keeps_all_but_its_words_and_its_time() -> None:
+    command = Command(("rm", "-rf", "a b"), stdin=b"in", privileged=True, timeout_s=3.0)
+    rewritten = fenced(command, 7, "/var/fence")
+    assert rewritten.argv[:2] == ("sh", "-c")
+    assert rewritten.argv[3:] == ("sh", "7", "/var/fence", "rm", "-rf", "a b")
+    assert (rewritten.stdin, rewritten.privileged, rewritten.timeout_s) == (b"in", True, 3.0 + LOCK_WAIT_S)
+
+
+def test_a_fence_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        fenced(Command(("true",)), -1, "/var/fence")
+
+
+@pytest.mark.parametrize(("seen", "fence"), [(None, 0), (None, 7), (7, 7), (7, 8), (9, 10), (2**40, 2**40 + 1)])
+async def test_the_newest_holder_may_change_the_host(
+    holder: FencedSession, tmp_path: Path, seen: int | None, fence: int
+) -> None:
+    if seen is not None:
+        await replace(holder, fence=seen).mutate(Command(("true",)))
+    result = await replace(holder, fence=fence).mutate(script("cat; exit 3", stdin=b"data"))
+    assert (result.exit_status, result.stdout) == (3, b"data")
+
+
+@pytest.mark.parametrize(("seen", "fence"), [(8, 7), (10, 9), (1, 0), (2**40, 7)])
+async def test_an_older_holder_changes_nothing(holder: FencedSession, tmp_path: Path, seen: int, fence: int) -> None:
+    await replace(holder, fence=seen).mutate(Command(("true",)))
+    old = replace(holder, fence=fence)
+    with pytest.raises(FenceError, match=f"the host has seen fence {seen}, this is {fence}"):
+        await old.mutate(touch(tmp_path / "changed"))
+    with pytest.raises(FenceError):
+        await old.put(str(tmp_path / "changed"), b"data")
+    with pytest.raises(FenceError):
+        await Job(old, str(tmp_path / "jobs" / "1")).start(touch(tmp_path / "changed"), cookie=COOKIE)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fence"]
+
+
+async def test_an_older_holder_cannot_end_a_job_but_may_look_at_it(holder: FencedSession, tmp_path: Path) -> None:
+    job = Job(holder, str(tmp_path / "jobs" / "1"))
+    await job.start(Command(("sleep", "1000")), cookie=COOKIE)
+    old = replace(job, session=replace(holder, fence=6))
+    with pytest.raises(FenceError):
+        await old.kill()
+    assert (await old.status()).state == "running"
+    assert await job.kill() == ()
+
+
+async def test_reading_and_putting_pass_through(holder: FencedSession, tmp_path: Path) -> None:
+    await holder.put(str(tmp_path / "file"), b"data")
+    assert await holder.get(str(tmp_path / "file"), offset=1) == b"ata"
+    assert (await holder.run(script("echo on"))).stdout == b"on\n"
+    assert holder.host == "sut"
+    stream = await holder.start(script("echo stream"))
+    assert b"".join([chunk async for chunk in stream]) == b"stream\n"
+    await stream.close()
+
+
+async def test_a_command_with_the_status_of_a_refusal_is_no_refusal(holder: FencedSession) -> None:
+    assert (await holder.mutate(script("exit 97"))).exit_status == 97
+
+
+async def test_changes_of_two_holders_do_not_overlap(
+    holder: FencedSession, sshd_host: SshdHost, tmp_path: Path
+) -> None:
+    other_session = await connect(sshd_host.login(), sshd_host.private_key)
+    newer = replace(holder, session=other_session, fence=8)
+    inside, go = tmp_path / "inside", tmp_path / "go"
+    slow = script('touch "$1"; while [ ! -e "$2" ]; do sleep 0.02; done; rm "$1"', str(inside), str(go))
+    first = asyncio.create_task(holder.mutate(slow))
+    await eventually(inside.exists)
+    second = asyncio.create_task(newer.mutate(script('[ ! -e "$1" ]', str(inside))))
+    go.touch()
+    assert (await first).ok
+    assert (await second).ok
+    with pytest.raises(FenceError):
+        await holder.mutate(Command(("true",)))
+    await other_session.close()
+
+
+async def test_what_a_command_leaves_running_does_not_hold_the_lock(holder: FencedSession) -> None:
+    result = await holder.mutate(script("sleep 1000 >/dev/null 2>&1 & echo $!"))
+    assert (await holder.mutate(Command(("kill", result.text.strip())))).ok
+
+
+@pytest.mark.parametrize("damaged", ["", "x", "-1", "7 8"])
+async def test_a_damaged_fence_refuses_everybody(holder: FencedSession, tmp_path: Path, damaged: str) -> None:
+    await holder.mutate(Command(("true",)))
+    (tmp_path / "fence" / "fence").write_text(damaged)
+    with pytest.raises(CommandError, match="does not hold a number"):
+        (await holder.mutate(touch(tmp_path / "changed"))).check("Changing")
+    assert not (tmp_path / "changed").exists()

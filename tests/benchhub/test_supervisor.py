@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import http.client
+import io
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from benchhub import embedded
+from benchhub.processes import is_running, wait_until
+from benchhub.supervisor import ChildSpec, Lock, Running, Supervisor, SupervisorError, require_free_port, web_answers
+from benchhub.terminal import Terminal
+
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+WITH_CHILD = (
+    "import subprocess, time; print(subprocess.Popen(['sleep', '71']).pid, flush=True); time.sleep(60)"
+)
+
+
+def python(name: str, code: str, *, stop_turn: int = 0) -> ChildSpec:
+    return ChildSpec(name, (sys.executable, "-c", code), stop_turn, patience_s=2)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def log(data_dir: Path, name: str) -> str:
+    path = data_dir / "logs" / f"{name}.log"
+    return path.read_text() if path.exists() else ""
+
+
+def test_a_child_that_dies_is_started_again_and_a_deaf_one_is_killed_at_the_end(data_dir: Path) -> None:
+    output = io.StringIO()
+    specs = (python("short", "print('hello', flush=True)"), python("deaf", STUBBORN, stop_turn=1))
+    supervisor = Supervisor(data_dir, specs, Terminal(output))
+    supervisor.start()
+
+    def stop_after_a_restart() -> None:
+        wait_until(lambda: log(data_dir, "short").count("hello") >= 2 and "deaf" in log(data_dir, "deaf"), seconds=20)
+        supervisor.stopping = True
+
+    watcher = threading.Thread(target=stop_after_a_restart)
+    watcher.start()
+    supervisor.supervise(free_port(), "never said")
+    watcher.join()
+    supervisor.stop()
+
+    assert log(data_dir, "short").count("hello") >= 2
+    assert re.search(r"short +ended with 0; starts again in 1 s", output.getvalue())
+    assert output.getvalue().rstrip().splitlines()[-1].split() == ["deaf", "stopped"]
+    assert [child.process.returncode for child in supervisor.children.values()] == [0, -signal.SIGKILL]
+
+
+def test_stopping_leaves_no_grandchild(data_dir: Path) -> None:
+    supervisor = Supervisor(data_dir, [python("parent", WITH_CHILD)], Terminal(io.StringIO()))
+    supervisor.start()
+    assert wait_until(lambda: log(data_dir, "parent").endswith("\n"), seconds=10)
+    grandchild = int(log(data_dir, "parent"))
+
+    supervisor.stop()
+
+    assert wait_until(lambda: not is_running(grandchild, "sleep"), seconds=5)
+
+
+def test_a_preparation_that_fails_shows_its_last_words(data_dir: Path) -> None:
+    supervisor = Supervisor(data_dir, [], Terminal(io.StringIO()))
+
+    with pytest.raises(SupervisorError, match="no such table"):
+        supervisor.prepare([python("fine", ""), python("migrate", "raise SystemExit('no such table')")])
+
+
+def test_only_one_supervisor_owns_a_data_directory(data_dir: Path) -> None:
+    assert Lock(data_dir).take("http://127.0.0.1:1/") is None  # given back at once: nobody keeps the lock object
+    first = Lock(data_dir)
+    assert first.take("http://127.0.0.1:2/") is None
+
+    assert Lock(data_dir).take("http://127.0.0.1:3/") == Running(os.getpid(), "http://127.0.0.1:2/")
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(SupervisorError, match=f"Port {port} is taken"):
+            require_free_port(port)
+
+
+def test_followed_logs_are_shown_by_whole_lines_with_their_name(tmp_path: Path) -> None:
+    path = tmp_path / "web.log"
+    path.write_text("old\n")
+    output = io.StringIO()
+    terminal = Terminal(output, followed=[path])
+
+    with path.open("a") as file:
+        file.write("one\ntw")
+        file.flush()
+        terminal.follow()
+        file.write("o\n")
+        file.flush()
+        terminal.follow()
+
+    assert [line.split() for line in output.getvalue().splitlines()] == [["web", "one"], ["web", "two"]]
+
+
+@contextmanager
+def benchhub_up(data_dir: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("BENCHHUB_", "DJANGO_"))}
+    argv = [sys.executable, "manage.py", "up", "--port", str(port)]
+    with subprocess.Popen(
+        argv,
+        cwd=embedded.PROJECT_DIR,
+        env=environment | {"BENCHHUB_DATA_DIR": str(data_dir)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def processes_of(data_dir: Path) -> list[int]:
+    marker = f"BENCHHUB_DATA_DIR={data_dir}".encode()
+
+    def belongs(pid: str) -> bool:
+        try:
+            return marker in Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return False
+
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and belongs(entry.name)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_up_serves_pages_tells_a_second_up_and_leaves_nothing_behind(data_dir: Path, end: signal.Signals) -> None:
+    port = free_port()
+    with benchhub_up(data_dir, port) as first:
+        assert wait_until(lambda: first.poll() is not None or web_answers(port), seconds=60)
+        assert first.poll() is None, first.stdout and first.stdout.read()
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("GET", "/accounts/login/")
+        answer = connection.getresponse()
+        assert answer.status == 200
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        with benchhub_up(data_dir, free_port()) as second:
+            said, _ = second.communicate(timeout=30)
+        assert second.returncode == 0
+        assert f"already running at http://127.0.0.1:{port}/" in said
+
+        first.send_signal(end)
+        first.wait(timeout=60)
+
+    assert wait_until(lambda: processes_of(data_dir) == [], seconds=60)

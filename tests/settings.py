@@ -1,0 +1,27 @@
+"""Settings of the tests: the real ones, on a private PostgreSQL and Redis that end with the session."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+# Set by the first process of a session (this line) and inherited by its xdist workers: one server for all of them.
+if "BENCHHUB_TEST_DATA_DIR" not in os.environ:
+    os.environ["BENCHHUB_TEST_DATA_DIR"] = tempfile.mkdtemp(prefix="benchhub-tests-")
+    os.environ["BENCHHUB_TEST_OWNER_PID"] = str(os.getpid())
+for name in [name for name in os.environ if name in {"DATABASE_URL", "REDIS_URL", "SECRET_KEY", "BENCHHUB_KEY_FILE"}]:
+    del os.environ[name]
+os.environ["BENCHHUB_DATA_DIR"] = os.environ["BENCHHUB_TEST_DATA_DIR"]
+
+from benchhub.settings import *  # noqa: E402, F403
+from benchhub.settings import BENCHHUB_DATA_DIR, REDIS_URL, broker_url  # noqa: E402
+
+# Each xdist worker has a test database of its own (pytest-django) and a Redis database of its own.
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "master").removeprefix("gw")
+REDIS_URL = REDIS_URL.replace("?db=0", f"?db={int(_worker) + 1 if _worker.isdigit() else 0}")
+CELERY_BROKER_URL = broker_url(REDIS_URL)
+MEDIA_ROOT = Path(BENCHHUB_DATA_DIR) / "media" / _worker
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # fast, and only here
+EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"

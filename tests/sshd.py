@@ -1,0 +1,143 @@
+"""A real sshd of the current user on 127.0.0.1, for tests: own keys, own HOME, key login only."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agents.ssh import Address, new_key_pair
+
+START_TIMEOUT_S = 10.0
+
+CONFIG = """
+ListenAddress {address}
+Port {port}
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/authorized_keys
+PidFile none
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+AllowUsers {user}
+PermitRootLogin prohibit-password
+PrintMotd no
+SetEnv HOME={home} TMPDIR={home}
+Subsystem sftp internal-sftp
+{extra}
+"""
+
+
+@dataclass(frozen=True)
+class SshdHost:
+    """A host that tests can log in to. `home` is HOME there, on this machine's disk; `pid` is the listening sshd."""
+
+    address: str
+    port: int
+    user: str
+    host_key: str
+    private_key: str
+    home: Path
+    pid: int
+
+    def login(self, name: str = "sut") -> Address:
+        return Address(name, self.address, self.port, self.user, self.host_key)
+
+
+@contextlib.contextmanager
+def running_sshd(folder: Path, *, extra: str = "") -> Iterator[SshdHost]:
+    """Start an sshd with its files in `folder`, and stop it and its connections at the end. `extra` is configuration."""
+    sshd = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if sshd is None:
+        pytest.skip("sshd is not installed (package openssh-server)")
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    home = folder / "home"
+    home.mkdir()
+    host_private, host_line = new_key_pair("test host")
+    private_key, public_line = new_key_pair("test login")
+    (folder / "host_key").touch(mode=0o600)
+    (folder / "host_key").write_text(host_private)
+    (folder / "authorized_keys").write_text(public_line + "\n")
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    address = "127.0.0.1"
+    for _ in range(5):  # another process may take the free port first
+        port = _free_port(address)
+        config = folder / "sshd_config"
+        config.write_text(CONFIG.format(address=address, port=port, folder=folder, user=user, home=home, extra=extra))
+        log = folder / "sshd.log"
+        process = subprocess.Popen([sshd, "-D", "-f", str(config), "-E", str(log)], start_new_session=True)
+        if _answers(address, port, process):
+            break
+        _stop(process)
+    else:
+        raise RuntimeError(f"sshd did not start: {log.read_text()}")
+    try:
+        yield SshdHost(address, port, user, " ".join(host_line.split()[:2]), private_key, home, process.pid)
+    finally:
+        for child in children(process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, 9)
+        _stop(process)
+
+
+def children(pid: int) -> list[int]:
+    """The child processes of `pid`: for an sshd, one for each connection."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+async def eventually(condition: Callable[[], bool], *, within_s: float = 20.0) -> None:
+    """Return as soon as `condition` holds; it fails the test after `within_s`."""
+    end_s = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < end_s, "this did not happen in time"
+        await asyncio.sleep(0.02)
+
+
+def exists(pid: int) -> bool:
+    """Whether the process is there and is not only waiting to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def _free_port(address: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
+
+
+def _answers(address: str, port: int, process: subprocess.Popen[bytes]) -> bool:
+    end_s = time.monotonic() + START_TIMEOUT_S
+    while process.poll() is None and time.monotonic() < end_s:
+        with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=1) as probe:
+            return probe.recv(4) == b"SSH-"
+        time.sleep(0.02)
+    return False
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def sshd_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshdHost]:
+    with running_sshd(tmp_path_factory.mktemp("sshd")) as host:
+        yield host
