@@ -149,7 +149,7 @@ class Job:
                 await asyncio.sleep(min(interval_s, max(0.0, end_s - time.monotonic())))
 
     async def kill(self, grace_s: int = 5) -> tuple[str, ...]:
-        """End every process of the job: TERM, `grace_s`, KILL. Returns "pid name" of what is left, () when all are gone.
+        """End every process of the job: TERM, `grace_s`, KILL. Returns "pid name" of what is left, () when nothing is.
 
         Finds them by session and by cookie, so also what called setsid or was left behind. Safe to call again.
         """

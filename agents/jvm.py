@@ -19,6 +19,7 @@ _VERSION = re.compile(r'^\S+ version "(?:1\.)?(\d+)([^"]*)"', re.MULTILINE)
 _REJECTED = re.compile(
     r"^(?:Unrecognized VM option '(?P<unknown>[^']*)'|Unrecognized option: (?P<option>\S+)"
     r"|(?P<invalid>Invalid (?:initial|maximum) heap size: \S+)|Improperly specified VM option '(?P<improper>[^']*)'"
+    r"|Error occurred during initialization of VM\n(?P<start>.+)"
     r"|Error: (?P<variable>Option \S+ is not allowed in environment variable JDK_JAVA_OPTIONS))",
     re.MULTILINE,
 )
@@ -43,7 +44,8 @@ def jvm_problems(log: str) -> tuple[str, ...]:
     found = []
     for match in _REJECTED.finditer(log):
         option = match["unknown"] or match["option"] or match["improper"]
-        reason = f"this Java does not know the option {option}" if option else (match["invalid"] or match["variable"])
+        other = match["invalid"] or match["start"] or match["variable"]
+        reason = f"this Java does not take the option {option}" if option else other
         found.append(f"The JVM did not start: {reason}.")
     if not found and _NOT_STARTED in log:
         found.append("The JVM did not start: it could not be created with these options.")

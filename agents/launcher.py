@@ -27,8 +27,24 @@ REAP_S = 5
 """How long after SIGKILL a process may take to be gone."""
 
 LIMITS = frozenset(
-    ["as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue"]
-    + ["nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack"]
+    (
+        "as",
+        "core",
+        "cpu",
+        "data",
+        "fsize",
+        "locks",
+        "memlock",
+        "msgqueue",
+        "nice",
+        "nofile",
+        "nproc",
+        "rss",
+        "rtprio",
+        "rttime",
+        "sigpending",
+        "stack",
+    )
 )
 """Limits that can be set: the names of prlimit(1)."""
 
@@ -68,7 +84,9 @@ boot=$(cat /proc/sys/kernel/random/boot_id)
 
 # The supervisor: parent of the job, records its exit status. Its directory appears under its name whole, by a rename
 # that fails when the name is taken: this is the start token. The pumps drain the output for as long as anybody writes,
-# so the job never blocks on a full cap or a full disk and never gets SIGPIPE. They sleep while there is no output.
+# so the job never blocks on a full cap or a full disk and never gets SIGPIPE. They sleep while there is no output. They
+# let go of standard output with `exec`, since dash keeps a copy of what a redirected function replaces, and the
+# launcher reads the reply until everybody has closed it.
 # Where systemd is, `systemd-run --scope` in front of `setsid sh ./cmd` would add a cgroup.
 _SUPERVISOR = (
     _IDENTITY
@@ -83,8 +101,8 @@ echo "$$ $ticks $boot $cookie" >"$stage/starter" && : >"$stage/out" && : >"$stag
 mkfifo "$stage/out.pipe" "$stage/err.pipe" && sync "$stage/cmd" "$stage/starter" || exit 1
 mv -T "$stage" "$dir" || exit 1
 cd "$dir" && sync .. || exit 1
-pump out >/dev/null &
-pump err >/dev/null &
+(exec >/dev/null; pump out) &
+(exec >/dev/null; pump err) &
 COOKIE_VARIABLE="$cookie" setsid sh ./cmd </dev/null >out.pipe 2>err.pipe &
 pid=$!
 { read -r stat </proc/$pid/stat; }
@@ -147,7 +165,9 @@ rc=$(head -c 16 rc 2>/dev/null)
 case $rc in '' | *[!0-9]*) rc=- ;; esac
 more=no
 [ ! -e out.truncated ] && [ ! -e err.truncated ] || more=yes
-out=$(wc -c <out) err=$(wc -c <err)
+out=0 err=0
+[ ! -e out ] || out=$(wc -c <out)
+[ ! -e err ] || err=$(wc -c <err)
 span() { n=$(($1 - $2)); [ $n -le "$3" ] || n=$3; [ $n -ge 0 ] || n=0; }
 span "$out" "$2" "$4"; n_out=$n
 span "$err" "$3" "$4"; n_err=$n

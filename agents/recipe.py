@@ -84,7 +84,7 @@ class RecipeDocument(Frozen):
         value's type. PlanError names the step and the field that is wrong.
         """
         values = {**(built_in or {}), **self.values(given)}
-        raw = [_substitute(step, values) for step in self.steps]
+        raw = [_filled_in(step, values) for step in self.steps]
         try:
             return _STEPS.validate_python(raw)
         except ValidationError as error:
@@ -93,6 +93,13 @@ class RecipeDocument(Frozen):
             where = ".".join(str(p) for p in path)
             step = int(index) + 1 if isinstance(index, int) else 1
             raise PlanError(f"Step {step} of the recipe, {where or 'kind'}: {first['msg']}.") from error
+
+
+def _filled_in(step: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:
+    """The step with its references replaced. A shell step gets them as arguments only: shell text is never put together."""
+    if step.get("kind") == "command":
+        return {**step, "arguments": _substitute(step.get("arguments", []), values)}
+    return {name: _substitute(child, values) for name, child in step.items()}
 
 
 def _substitute(node: Any, values: Mapping[str, Value]) -> Any:

@@ -168,7 +168,7 @@ class Runner:
             cookie=cookie,
             environment=server.environment(instance, launch),
             cwd=instance,
-            limits={name.removesuffix("_bytes"): value for name, value in launch.limits.items()},
+            limits=launch.limits,
             cpus=launch.cpus or server.cpus,
         )
         if "server" not in self._record.started_jobs:

@@ -32,13 +32,13 @@ class Session(Protocol):
         """
 
     async def mutate(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
-        """Like `run`, for a command that changes the host. A `FencedSession` raises FenceError when it may no longer."""
+        """Like `run`, for a command that changes the host. FenceError when a newer holder of it exists."""
 
     async def start(self, command: Command) -> Stream:
         """Start a long reader (a monitor). It ends with the connection; it is never the load tool."""
 
     async def put(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
-        """Write a whole file: temporary name beside it, fsync, rename."""
+        """Write a whole file: temporary name beside it, fsync, rename. ConnectError when the connection ends."""
 
     async def get(self, path: str, *, offset: int = 0, max_bytes: int = 1 << 20) -> bytes:
         """Read at most `max_bytes` from `offset`; empty at the end of the file. CommandError when there is no file."""

@@ -1,4 +1,4 @@
-"""Sessions over SSH. The only module that imports asyncssh, because its defaults hide lost connections and bad bytes."""
+"""Sessions over SSH. Only this module imports asyncssh: its defaults hide lost connections and choke on bad bytes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _LoginTurns:
     @asynccontextmanager
     async def turn(self, address: str, port: int) -> AsyncIterator[None]:
         key = (address, port)
-        while not self._take(key):
+        while not self._take(key):  # noqa: ASYNC110 (an Event belongs to one event loop)
             await asyncio.sleep(0.05)
         try:
             yield
@@ -259,11 +259,11 @@ class SshSession:
             raise
 
     async def put(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
-        (await self.run(put_command(path, data, mode=mode))).check(f"Writing {path} on {self.host}")
+        self._told(await self.run(put_command(path, data, mode=mode))).check(f"Writing {path} on {self.host}")
 
     async def get(self, path: str, *, offset: int = 0, max_bytes: int = 1 << 20) -> bytes:
         result = await self.run(get_command(path, offset=offset, max_bytes=max_bytes), max_output_bytes=max_bytes)
-        return result.check(f"Reading {path} on {self.host}").stdout
+        return self._told(result).check(f"Reading {path} on {self.host}").stdout
 
     async def close(self) -> None:
         self.connection.close()
@@ -274,6 +274,12 @@ class SshSession:
             self.connection.abort()
         if self._jump:
             await self._jump.close()
+
+    def _told(self, result: CommandResult) -> CommandResult:
+        """Both may be repeated, so a lost connection is one to open again, not a failed file."""
+        if result.exit_status is None:
+            raise ConnectError(f"The connection to {self.address} ended while a file was on its way.")
+        return result
 
     def _shell(self, words: tuple[str, ...], privileged: bool) -> str:
         sudo = ("sudo", "-n", "--") if privileged and self.address.user != "root" else ()
@@ -363,5 +369,5 @@ def _exit_status(process: asyncssh.SSHClientProcess[bytes]) -> int | None:
 
 
 def _brief(command: Command) -> str:
-    text = " ".join(command.argv[:4])
+    text = " ".join(" ".join(command.argv[:4]).split())
     return text if len(text) <= 120 else text[:117] + "..."

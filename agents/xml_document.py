@@ -40,7 +40,9 @@ ElementPath = Annotated[str, AfterValidator(_checked)]
 def parse_xml(data: bytes) -> etree._Element:
     """The root element. XmlError when this is not well-formed, or has a DTD (which could hold entities)."""
     # A parser per document: lxml parsers keep state, and they are not safe to share between threads.
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, strip_cdata=False
+    )
     try:
         root = etree.fromstring(data, parser)
         encoding = codecs.lookup(root.getroottree().docinfo.encoding or "UTF-8").name

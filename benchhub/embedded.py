@@ -136,7 +136,7 @@ def release(data_dir: Path) -> None:
 
 
 def wait_while_unused(data_dir: Path, *, seconds: float = 60.0) -> None:
-    """Waits until the keeper has stopped the services, or until somebody else turns out to use or to have pinned them."""
+    """Waits until the keeper has stopped the services, or somebody else turns out to use or to have pinned them."""
     places = Places(data_dir)
 
     def settled() -> bool:

@@ -73,7 +73,11 @@ class PostgresServer:
         argv += [f"--{key}={value}" for key, value in POSTGRES_SETTINGS.items()]
         log = self.places.control / "postgres.log"
         self.child = spawn(
-            argv, log=log, directory=Path("/"), on_parent_death=signal.SIGINT, account=account  # SIGINT: fast shutdown
+            argv,
+            log=log,
+            directory=Path("/"),
+            on_parent_death=signal.SIGINT,
+            account=account,  # SIGINT: fast shutdown
         )
         ready = wait_until(lambda: self.died() or self._answers(), seconds=POSTGRES_READY_S)
         if not ready or self.died():

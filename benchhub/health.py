@@ -11,7 +11,7 @@ PATH = "/healthz"
 
 
 class HealthMiddleware:
-    """Answers before host checks and the redirect to HTTPS: the asker sits next door and uses an address, not a name."""
+    """Answers before host checks and the redirect to HTTPS: the asker sits next door and uses an address."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

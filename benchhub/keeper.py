@@ -1,10 +1,11 @@
-"""The process that owns the embedded PostgreSQL and Redis: starts them, restarts them, and stops them after the last user.
+"""The process that owns the embedded PostgreSQL and Redis, and stops them after their last user.
 
 Run as `python -m benchhub.keeper DATA_DIR READY_FD` by `benchhub.embedded`, never by hand.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -52,6 +53,9 @@ class Keeper:
         self.places.state.unlink(missing_ok=True)
         self.redis.stop()
         self.postgres.stop()
+        if self.places.sockets.parent != self.places.data_dir:
+            with contextlib.suppress(OSError):  # something of somebody else's in it: leave it
+                self.places.sockets.rmdir()
 
     def _revive(self) -> None:
         for server in (self.postgres, self.redis):

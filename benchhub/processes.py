@@ -57,7 +57,10 @@ def spawn(
             env=dict(environment) if environment is not None else None,
             start_new_session=True,
             preexec_fn=_die_with(os.getpid(), on_parent_death),
-            **_identity(account),
+            user=account.uid if account else None,
+            group=account.gid if account else None,
+            extra_groups=() if account else None,
+            umask=0o077 if account else -1,
         )
 
 
@@ -72,7 +75,9 @@ def run_as(argv: Sequence[str], account: Account | None, *, directory: str = "/"
         cwd=directory,
         check=False,
         timeout=120,
-        **_identity(account),
+        user=account.uid if account else None,
+        group=account.gid if account else None,
+        extra_groups=() if account else None,
     )
 
 
@@ -113,12 +118,6 @@ def is_running(pid: int, marker: str) -> bool:
     except OSError:
         return False
     return marker.encode() in command_line
-
-
-def _identity(account: Account | None) -> dict[str, object]:
-    if account is None:
-        return {}
-    return {"user": account.uid, "group": account.gid, "extra_groups": [], "umask": 0o077}
 
 
 def _die_with(parent: int, death_signal: signal.Signals) -> Callable[[], None]:

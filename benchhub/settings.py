@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
-from kombu import Queue
+from kombu import Queue  # type: ignore[attr-defined]  # kombu exports lazily
 
 from benchhub import embedded
 from benchhub.environment import (
@@ -221,7 +221,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_CREATE_MISSING_QUEUES = False
-CELERY_TASK_QUEUES = (Queue("runs"), Queue("default"), Queue("parse"))
+CELERY_TASK_QUEUES = [Queue(name) for name in ("runs", "default", "parse")]  # type: ignore[no-untyped-call]
 CELERY_TASK_ROUTES = {
     "experiments.tasks.execute_run": {"queue": "runs"},
     "experiments.tasks.parse_*": {"queue": "parse"},
@@ -234,6 +234,11 @@ CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "experiments.tasks.reap", "schedule": 10.0, "options": {"queue": "default", "expires": 10}},
 }
 
+# Runs: how soon another worker adopts the run of a dead one, how often a live one says so, how long a host may be away.
+BENCHHUB_LEASE_S = envint("BENCHHUB_LEASE_S", 60)
+BENCHHUB_HEARTBEAT_S = envint("BENCHHUB_HEARTBEAT_S", 3)
+BENCHHUB_PATIENCE_S = envint("BENCHHUB_PATIENCE_S", 600)
+
 # Logging: one event, one line, on standard error ----------------------------------------------------------------------
 LOGGING = {
     "version": 1,
@@ -244,6 +249,8 @@ LOGGING = {
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.server": {"handlers": [], "level": "INFO", "propagate": True},
+        "uvicorn": {"handlers": [], "level": "INFO", "propagate": True},
+        "uvicorn.error": {"handlers": [], "level": "INFO", "propagate": True},
         "asyncssh": {"level": "WARNING"},
     },
 }

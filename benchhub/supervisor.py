@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -71,11 +71,20 @@ def child_specs(port: int) -> tuple[ChildSpec, ...]:
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     # SIGTERM lets tasks hand over for `worker_soft_shutdown_timeout`, then ends them; plain Celery waits for ever.
     bounded = {"REMAP_SIGTERM": "SIGQUIT"}
-    web = (python, "-m", "uvicorn", "benchhub.asgi:application", "--host", ADDRESS, "--port", str(port))
+    web: tuple[str, ...] = (
+        python,
+        "-m",
+        "uvicorn",
+        "benchhub.asgi:application",
+        "--host",
+        ADDRESS,
+        "--port",
+        str(port),
+    )
     web += ("--lifespan", "off", "--no-access-log", "--timeout-graceful-shutdown", "5")
     runs = (*celery, "worker", "-n", "runs@%h", "-Q", "runs", "-P", "threads", "-c", "4", *quiet)
     default = (*celery, "worker", "-n", "default@%h", "-Q", "default", "-P", "threads", "-c", "2", *quiet)
-    parse = (*celery, "worker", "-n", "parse@%h", "-Q", "parse", "-P", "prefork", "-c", "1", *quiet)
+    parse: tuple[str, ...] = (*celery, "worker", "-n", "parse@%h", "-Q", "parse", "-P", "prefork", "-c", "1", *quiet)
     parse += ("--time-limit", "300", "--max-memory-per-child", "1048576")  # seconds, KiB
     return (
         ChildSpec("web", web, 1, 15, {"DATABASE_POOL_SIZE": "10"}),
@@ -151,15 +160,15 @@ class Supervisor:
             if not self.stopping:
                 self.children[spec.name] = Child(spec, self._spawn(spec), time.monotonic())
 
-    def supervise(self, port: int, ready_message: str) -> None:
-        """Returns when asked to stop; says once that the web answers."""
+    def supervise(self, port: int, on_ready: Callable[[], None]) -> None:
+        """Returns when asked to stop; calls `on_ready` once, when the web answers."""
         told = False
         while not self.stopping:
             for child in self.children.values():
                 self._look_after(child)
             if not told and web_answers(port):
-                self.terminal.say("up", ready_message)
                 told = True
+                on_ready()
             self.terminal.follow()
             time.sleep(LOOK_INTERVAL_S)
 

@@ -17,7 +17,7 @@ from experiments.access import require
 from experiments.audit import record
 from experiments.configuration import Difference, diff
 from experiments.errors import Forbidden, RequestError
-from experiments.models import Document, Member, Recipe, Role, Team
+from experiments.models import Document, Member, Role, Team
 from experiments.yaml_text import dump_yaml, parse_yaml
 
 __all__ = ["archive", "diff_versions", "parse_yaml", "save_version", "to_yaml"]

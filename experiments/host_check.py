@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from agents import facts
 from agents.errors import AgentError
-from agents.ssh import Address, HostKey, connect, scan_host_key
-from experiments.inventory import fingerprint, key_row
-from experiments.keys import KeyFileError, unseal
+from agents.ssh import HostKey, connect, scan_host_key
+from experiments.host_keys import connect_args, fingerprint
+from experiments.keys import KeyFileError
 from experiments.models import HardwareProfile, Host, HostProfile
 
 
@@ -25,7 +25,7 @@ class _Seen:
 
 
 def perform_check(host_id: int) -> None:
-    """Test one host and store what it showed. Never raises for a host that cannot be reached: `host.check` says so.
+    """Test one host and store what it showed. Never raises for a host that cannot be reached: `host.last_check` says so.
 
     Without an approved key it only scans and offers the host's key; with one it logs in and reads the facts.
     """
@@ -42,16 +42,6 @@ def perform_check(host_id: int) -> None:
         _store_offer(host, seen.offered)
     elif seen.found is not None:
         _store_facts(host, seen.found)
-
-
-def connect_args(host: Host) -> tuple[Address, str]:
-    """Where the host is and the private key to log in with. For workers only; KeyFileError when no key opens it."""
-    return _address(host), unseal(bytes(host.private_key), row=key_row(host))
-
-
-def _address(host: Host) -> Address:
-    jump = _address(host.jump) if host.jump else None
-    return Address(host.name, host.address, host.port, host.user, host.host_key, jump)
 
 
 async def _look(host: Host) -> _Seen:
@@ -74,17 +64,17 @@ async def _look(host: Host) -> _Seen:
 def _store_failure(host: Host, message: str, hint: str) -> None:
     with transaction.atomic():
         locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
-        locked.check = _check("failed", message, hint)
+        locked.last_check = _check("failed", message, hint)
         if locked.state == Host.State.READY:
             locked.state, locked.state_reason = Host.State.UNREACHABLE, message
-        locked.save(update_fields=["check", "state", "state_reason"])
+        locked.save(update_fields=["last_check", "state", "state_reason"])
 
 
 def _store_offer(host: Host, offered: HostKey) -> None:
     message = f"The host shows the key {fingerprint(offered.line)}."
     hint = "Compare it with `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the host's console, then approve it."
     Host.objects.filter(pk=host.pk, host_key="").update(
-        offered_host_key=offered.line, check=_check("ok", message, hint), last_seen_at=timezone.now()
+        offered_host_key=offered.line, last_check=_check("ok", message, hint), last_seen_at=timezone.now()
     )
 
 
@@ -104,8 +94,8 @@ def _store_facts(host: Host, found: facts.HostFacts) -> None:
         if locked.state == Host.State.UNREACHABLE:
             locked.state, locked.state_reason = Host.State.READY, ""
         unread = "".join(f" Not read: {kind} ({problem})." for kind, problem in found.unread.items())
-        locked.check = _check("ok", f"Logged in and read {len(found.profile())} facts.{unread}", "")
-        locked.save(update_fields=["profile", "last_seen_at", "state", "state_reason", "check"])
+        locked.last_check = _check("ok", f"Logged in and read {len(found.profile())} facts.{unread}", "")
+        locked.save(update_fields=["profile", "last_seen_at", "state", "state_reason", "last_check"])
 
 
 def _check(state: str, message: str, hint: str) -> dict[str, str]:

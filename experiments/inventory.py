@@ -1,17 +1,11 @@
-"""Hosts: adding them, approving their keys, and who may launch on them. Connecting happens in workers (host_check)."""
+"""Hosts: adding them, approving their keys, and who may launch on them. Connecting happens in workers."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
 import logging
 from collections.abc import Mapping
 from typing import Any
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
-from cryptography.hazmat.primitives.serialization import load_ssh_private_key as load_openssh_private_key
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from pydantic import ValidationError
@@ -21,9 +15,25 @@ from agents.ssh import new_key_pair
 from experiments.access import require
 from experiments.audit import record
 from experiments.errors import Conflict, RequestError
+from experiments.host_check import perform_check
+from experiments.host_keys import connect_args, fingerprint, key_row, public_half
 from experiments.keys import seal
 from experiments.labels import check_labels
 from experiments.models import Host, HostGrant, Member, Role
+
+__all__ = [
+    "add_host",
+    "approve_key",
+    "clear_dirty",
+    "connect_args",
+    "fingerprint",
+    "grant",
+    "perform_check",
+    "request_check",
+    "revoke",
+    "set_drained",
+    "update_host",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +71,7 @@ def add_host(
     if private_key is None:
         private_key, host.public_key = new_key_pair(f"benchhub {host.name}")
     else:
-        host.public_key = _public_half(private_key)
+        host.public_key = public_half(private_key)
     try:
         with transaction.atomic():
             host.save()
@@ -96,7 +106,7 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
                 host.host_key = host.offered_host_key = ""
                 host.state, host.state_reason = Host.State.NEW, "The address changed, so the host key must be approved."
             if private_key is not None:
-                host.public_key = _public_half(private_key)
+                host.public_key = public_half(private_key)
                 host.private_key = seal(private_key, row=key_row(host))
             host.save()
             record(member, "host.update", f"host {host.name}", before=before, after=after)
@@ -106,12 +116,12 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
 
 
 def request_check(member: Member, host: Host) -> None:
-    """Ask a worker to test the connection; `host.check` says how it went."""
+    """Ask a worker to test the connection; `host.last_check` says how it went."""
     require(member, Role.LAUNCHER)
     host_id = host.pk
     with transaction.atomic():
-        host.check = {"state": "pending", "message": "Waiting for a worker.", "hint": "", "at": _now()}
-        host.save(update_fields=["check"])
+        host.last_check = {"state": "pending", "message": "Waiting for a worker.", "hint": "", "at": _now()}
+        host.save(update_fields=["last_check"])
         transaction.on_commit(lambda: _hint_check(host_id))
 
 
@@ -133,7 +143,11 @@ def approve_key(member: Member, host: Host, fingerprint_text: str) -> None:
             locked.state, locked.state_reason = Host.State.READY, ""
         locked.save(update_fields=["host_key", "offered_host_key", "state", "state_reason"])
         record(
-            member, "host.approve_key", f"host {locked.name}", before={"fingerprint": before}, after={"fingerprint": offered}
+            member,
+            "host.approve_key",
+            f"host {locked.name}",
+            before={"fingerprint": before},
+            after={"fingerprint": offered},
         )
         request_check(member, locked)
     host.refresh_from_db()
@@ -169,9 +183,8 @@ def clear_dirty(member: Member, host: Host, reason: str) -> None:
         before = {"state": locked.state, "reason": locked.state_reason}
         locked.state, locked.state_reason = Host.State.READY, ""
         locked.save(update_fields=["state", "state_reason"])
-        record(
-            member, "host.clear_dirty", f"host {locked.name}", before=before, after={"state": "ready", "reason": reason.strip()}
-        )
+        after = {"state": locked.state, "reason": reason.strip()}
+        record(member, "host.clear_dirty", f"host {locked.name}", before=before, after=after)
     host.refresh_from_db()
 
 
@@ -195,20 +208,6 @@ def revoke(member: Member, host: Host, other: Member) -> None:
             record(member, "host.revoke", f"host {host.name}", before={"user": other.user.get_username()})
 
 
-def fingerprint(line: str) -> str:
-    """`SHA256:...` of a public key line "ssh-ed25519 AAAA...", as ssh-keygen -l prints it. ValueError for other text."""
-    try:
-        blob = base64.b64decode(line.split()[1], validate=True)
-    except (IndexError, binascii.Error) as error:
-        raise ValueError(f"{line[:60]!r} is not a public key") from error
-    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
-
-
-def key_row(host: Host) -> str:
-    """The name under which the host's private key is sealed."""
-    return f"host:{host.pk}"
-
-
 def described(host: Host) -> dict[str, Any]:
     """What the audit trail keeps of a host; never a private key."""
     return {
@@ -225,6 +224,8 @@ def described(host: Host) -> dict[str, Any]:
 
 
 def _check(host: Host) -> None:
+    if "/" in host.name or not host.name.isprintable():
+        raise RequestError("A host's name is printable and has no slash.", field="name")
     try:
         HostAddress(
             name=host.name,
@@ -248,20 +249,6 @@ def _check(host: Host) -> None:
             raise RequestError("The jump hosts lead back to this host.", field="jump")
         seen.add(hop.pk)
         hop = hop.jump
-
-
-def _public_half(private_key: str) -> str:
-    """The authorized_keys line of a private key in OpenSSH or PEM form, without a passphrase."""
-    data = private_key.strip().encode() + b"\n"
-    for load in (load_openssh_private_key, load_pem_private_key):
-        try:
-            key = load(data, password=None)
-            return key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
-        except TypeError as error:
-            raise RequestError("Give the private key without a passphrase.", field="private_key") from error
-        except (ValueError, UnsupportedAlgorithm):
-            continue
-    raise RequestError("This is not a private key in OpenSSH or PEM form.", field="private_key")
 
 
 def _hint_check(host_id: int) -> None:

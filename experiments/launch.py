@@ -19,9 +19,9 @@ from agents.spec import Application as SpecApplication
 from agents.spec import Recipe as SpecRecipe
 from agents.spec import RunSpec
 from agents.spec import Workload as SpecWorkload
-from experiments.access import require_launch_on
+from experiments.access import require, require_launch_on
 from experiments.errors import Conflict, RequestError
-from experiments.models import Application, Experiment, Host, Member, Recipe, Run, Team, Variant, Workload
+from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Run, Team, Variant, Workload
 from experiments.outbox import announce
 
 
@@ -226,6 +226,7 @@ def run_order(variants: Sequence[V], blocks: range, *, order: str, seed: int) ->
 
 def cancel_run(member: Member, run: Run) -> None:
     """Ask for the end of a run; its worker stops the load and restores the host. A queued run ends at once."""
+    require(member, Role.LAUNCHER)
     with transaction.atomic():
         locked = Run.objects.select_for_update().get(pk=run.pk)
         if locked.state == Run.State.FINISHED:
@@ -244,6 +245,7 @@ def cancel_run(member: Member, run: Run) -> None:
 
 def cancel_experiment(member: Member, experiment: Experiment) -> None:
     """Cancel every run of the experiment that is not finished."""
+    require(member, Role.LAUNCHER)
     for run in experiment.runs.exclude(state=Run.State.FINISHED).order_by("-number"):
         try:
             cancel_run(member, run)

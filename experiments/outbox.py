@@ -22,7 +22,7 @@ def hint(run_id: int) -> None:
     from experiments.tasks import execute_run
 
     try:
-        execute_run.apply_async((run_id,), retry=False)
+        execute_run.apply_async((run_id,), retry=False, expires=15)
     except OSError as error:
         logger.warning("run %s: the broker took no message (%s); the dispatcher will send it", run_id, error)
     except execute_run.OperationalError as error:

@@ -25,8 +25,8 @@ class TeamRequest(HttpRequest):
     member: Member
 
 
-type View = Callable[..., HttpResponseBase]
-type AsyncView = Callable[..., Awaitable[HttpResponseBase]]
+View = Callable[..., HttpResponseBase]
+AsyncView = Callable[..., Awaitable[HttpResponseBase]]
 
 LAST_TEAM = "last_team"
 

@@ -2,10 +2,99 @@
 
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 
-from frontend.views import home
+from frontend import live
+from frontend.document_kinds import KINDS
+from frontend.views import (
+    compare,
+    document_edit,
+    documents,
+    experiment,
+    home,
+    host_actions,
+    hosts,
+    new_experiment,
+    new_run,
+    overview,
+    queue,
+    run,
+    run_list,
+    settings,
+    trends,
+)
+
+class DocumentKindConverter(StringConverter):
+    """The first word of the document pages: applications, recipes, workloads."""
+
+    regex = "|".join(KINDS)
+
+
+register_converter(DocumentKindConverter, "document_kind")
+
+TEAM = "t/<slug:team_slug>/"
 
 urlpatterns = [
     path("", home.home, name="home"),
+    # Overview
+    path(TEAM, overview.overview, name="overview"),
+    # Run
+    path(TEAM + "runs/<int:number>/", run.run, name="run"),
+    path(TEAM + "runs/<int:number>/cancel", run.cancel, name="cancel_run"),
+    path(TEAM + "runs/<int:number>/rerun", run.rerun, name="rerun"),
+    path(TEAM + "runs/<int:number>/samples", run.samples, name="run_samples"),
+    path(TEAM + "runs/<int:number>/log", run.raw_log, name="run_log"),
+    path(TEAM + "runs/<int:number>/artifacts/<int:artifact_id>", run.artifact, name="artifact"),
+    path(TEAM + "runs/<int:number>/events", live.events, name="run_events"),
+    path(TEAM + "runs/<int:number>/events/page", live.events_page, name="run_events_page"),
+    # Experiments
+    path(TEAM + "experiments/", experiment.experiments, name="experiments"),
+    path(TEAM + "experiments/<int:experiment_id>/", experiment.experiment, name="experiment"),
+    path(TEAM + "experiments/<int:experiment_id>/cancel", experiment.cancel_experiment, name="cancel_experiment"),
+    path(TEAM + "experiments/<int:experiment_id>/launch", experiment.launch_experiment, name="launch_experiment"),
+    # Compare
+    path(TEAM + "compare/", compare.compare_runs, name="compare"),
+    path(TEAM + "compare/overlays", compare.overlays, name="compare_overlays"),
+    # Trends
+    path(TEAM + "trends/", trends.trends, name="trends"),
+    path(TEAM + "trends/points", trends.points, name="trend_points"),
+    # Runs
+    path(TEAM + "runs/", run_list.run_list, name="runs"),
+    path(TEAM + "runs/csv", run_list.run_csv, name="runs_csv"),
+    path(TEAM + "runs/new/", new_run.new_run, name="new_run"),
+    path(TEAM + "runs/new/preview", new_run.run_preview, name="run_preview"),
+    path(TEAM + "runs/new/parameters", new_run.run_parameters, name="run_parameters"),
+    path(TEAM + "runs/new/dry-run", new_run.run_dry, name="dry_run"),
+    path(TEAM + "runs/new/dry-run/<int:pk>", new_run.dry_run_result, name="dry_run_result"),
+    path(TEAM + "experiments/new/", new_experiment.new_experiment, name="new_experiment"),
+    path(TEAM + "experiments/new/preview", new_experiment.experiment_preview, name="experiment_preview"),
+    # Applications, recipes, workloads
+    *(path(f"{TEAM}{kind}/", documents.document_list, {"kind": kind}, name=kind) for kind in KINDS),
+    *(
+        path(f"{TEAM}{kind.plural}/<int:pk>/", documents.document_page, {"kind": kind.plural}, name=kind.singular)
+        for kind in KINDS.values()
+    ),
+    path(TEAM + "<document_kind:kind>/new/", document_edit.document_new, name="new_document"),
+    path(TEAM + "<document_kind:kind>/<int:pk>/edit/", document_edit.document_edit, name="edit_document"),
+    path(TEAM + "<document_kind:kind>/<int:pk>/diff/", documents.document_diff, name="document_diff"),
+    path(TEAM + "<document_kind:kind>/<int:pk>/yaml", documents.document_yaml, name="document_yaml"),
+    path(TEAM + "<document_kind:kind>/<int:pk>/archive", documents.document_archive, name="archive_document"),
+    # Hosts
+    path(TEAM + "hosts/", hosts.host_list, name="hosts"),
+    path(TEAM + "hosts/new/", hosts.host_new, name="new_host"),
+    path(TEAM + "hosts/<int:pk>/", hosts.host_page, name="host"),
+    path(TEAM + "hosts/<int:pk>/edit/", hosts.host_edit, name="edit_host"),
+    path(TEAM + "hosts/<int:pk>/profiles/", hosts.profile_diff, name="profile_diff"),
+    path(TEAM + "hosts/<int:pk>/<slug:action>", host_actions.host_action, name="host_action"),
+    # Queue
+    path(TEAM + "queue/", queue.queue, name="queue"),
+    path(TEAM + "queue/<int:number>/cancel", queue.queue_cancel, name="cancel_queued"),
+    # Settings
+    path(TEAM + "settings/", settings.members, name="settings"),
+    path(TEAM + "settings/members/<int:pk>", settings.member_change, name="member_change"),
+    path(TEAM + "settings/tokens/", settings.tokens, name="tokens"),
+    path(TEAM + "settings/tokens/<int:pk>/revoke", settings.token_revoke, name="revoke_token"),
+    path(TEAM + "settings/audit/", settings.audit, name="audit"),
+    path(TEAM + "settings/demo/delete", settings.demo_delete, name="delete_demo"),
 ]

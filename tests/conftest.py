@@ -1,8 +1,7 @@
-"""What every test shares: the session's own PostgreSQL and Redis, and the temporary data directories."""
+"""What every test may ask for; the session's own PostgreSQL and Redis come from tests/settings.py."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,15 +10,6 @@ from pathlib import Path
 import pytest
 
 from benchhub import embedded
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stops the session's services and removes their files, also after Ctrl-C; xdist workers leave that to the first."""
-    if os.environ.get("BENCHHUB_TEST_OWNER_PID") != str(os.getpid()):
-        return
-    data_dir = Path(os.environ["BENCHHUB_TEST_DATA_DIR"])
-    embedded.stop(data_dir)
-    shutil.rmtree(data_dir, ignore_errors=True)
 
 
 @pytest.fixture

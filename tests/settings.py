@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from pathlib import Path
+
+from benchhub import embedded
+
+
+def _end_session(data_dir: Path, owner_pid: int) -> None:
+    """Stops the services and removes their files, however the session ended short of a kill; not in a fork."""
+    if os.getpid() == owner_pid:
+        embedded.stop(data_dir)
+        shutil.rmtree(data_dir, ignore_errors=True)
+
 
 # Set by the first process of a session (this line) and inherited by its xdist workers: one server for all of them.
 if "BENCHHUB_TEST_DATA_DIR" not in os.environ:
     os.environ["BENCHHUB_TEST_DATA_DIR"] = tempfile.mkdtemp(prefix="benchhub-tests-")
-    os.environ["BENCHHUB_TEST_OWNER_PID"] = str(os.getpid())
+    atexit.register(_end_session, Path(os.environ["BENCHHUB_TEST_DATA_DIR"]), os.getpid())
 for name in [name for name in os.environ if name in {"DATABASE_URL", "REDIS_URL", "SECRET_KEY", "BENCHHUB_KEY_FILE"}]:
     del os.environ[name]
 os.environ["BENCHHUB_DATA_DIR"] = os.environ["BENCHHUB_TEST_DATA_DIR"]
 
+from benchhub.environment import broker_url  # noqa: E402
 from benchhub.settings import *  # noqa: E402, F403
-from benchhub.settings import BENCHHUB_DATA_DIR, REDIS_URL, broker_url  # noqa: E402
+from benchhub.settings import BENCHHUB_DATA_DIR, REDIS_URL  # noqa: E402
 
 # Each xdist worker has a test database of its own (pytest-django) and a Redis database of its own.
 _worker = os.environ.get("PYTEST_XDIST_WORKER", "master").removeprefix("gw")

@@ -57,7 +57,7 @@ class SshdHost:
 
 @contextlib.contextmanager
 def running_sshd(folder: Path, *, extra: str = "") -> Iterator[SshdHost]:
-    """Start an sshd with its files in `folder`, and stop it and its connections at the end. `extra` is configuration."""
+    """Start an sshd with its files in `folder`; at the end stop it and its connections. `extra` is configuration."""
     sshd = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if sshd is None:
         pytest.skip("sshd is not installed (package openssh-server)")
@@ -105,10 +105,15 @@ async def eventually(condition: Callable[[], bool], *, within_s: float = 20.0) -
         await asyncio.sleep(0.02)
 
 
+def process_bytes(pid: int | None, name: str) -> bytes:
+    """A file of /proc/PID."""
+    return Path(f"/proc/{pid}/{name}").read_bytes()
+
+
 def exists(pid: int) -> bool:
     """Whether the process is there and is not only waiting to be reaped."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+        return process_bytes(pid, "stat").rpartition(b") ")[2][:1] != b"Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
 

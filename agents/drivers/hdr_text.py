@@ -38,6 +38,7 @@ def read_block(lines: Lines) -> LatencySummary | None:
     lines.skip_blank()
     histogram = _read_spectrum(lines)
     lines.take(_RULE)
+    lines.skip_blank()
     if not histogram.total_count:
         return None
     return LatencySummary(percentiles_ms=percentiles, histogram=histogram)

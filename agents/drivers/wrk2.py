@@ -34,7 +34,7 @@ class Wrk2(WrkOptions):
     """Also print the latency counted from when a request was really sent (-U)."""
 
     def _own_arguments(self) -> list[str]:
-        return [f"-R{self.offered_rate_rps}", *(["--u_latency"] if self.uncorrected_latency else [])]
+        return [f"-R{self.offered_rate_rps}", *(["-U"] if self.uncorrected_latency else [])]
 
     def parse_version(self, output: bytes) -> str:
         return self._version(output, has_rate=True)

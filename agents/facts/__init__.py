@@ -8,15 +8,15 @@ from agents.facts.host import HostFacts, collect_facts, facts_command, parse_fac
 from agents.session import Session
 
 FACTS: dict[str, Fact] = {
-    "access": Fact(access.SCRIPT, access.parse),
-    "lscpu": Fact(lscpu.SCRIPT, lscpu.parse),
-    "topology": Fact(topology.SCRIPT, topology.parse),
-    "power": Fact(power.SCRIPT, power.parse),
-    "memory": Fact(memory.SCRIPT, memory.parse),
-    "kernel": Fact(kernel.SCRIPT, kernel.parse),
-    "os_release": Fact(os_release.SCRIPT, os_release.parse),
-    "network": Fact(network.SCRIPT, network.parse),
-    "java": Fact(java.SCRIPT, java.parse),
+    "access": Fact(access.command(), access.parse),
+    "lscpu": Fact(lscpu.command(), lscpu.parse),
+    "topology": Fact(topology.command(), topology.parse),
+    "power": Fact(power.command(), power.parse),
+    "memory": Fact(memory.command(), memory.parse),
+    "kernel": Fact(kernel.command(), kernel.parse),
+    "os_release": Fact(os_release.command(), os_release.parse),
+    "network": Fact(network.command(), network.parse),
+    "java": Fact(java.command(), java.parse),
 }
 
 __all__ = ["FACTS", "HostFacts", "collect", "facts_command", "parse_facts"]

@@ -1,10 +1,12 @@
-"""What every fact must offer: sh text that reads it on a host, and what is in the output."""
+"""What every fact must offer: the command that reads it on a host, and what is in the output."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
+
+from agents.command import Command
 
 MAX_FACT_BYTES = 1_000_000
 
@@ -21,9 +23,9 @@ class FactValue(Protocol):
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact: `script` is POSIX sh that prints nothing where there is nothing, `parse` raises ParseError."""
+    """A fact: `command` prints nothing where there is nothing, `parse` raises ParseError."""
 
-    script: str
+    command: Command
     parse: Callable[[bytes], FactValue]
 
 

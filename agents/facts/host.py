@@ -94,7 +94,9 @@ class HostFacts:
 
 def facts_command(facts: Mapping[str, Fact], mark: str) -> Command:
     """One script that prints every fact after a line `mark kind`; no output can forge a mark that is random."""
-    parts = [f"echo '{mark} {kind}'\n(\n{fact.script}\n) 2>/dev/null </dev/null\necho" for kind, fact in facts.items()]
+    parts = [
+        f"echo '{mark} {kind}'\n{fact.command.shell()} 2>/dev/null </dev/null\necho" for kind, fact in facts.items()
+    ]
     return script("\n".join([*parts, f"echo '{mark} end'"]), timeout_s=60.0)
 
 

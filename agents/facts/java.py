@@ -94,10 +94,9 @@ def parse(output: bytes) -> Jdks:
     """The JDKs that were found; what does not say its version is left out."""
     text = decode(output)
     marks = list(_SECTION.finditer(text))
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
     on_path, java_home, installed = None, None, []
-    for mark, end in zip(marks, ends, strict=True):
-        body = text[mark.end() : end]
+    for i, mark in enumerate(marks):
+        body = text[mark.end() : marks[i + 1].start() if i + 1 < len(marks) else len(text)]
         if mark[1] == "path":
             on_path = _on_path(mark[2], body)
         elif jdk := _from_release(mark[2], body):

@@ -11,7 +11,9 @@ _PROPERTY = re.compile(
 )
 _RECORD = re.compile(r"^\d\d-\w{3}-\d{4} [\d:.]+ (?P<level>[A-Z]+) \[[^\]]*\] (?P<source>\S+) (?P<message>.*)$")
 _COMPONENT = re.compile(r"Failed to (initialize|start) component \[(?P<component>.*)\]$")
-_EXCEPTION = re.compile(r"^\s*(?:Caused by: )?(?:[\w$]+\.)+(?P<name>[\w$]+): (?P<text>.*)$")
+_EXCEPTION = re.compile(r"^\s*(?:Caused by: )?(?:[\w$]+\.)+(?P<name>[\w$]+)[:;] (?P<text>.*)$")
+_ELEMENT = re.compile(r"No rules found matching \[(?P<element>[^\]]*)\]")
+_CHANGED = re.compile(r"so has been reduced to")
 
 
 def tomcat_problems(log: str) -> tuple[str, ...]:
@@ -25,6 +27,10 @@ def tomcat_problems(log: str) -> tuple[str, ...]:
         if match := _PROPERTY.search(line):
             element, name, value = (match[a] if match[a] is not None else match[b] for a, b in _NAMES)
             found.append(f'Tomcat ignored {name}="{value}" of {element}: it has no such setting.')
+        elif match := _ELEMENT.search(line):
+            found.append(f"Tomcat ignored the element {match['element']}: it has no such element.")
+        elif _CHANGED.search(line):
+            found.append(f"Tomcat changed a setting: {record['message'].rstrip('.')}.")
         elif record["level"] == "SEVERE":
             found.append(_severe(record["message"], _cause(lines[number + 1 :])))
     return tuple(dict.fromkeys(found))

@@ -37,8 +37,8 @@ END {
     else size = 1
     tag = substr(text, 1, size)
     text = substr(text, size + 1)
-    if (tag ~ /^<Server[ \t\n]/) tag = with_port(tag, "-1")
-    else if (!done && tag ~ /^<Connector[ \t\n]/ && tag !~ /AJP|Ajp/ && tag !~ /SSLEnabled=["\047]true/) {
+    if (tag ~ /^<Server[ \t\r\n>]/) tag = with_port(tag, "-1")
+    else if (!done && tag ~ /^<Connector[ \t\r\n\/>]/ && tag !~ /AJP|Ajp|SSLEnabled *= *["\047]true/) {
       tag = with_port(tag, port)
       done = 1
     }
@@ -48,7 +48,7 @@ END {
   exit !done
 }
 function with_port(tag, value) {
-  if (match(tag, "[ \t\n]port=(" quoted ")"))
+  if (match(tag, "[ \t\r\n]port[ \t\r\n]*=[ \t\r\n]*(" quoted ")"))
     return substr(tag, 1, RSTART) "port=\"" value "\"" substr(tag, RSTART + RLENGTH)
   match(tag, /^<[A-Za-z]+/)
   return substr(tag, 1, RLENGTH) " port=\"" value "\"" substr(tag, RLENGTH + 1)

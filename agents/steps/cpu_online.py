@@ -50,7 +50,7 @@ class CpuOnlineStep(HostStep):
         return f"CPUs {self.online} online, all others offline"
 
     def explains(self, path: str) -> bool:
-        return "cpu" in path and path.rpartition(".")[2] in ("online", "offline") or path == "process.cpus"
+        return ("cpu" in path and path.rpartition(".")[2] in ("online", "offline")) or path == "process.cpus"
 
     def probe(self, context: StepContext) -> Command:
         return script(_PROBE, context.sysfs)

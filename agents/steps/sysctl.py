@@ -140,7 +140,9 @@ class SysctlStep(HostStep):
         return _write(context, values)
 
     def revert(self, context: StepContext, before: State) -> tuple[Command, ...]:
-        old = [(key, before[key]) for key in reversed(self._keys()) if not _out_of_force(key, before)]
+        fixed = (before[READ_ONLY] or "").split()
+        keys = [key for key in reversed(self._keys()) if key not in fixed and not _out_of_force(key, before)]
+        old = [(key, before[key]) for key in keys]
         return _write(context, [(key, value) for key, value in old if value is not None])
 
     def outcomes(self, before: State, after: State) -> tuple[SettingOutcome, ...]:

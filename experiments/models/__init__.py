@@ -4,7 +4,7 @@ from experiments.models.documents import Application, Document, Recipe, Workload
 from experiments.models.experiments import Experiment, StoredVerdict, Variant
 from experiments.models.hosts import HardwareProfile, Host, HostGrant, HostProfile
 from experiments.models.results import Artifact, Metric, SampleSeries, Series
-from experiments.models.runs import ConfigSnapshot, Run, RunEvent
+from experiments.models.runs import ConfigSnapshot, DryRun, Run, RunEvent
 from experiments.models.teams import AuditEntry, IdempotencyRecord, Member, Role, Team, Token
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "AuditEntry",
     "ConfigSnapshot",
     "Document",
+    "DryRun",
     "Experiment",
     "HardwareProfile",
     "Host",

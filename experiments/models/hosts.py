@@ -32,7 +32,7 @@ class HostQuerySet(TeamOwnedQuerySet):
 
 
 class Host(models.Model):
-    """A machine that runs may use. `check` holds the last connection test: state pending|ok|failed, message, hint, at."""
+    """A machine that runs may use. `last_check` holds the last connection test: state pending|ok|failed, message, hint, at."""
 
     class State(models.TextChoices):
         NEW = "new", "host key not approved"
@@ -64,7 +64,7 @@ class Host(models.Model):
     profile = models.ForeignKey(HardwareProfile, null=True, blank=True, on_delete=models.PROTECT, related_name="hosts")
     leased_by = models.ForeignKey("Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="leases")
     last_seen_at = models.DateTimeField(null=True)
-    check = models.JSONField(default=dict)
+    last_check = models.JSONField(default=dict)
     is_demo = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 

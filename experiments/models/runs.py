@@ -179,3 +179,27 @@ class RunEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id}:{self.seq} {self.kind}"
+
+
+class DryRun(models.Model):
+    """A read-only look at the hosts for a choice that is not launched: the plan with the real commands."""
+
+    class State(models.TextChoices):
+        PENDING = "pending"
+        READY = "ready"
+        FAILED = "failed"
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
+    sut = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="+")
+    driver = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="+")
+    spec = models.JSONField()
+    state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
+    plan = models.JSONField(null=True)
+    message = models.TextField(blank=True)
+    hint = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = TeamOwnedQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"dry run {self.pk}"

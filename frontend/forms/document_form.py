@@ -209,4 +209,3 @@ def _read_parameters(texts: Texts) -> dict[str, Any]:
 def _first_sentence(model: type[BaseModel]) -> str:
     text = " ".join((model.__doc__ or "").split())
     return text.partition(". ")[0].rstrip(".") + "." if text else ""
-

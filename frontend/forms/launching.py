@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.db.models import Q
+from django.urls import reverse
 
 from agents.recipe import Parameter, RecipeDocument, Value
+from experiments.errors import RequestError
+from experiments.launch import Candidate, Choice
 from experiments.metrics import METRICS
 from experiments.models import Application, Experiment, Host, Recipe, Team, Workload
 from experiments.models.documents import Document
 from experiments.models.teams import TeamOwnedQuerySet
 from frontend.forms.model_fields import label_of
 
+CHOICE_FIELDS = ("application", "recipe", "workload", "sut", "driver")
 TYPES = {"int": forms.IntegerField, "float": forms.FloatField, "str": forms.CharField}
 
 
@@ -51,13 +56,24 @@ class PartsForm(forms.Form):
 
     def __init__(self, choices: TeamChoices, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name in ("application", "recipe", "workload", "sut", "driver"):
+        for name in CHOICE_FIELDS:
             if name in self.fields:
                 choices.fill(self.fields[name], name, self._chosen(name))
+        self.fields["recipe"].widget.attrs |= {
+            "hx-get": reverse("run_parameters", args=[choices.team.slug]),
+            "hx-trigger": "change",
+            "hx-target": f"#{self.parameters_id}",
+            "hx-vals": json.dumps({"prefix": self.prefix or ""}),
+        }
         document = choices.recipe_document(self._chosen("recipe"))
         self.parameters = dict(document.parameters) if document else {}
         for name, parameter in self.parameters.items():
             self.fields[f"p_{name}"] = parameter_field(name, parameter)
+
+    @property
+    def parameters_id(self) -> str:
+        """The element that holds the parameter fields."""
+        return f"parameters-{self.prefix or 'run'}"
 
     def given(self) -> dict[str, Value]:
         """The parameters that differ from their defaults."""
@@ -68,13 +84,24 @@ class PartsForm(forms.Form):
             if value not in (None, "") and value != self.parameters[name].default
         }
 
+    def api_parts(self) -> dict[str, Any]:
+        """The parts as the API names them."""
+        parts: dict[str, Any] = {
+            name: self.cleaned_data[name].name for name in ("application", "recipe", "sut", "driver")
+        }
+        if given := self.given():
+            parts["parameters"] = given
+        return parts
+
     @property
     def parameter_fields(self) -> list[forms.BoundField]:
         return [self[f"p_{name}"] for name in self.parameters]
 
     def _chosen(self, name: str) -> str:
-        value = self.data.get(self.add_prefix(name)) if self.is_bound else self.get_initial_for_field(
-            self.fields[name], name
+        value = (
+            self.data.get(self.add_prefix(name))
+            if self.is_bound
+            else self.get_initial_for_field(self.fields[name], name)
         )
         return str(getattr(value, "pk", value) or "")
 
@@ -88,6 +115,10 @@ class RunForm(PartsForm):
     notes = forms.CharField(required=False, max_length=4000, widget=forms.Textarea(attrs={"rows": 2}))
 
     field_order = ("application", "recipe", "workload", "sut", "driver", "labels", "tags", "notes")
+
+    def choice(self) -> Choice:
+        """What the valid form chose."""
+        return Choice(parameters=self.given(), **{name: self.cleaned_data[name] for name in CHOICE_FIELDS})
 
     def clean_tags(self) -> list[str]:
         words = (word.strip() for word in self.cleaned_data["tags"].split(","))
@@ -123,9 +154,17 @@ class ExperimentForm(forms.Form):
 class VariantForm(PartsForm):
     """One row of the variants table."""
 
-    name = forms.CharField(max_length=120)
+    name = forms.CharField(
+        max_length=120,
+        widget=forms.TextInput(attrs={"placeholder": "Name of the variant", "aria-label": "Variant name"}),
+    )
 
     field_order = ("name", "application", "recipe", "sut", "driver")
+
+    def candidate(self, *, is_baseline: bool) -> Candidate:
+        """The variant that the valid row describes."""
+        parts = {name: self.cleaned_data[name] for name in ("name", "application", "recipe", "sut", "driver")}
+        return Candidate(parameters=self.given(), is_baseline=is_baseline, **parts)
 
 
 class TeamChoices:
@@ -158,7 +197,11 @@ class TeamChoices:
     def _all(self, name: str) -> TeamOwnedQuerySet:
         if name in self.models:
             return self.models[name].objects.for_team(self.team)  # type: ignore[attr-defined,no-any-return]
-        return Host.objects.for_team(self.team).filter(Q(roles=name) | Q(roles=Host.Roles.BOTH)).select_related("profile")
+        return (
+            Host.objects.for_team(self.team)
+            .filter(Q(roles=name) | Q(roles=Host.Roles.BOTH))
+            .select_related("profile", "leased_by")
+        )
 
     def _documents(self, name: str) -> list[tuple[str, str]]:
         if name not in self._options:
@@ -174,6 +217,11 @@ class TeamChoices:
             for host in self._hosts
             if host.roles in (name, Host.Roles.BOTH)
         ]
+
+
+def refuse(form: forms.Form, error: RequestError) -> None:
+    """Show a use case's refusal at the field that it names, else above the form."""
+    form.add_error(error.field if error.field in form.fields else None, error.message)
 
 
 def parameter_field(name: str, parameter: Parameter) -> forms.Field:

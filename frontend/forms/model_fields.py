@@ -19,7 +19,7 @@ Shape = Literal["int", "float", "str", "text", "bool", "choice", "lines", "yaml"
 Texts = Mapping[str, str]
 
 UNITS = {"_rps": "requests/s", "_bytes": "bytes", "_ms": "ms", "_s": "s", "_ratio": "ratio"}
-LONG_TEXTS = frozenset({"content", "run", "undo", "probe", "script", "description", "body"})
+LONG_TEXTS = frozenset({"content", "run", "undo", "observe", "script", "description", "body"})
 SHORT_WORDS = {"jvm": "JVM", "cpu": "CPU", "cpus": "CPUs", "http": "HTTP", "url": "URL", "id": "ID"}
 
 
@@ -60,8 +60,9 @@ class _Leaf:
 
 
 def fields_of(model: type[BaseModel], texts: Texts, prefix: str = "") -> list[ModelField]:
-    """The inputs of `model`. Nested models are flattened; constants such as `kind` are left out."""
-    return [_field(leaf, texts, prefix) for leaf in _leaves_of(model)]
+    """The inputs of `model`, required ones first. Nested models are flattened; constants such as `kind` are left out."""
+    leaves = sorted(_leaves_of(model), key=lambda leaf: (not leaf.required, "." in leaf.path))
+    return [_field(leaf, texts, prefix) for leaf in leaves]
 
 
 def flatten(model: type[BaseModel], body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
@@ -114,7 +115,9 @@ def show_scalar(value: object) -> str:
     """A value as it stands in a field."""
     if value is None:
         return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _leaves_of(model: type[BaseModel]) -> list[_Leaf]:
@@ -145,7 +148,7 @@ def _field(leaf: _Leaf, texts: Texts, prefix: str) -> ModelField:
         label=f"{_words(parent)}: {label_of(name)}" if parent else label_of(name),
         shape=leaf.shape,
         value=value,
-        default=_show("str", leaf.default) if leaf.default not in (None, "", [], {}) else "",
+        default=_show(leaf.shape, leaf.default) if leaf.default not in (None, "", [], {}) else "",
         required=leaf.required,
         choices=() if "${" in value else leaf.choices,
         help=leaf.help or hints.get(leaf.shape, ""),
@@ -179,11 +182,15 @@ def _shape(name: str, node: Mapping[str, Any]) -> Shape:
 
 
 def _show(shape: Shape, value: Any) -> str:
-    if shape == "lines" and all(isinstance(item, str) and item.strip() and "\n" not in item for item in value):
+    if shape == "lines" and value and not value[0].startswith("- ") and all(map(_is_line, value)):
         return "\n".join(value)
     if isinstance(value, list | tuple | dict):
         return textwrap.dedent(dump_yaml({"value": value}).partition("\n")[2]).rstrip("\n")
     return show_scalar(value)
+
+
+def _is_line(item: object) -> bool:
+    return isinstance(item, str) and item != "" and item == item.strip() and "\n" not in item
 
 
 def _read(shape: Shape, text: str) -> Any:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import secrets
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,9 +17,10 @@ from agents.errors import CommandError, PlanError
 from agents.jobs import Job, JobStatus, StreamName
 from agents.launcher import COOKIE_VARIABLE, job_script
 from agents.ssh import SshSession, connect
-from tests.sshd import SshdHost, eventually, exists
+from tests.sshd import SshdHost, eventually, exists, process_bytes
 
-COOKIE = "cookie-0123456789abcdef"
+COOKIE = secrets.token_hex()  # tests that run beside these must not end their processes
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 @pytest.fixture
@@ -84,11 +87,11 @@ async def test_a_job_that_never_started_is_absent(job: Job) -> None:
 async def test_the_pid_is_that_of_the_program_itself(job: Job) -> None:
     started = await job.start(Command(("sleep", "1000")), cookie=COOKIE)
     assert (await job.status()).state == "running"
-    await eventually(lambda: Path(f"/proc/{started.pid}/comm").read_text() == "sleep\n")
-    ticks = int(Path(f"/proc/{started.pid}/stat").read_text().rpartition(") ")[2].split()[19])
+    await eventually(lambda: process_bytes(started.pid, "comm") == b"sleep\n")
+    ticks = int(process_bytes(started.pid, "stat").rpartition(b") ")[2].split()[19])
     assert started.start_ticks == ticks
-    assert started.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert f"{COOKIE_VARIABLE}={COOKIE}".encode() in Path(f"/proc/{started.pid}/environ").read_bytes().split(b"\0")
+    assert started.boot_id == BOOT_ID
+    assert f"{COOKIE_VARIABLE}={COOKIE}".encode() in process_bytes(started.pid, "environ").split(b"\0")
     assert await job.kill() == ()
 
 
@@ -293,11 +296,18 @@ async def test_a_job_starts_in_the_home_directory(job: Job, sshd_host: SshdHost)
     assert (await end(job))[1].decode().strip() == str(sshd_host.home)
 
 
+def all_command_lines() -> bytes:
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            lines.append(path.read_bytes())
+    return b"\n".join(lines)
+
+
 async def test_values_of_the_environment_are_in_no_process_list(job: Job) -> None:
     secret = "planted-secret"
     await job.start(Command(("sleep", "1000")), cookie=COOKIE, environment={"PASSWORD": secret})
-    seen = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    assert not [line for line in seen if secret.encode() in line]
+    assert secret.encode() not in all_command_lines()
     assert (folder(job).stat().st_mode & 0o777, (folder(job) / "cmd").stat().st_mode & 0o777) == (0o700, 0o600)
     assert await job.kill() == ()
 

@@ -16,6 +16,11 @@ from agents.errors import CommandError, ConnectError
 from agents.ssh import MAX_CHANNELS, SshSession, connect, new_key_pair, scan_host_key
 from tests.sshd import SshdHost, children, eventually, exists, running_sshd
 
+ECDSA_LINE = (
+    "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBJIE2Lu0"
+    "CGkdmFOJzxRBmtx0Si7nLFXGnX8bqG/uvu1KJMp5LRD4YtHXBf+9TYUgYOo101RKoW9NfpM3RByB5Ww="
+)
+
 
 async def connection_pid(session: SshSession) -> int:
     """The sshd process that serves this connection: the grandparent of a command, which runs under `timeout`."""
@@ -107,9 +112,8 @@ async def test_a_silent_connection_is_noticed(sshd_host: SshdHost, monkeypatch: 
     pid = await connection_pid(session)
     os.kill(pid, signal.SIGSTOP)
     try:
-        assert (await session.run(script("echo never"))).exit_status is None
-    except ConnectError as exc:
-        assert not exc.permanent
+        with pytest.raises(ConnectError, match="takes no command"):
+            await session.run(script("echo never"))
     finally:
         os.kill(pid, signal.SIGCONT)
         await session.close()
@@ -124,9 +128,8 @@ async def test_another_host_key_is_refused_for_good(sshd_host: SshdHost) -> None
 
 
 async def test_a_host_key_of_another_type_is_refused_for_good(sshd_host: SshdHost) -> None:
-    ecdsa = agents.ssh.asyncssh.generate_private_key("ecdsa-sha2-nistp256").export_public_key("openssh").decode()
     with pytest.raises(ConnectError, match="did not prove to be the approved host") as error:
-        await connect(replace(sshd_host.login(), host_key=ecdsa), sshd_host.private_key)
+        await connect(replace(sshd_host.login(), host_key=ECDSA_LINE), sshd_host.private_key)
     assert error.value.permanent
 
 
@@ -241,13 +244,26 @@ async def test_reading_what_is_no_file_says_so(session: SshSession, sshd_host: S
 
 
 async def test_a_file_that_cannot_be_put_leaves_nothing(session: SshSession, sshd_host: SshdHost) -> None:
-    with pytest.raises(CommandError, match="Writing .* on sut failed"):
+    with pytest.raises(CommandError, match=r"Writing .* on sut failed"):
         await session.put(f"{sshd_host.home}/no such folder/file", b"data")
     folder = sshd_host.home / "folder"
     folder.mkdir()
     with pytest.raises(CommandError, match="cannot overwrite directory"):
         await session.put(str(folder), b"data")
     assert not list(sshd_host.home.glob("*.part"))
+
+
+async def test_a_connection_that_dies_under_a_file_is_a_lost_connection(sshd_host: SshdHost) -> None:
+    session = await connect(sshd_host.login(), sshd_host.private_key)
+    pid = await connection_pid(session)
+    os.kill(pid, signal.SIGSTOP)
+    writing = asyncio.create_task(session.put(f"{sshd_host.home}/half", bytes(50_000_000)))
+    await asyncio.sleep(0)  # the command is on its way before the connection dies
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(ConnectError):
+        await writing
+    await session.close()
+    assert not (sshd_host.home / "half").exists()
 
 
 @pytest.mark.parametrize(("user", "sudo"), [("bench", "sudo -n -- "), ("root", "")])

@@ -37,13 +37,13 @@ def production(tmp_path: Path) -> dict[str, str]:
         "BENCHHUB_KEY_FILE": str(key_file),
         "DATABASE_URL": "postgresql://bench:secret@db.example:5433/bench",
         "REDIS_URL": "redis://redis.example:6379/0",
-        "SECRET_KEY": "k8Jv3nQz7WcX2mLp9RtY5bHd1sFg4aEe6uIi0oTqNhVrBxMy",  # 48 characters: too short on its own
+        "SECRET_KEY": "k8Jv3nQz7WcX2mLp9RtY5bHd1sFg4aEe6uIi0oTqNhVrBxMyZk4w",
         "ALLOWED_HOSTS": "bench.example",
     }
 
 
 def test_production_settings_pass_the_deployment_check(production: dict[str, str]) -> None:
-    result = manage(production | {"SECRET_KEY": production["SECRET_KEY"] + "Zk4w"}, "check", "--deploy", "--fail-level", "WARNING")
+    result = manage(production, "check", "--deploy", "--fail-level", "WARNING")
 
     assert result.returncode == 0, result.stderr
     assert "no issues" in result.stdout
@@ -52,10 +52,10 @@ def test_production_settings_pass_the_deployment_check(production: dict[str, str
 @pytest.mark.parametrize(
     "change, sentence",
     [
-        ({}, "Set SECRET_KEY"),
+        ({"SECRET_KEY": "short"}, "Set SECRET_KEY"),
         ({"SECRET_KEY": ""}, "Set SECRET_KEY"),
-        ({"SECRET_KEY": "x" * 50, "ALLOWED_HOSTS": ""}, "Set ALLOWED_HOSTS"),
-        ({"SECRET_KEY": "x" * 50, "BENCHHUB_KEY_FILE": "/nowhere"}, "BENCHHUB_KEY_FILE /nowhere is missing"),
+        ({"ALLOWED_HOSTS": ""}, "Set ALLOWED_HOSTS"),
+        ({"BENCHHUB_KEY_FILE": "/nowhere"}, "BENCHHUB_KEY_FILE /nowhere is missing"),
         ({"REDIS_URL": ""}, "Set both DATABASE_URL and REDIS_URL"),
         ({"DATABASE_URL": "mysql://db/x"}, "must start with postgresql://"),
         ({"DEBUG": "perhaps"}, "DEBUG must be yes or no"),

@@ -20,10 +20,10 @@ from benchhub.processes import is_running, wait_until
 from benchhub.supervisor import ChildSpec, Lock, Running, Supervisor, SupervisorError, require_free_port, web_answers
 from benchhub.terminal import Terminal
 
-STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
-WITH_CHILD = (
-    "import subprocess, time; print(subprocess.Popen(['sleep', '71']).pid, flush=True); time.sleep(60)"
+STUBBORN = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
 )
+WITH_CHILD = "import subprocess, time; print(subprocess.Popen(['sleep', '71']).pid, flush=True); time.sleep(60)"
 
 
 def python(name: str, code: str, *, stop_turn: int = 0) -> ChildSpec:
@@ -53,7 +53,7 @@ def test_a_child_that_dies_is_started_again_and_a_deaf_one_is_killed_at_the_end(
 
     watcher = threading.Thread(target=stop_after_a_restart)
     watcher.start()
-    supervisor.supervise(free_port(), "never said")
+    supervisor.supervise(free_port(), lambda: None)
     watcher.join()
     supervisor.stop()
 

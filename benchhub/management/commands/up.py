@@ -28,7 +28,7 @@ class Command(BaseCommand):
         if other is not None:
             self.stdout.write(f"BenchHub is already running at {other.url} (process {other.pid}).")
             return
-        specs = supervisor.child_specs(port)
+        specs = (*supervisor.child_specs(port), *self.more_children())
         followed = [data_dir / "logs" / f"{spec.name}.log" for spec in specs] if options["verbose"] else []
         terminal = Terminal(followed=followed)
         boss = supervisor.Supervisor(data_dir, specs, terminal)
@@ -40,14 +40,31 @@ class Command(BaseCommand):
                 embedded.ensure(data_dir)
             terminal.say("up", "preparing the database and the static files")
             boss.prepare(supervisor.preparations())
+            if not boss.stopping:
+                self.prepared(terminal)
             boss.start()
-            boss.supervise(port, f"BenchHub is ready: {url}  (logs in {data_dir / 'logs'}, Ctrl-C stops it)")
+            boss.supervise(port, lambda: self.ready(terminal, url))
         except (supervisor.SupervisorError, embedded.EmbeddedError) as error:
             raise CommandError(str(error)) from error
         finally:
             boss.stop()
+            self.stopped()
             _leave_services(data_dir)
         terminal.say("up", "stopped")
+
+    def more_children(self) -> tuple[supervisor.ChildSpec, ...]:
+        """Processes to run beside BenchHub's own."""
+        return ()
+
+    def prepared(self, terminal: Terminal) -> None:
+        """Called when the database is ready and before any process starts."""
+
+    def ready(self, terminal: Terminal, url: str) -> None:
+        """Called once, when the web answers."""
+        terminal.say("up", f"BenchHub is ready: {url}  (Ctrl-C stops it)")
+
+    def stopped(self) -> None:
+        """Called when every process has ended, and before the database stops."""
 
 
 def _leave_services(data_dir: Any) -> None:

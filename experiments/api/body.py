@@ -1,0 +1,131 @@
+"""Request bodies, read strictly: JSON or YAML of bounded depth, without doubles, NaN, NUL or halves of characters."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+from django.http import HttpRequest
+from django.utils.datastructures import MultiValueDict
+from ninja.parser import Parser
+
+from experiments.errors import RequestError
+from experiments.yaml_text import parse_yaml
+
+MAX_DEPTH = 50
+_MOST_DIGITS = 19
+_JSON = frozenset({"application/json"})
+_YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
+
+
+class BodyError(Exception):
+    """The body cannot be read; `status` is the HTTP status that says so."""
+
+    def __init__(self, status: int, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.field = field
+
+
+class StrictParser(Parser):
+    """Reads bodies by their content type, and refuses text that cannot be stored wherever it comes in."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        content_type = (request.content_type or "").lower()
+        if content_type in _YAML:
+            return parse_yaml(_decoded(request.body))
+        if content_type not in _JSON:
+            raise BodyError(415, "Send the body as application/json (or application/yaml).")
+        return read_json(_decoded(request.body))
+
+    def parse_querydict(
+        self, data: MultiValueDict[str, Any], list_fields: list[str], request: HttpRequest
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = super().parse_querydict(data, list_fields, request)
+        for name, value in found.items():
+            if "\0" in name or "\0" in str(value):
+                raise RequestError("A NUL character cannot be searched for.", field=name.replace("\0", ""))
+        return found
+
+
+def read_json(text: str) -> Any:
+    """The data in `text`. BodyError for what JSON itself, or the database, does not know."""
+    try:
+        data = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            parse_int=_bounded,
+        )
+    except RecursionError as error:
+        raise BodyError(422, f"The body is nested deeper than {MAX_DEPTH} levels.") from error
+    except json.JSONDecodeError as error:
+        raise BodyError(400, f"The body is not JSON: line {error.lineno}, column {error.colno}: {error.msg}.") from error
+    _check(data)
+    return data
+
+
+def _decoded(body: bytes) -> str:
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BodyError(400, f"The body is not UTF-8: byte {error.start} cannot be read.") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        double = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise BodyError(422, f"The key {double[:60]!r} stands twice in one object.", field=double[:60])
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise BodyError(422, f"{name} is not a number that JSON knows.")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise BodyError(422, f"{text[:40]} is too large a number.")
+    return number
+
+
+def _bounded(text: str) -> int:
+    if len(text.lstrip("-")) > _MOST_DIGITS or not -(2**63) <= int(text) < 2**63:
+        raise BodyError(422, f"{text[:40]} does not fit into 64 bits.")
+    return int(text)
+
+
+def _check(data: Any) -> None:
+    """Depth and characters, without recursion."""
+    level, depth = [data], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise BodyError(422, f"The body is nested deeper than {MAX_DEPTH} levels.")
+        below: list[Any] = []
+        for node in level:
+            if isinstance(node, str):
+                _check_text(node)
+            elif isinstance(node, dict):
+                for key in node:
+                    _check_text(key)
+                below += node.values()
+            elif isinstance(node, list):
+                below += node
+        level = below
+
+
+def _check_text(text: str) -> None:
+    if "\0" in text:
+        raise BodyError(422, "A text holds a NUL character, which cannot be stored.")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise BodyError(422, "A text holds half of a surrogate pair, which is no character.") from error

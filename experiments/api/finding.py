@@ -1,0 +1,68 @@
+"""Objects by the names in an address. Another team's is not found, in the same words as one that does not exist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments.errors import NotFound, RequestError
+from experiments.models import Document, Experiment, Host, Member, Run
+
+
+def find_run(member: Member, number: int) -> Run:
+    run: Run | None = (
+        Run.objects.for_team(member.team)
+        .select_related("recipe", "workload", "application", "sut", "driver", "variant", "experiment", "created_by")
+        .filter(number=number)
+        .first()
+    )
+    if run is None:
+        raise NotFound(f"There is no run #{number}.")
+    return run
+
+
+def find_experiment(member: Member, experiment_id: int) -> Experiment:
+    found: Experiment | None = (
+        Experiment.objects.for_team(member.team)
+        .select_related("workload", "created_by")
+        .filter(pk=experiment_id)
+        .first()
+    )
+    if found is None:
+        raise NotFound(f"There is no experiment {experiment_id}.")
+    return found
+
+
+def find_host(member: Member, name: str) -> Host:
+    host: Host | None = Host.objects.for_team(member.team).with_state().filter(name=name).first()
+    if host is None:
+        raise NotFound("There is no host of this name.")
+    return host
+
+
+def find_document(member: Member, model: type[Document], name: str, version: int | None = None) -> Any:
+    """The named version, else the newest one (also of an archived name)."""
+    versions = model.objects.for_team(member.team).filter(name=name)  # type: ignore[attr-defined]
+    if version is not None:
+        versions = versions.filter(version=version)
+    found = versions.select_related("created_by").order_by("-version").first()
+    if found is None:
+        raise NotFound(f"There is no such {model.__name__.lower()}.")
+    return found
+
+
+def named_document(member: Member, model: type[Document], reference: str, *, field: str) -> Any:
+    """The version in a body: "name" is the newest one, "name@3" the third. RequestError names the field."""
+    name, at, version = reference.rpartition("@")
+    if not (at and version.isascii() and version.isdigit() and len(version) < 10):
+        name, version = reference, ""
+    try:
+        return find_document(member, model, name, int(version) if version else None)
+    except NotFound as error:
+        raise RequestError(f"There is no {model.__name__.lower()} {reference!r}.", field=field) from error
+
+
+def named_host(member: Member, name: str, *, field: str) -> Host:
+    try:
+        return find_host(member, name)
+    except NotFound as error:
+        raise RequestError(f"There is no host {name!r}.", field=field) from error

@@ -1,0 +1,235 @@
+"""Hosts of the team, their keys, state and grants."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from django.contrib.auth import get_user_model
+from django.http import HttpRequest
+from ninja import Router
+from ninja.responses import Status
+from pydantic import BaseModel, Field
+
+from experiments import inventory
+from experiments.access import may_launch_on, require
+from experiments.api.auth import ADMIN, LAUNCH, READ, WRITE, member_of
+from experiments.api.finding import find_host, named_host
+from experiments.api.shapes import Body, Labels
+from experiments.errors import RequestError
+from experiments.models import Host, Member, Role
+
+router = Router(auth=READ, tags=["hosts"])
+
+Roles = Literal["sut", "driver", "both"]
+
+
+class CheckOut(BaseModel):
+    """The last connection test."""
+
+    state: str = Field(description="pending, ok or failed; empty when there was none")
+    message: str = ""
+    hint: str = ""
+    at: datetime | None = None
+
+
+class HostOut(BaseModel):
+    name: str
+    address: str
+    port: int
+    user: str
+    data_address: str
+    jump: str | None
+    roles: str
+    labels: dict[str, str]
+    state: str
+    state_reason: str
+    public_key: str = Field(description="The line for authorized_keys on the host")
+    host_key_fingerprint: str | None
+    offered_fingerprint: str | None = Field(description="The key that waits for approval")
+    profile: str | None = Field(description="Digest of the hardware profile")
+    leased_by: int | None = Field(description="Number of the run that holds the host")
+    last_seen_at: datetime | None
+    check: CheckOut
+    may_launch: bool
+
+    @classmethod
+    def of(cls, host: Host, member: Member) -> HostOut:
+        return cls(
+            name=host.name,
+            address=host.address,
+            port=host.port,
+            user=host.user,
+            data_address=host.data_address,
+            jump=host.jump.name if host.jump else None,
+            roles=host.roles,
+            labels=host.labels,
+            state=host.state,
+            state_reason=host.state_reason,
+            public_key=host.public_key,
+            host_key_fingerprint=inventory.fingerprint(host.host_key) if host.host_key else None,
+            offered_fingerprint=inventory.fingerprint(host.offered_host_key) if host.offered_host_key else None,
+            profile=host.profile.digest if host.profile else None,
+            leased_by=host.leased_by.number if host.leased_by else None,
+            last_seen_at=host.last_seen_at,
+            check=CheckOut(**host.last_check) if host.last_check else CheckOut(state=""),
+            may_launch=may_launch_on(member, host),
+        )
+
+
+class HostIn(Body):
+    name: str = Field(min_length=1, max_length=120)
+    address: str = Field(min_length=1, max_length=253)
+    port: int = Field(22, ge=1, le=65535)
+    user: str = Field(min_length=1, max_length=64)
+    roles: Roles = "both"
+    data_address: str = Field("", max_length=253)
+    jump: str | None = Field(None, max_length=120)
+    labels: Labels = {}
+    private_key: str | None = Field(
+        None, max_length=20_000, description="OpenSSH or PEM without a passphrase; left out, a pair is made"
+    )
+
+
+class HostChange(Body):
+    """What is left out stays."""
+
+    name: str | None = Field(None, min_length=1, max_length=120)
+    address: str | None = Field(None, min_length=1, max_length=253)
+    port: int | None = Field(None, ge=1, le=65535)
+    user: str | None = Field(None, min_length=1, max_length=64)
+    roles: Roles | None = None
+    data_address: str | None = Field(None, max_length=253)
+    jump: str | None = Field(None, max_length=120)
+    labels: Labels | None = None
+    private_key: str | None = Field(None, max_length=20_000)
+
+
+class KeyApproval(Body):
+    fingerprint: str = Field(max_length=100, description="SHA256:..., as the host's console shows it")
+
+
+class DrainIn(Body):
+    drained: bool
+
+
+class ReasonIn(Body):
+    reason: str = Field(min_length=1, max_length=1000)
+
+
+class GrantIn(Body):
+    user: str = Field(min_length=1, max_length=150)
+    granted: bool = True
+
+
+class GrantsOut(BaseModel):
+    users: list[str] = Field(description="Who may launch here, apart from admins")
+
+
+class ProfileSeen(BaseModel):
+    digest: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+    facts: dict[str, str]
+
+
+@router.get("", response=list[HostOut])
+def list_hosts(request: HttpRequest) -> list[HostOut]:
+    """All hosts of the team."""
+    member = member_of(request)
+    return [HostOut.of(host, member) for host in Host.objects.for_team(member.team).with_state()]
+
+
+@router.post("", response={201: HostOut}, auth=WRITE)
+def create_host(request: HttpRequest, payload: HostIn) -> Status[HostOut]:
+    """A new host. Put its `public_key` into authorized_keys there, request a check, then approve the host's key."""
+    member = member_of(request)
+    given = payload.model_dump(exclude={"jump"})
+    jump = named_host(member, payload.jump, field="jump") if payload.jump else None
+    return Status(201, HostOut.of(inventory.add_host(member, **given, jump=jump), member))
+
+
+@router.get("/{name}", response=HostOut)
+def get_host(request: HttpRequest, name: str) -> HostOut:
+    """One host."""
+    return HostOut.of(find_host(member_of(request), name), member_of(request))
+
+
+@router.patch("/{name}", response=HostOut, auth=WRITE)
+def change_host(request: HttpRequest, name: str, payload: HostChange) -> HostOut:
+    """Change what is named. Another address or port needs another approval of the host's key."""
+    member = member_of(request)
+    host = find_host(member, name)
+    changes = payload.model_dump(exclude_unset=True)
+    private_key = changes.pop("private_key", None)
+    for key, value in changes.items():
+        if value is None and key != "jump":
+            raise RequestError(f"{key} cannot be null; leave it out to keep it.", field=key)
+    if changes.get("jump"):
+        changes["jump"] = named_host(member, changes["jump"], field="jump")
+    changed = inventory.update_host(member, host, private_key=private_key, **changes)
+    return HostOut.of(find_host(member, changed.name), member)
+
+
+@router.post("/{name}/check", response={202: HostOut}, auth=LAUNCH)
+def check_host(request: HttpRequest, name: str) -> Status[HostOut]:
+    """Test the connection; `check` says how it went once a worker has done it."""
+    member = member_of(request)
+    host = find_host(member, name)
+    inventory.request_check(member, host)
+    return Status(202, HostOut.of(host, member))
+
+
+@router.post("/{name}/approve-key", response=HostOut, auth=WRITE)
+def approve_host_key(request: HttpRequest, name: str, payload: KeyApproval) -> HostOut:
+    """Pin the key that the host offers, when its fingerprint is the one given."""
+    member = member_of(request)
+    inventory.approve_key(member, find_host(member, name), payload.fingerprint)
+    return HostOut.of(find_host(member, name), member)
+
+
+@router.post("/{name}/drain", response=HostOut, auth=WRITE)
+def drain_host(request: HttpRequest, name: str, payload: DrainIn) -> HostOut:
+    """Take the host out of service, or put it back."""
+    member = member_of(request)
+    inventory.set_drained(member, find_host(member, name), payload.drained)
+    return HostOut.of(find_host(member, name), member)
+
+
+@router.post("/{name}/clear-dirty", response=HostOut, auth=WRITE)
+def clear_dirty_host(request: HttpRequest, name: str, payload: ReasonIn) -> HostOut:
+    """Say that a dirty host is as it should be again, and why."""
+    member = member_of(request)
+    inventory.clear_dirty(member, find_host(member, name), payload.reason)
+    return HostOut.of(find_host(member, name), member)
+
+
+@router.post("/{name}/grants", response=GrantsOut, auth=ADMIN)
+def grant_host(request: HttpRequest, name: str, payload: GrantIn) -> GrantsOut:
+    """Let a member launch on the host, or no longer (`granted: false`)."""
+    member = member_of(request)
+    host = find_host(member, name)
+    key = f"user__{get_user_model().USERNAME_FIELD}"
+    other = Member.objects.select_related("user").filter(team=member.team, **{key: payload.user}).first()
+    change = inventory.grant if payload.granted else inventory.revoke
+    if other is None:
+        require(member, Role.ADMIN)
+        raise RequestError(f"There is no member {payload.user!r}.", field="user")
+    change(member, host, other)
+    granted = host.grants.select_related("member__user").order_by("id")
+    return GrantsOut(users=[grant.member.user.get_username() for grant in granted])
+
+
+@router.get("/{name}/profiles", response=list[ProfileSeen])
+def list_host_profiles(request: HttpRequest, name: str) -> list[ProfileSeen]:
+    """The hardware that the host showed over time, the newest first."""
+    history = find_host(member_of(request), name).profile_history.select_related("profile")[:200]
+    return [
+        ProfileSeen(
+            digest=seen.profile.digest,
+            first_seen_at=seen.first_seen_at,
+            last_seen_at=seen.last_seen_at,
+            facts=seen.profile.facts,
+        )
+        for seen in history
+    ]

@@ -1,0 +1,75 @@
+"""`Idempotency-Key`: the same key and body get the same answer, however often and however concurrently they come."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+from django.db import transaction
+from django.http import HttpRequest
+from ninja import Header
+from ninja.responses import Status
+from ninja.utils import contribute_operation_args
+from pydantic import BaseModel
+
+from experiments.api.auth import member_of
+from experiments.errors import RequestError
+from experiments.models import IdempotencyRecord
+
+MAX_KEY_CHARS = 255
+_IN_PROGRESS = 0
+
+P = ParamSpec("P")
+Answer = Status[Any]
+
+
+def idempotent(
+    operation: Callable[Concatenate[HttpRequest, P], Answer],
+) -> Callable[Concatenate[HttpRequest, P], Answer]:
+    """Make an operation that starts something repeatable. Only answers are stored: an error leaves the key free.
+
+    The record is inserted first, in the operation's own transaction, so its unique key is the lock: a concurrent
+    duplicate waits there until the first one is committed, and then finds its answer.
+    """
+
+    @wraps(operation)
+    def repeatable(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> Answer:
+        key = kwargs.pop("idempotency_key", None)
+        if not key:
+            return operation(request, *args, **kwargs)
+        text = str(key)
+        if len(text) > MAX_KEY_CHARS or not text.isascii() or not text.isprintable():
+            raise RequestError(
+                f"An Idempotency-Key has at most {MAX_KEY_CHARS} printable ASCII characters.", field="Idempotency-Key"
+            )
+        member = member_of(request)
+        digest = _digest(request, member.pk)
+        with transaction.atomic():
+            record, created = IdempotencyRecord.objects.get_or_create(
+                team_id=member.team_id,
+                key=text,
+                defaults={"request_sha256": digest, "status": _IN_PROGRESS, "body": None},
+            )
+            if not created:
+                if record.request_sha256 != digest:
+                    raise RequestError("This key was used for another request.", field="Idempotency-Key")
+                return Status(record.status, record.body)
+            answer = operation(request, *args, **kwargs)
+            body: BaseModel = answer.value
+            record.status, record.body = answer.status_code, body.model_dump(mode="json")
+            record.save(update_fields=["status", "body"])
+        return answer
+
+    # Resolved here: ninja would look the names up in this module.
+    repeatable.__signature__ = inspect.signature(operation, eval_str=True)  # type: ignore[attr-defined]
+    contribute_operation_args(repeatable, "idempotency_key", str | None, Header(None, alias="Idempotency-Key"))  # type: ignore[arg-type]
+    return repeatable
+
+
+def _digest(request: HttpRequest, member_id: int) -> str:
+    whole = hashlib.sha256(f"{request.method} {request.get_full_path()} {member_id}\n".encode())
+    whole.update(request.body)
+    return whole.hexdigest()

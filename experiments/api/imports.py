@@ -1,0 +1,38 @@
+"""Reports of tools that ran elsewhere."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from ninja import Router
+from ninja.responses import Status
+from pydantic import AwareDatetime, Field
+
+from experiments.api.auth import LAUNCH, member_of
+from experiments.api.finding import find_run
+from experiments.api.idempotency import idempotent
+from experiments.api.shapes import Body, Labels, RunDetail
+from experiments.imports import MAX_REPORT_CHARS, import_report
+
+router = Router(auth=LAUNCH, tags=["imports"])
+
+
+class ReportIn(Body):
+    kind: str = Field(min_length=1, max_length=60, description="A load tool (wrk, wrk2) or one of its formats")
+    text: str = Field(max_length=MAX_REPORT_CHARS, description="What the tool wrote, byte for byte")
+    command: str = Field("", max_length=100_000, description="Its command line; some figures stand only there")
+    labels: Labels = {}
+    application: str = Field("", max_length=120)
+    recipe: str = Field("", max_length=120)
+    workload: str = Field("", max_length=120)
+    measured_at: AwareDatetime | None = None
+
+    model_config = {"str_strip_whitespace": False}
+
+
+@router.post("", response={201: RunDetail})
+@idempotent
+def create_import(request: HttpRequest, payload: ReportIn) -> Status[RunDetail]:
+    """Read a report and store it as a run without execution, judged like any other."""
+    member = member_of(request)
+    run = import_report(member, **payload.model_dump())
+    return Status(201, RunDetail.of(find_run(member, run.number), member.team.slug))

@@ -1,0 +1,47 @@
+"""Who am I, and who else is in the team."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from ninja import Router
+from pydantic import BaseModel
+
+from experiments.api.auth import READ, caller_of, member_of
+from experiments.models import Member
+
+router = Router(auth=READ, tags=["team"])
+
+
+class MeOut(BaseModel):
+    user: str
+    team: str
+    team_name: str
+    role: str
+    scopes: list[str] | None = None
+    """Of the token; None for a session."""
+
+
+class MemberOut(BaseModel):
+    user: str
+    role: str
+
+
+@router.get("/me", response=MeOut)
+def me(request: HttpRequest) -> MeOut:
+    """The acting member: user, team and role, and the scopes of the token."""
+    caller = caller_of(request)
+    member = caller.member
+    return MeOut(
+        user=member.user.get_username(),
+        team=member.team.slug,
+        team_name=member.team.name,
+        role=member.role,
+        scopes=sorted(caller.scopes) if caller.scopes is not None else None,
+    )
+
+
+@router.get("/members", response=list[MemberOut])
+def list_members(request: HttpRequest) -> list[MemberOut]:
+    """The members of the team."""
+    members = Member.objects.filter(team=member_of(request).team).select_related("user").order_by("id")
+    return [MemberOut(user=member.user.get_username(), role=member.role) for member in members]

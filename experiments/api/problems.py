@@ -1,0 +1,116 @@
+"""Errors as problem+json, in one place. What is not yours and what does not exist give the same answer."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig
+from django.db import DataError
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from ninja import NinjaAPI
+from ninja.errors import HttpError
+from ninja.errors import ValidationError as RequestValidationError
+from pydantic import BaseModel
+
+from experiments.api.body import BodyError
+from experiments.errors import Conflict, Forbidden, NotFound, RequestError
+
+logger = logging.getLogger(__name__)
+
+_MOST_ERRORS = 20
+# Names that pydantic puts into a location for a member of a union, which no client wrote.
+_UNION_TAGS = frozenset({"by-names", "by-spec", "run-spec"})
+
+
+class FieldProblem(BaseModel):
+    """One thing that is wrong, and where."""
+
+    field: str
+    detail: str
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457). `field` names the first field to change, when it is a field."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    field: str = ""
+    errors: list[FieldProblem] = []
+
+
+def problem(status: int, detail: str, *, field: str = "", errors: Sequence[FieldProblem] = ()) -> HttpResponse:
+    """The answer for an error."""
+    body = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, field=field, errors=list(errors))
+    response = HttpResponse(
+        json.dumps(body.model_dump()), status=status, content_type="application/problem+json"
+    )
+    if status == HTTPStatus.UNAUTHORIZED:
+        response["WWW-Authenticate"] = 'Bearer realm="BenchHub"'
+    return response
+
+
+def install(api: NinjaAPI) -> None:
+    """Map every error of the API."""
+    handlers: dict[type[Exception], Any] = {
+        RequestError: _request_error,
+        RequestValidationError: _validation_error,
+        HttpError: _http_error,
+        Http404: lambda _request, _error: problem(404, "There is nothing at this address."),
+        RequestDataTooBig: lambda _request, _error: problem(413, "The request is larger than 10 MB."),
+        UnreadablePostError: lambda _request, _error: problem(400, "The request ended before its body was complete."),
+        DataError: lambda _request, _error: problem(422, "A value is larger than BenchHub can store."),
+        Exception: _unexpected,
+    }
+    for kind, handler in handlers.items():
+        api.add_exception_handler(kind, handler)
+
+
+def _request_error(_request: HttpRequest, error: RequestError) -> HttpResponse:
+    status = {Forbidden: 403, NotFound: 404, Conflict: 409}.get(type(error), 422)
+    return problem(status, error.message, field=error.field)
+
+
+def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
+    cause = error.__cause__
+    if isinstance(cause, BodyError):  # ninja wraps what its parser raises
+        return problem(cause.status, cause.message, field=cause.field)
+    if isinstance(cause, RequestError):
+        return problem(422, cause.message, field=cause.field)
+    details = {
+        401: "Send a live token as `Authorization: Bearer bh_...`, or sign in.",
+        403: "The CSRF token is missing or wrong.",
+    }
+    return problem(error.status_code, details.get(error.status_code, error.message))
+
+
+def _validation_error(_request: HttpRequest, error: RequestValidationError) -> HttpResponse:
+    found = [FieldProblem(field=_field(one["loc"]), detail=str(one["msg"])) for one in error.errors[:_MOST_ERRORS]]
+    first = found[0]
+    detail = f"{first.field}: {first.detail}" if first.field else first.detail
+    return problem(422, detail, field=first.field, errors=found)
+
+
+def _field(location: Sequence[str | int]) -> str:
+    """The dotted path as the client wrote it: without ninja's source and the name of the function's argument."""
+    parts = [str(part) for part in location]
+    parts = parts[2:] if parts[:1] == ["body"] else parts[1:]
+    return ".".join(part for part in parts if part not in _UNION_TAGS)
+
+
+def _unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
+    logger.error("%s %s failed", request.method, request.path, exc_info=error)
+    return problem(500, "BenchHub failed to answer; the server's log says why.")
+
+
+PROBLEM_RESPONSES: Mapping[str, Any] = {
+    "default": {
+        "description": "What went wrong",
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+}

@@ -1,0 +1,199 @@
+"""What a run left behind: events, log, effective configuration, samples, metrics, artifacts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router
+from pydantic import BaseModel, Field
+
+from experiments.analysis.thinning import thinned
+from experiments.api.auth import READ, member_of
+from experiments.api.finding import find_run
+from experiments.errors import NotFound
+from experiments.history import samples_of
+from experiments.metrics import METRICS
+
+router = Router(auth=READ, tags=["runs"])
+
+MAX_EVENTS = 1000
+_LAST_SEQ = 2**31 - 1
+
+
+class EventOut(BaseModel):
+    seq: int
+    kind: str
+    at: datetime
+    payload: dict[str, Any]
+
+
+class EventsOut(BaseModel):
+    items: list[EventOut]
+    finished: bool = Field(description="True when no event can follow")
+
+
+class LogEntry(BaseModel):
+    seq: int
+    at: datetime
+    source: str
+    level: str
+    lines: list[str]
+
+
+class LogOut(BaseModel):
+    items: list[LogEntry]
+    finished: bool
+
+
+class ConfigOut(BaseModel):
+    digest: str
+    values: dict[str, str] = Field(description="What the machines really had: `section.path` -> value")
+
+
+class SeriesOut(BaseModel):
+    """One channel of one host; t = 0 is where measuring began. Over 2,000 points it is thinned out."""
+
+    role: str
+    channel: str
+    unit: str
+    at_s: list[float]
+    values: list[float]
+
+
+class FigureOut(BaseModel):
+    name: str
+    label: str
+    unit: str
+    direction: str
+    value: float
+    hidden: bool = Field(description="True when saturation makes this figure meaningless")
+
+
+class ArtifactOut(BaseModel):
+    name: str
+    media_type: str
+    sha256: str
+    size_bytes: int
+    url: str
+    created_at: datetime
+
+
+@router.get("/{int:number}/events", response=EventsOut)
+def list_events(
+    request: HttpRequest,
+    number: int,
+    after: int = Query(0, ge=0, le=_LAST_SEQ, description="Only events with a higher sequence number"),
+    limit: int = Query(MAX_EVENTS, ge=1, le=MAX_EVENTS),
+) -> EventsOut:
+    """The run's events in order."""
+    run = find_run(member_of(request), number)
+    found = list(run.events.filter(seq__gt=after).order_by("seq")[:limit])
+    return EventsOut(
+        items=[EventOut(seq=event.seq, kind=event.kind, at=event.at, payload=event.payload) for event in found],
+        finished=not run.is_live and len(found) < limit,
+    )
+
+
+@router.get("/{int:number}/log", response=LogOut)
+def get_log(
+    request: HttpRequest,
+    number: int,
+    after: int = Query(0, ge=0, le=_LAST_SEQ),
+    limit: int = Query(MAX_EVENTS, ge=1, le=MAX_EVENTS),
+) -> LogOut:
+    """The lines that people read, in order; `after` is the last sequence number seen."""
+    run = find_run(member_of(request), number)
+    found = list(run.events.filter(seq__gt=after, kind="logged").order_by("seq")[:limit])
+    return LogOut(
+        items=[
+            LogEntry(
+                seq=event.seq,
+                at=event.at,
+                source=event.payload["source"],
+                level=event.payload["level"],
+                lines=event.payload["lines"],
+            )
+            for event in found
+        ],
+        finished=not run.is_live and len(found) < limit,
+    )
+
+
+@router.get("/{int:number}/config", response=ConfigOut)
+def get_config(request: HttpRequest, number: int) -> ConfigOut:
+    """The effective configuration after tuning and start."""
+    run = find_run(member_of(request), number)
+    if run.config is None:
+        raise NotFound(f"Run #{number} has no captured configuration.")
+    return ConfigOut(digest=run.config.digest, values=run.config.values)
+
+
+@router.get("/{int:number}/samples", response=list[SeriesOut])
+def list_samples(
+    request: HttpRequest,
+    number: int,
+    channel: list[str] = Query([], max_length=50, description="Only these channels"),
+) -> list[SeriesOut]:
+    """What the monitors read during the run."""
+    found = []
+    for series in samples_of(find_run(member_of(request), number), channels=channel):
+        at_s, values = thinned(series.at_s, series.values)
+        found.append(SeriesOut(role=series.role, channel=series.channel, unit=series.unit, at_s=at_s, values=values))
+    return found
+
+
+@router.get("/{int:number}/metrics", response=list[FigureOut])
+def list_figures(request: HttpRequest, number: int) -> list[FigureOut]:
+    """The run's figures with their units, in the order of the registry."""
+    run = find_run(member_of(request), number)
+    return [
+        FigureOut(
+            name=name,
+            label=metric.label,
+            unit=metric.unit,
+            direction=metric.direction,
+            value=run.metrics[name],
+            hidden=run.hides_latency and name.startswith("latency_"),
+        )
+        for name, metric in METRICS.items()
+        if run.metrics.get(name) is not None
+    ]
+
+
+@router.get("/{int:number}/artifacts", response=list[ArtifactOut])
+def list_artifacts(request: HttpRequest, number: int) -> list[ArtifactOut]:
+    """The files of the run."""
+    run = find_run(member_of(request), number)
+    return [
+        ArtifactOut(
+            name=artifact.name,
+            media_type=artifact.media_type,
+            sha256=artifact.sha256,
+            size_bytes=len(artifact.content),
+            url=f"{request.path}/{quote(artifact.name, safe='')}",
+            created_at=artifact.created_at,
+        )
+        for artifact in run.artifacts.order_by("name")
+    ]
+
+
+@router.get(
+    "/{int:number}/artifacts/{name}",
+    openapi_extra={
+        "responses": {
+            200: {"description": "OK", "content": {"application/octet-stream": {"schema": {"type": "string"}}}}
+        }
+    },
+)
+def get_artifact(request: HttpRequest, number: int, name: str) -> HttpResponse:
+    """The file as the tool wrote it."""
+    artifact = find_run(member_of(request), number).artifacts.filter(name=name).first()
+    if artifact is None:
+        raise NotFound("There is no such artifact.")
+    response = HttpResponse(bytes(artifact.content), content_type="application/octet-stream")
+    response["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(artifact.name, safe='')}"
+    response["X-Content-Type-Options"] = "nosniff"
+    return response

@@ -1,0 +1,208 @@
+"""Runs: start, find, look at, cancel and repeat them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from ninja import Query, Router
+from ninja.responses import Status
+from pydantic import BaseModel, Discriminator, Field, Tag
+
+from agents.spec import RunSpec
+from experiments import launch
+from experiments.api.auth import LAUNCH, READ, member_of
+from experiments.api.finding import find_run, named_document, named_host
+from experiments.api.idempotency import idempotent
+from experiments.api.shapes import Body, Labels, Parameters, Reference, RunDetail, RunRow, Tags, run_url
+from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
+from experiments.errors import RequestError
+from experiments.gate import run_gate
+from experiments.labels import check_labels, check_tags
+from experiments.models import Application, Member, Recipe, Run, Workload
+from experiments.run_list import MAX_LIMIT, RunFilter, csv_rows, runs_page
+from experiments.specs import choice_of
+
+router = Router(auth=READ, tags=["runs"])
+
+
+class RunByNames(Body):
+    """A run of stored documents on registered hosts."""
+
+    application: Reference
+    recipe: Reference
+    workload: Reference
+    sut: str = Field(min_length=1, max_length=120)
+    driver: str = Field(min_length=1, max_length=120)
+    parameters: Parameters = {}
+    labels: Labels = {}
+    tags: Tags = []
+    notes: str = Field("", max_length=10_000)
+
+
+class RunBySpec(Body):
+    """A run as a whole RunSpec, with labels."""
+
+    spec: RunSpec
+    labels: Labels = {}
+    tags: Tags = []
+    notes: str = Field("", max_length=10_000)
+
+
+def _form(body: Any) -> str:
+    """Which of the three forms a body has, so that errors speak of that form only."""
+    if not isinstance(body, dict):
+        return "by-names"
+    if "spec" in body:
+        return "by-spec"
+    return "run-spec" if isinstance(body.get("application"), dict) else "by-names"
+
+
+RunIn = Annotated[
+    Annotated[RunByNames, Tag("by-names")]
+    | Annotated[RunBySpec, Tag("by-spec")]
+    | Annotated[RunSpec, Tag("run-spec")],
+    Discriminator(_form),
+]
+
+
+class RunQuery(BaseModel):
+    """The filters of the runs page."""
+
+    query: str = Field("", description="#number, words in names, labels and tags, key:value")
+    state: str = ""
+    outcome: str = ""
+    validity: str = ""
+    recipe: str = ""
+    workload: str = ""
+    application: str = ""
+    sut: str = ""
+    driver: str = ""
+    tag: str = ""
+    label: list[str] = Field([], description="key=value; may be given several times")
+    experiment: str = ""
+    since: str = Field("", description="Queued at or after this time")
+    until: str = Field("", description="Queued before this time")
+    archived: str = ""
+
+    def as_filter(self) -> RunFilter:
+        return RunFilter.from_query({**self.model_dump(exclude={"label"}), "label": ",".join(self.label)})
+
+
+class RunPageOut(BaseModel):
+    items: list[RunRow]
+    next_cursor: str = Field(description="Empty at the end")
+    previous_cursor: str
+
+
+@router.get("", response=RunPageOut)
+def list_runs(
+    request: HttpRequest,
+    filters: Query[RunQuery],
+    sort: str = "-number",
+    cursor: str = Query("", max_length=500),
+    limit: int = Query(50, ge=1, le=MAX_LIMIT),
+    fields: str = Query("", max_length=1000, description="Only these fields of each run, with commas between"),
+) -> Any:
+    """Runs, page by page. Sorted by number, throughput_rps, latency_p99_ms or finished_at; `-` is descending."""
+    member = member_of(request)
+    page = runs_page(member.team, filters.as_filter(), sort=sort, cursor=cursor, limit=limit)
+    answer = RunPageOut(
+        items=[RunRow.of(run, member.team.slug) for run in page.rows],
+        next_cursor=page.next_cursor,
+        previous_cursor=page.previous_cursor,
+    )
+    chosen = {name.strip() for name in fields.split(",") if name.strip()}
+    unknown = sorted(chosen - set(RunRow.model_fields))
+    if unknown:
+        raise RequestError(f"A run has no field {unknown[0][:60]!r}.", field="fields")
+    if not chosen:
+        return answer
+    text = answer.model_dump_json(include={"items": {"__all__": chosen}, "next_cursor": True, "previous_cursor": True})
+    return HttpResponse(text, content_type="application/json; charset=utf-8")
+
+
+@router.get(
+    "/csv",
+    openapi_extra={"responses": {200: {"description": "OK", "content": {"text/csv": {"schema": {"type": "string"}}}}}},
+)
+def list_runs_csv(
+    request: HttpRequest,
+    filters: Query[RunQuery],
+    sort: str = "-number",
+    columns: str = Query("", max_length=1000, description="Names with commas between; all when empty"),
+) -> HttpResponse | StreamingHttpResponse:
+    """The same list as CSV, all pages of it."""
+    chosen = [name.strip() for name in columns.split(",") if name.strip()]
+    rows = csv_rows(member_of(request).team, filters.as_filter(), sort, chosen)
+    response = StreamingHttpResponse(rows, content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = 'attachment; filename="runs.csv"'
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+@router.post("", response={202: RunDetail}, auth=LAUNCH)
+@idempotent
+def create_run(request: HttpRequest, payload: RunIn) -> Status[RunDetail]:
+    """Queue a run: named documents and parameters, or a whole RunSpec as `GET /runs/{number}` shows it."""
+    member = member_of(request)
+    if isinstance(payload, RunByNames):
+        choice = launch.Choice(
+            application=named_document(member, Application, payload.application, field="application"),
+            recipe=named_document(member, Recipe, payload.recipe, field="recipe"),
+            workload=named_document(member, Workload, payload.workload, field="workload"),
+            sut=named_host(member, payload.sut, field="sut"),
+            driver=named_host(member, payload.driver, field="driver"),
+            parameters=payload.parameters,
+        )
+    else:
+        choice = choice_of(member, payload if isinstance(payload, RunSpec) else payload.spec)
+    extras = payload if isinstance(payload, RunByNames | RunBySpec) else None
+    run = launch.launch_run(
+        member,
+        choice,
+        labels=check_labels(extras.labels) if extras else {},
+        tags=check_tags(extras.tags) if extras else [],
+        notes=extras.notes if extras else "",
+    )
+    return Status(202, _detail(member, run.number))
+
+
+@router.get("/{int:number}", response=RunDetail)
+def get_run(request: HttpRequest, number: int) -> RunDetail:
+    """One run."""
+    return _detail(member_of(request), number)
+
+
+@router.post("/{int:number}/cancel", response={202: RunDetail}, auth=LAUNCH)
+def cancel_run(request: HttpRequest, number: int) -> Status[RunDetail]:
+    """Ask for the end of a run. A queued one ends at once, a running one restores its host first."""
+    member = member_of(request)
+    launch.cancel_run(member, find_run(member, number))
+    return Status(202, _detail(member, number))
+
+
+@router.post("/{int:number}/rerun", response={202: RunDetail}, auth=LAUNCH)
+@idempotent
+def rerun(request: HttpRequest, number: int) -> Status[RunDetail]:
+    """Queue the same versions, parameters and hosts again."""
+    member = member_of(request)
+    return Status(202, _detail(member, launch.rerun(member, find_run(member, number)).number))
+
+
+@router.get("/{int:number}/verdict", response=VerdictOut)
+async def run_verdict(
+    request: HttpRequest, number: int, wait: int = Query(0, ge=0, le=MAX_WAIT_S, description="Seconds")
+) -> VerdictOut:
+    """pass when the run is valid, fail when invalid, inconclusive when suspect or still running, error when it failed."""
+    member = member_of(request)
+
+    def look() -> VerdictOut:
+        run = find_run(member, number)
+        return VerdictOut.of(run_gate(run), title=f"Run #{number}", url=absolute(request, run_url(member.team.slug, number)))
+
+    return await waited_for(look, wait)
+
+
+def _detail(member: Member, number: int) -> RunDetail:
+    return RunDetail.of(find_run(member, number), member.team.slug)

@@ -1,0 +1,163 @@
+"""The bases of what comes in and goes out, and the shapes that several nouns share."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.recipe import Value
+from experiments.models import Document, Host, Run
+
+Labels = Annotated[dict[str, Annotated[str, Field(max_length=200)]], Field(max_length=50)]
+Tags = Annotated[list[Annotated[str, Field(max_length=60)]], Field(max_length=50)]
+Parameters = Annotated[dict[str, Value], Field(max_length=100)]
+Reference = Annotated[
+    str, Field(min_length=1, max_length=130, description="A name, or `name@3` for a version that is not the newest")
+]
+MAX_ID = 2**63 - 1
+
+
+class Body(BaseModel):
+    """A request body: what it does not know, it refuses."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, allow_inf_nan=False)
+
+
+class Named(BaseModel):
+    """A document version by its name."""
+
+    name: str
+    version: int
+
+    @classmethod
+    def of(cls, document: Document | None) -> Named | None:
+        return None if document is None else cls(name=document.name, version=document.version)
+
+
+class Finding(BaseModel):
+    """One check of a run's validity, in a sentence, with the numbers behind it."""
+
+    check: str
+    level: str
+    sentence: str
+    evidence: dict[str, float | str] = {}
+    source: str = ""
+
+
+class RunRow(BaseModel):
+    """A run as lists show it."""
+
+    number: int
+    url: str
+    origin: str
+    state: str
+    outcome: str
+    validity: str
+    restore: str
+    experiment: int | None
+    variant: str | None
+    block: int | None
+    application: Named | None
+    recipe: Named | None
+    workload: Named | None
+    sut: str | None
+    driver: str | None
+    labels: dict[str, str]
+    tags: list[str]
+    created_by: str | None
+    queued_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    throughput_rps: float | None
+    latency_p50_ms: float | None
+    latency_p99_ms: float | None
+    errors_total: int | None
+    sut_cpu_ratio: float | None
+    driver_cpu_ratio: float | None
+    archived: bool
+
+    @classmethod
+    def of(cls, run: Run, team: str) -> RunRow:
+        return cls(**run_fields(run, team))
+
+
+class RunDetail(RunRow):
+    """A run with its frozen specification and the reasons for its validity."""
+
+    fingerprint: str
+    failure: str
+    failure_hint: str
+    notes: str
+    hides_latency: bool = Field(description="The latency figures are backlog and must not be compared")
+    findings: list[Finding]
+    metrics: dict[str, float]
+    cancel_requested_at: datetime | None
+    measured_at: datetime | None
+    spec: dict[str, Any] | None = Field(description="The RunSpec; POST /runs takes it back. None for an import")
+
+    @classmethod
+    def of(cls, run: Run, team: str) -> RunDetail:
+        return cls(
+            **run_fields(run, team),
+            fingerprint=run.fingerprint,
+            failure=run.failure,
+            failure_hint=run.failure_hint,
+            notes=run.notes,
+            hides_latency=run.hides_latency,
+            findings=[Finding(**finding) for finding in run.findings],
+            metrics=run.metrics,
+            cancel_requested_at=run.cancel_requested_at,
+            measured_at=run.measured_at,
+            spec=run.spec,
+        )
+
+
+def run_fields(run: Run, team: str) -> dict[str, Any]:
+    """The columns of a run's row; latency that saturation hides is left out. Needs `with_names`."""
+    shown = not run.hides_latency
+    return {
+        "number": run.number,
+        "url": run_url(team, run.number),
+        "origin": run.origin,
+        "state": run.state,
+        "outcome": run.outcome,
+        "validity": run.validity,
+        "restore": run.restore,
+        "experiment": run.experiment_id,
+        "variant": run.variant.name if run.variant else None,
+        "block": run.block,
+        "application": Named.of(run.application),
+        "recipe": Named.of(run.recipe),
+        "workload": Named.of(run.workload),
+        "sut": _host_name(run.sut),
+        "driver": _host_name(run.driver),
+        "labels": run.labels,
+        "tags": run.tags,
+        "created_by": run.created_by.get_username() if run.created_by else None,
+        "queued_at": run.queued_at,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "throughput_rps": run.throughput_rps,
+        "latency_p50_ms": run.latency_p50_ms if shown else None,
+        "latency_p99_ms": run.latency_p99_ms if shown else None,
+        "errors_total": run.errors_total,
+        "sut_cpu_ratio": run.sut_cpu_ratio,
+        "driver_cpu_ratio": run.driver_cpu_ratio,
+        "archived": run.archived,
+    }
+
+
+def run_url(team: str, number: int) -> str:
+    """The run's page, below the installation's address."""
+    return f"/t/{team}/runs/{number}/"
+
+
+def experiment_url(team: str, experiment_id: int) -> str:
+    """The experiment's page, below the installation's address."""
+    return f"/t/{team}/experiments/{experiment_id}/"
+
+
+def _host_name(host: Host | None) -> str | None:
+    return host.name if host else None

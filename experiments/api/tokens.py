@@ -1,0 +1,81 @@
+"""API tokens of the team."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Router
+from ninja.responses import Status
+from pydantic import BaseModel, Field
+
+from experiments.api.auth import ADMIN, Scope, member_of
+from experiments.api.shapes import Body
+from experiments.errors import NotFound
+from experiments.models import Member, Role, Token
+from experiments.tokens import MAX_DAYS, issue, revoke
+
+router = Router(auth=ADMIN, tags=["tokens"])
+
+
+class TokenOut(BaseModel):
+    id: str
+    name: str
+    scopes: list[str]
+    created_by: str
+    created_at: datetime
+    expires_at: datetime
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+    @classmethod
+    def of(cls, token: Token) -> TokenOut:
+        return cls(
+            id=token.public_id,
+            name=token.name,
+            scopes=token.scopes,
+            created_by=token.created_by.get_username(),
+            created_at=token.created_at,
+            expires_at=token.expires_at,
+            last_used_at=token.last_used_at,
+            revoked_at=token.revoked_at,
+        )
+
+
+class NewTokenOut(TokenOut):
+    text: str = Field(description="The token itself; it is not shown again")
+
+
+class TokenIn(Body):
+    name: str = Field(min_length=1, max_length=120)
+    scopes: list[Scope] = Field(min_length=1)
+    days: int = Field(90, ge=1, le=MAX_DAYS)
+
+
+@router.get("", response=list[TokenOut])
+def list_tokens(request: HttpRequest) -> list[TokenOut]:
+    """The caller's tokens; an admin sees those of the whole team."""
+    return [TokenOut.of(token) for token in _visible(member_of(request)).order_by("-id")[:500]]
+
+
+@router.post("", response={201: NewTokenOut})
+def create_token(request: HttpRequest, payload: TokenIn) -> Status[NewTokenOut]:
+    """A new token. No token gets a scope above its creator's role."""
+    token, text = issue(member_of(request), name=payload.name, scopes=payload.scopes, days=payload.days)
+    return Status(201, NewTokenOut(**TokenOut.of(token).model_dump(), text=text))
+
+
+@router.delete("/{token_id}", response=TokenOut)
+def revoke_token(request: HttpRequest, token_id: str) -> TokenOut:
+    """End a token at once."""
+    token = _visible(member_of(request)).filter(public_id=token_id).first()
+    if token is None:
+        raise NotFound("There is no such token.")
+    revoke(member_of(request), token)
+    return TokenOut.of(token)
+
+
+def _visible(member: Member) -> QuerySet[Token]:
+    tokens: QuerySet[Token] = Token.objects.for_team(member.team).select_related("created_by")
+    return tokens if member.role == Role.ADMIN else tokens.filter(created_by_id=member.user_id)

@@ -1,0 +1,68 @@
+"""The gate's answer as the API gives it, and the wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest
+from pydantic import BaseModel, Field
+
+from experiments.gate import GateVerdict, markdown
+
+MAX_WAIT_S = 120
+_LOOK_EVERY_S = 1.0
+
+
+class NumberOut(BaseModel):
+    """One figure behind the decision: of a run (`value`), or a change of a candidate against the baseline."""
+
+    metric: str
+    label: str
+    unit: str
+    baseline: str
+    candidate: str
+    outcome: str
+    decides: bool
+    value: float | None
+    change_pct: float | None
+    ci95_low_pct: float | None
+    ci95_high_pct: float | None
+
+
+class VerdictOut(BaseModel):
+    outcome: Literal["pass", "fail", "inconclusive", "error"]
+    finished: bool = Field(description="False while runs are open; ask again")
+    reasons: list[str]
+    numbers: list[NumberOut]
+    url: str
+    markdown: str
+
+    @classmethod
+    def of(cls, verdict: GateVerdict, *, title: str, url: str) -> VerdictOut:
+        return cls(
+            outcome=verdict.outcome,
+            finished=verdict.finished,
+            reasons=list(verdict.reasons),
+            numbers=[NumberOut(**vars(number)) for number in verdict.numbers],
+            url=url,
+            markdown=markdown(title, url, verdict),
+        )
+
+
+async def waited_for(look: Callable[[], VerdictOut], wait_s: int) -> VerdictOut:
+    """What `look` says once it is finished, or after `wait_s`. Between two looks no thread and no transaction is held."""
+    until = time.monotonic() + wait_s
+    while True:
+        seen = await sync_to_async(look)()
+        left_s = until - time.monotonic()
+        if seen.finished or left_s <= 0:
+            return seen
+        await asyncio.sleep(min(_LOOK_EVERY_S, left_s))
+
+
+def absolute(request: HttpRequest, path: str) -> str:
+    return request.build_absolute_uri(path)

@@ -1,0 +1,22 @@
+"""Files of a run, kept in the database with their checksum."""
+
+from __future__ import annotations
+
+import hashlib
+
+from experiments.errors import RequestError
+from experiments.models import Artifact, Run
+
+MAX_ARTIFACT_BYTES = 16 << 20
+
+
+def keep(run: Run, name: str, content: bytes, *, media_type: str = "text/plain; charset=utf-8") -> Artifact:
+    """Store a file of the run under its name; the same name again replaces it."""
+    if len(content) > MAX_ARTIFACT_BYTES:
+        raise RequestError(f"{name} is larger than {MAX_ARTIFACT_BYTES >> 20} MB.", field="file")
+    artifact, _ = Artifact.objects.update_or_create(
+        run=run,
+        name=name,
+        defaults={"media_type": media_type, "sha256": hashlib.sha256(content).hexdigest(), "content": content},
+    )
+    return artifact

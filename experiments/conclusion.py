@@ -1,0 +1,230 @@
+"""The end of a run: figures, validity, series, restore proof and verdicts, all in one transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from agents.cpuset import parse_cpus
+from agents.errors import FenceError
+from agents.events import FactsCollected, LoadReported, from_json
+from agents.preparation import server_cpus
+from agents.record import Record
+from agents.spec import RunSpec
+from experiments.analysis.validity import HostFigures
+from experiments.artifacts import keep
+from experiments.judgement import findings_json, judge, mean_in, stalled_s, store_verdicts
+from experiments.metrics import figures
+from experiments.models import Experiment, Host, Run, RunEvent, SampleSeries, Series
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Channels:
+    """The in-run samples of both hosts, t = 0 where measuring began."""
+
+    series: dict[tuple[str, str], SampleSeries]
+
+    def mean(self, role: str, channels: Sequence[str], duration_s: float) -> float | None:
+        """The mean over the measured window and over these channels; None when none of them has a sample there."""
+        means = [
+            value
+            for channel in channels
+            if (found := self.series.get((role, channel)))
+            and (value := mean_in(found.at_s, found.values, duration_s)) is not None
+        ]
+        return sum(means) / len(means) if means else None
+
+    def names(self, role: str, prefix: str) -> list[str]:
+        return [channel for owner, channel in self.series if owner == role and channel.startswith(prefix)]
+
+
+def conclude(run_id: int, fence: int, record: Record) -> None:
+    """Finish the run that this record describes. Safe to repeat until it is committed; FenceError = not ours."""
+    with transaction.atomic():
+        run = Run.objects.select_for_update(of=("self",)).get(pk=run_id)
+        if run.state == Run.State.FINISHED:
+            return
+        if run.fence != fence:
+            raise FenceError("Another worker holds this run now.")
+        spec = RunSpec.model_validate(run.spec)
+        channels = _compact_samples(run, record)
+        _keep_outputs(run, record, spec)
+        _outcome(run, record)
+        if measured := next((r for r in record.reports.values() if r.measured), None):
+            _figures(run, spec, record, measured, channels)
+        _restore_proof(run, record)
+        run.state, run.finished_at, run.lease_until, run.owner = Run.State.FINISHED, timezone.now(), None, ""
+        run.save()
+        if run.outcome == Run.Outcome.SUCCEEDED and run.fingerprint:
+            _extend_series(run, spec, record)
+        Host.objects.filter(leased_by=run).update(leased_by=None)
+        if run.experiment_id is not None:
+            conclude_experiment(run.experiment_id)
+
+
+def conclude_experiment(experiment_id: int) -> None:
+    """Judge the experiment again after one of its runs ended; it is finished when all of them are."""
+    experiment = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment_id)
+    store_verdicts(experiment)
+    running = experiment.runs.exclude(state=Run.State.FINISHED).exists()
+    if not running and experiment.state == Experiment.State.RUNNING:
+        Experiment.objects.filter(pk=experiment_id).update(state=Experiment.State.FINISHED)
+
+
+def _outcome(run: Run, record: Record) -> None:
+    if record.failed is not None:
+        run.outcome = Run.Outcome.CANCELLED if record.failed.cancelled else Run.Outcome.FAILED
+        run.failure, run.failure_hint = record.failed.message, record.failed.hint
+    elif any(report.measured for report in record.reports.values()):
+        run.outcome = Run.Outcome.SUCCEEDED
+    else:
+        run.outcome, run.failure = Run.Outcome.FAILED, "The run ended without a measurement."
+
+
+def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, channels: Channels) -> None:
+    duration_s = float(record.loads[measured.index].duration_s)
+    metrics: dict[str, float] = figures(measured.report)
+    sut_cpus, driver_cpus = _busy_channels("sut", server_cpus(spec), record), _busy_channels(
+        "driver", spec.workload.cpus, record
+    )
+    metrics |= _known(
+        sut_cpu_ratio=channels.mean("sut", sut_cpus, duration_s),
+        driver_cpu_ratio=channels.mean("driver", driver_cpus, duration_s),
+        server_cpu_ratio=channels.mean("sut", ["process.cpu_ratio"], duration_s),
+    )
+    if metrics.get("throughput_rps") and "server_cpu_ratio" in metrics:
+        metrics["cpu_ms_per_request"] = metrics["server_cpu_ratio"] * 1000 / metrics["throughput_rps"]
+    run.metrics = metrics
+    hosts = _host_figures(spec, record, measured, channels, metrics, duration_s)
+    validity = judge(measured.report, requested_duration_s=duration_s, hosts=hosts)
+    run.validity, run.findings, run.hides_latency = validity.state, findings_json(validity), validity.hides_latency
+    run.throughput_rps = metrics.get("throughput_rps")
+    run.latency_p50_ms = metrics.get("latency_p50_ms")
+    run.latency_p99_ms = metrics.get("latency_p99_ms")
+    run.errors_total = int(metrics["errors_total"]) if "errors_total" in metrics else None
+    run.sut_cpu_ratio, run.driver_cpu_ratio = metrics.get("sut_cpu_ratio"), metrics.get("driver_cpu_ratio")
+
+
+def _host_figures(
+    spec: RunSpec,
+    record: Record,
+    measured: LoadReported,
+    channels: Channels,
+    metrics: dict[str, float],
+    duration_s: float,
+) -> HostFigures:
+    threads = [
+        mean
+        for name in channels.names("driver", "threads.")
+        if name.endswith(".cpu_ratio") and (mean := channels.mean("driver", [name], duration_s)) is not None
+    ]
+    counts = channels.mean("driver", [n for n in channels.names("driver", "threads.") if n.endswith(".count")], 1e9)
+    stalls = [
+        stalled
+        for name in channels.names("sut", "network.")
+        if name.endswith("rx_packets_per_s")
+        and (series := channels.series[("sut", name)])
+        and sum(series.values) > 0
+        and (stalled := stalled_s(series.at_s, series.values, duration_s)) is not None
+    ]
+    sut, driver = record.facts["sut"], record.facts["driver"]
+    same_machine = bool(sut.boot_id) and sut.boot_id == driver.boot_id
+    shared = same_machine and bool(
+        set(parse_cpus(server_cpus(spec))) & set(parse_cpus(spec.workload.cpus))
+        or not (server_cpus(spec) and spec.workload.cpus)
+    )
+    offsets = [abs(facts.clock_offset_s) for facts in (sut, driver) if facts.clock_offset_s is not None]
+    return HostFigures(
+        exit_status=measured.exit_status,
+        boot_id_changed=False if sut.boot_id and driver.boot_id else None,
+        driver_cpu_mean_ratio=metrics.get("driver_cpu_ratio"),
+        # Threads of one name are summed; only the tool with a single thread shows that thread alone.
+        driver_thread_max_ratio=max(threads) if threads and counts == 1 else None,
+        sut_cpu_mean_ratio=metrics.get("sut_cpu_ratio"),
+        steal_ratio=channels.mean("sut", ["cpu.steal_ratio"], duration_s),
+        governor=sut.profile.get("cpu.governor"),
+        network_stalled_s=min(stalls) if stalls else None,
+        clock_offset_s=max(offsets) if offsets else None,
+        shared_cpus=shared,
+    )
+
+
+def _busy_channels(role: str, cpus: str, record: Record) -> list[str]:
+    """The channels of the CPUs that the process may use; all CPUs together when it may use any."""
+    if not cpus:
+        return ["cpu.busy_ratio"]
+    return [f"cpu.{cpu}.busy_ratio" for cpu in parse_cpus(cpus)]
+
+
+def _compact_samples(run: Run, record: Record) -> Channels:
+    """Turn the samples' events into one row of arrays per channel, and drop the events."""
+    started = next((load.at_unix_s for load in record.loads.values() if load.measured), None)
+    if started is None:
+        started = next((load.at_unix_s for load in record.loads.values()), 0.0)
+    points: dict[tuple[str, str], tuple[str, list[float], list[float]]] = {}
+    events = RunEvent.objects.filter(run=run, kind="samples").order_by("seq")
+    for payload in events.values_list("payload", flat=True).iterator():
+        for channel, (unit, value) in payload["values"].items():
+            _, at_s, values = points.setdefault((payload["role"], channel), (unit, [], []))
+            at_s.append(round(payload["at_unix_s"] - started, 3))
+            values.append(value)
+    series = {
+        key: SampleSeries(run=run, role=key[0], channel=key[1], unit=unit, at_s=at_s, values=values)
+        for key, (unit, at_s, values) in points.items()
+    }
+    SampleSeries.objects.bulk_create(series.values(), ignore_conflicts=True)
+    events.delete()
+    return Channels(series)
+
+
+def _keep_outputs(run: Run, record: Record, spec: RunSpec) -> None:
+    phases = spec.workload.phases
+    for index, report in record.reports.items():
+        keep(run, f"{index}-{phases[index].kind}-{spec.workload.driver.kind}.txt", report.output.encode())
+
+
+def _restore_proof(run: Run, record: Record) -> None:
+    """Verified, or dirty with the host out of service. Snapshots that proved equal are dropped: they said what they had to."""
+    restored = record.restored
+    if restored is None or "sut" not in record.facts:
+        run.restore = Run.Restore.NONE
+        return
+    if not restored.differences:
+        run.restore = Run.Restore.VERIFIED if record.intended else Run.Restore.NONE
+        RunEvent.objects.filter(run=run, kind="snapshot_taken").update(
+            payload={"kind": "snapshot_taken", "moment": "before", "values": {}}
+        )
+        return
+    run.restore = Run.Restore.DIRTY
+    reason = f"Run #{run.number} could not be proven undone: " + "; ".join(restored.differences[:5])
+    Host.objects.filter(pk=run.sut_id).update(state=Host.State.DIRTY, state_reason=reason)
+    logger.warning("host %s is dirty: %s", run.sut_id, reason)
+
+
+def _extend_series(run: Run, spec: RunSpec, record: Record) -> None:
+    driver = spec.workload.driver
+    Series.objects.update_or_create(
+        team_id=run.team_id,
+        fingerprint=run.fingerprint,
+        defaults={"last_run": run},
+        create_defaults={
+            "application": str(run.application),
+            "workload": str(run.workload),
+            "tool": f"{driver.kind} {record.facts['driver'].tool_version}",
+            "latency_basis": driver.latency_basis,
+            "sut_profile_id": run.sut_profile_id,
+            "last_run": run,
+        },
+    )
+
+
+def _known(**values: float | None) -> dict[str, float]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,133 @@
+"""A made-up history for the demonstration: weeks of nightly runs with one change point, marked as demo."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+
+import numpy as np
+from django.utils import timezone
+
+from experiments.launch import Choice, freeze, reserve_numbers
+from experiments.models import Application, ConfigSnapshot, HardwareProfile, Host, Member, Recipe, Run, Series, Workload
+from experiments.snapshots import content_digest
+
+HISTORY_WORKLOAD = "Nightly HelloWorld (demo history)"
+DAYS, RUNS_PER_DAY = 28, 2
+CHANGE_AT = 36
+"""The run from which on the made-up machine has another kernel and is 7 % slower."""
+SEED = 20250811
+
+_BEFORE = {
+    "sut.kernel.release": "6.1.0-37-amd64",
+    "sysctl.net.core.somaxconn": "4096",
+    "sysctl.kernel.numa_balancing": "0",
+    "process.limits.nofile": "4096",
+    "jvm.version": "17.0.15+6",
+    "tomcat.server_xml.Server/Service/Connector@maxThreads": "200",
+}
+_AFTER = {**_BEFORE, "sut.kernel.release": "6.12.38-amd64", "sysctl.kernel.numa_balancing": "1"}
+
+
+def make_history(member: Member, *, sut: Host, driver: Host, application: Application, recipe: Recipe) -> None:
+    """Store the history. Its figures come from a seeded generator; every run says that it is demo data."""
+    workload = _workload(member)
+    spec = freeze(Choice(application, recipe, workload, sut, driver)).model_dump(mode="json")
+    profile, _ = HardwareProfile.objects.get_or_create(
+        team=member.team, digest=_digest("demo profile"), defaults={"facts": {"cpu.model": "made-up demo machine"}}
+    )
+    configs = [_config(member, values) for values in (_BEFORE, _AFTER)]
+    fingerprint, count = _digest("demo history"), DAYS * RUNS_PER_DAY
+    random = np.random.default_rng(SEED)
+    throughput = 18_400 * np.exp(random.normal(0, 0.012, count)) * np.where(np.arange(count) < CHANGE_AT, 1.0, 0.93)
+    first, start = reserve_numbers(member.team, count), timezone.now() - timedelta(days=DAYS)
+    runs = []
+    for index in range(count):
+        at = start + timedelta(days=DAYS * index / count)
+        metrics = _metrics(float(throughput[index]), random)
+        runs.append(
+            Run(
+                team=member.team,
+                number=first + index,
+                spec=spec,
+                fingerprint=fingerprint,
+                labels={"branch": "main", "commit": hashlib.sha1(f"{index}".encode()).hexdigest()[:10]},
+                tags=["demo"],
+                notes="Made-up figures of the demonstration.",
+                application=application,
+                recipe=recipe,
+                workload=workload,
+                sut=sut,
+                driver=driver,
+                sut_profile=profile,
+                state=Run.State.FINISHED,
+                outcome=Run.Outcome.SUCCEEDED,
+                validity=Run.Validity.VALID,
+                restore=Run.Restore.VERIFIED,
+                created_by_id=member.user_id,
+                started_at=at,
+                measured_at=at,
+                finished_at=at + timedelta(seconds=45),
+                metrics=metrics,
+                throughput_rps=metrics["throughput_rps"],
+                latency_p50_ms=metrics["latency_p50_ms"],
+                latency_p99_ms=metrics["latency_p99_ms"],
+                errors_total=0,
+                sut_cpu_ratio=metrics["sut_cpu_ratio"],
+                driver_cpu_ratio=metrics["driver_cpu_ratio"],
+                config=configs[0] if index < CHANGE_AT else configs[1],
+                is_demo=True,
+            )
+        )
+    stored = Run.objects.bulk_create(runs)
+    Series.objects.update_or_create(
+        team=member.team,
+        fingerprint=fingerprint,
+        defaults={
+            "application": str(application),
+            "workload": str(workload),
+            "tool": "wrk (demo history)",
+            "latency_basis": "service_time",
+            "sut_profile": profile,
+            "last_run": stored[-1],
+        },
+    )
+
+
+def _workload(member: Member) -> Workload:
+    body = {
+        "description": "Stands behind the made-up history of the demonstration.",
+        "driver": {"kind": "wrk", "connections": 32, "threads": 1},
+        "path": "/examples/servlets/servlet/HelloWorldExample",
+        "phases": [{"name": "measure", "kind": "measure", "duration_s": 30}],
+    }
+    document = Workload.schema.model_validate(body).model_dump(mode="json")
+    return Workload.objects.create(
+        team=member.team, name=HISTORY_WORKLOAD, version=1, body=document, created_by_id=member.user_id, is_demo=True
+    )
+
+
+def _config(member: Member, values: dict[str, str]) -> ConfigSnapshot:
+    config, _ = ConfigSnapshot.objects.get_or_create(
+        team=member.team, digest=content_digest(values), defaults={"values": values}
+    )
+    return config
+
+
+def _metrics(throughput_rps: float, random: np.random.Generator) -> dict[str, float]:
+    """Figures that belong together: 32 connections in a closed loop make latency the inverse of throughput."""
+    mean_ms = 32 / throughput_rps * 1000
+    return {
+        "throughput_rps": round(throughput_rps, 2),
+        "latency_mean_ms": round(mean_ms, 3),
+        "latency_p50_ms": round(mean_ms * 0.93, 3),
+        "latency_p90_ms": round(mean_ms * 1.5, 3),
+        "latency_p99_ms": round(mean_ms * 3.1 * float(np.exp(random.normal(0, 0.05))), 3),
+        "errors_total": 0.0,
+        "sut_cpu_ratio": round(min(0.99, 0.96 + float(random.normal(0, 0.008))), 3),
+        "driver_cpu_ratio": round(0.61 + float(random.normal(0, 0.01)), 3),
+    }
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,128 @@
+"""Events of a live run become rows: the only writer while a run is live, and every write is fenced."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.errors import FenceError
+from agents.events import (
+    AnyEvent,
+    ConfigurationCaptured,
+    FactsCollected,
+    Failed,
+    LoadStarted,
+    PhaseStarted,
+    from_json,
+    to_json,
+)
+from agents.record import Record
+from agents.spec import RunSpec, fingerprint
+from experiments.models import ConfigSnapshot, HardwareProfile, Host, HostProfile, Run, RunEvent
+from experiments.snapshots import content_digest
+
+_NEXT_SEQ = """
+UPDATE experiments_run SET last_seq = last_seq + 1 WHERE id = %s AND fence = %s RETURNING last_seq
+"""
+
+STATES = {
+    "connect": Run.State.PREPARING,
+    "facts": Run.State.PREPARING,
+    "snapshot": Run.State.PREPARING,
+    "tune": Run.State.PREPARING,
+    "start": Run.State.PREPARING,
+    "warm_up": Run.State.WARMING_UP,
+    "measure": Run.State.MEASURING,
+    "collect": Run.State.COLLECTING,
+    "stop": Run.State.RESTORING,
+    "restore": Run.State.RESTORING,
+    "verify": Run.State.RESTORING,
+}
+
+
+class Recorder:
+    """Writes the events of one run for the holder of its fence."""
+
+    def __init__(self, run_id: int, fence: int) -> None:
+        self.run_id = run_id
+        self.fence = fence
+
+    def record(self) -> Record:
+        """What the stored events add up to; samples and log lines leave no state, so they are not read."""
+        rows = RunEvent.objects.filter(run_id=self.run_id).exclude(kind__in=("samples", "logged")).order_by("seq")
+        return Record.fold(from_json(payload) for payload in rows.values_list("payload", flat=True).iterator())
+
+    def store(self, event: AnyEvent) -> None:
+        """Store one event and what it means for the run's row. FenceError when another worker holds the run now."""
+        with transaction.atomic():
+            seq = self._next_seq()
+            RunEvent.objects.create(
+                run_id=self.run_id, seq=seq, kind=event.kind, payload=to_json(event), fence=self.fence, at=Now()
+            )
+            if changes := self._changes(event):
+                Run.objects.filter(pk=self.run_id).update(**changes)
+
+    def beat(self) -> bool:
+        """Hold the lease for another while; True when a person asked for the end. FenceError = the run is not ours."""
+        until = Now() + timedelta(seconds=settings.BENCHHUB_LEASE_S)
+        held = Run.objects.filter(pk=self.run_id, fence=self.fence).update(lease_until=until)
+        if not held:
+            raise FenceError("Another worker holds this run now.")
+        return Run.objects.filter(pk=self.run_id, cancel_requested_at__isnull=False).exists()
+
+    def let_go(self) -> None:
+        """Hand the run over: its lease ends now, so that the next worker adopts it at once."""
+        Run.objects.filter(pk=self.run_id, fence=self.fence).update(lease_until=Now(), owner="")
+
+    def _next_seq(self) -> int:
+        with connection.cursor() as cursor:
+            cursor.execute(_NEXT_SEQ, [self.run_id, self.fence])
+            row = cursor.fetchone()
+        if row is None:
+            raise FenceError("Another worker holds this run now.")
+        return int(row[0])
+
+    def _changes(self, event: AnyEvent) -> dict[str, Any]:
+        match event:
+            case PhaseStarted():
+                return {"state": STATES[event.phase]}
+            case LoadStarted(measured=True):
+                return {"measured_at": timezone.now()}
+            case Failed():
+                outcome = Run.Outcome.CANCELLED if event.cancelled else Run.Outcome.FAILED
+                return {"outcome": outcome, "failure": event.message, "failure_hint": event.hint}
+            case ConfigurationCaptured():
+                return {"config": self._config(event)}
+            case FactsCollected():
+                return self._facts(event)
+            case _:
+                return {}
+
+    def _config(self, event: ConfigurationCaptured) -> ConfigSnapshot:
+        team_id = Run.objects.values_list("team_id", flat=True).get(pk=self.run_id)
+        values = dict(event.values)
+        config, _ = ConfigSnapshot.objects.get_or_create(
+            team_id=team_id, digest=content_digest(values), defaults={"values": values}
+        )
+        return config
+
+    def _facts(self, event: FactsCollected) -> dict[str, Any]:
+        run = Run.objects.select_related("sut", "driver").get(pk=self.run_id)
+        host = run.sut if event.role == "sut" else run.driver
+        profile, _ = HardwareProfile.objects.get_or_create(
+            team_id=run.team_id, digest=event.digest, defaults={"facts": dict(event.profile)}
+        )
+        if host is not None:
+            now = timezone.now()
+            Host.objects.filter(pk=host.pk).update(profile=profile, last_seen_at=now)
+            HostProfile.objects.update_or_create(host=host, profile=profile, defaults={"last_seen_at": now})
+        if event.role == "sut":
+            return {"sut_profile": profile}
+        spec = RunSpec.model_validate(run.spec)
+        digest = run.sut_profile.digest if run.sut_profile else ""
+        return {"fingerprint": fingerprint(spec, driver_version=event.tool_version, profile_digest=digest)}

@@ -1,0 +1,108 @@
+"""The list of runs: filters, one query box, sorting and keyset paging; the same for page, API and CSV."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from experiments.errors import RequestError
+from experiments.models import Run, Team
+from experiments.run_csv import COLUMNS, csv_rows
+from experiments.run_filter import RunFilter, matching, parse_time
+from experiments.run_order import SORTS, ordering, sort_key
+
+__all__ = ["COLUMNS", "MAX_LIMIT", "SORTS", "RunFilter", "RunPage", "csv_rows", "runs_page"]
+
+MAX_LIMIT = 200
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """One page of runs; a cursor is empty when there is nothing further in its direction."""
+
+    rows: tuple[Run, ...]
+    next_cursor: str
+    previous_cursor: str
+
+
+@dataclass(frozen=True)
+class _Position:
+    """A place in the list: beside the run with this sort value and number."""
+
+    value: float | str | None
+    number: int
+    backwards: bool
+
+
+def runs_page(
+    team: Team, runs: RunFilter, *, sort: str = "-number", cursor: str = "", limit: int = 50
+) -> RunPage:
+    """The rows after (or before) `cursor`. No OFFSET, no COUNT; runs without the sorted figure come last, stably."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise RequestError(f"The limit must be between 1 and {MAX_LIMIT}.", field="limit")
+    key, descending = sort_key(sort)
+    position = _decode(cursor, sort) if cursor else None
+    backwards = position is not None and position.backwards
+    query = matching(team, runs).with_names()
+    if position is not None:
+        query = query.filter(_beyond(key, descending, position))
+    found = list(query.order_by(*ordering(key, descending, backwards=backwards))[: limit + 1])
+    more = len(found) > limit
+    rows = found[:limit]
+    if backwards:
+        rows.reverse()
+    if not rows:
+        return RunPage((), "", "")
+    has_next = more if not backwards else True
+    has_previous = more if backwards else position is not None
+    return RunPage(
+        tuple(rows),
+        _encode(rows[-1], sort, backwards=False) if has_next else "",
+        _encode(rows[0], sort, backwards=True) if has_previous else "",
+    )
+
+
+def _beyond(key: str, descending: bool, position: _Position) -> Q:
+    down = descending != position.backwards
+    further = "lt" if down else "gt"
+    by_number = Q(**{f"number__{further}": position.number})
+    if key == "number":
+        return by_number
+    if position.value is None:
+        same = Q(**{f"{key}__isnull": True}) & by_number
+        return same | Q(**{f"{key}__isnull": False}) if position.backwards else same
+    beyond = Q(**{f"{key}__{further}": position.value}) | (Q(**{key: position.value}) & by_number)
+    return beyond if position.backwards else beyond | Q(**{f"{key}__isnull": True})
+
+
+def _encode(run: Run, sort: str, *, backwards: bool) -> str:
+    key, _ = sort_key(sort)
+    value = getattr(run, key)
+    text = value.isoformat() if key == "finished_at" and value is not None else value
+    data = json.dumps([sort, text, run.number, backwards], separators=(",", ":"))
+    return base64.urlsafe_b64encode(data.encode()).decode().rstrip("=")
+
+
+def _decode(cursor: str, sort: str) -> _Position:
+    problem = RequestError("The cursor is not of this list; leave it out to begin at the start.", field="cursor")
+    try:
+        data = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, RecursionError) as error:
+        raise problem from error
+    match data:
+        case [str(said), value, int(number), bool(backwards)] if said == sort and 0 <= number < 2**31:
+            pass
+        case _:
+            raise problem
+    key, _ = sort_key(sort)
+    if key == "finished_at" and isinstance(value, str):
+        checked: float | str | None = parse_time(value, "cursor").isoformat()
+    elif value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        checked = value
+    else:
+        raise problem
+    return _Position(checked, number, backwards)

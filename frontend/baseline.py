@@ -1,0 +1,74 @@
+"""What a run's figures are held against on its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from experiments.analysis.interval import mean_of
+from experiments.metrics import METRICS, MetricSpec
+from experiments.models import Run
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Figures to compare with: the baseline variant's mean, or an earlier run. `numbers` are the runs behind it."""
+
+    label: str
+    numbers: tuple[int, ...]
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A metric of a run; `tone` says whether the change is good or bad, and is neutral within the noise floor."""
+
+    metric: MetricSpec
+    value: float | None
+    change_ratio: float | None
+    tone: str
+
+
+def baseline_of(run: Run) -> Baseline | None:
+    """The experiment's baseline variant; else the last run before this one with the same fingerprint and recipe."""
+    if run.experiment_id is not None and run.variant is not None and not run.variant.is_baseline:
+        runs = list(Run.objects.counted().filter(experiment=run.experiment_id, variant__is_baseline=True))
+        if not runs:
+            return None
+        means = {name: mean_of([r.metrics[name] for r in runs if _usable(r, name)]) for name in METRICS}
+        figures = {name: mean.value for name, mean in means.items() if mean is not None}
+        plural = "s" if len(runs) > 1 else ""
+        return Baseline(f"baseline, {len(runs)} run{plural}", tuple(r.number for r in runs), figures)
+    if not run.fingerprint or run.recipe is None:
+        return None
+    earlier = (
+        Run.objects.for_team(run.team)
+        .counted()
+        .filter(fingerprint=run.fingerprint, recipe__name=run.recipe.name, number__lt=run.number)
+        .order_by("-number")
+        .first()
+    )
+    if earlier is None:
+        return None
+    figures = {name: earlier.metrics[name] for name in METRICS if _usable(earlier, name)}
+    return Baseline(f"#{earlier.number}", (earlier.number,), figures)
+
+
+def figure(run: Run, name: str, baseline: Baseline | None) -> Figure:
+    """One of the run's figures with its change."""
+    metric = METRICS[name]
+    value = run.metrics.get(name) if _usable(run, name) else None
+    base = baseline.figures.get(name) if baseline else None
+    change = value / base - 1 if value is not None and base else None
+    return Figure(metric, value, change, tone_of(metric, change))
+
+
+def tone_of(metric: MetricSpec, change_ratio: float | None) -> str:
+    """good, bad or neutral."""
+    if change_ratio is None or abs(change_ratio) < metric.noise_floor_ratio or change_ratio == 0:
+        return "neutral"
+    return "good" if (change_ratio > 0) == metric.higher_is_better else "bad"
+
+
+def _usable(run: Run, name: str) -> bool:
+    return run.metrics.get(name) is not None and not (run.hides_latency and name.startswith("latency_"))

@@ -1,0 +1,211 @@
+"""The JSON that the chart modules draw: same names here and in static/js/charts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models.fields.json import KeyTransform
+
+from experiments.analysis.interval import mean_of
+from experiments.history import MetricHistory
+from experiments.metrics import METRICS, MetricSpec
+from experiments.models import Run, RunEvent, SampleSeries, Variant
+
+MAX_POINTS = 2000
+
+
+@dataclass(frozen=True)
+class Group:
+    """Channels that share a chart, because they share a unit and a question. `pattern` also runs in the browser."""
+
+    label: str
+    pattern: str
+
+
+GROUPS: dict[str, Group] = {
+    "cpu": Group("CPU of both hosts", r"^cpu\.(busy|system)_ratio$"),
+    "cores": Group("Each CPU", r"^cpu[0-9]+\.busy_ratio$"),
+    "threads": Group("Server process and threads, in CPUs", r"^(process|threads\..+)\.cpu_ratio$"),
+    "memory": Group("Memory in use", r"^memory\.used_bytes$"),
+    "network": Group("Network", r"^network\..+_bytes_per_s$"),
+}
+MOST_LINES = 24
+
+
+def run_samples_json(run: Run, group: Group, t0_unix_s: float | None, duration_s: int | None) -> dict[str, Any]:
+    """The in-run lines of one group: from the stored series, or while the run is live from its events."""
+    stored = SampleSeries.objects.filter(run=run, channel__regex=group.pattern).order_by("-role", "channel")
+    lines, zero_unix_s, seq = [channel_json(line) for line in stored], t0_unix_s, run.last_seq
+    if not lines:
+        lines, zero_unix_s, seq = _live_channels(run, group, t0_unix_s)
+    busiest = sorted(lines, key=lambda line: -sum(line["values"]) / max(len(line["values"]), 1))[:MOST_LINES]
+    return {
+        "label": group.label,
+        "pattern": group.pattern,
+        "t0_unix_s": t0_unix_s,
+        "zero_unix_s": zero_unix_s,
+        "seq": seq,
+        "duration_s": duration_s,
+        "live": run.is_live,
+        "left_out": len(lines) - len(busiest),
+        "lines": [line for line in lines if line in busiest] if len(lines) > MOST_LINES else lines,
+    }
+
+
+def channel_json(series: SampleSeries, **more: object) -> dict[str, Any]:
+    """One in-run line, thinned out to at most 2,000 points."""
+    at_s, values = thinned(series.at_s, series.values)
+    return {"role": series.role, "channel": series.channel, "unit": series.unit, "at_s": at_s, "values": values, **more}
+
+
+def thinned(at_s: Sequence[float], values: Sequence[float], most: int = MAX_POINTS) -> tuple[list[float], list[float]]:
+    """At most `most` points: of each stretch its lowest and its highest value, so that no peak is lost."""
+    if len(values) <= most:
+        return list(at_s), list(values)
+    size = -(-2 * len(values) // most)
+    kept: list[int] = []
+    for start in range(0, len(values), size):
+        stretch = range(start, min(start + size, len(values)))
+        ends = {min(stretch, key=values.__getitem__), max(stretch, key=values.__getitem__)}
+        kept.extend(sorted(ends))
+    return [at_s[i] for i in kept], [values[i] for i in kept]
+
+
+def _live_channels(run: Run, group: Group, t0_unix_s: float | None) -> tuple[list[dict[str, Any]], float | None, int]:
+    """The lines, the time that is their zero, and the last event in them: the browser goes on from there."""
+    wanted = re.compile(group.pattern)
+    lines: dict[tuple[str, str], dict[str, Any]] = {}
+    rows = list(run.events.filter(kind="samples").order_by("seq").values_list("seq", "payload"))
+    zero = t0_unix_s if t0_unix_s is not None or not rows else rows[0][1]["at_unix_s"]
+    for _, payload in rows:
+        for channel, (unit, value) in payload["values"].items():
+            if not wanted.search(channel):
+                continue
+            empty = {"role": payload["role"], "channel": channel, "unit": unit, "at_s": [], "values": []}
+            line = lines.setdefault((payload["role"], channel), empty)
+            line["at_s"].append(round(payload["at_unix_s"] - zero, 3))
+            line["values"].append(value)
+    for line in lines.values():
+        line["at_s"], line["values"] = thinned(line["at_s"], line["values"])
+    return list(lines.values()), zero, rows[-1][0] if rows else 0
+
+
+def metric_json(metric: MetricSpec) -> dict[str, Any]:
+    return {
+        "name": metric.name,
+        "label": metric.label,
+        "unit": metric.unit,
+        "higher_is_better": metric.higher_is_better,
+    }
+
+
+def history_json(
+    histories: Mapping[str, MetricHistory], *, run_url: str, highlight: Iterable[int] = ()
+) -> dict[str, Any]:
+    """Points of one or more series of a metric. Keys name the hardware; `run_url` is a run's address with 0 in it."""
+    points = [
+        {
+            "number": point.number,
+            "at": point.at.isoformat(),
+            "value": point.value,
+            "recipe": point.recipe,
+            "validity": point.validity,
+            "labels": dict(point.labels),
+            "environment": environment,
+        }
+        for environment, history in histories.items()
+        for point in history.points
+    ]
+    points.sort(key=lambda point: point["number"])
+    return {
+        "metric": metric_json(next(iter(histories.values())).metric),
+        "run_url": run_url,
+        "highlight": list(highlight),
+        "truncated": any(history.truncated for history in histories.values()) or len(points) > MAX_POINTS,
+        "points": points[-MAX_POINTS:],
+    }
+
+
+def ab_json(metric: MetricSpec, variants: Sequence[Variant], runs: Sequence[Run]) -> dict[str, Any]:
+    """Per variant the repetitions that count, their mean and its 95 % interval."""
+    found = []
+    for variant in variants:
+        counted = [(run.number, run.metrics[metric.name]) for run in runs if counts(run, variant, metric.name)]
+        mean = mean_of([value for _, value in counted])
+        found.append(
+            {
+                "name": variant.name,
+                "is_baseline": variant.is_baseline,
+                "mean": mean.value if mean else None,
+                "low": mean.ci95[0] if mean and mean.ci95 else None,
+                "high": mean.ci95[1] if mean and mean.ci95 else None,
+                "repetitions": [{"number": number, "value": value} for number, value in counted],
+            }
+        )
+    return {"metric": metric_json(metric), "variants": found}
+
+
+def counts(run: Run, variant: Variant, metric: str) -> bool:
+    """Whether the run is a repetition of the variant whose figure may be used."""
+    return (
+        run.variant_id == variant.pk
+        and run.outcome == Run.Outcome.SUCCEEDED
+        and run.validity in Run.USABLE
+        and run.metrics.get(metric) is not None
+        and not (run.hides_latency and metric.startswith("latency_"))
+    )
+
+
+def percentiles_json(runs: Sequence[Run]) -> dict[str, Any]:
+    """The latency percentile curve of each run, as the load tool reported it."""
+    reports = dict(
+        RunEvent.objects.filter(run__in=runs, kind="load_reported", payload__measured=True)
+        .order_by("seq")
+        .values_list("run_id", KeyTransform("report", "payload"))
+    )
+    return {
+        "runs": [
+            {"name": run_name(run), "basis": basis_of(reports.get(run.pk) or {}), "points": points}
+            for run in runs
+            if (points := percentile_points(reports.get(run.pk) or run.metrics)) and not run.hides_latency
+        ]
+    }
+
+
+def percentile_points(figures: Mapping[str, Any]) -> list[dict[str, float]]:
+    """`latency_p99.9_ms` and the like as (percentile, ms), ascending."""
+    points = []
+    for name, value in figures.items():
+        percentile = name.removeprefix("latency_p").removesuffix("_ms")
+        if name.startswith("latency_p") and name.endswith("_ms") and isinstance(value, int | float):
+            points.append({"percentile": float(percentile), "ms": float(value)})
+    return sorted(points, key=lambda point: point["percentile"])
+
+
+def basis_of(report: Mapping[str, Any]) -> str:
+    return str(report.get("latency_basis", "")).replace("_", " ")
+
+
+def run_name(run: Run) -> str:
+    return f"#{run.number} {run.variant.name if run.variant else run.recipe.name if run.recipe else run.origin}"
+
+
+def overlay_json(runs: Sequence[Run], channel: str) -> dict[str, Any]:
+    """One channel of both hosts for several runs over each other, aligned at the start of measuring."""
+    by_run = {run.pk: run for run in runs}
+    series = SampleSeries.objects.filter(run__in=runs, channel=channel).order_by("run__number", "role")
+    order = {run.pk: position for position, run in enumerate(runs)}
+    lines = sorted(series, key=lambda line: (order[line.run_id], line.role != "sut"))
+    return {"lines": [_overlay_line(line, by_run[line.run_id]) for line in lines]}
+
+
+def _overlay_line(line: SampleSeries, run: Run) -> dict[str, Any]:
+    return channel_json(line, run=run.number, name=f"{run_name(run)}, {'SUT' if line.role == 'sut' else line.role}")
+
+
+def metric_named(name: str) -> MetricSpec:
+    """The metric, or throughput when there is none of that name."""
+    return METRICS.get(name, METRICS["throughput_rps"])

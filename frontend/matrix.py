@@ -1,0 +1,63 @@
+"""An experiment's runs as a table: a row per variant, a column per block, the better the darker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.analysis.interval import Mean, mean_of
+from experiments.metrics import MetricSpec
+from experiments.models import Run, Variant
+from frontend.charts import counts
+
+SHADES = 5
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """`look` is the shade: heat-1 (worst) to heat-5 (best), heat-bad, heat-live or nothing."""
+
+    run: Run | None
+    value: float | None
+    look: str
+    word: str
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    variant: Variant
+    cells: tuple[MatrixCell, ...]
+    mean: Mean | None
+
+
+@dataclass(frozen=True)
+class Matrix:
+    blocks: tuple[int, ...]
+    rows: tuple[MatrixRow, ...]
+
+
+def matrix_of(variants: Sequence[Variant], runs: Sequence[Run], metric: MetricSpec) -> Matrix:
+    blocks = tuple(sorted({run.block for run in runs if run.block is not None}))
+    by_place = {(run.variant_id, run.block): run for run in runs}
+    values = [run.metrics[metric.name] for v in variants for run in runs if counts(run, v, metric.name)]
+    low, high = (min(values), max(values)) if values else (0.0, 0.0)
+
+    def cell(variant: Variant, block: int) -> MatrixCell:
+        run = by_place.get((variant.pk, block))
+        if run is None:
+            return MatrixCell(None, None, "", "")
+        if run.is_live:
+            return MatrixCell(run, None, "" if run.state == Run.State.QUEUED else "heat-live", run.get_state_display())
+        if not counts(run, variant, metric.name):
+            word = run.get_outcome_display() if run.outcome != Run.Outcome.SUCCEEDED else run.get_validity_display()
+            return MatrixCell(run, run.metrics.get(metric.name), "heat-bad", word)
+        value = run.metrics[metric.name]
+        rank = (value - low) / (high - low) if high > low else 0.5
+        shade = 1 + round((rank if metric.higher_is_better else 1 - rank) * (SHADES - 1))
+        return MatrixCell(run, value, f"heat-{shade}", run.get_validity_display() if run.validity == "suspect" else "")
+
+    rows = []
+    for variant in variants:
+        counted = [run.metrics[metric.name] for run in runs if counts(run, variant, metric.name)]
+        rows.append(MatrixRow(variant, tuple(cell(variant, block) for block in blocks), mean_of(counted)))
+    return Matrix(blocks, tuple(rows))

@@ -1,0 +1,124 @@
+"""What is known before a run is launched: would it start, would it wait, how long would it take. Touches no host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from django.db.models import Q
+
+from agents.cpuset import format_cpus, parse_cpus
+from agents.plan import CONTROL_S
+from agents.preparation import server_cpus
+from agents.spec import RunSpec
+from experiments.access import may_launch_on
+from experiments.errors import RequestError
+from experiments.launch import Choice, freeze
+from experiments.models import Host, Member, Run, Team
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding. `warn` lets the run be launched (it may wait); `fail` does not."""
+
+    result: Literal["pass", "warn", "fail"]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a new run would stand: how many runs are before it on its hosts, and how long they take at most."""
+
+    runs_before: int
+    wait_s: float
+
+
+def spec_or_check(choice: Choice) -> tuple[RunSpec | None, list[Check]]:
+    """The frozen spec of the choice, or the check that says why there is none."""
+    try:
+        return freeze(choice), []
+    except RequestError as error:
+        return None, [Check("fail", error.message)]
+
+
+def checks_of(member: Member, choice: Choice, spec: RunSpec | None) -> list[Check]:
+    """Hosts, grants and CPU sets, the worst first."""
+    found: list[Check] = []
+    for role, host in (("SUT", choice.sut), ("driver host", choice.driver)):
+        found += _host_checks(member, role, host)
+        if choice.sut.pk == choice.driver.pk:
+            break
+    if spec is not None:
+        found += _cpu_checks(choice, spec)
+    order = {"fail": 0, "warn": 1, "pass": 2}
+    return sorted(found, key=lambda check: order[check.result])
+
+
+def place_in_queue(team: Team, hosts: Iterable[Host]) -> Place:
+    """The runs of the team that are live or waiting on these hosts. Two small queries; no spec is loaded whole."""
+    ids = {host.pk for host in hosts}
+    before = Run.objects.for_team(team).exclude(state=Run.State.FINISHED).filter(Q(sut__in=ids) | Q(driver__in=ids))
+    phases = list(before.values_list("spec__workload__phases", flat=True))
+    return Place(len(phases), sum(load_s(found or ()) + CONTROL_S for found in phases))
+
+
+def load_s(phases: Sequence[dict[str, float]]) -> float:
+    """Seconds of load in the phases of a stored spec."""
+    return sum(float(phase.get("duration_s", 0)) for phase in phases)
+
+
+def _host_checks(member: Member, role: str, host: Host) -> list[Check]:
+    who = f"{host.name} ({role})"
+    if not host.host_key:
+        return [Check("fail", f"{who}: its host key is not approved yet.")]
+    found = [] if may_launch_on(member, host) else [Check("fail", f"{who}: you have no grant to launch on it.")]
+    match host.state:
+        case Host.State.READY if host.leased_by_id is None:
+            found.append(Check("pass", f"{who} is ready and free."))
+        case Host.State.READY:
+            found.append(Check("warn", f"{who} is in use by run #{host.leased_by.number}; this run waits for it."))
+        case _:
+            reason = f": {host.state_reason}" if host.state_reason else ""
+            found.append(
+                Check("warn", f"{who} is {host.get_state_display()}{reason}; this run waits until it is ready.")
+            )
+    if host.check.get("state") == "failed":
+        found.append(Check("warn", f"{who}: the last connection test failed: {host.check.get('message', '')}"))
+    elif host.profile_id is None:
+        found.append(Check("warn", f"{who}: its hardware is not known yet; test the connection once."))
+    return found
+
+
+def _cpu_checks(choice: Choice, spec: RunSpec) -> list[Check]:
+    found = []
+    server, tool = server_cpus(spec), spec.workload.cpus
+    for what, cpus, host in (("server", server, choice.sut), ("load tool", tool, choice.driver)):
+        if missing := set(parse_cpus(cpus)) - _present(host) if _present(host) else set():
+            found.append(
+                Check(
+                    "fail", f"The {what} is bound to CPU {format_cpus(list(missing))}, which {host.name} does not have."
+                )
+            )
+    same_machine = choice.sut.pk == choice.driver.pk or choice.sut.address == choice.driver.address
+    if not same_machine:
+        return found
+    everything = _present(choice.sut)
+    shared = (set(parse_cpus(server)) or everything) & (set(parse_cpus(tool)) or everything)
+    if len(everything) > 1 and shared:
+        cpus = format_cpus(list(shared))
+        found.append(
+            Check(
+                "fail", f"Server and load tool would share CPU {cpus} of one machine; give them CPU sets of their own."
+            )
+        )
+    elif server and tool:
+        found.append(Check("pass", f"Server on CPU {server}, load tool on CPU {tool}: no overlap."))
+    return found
+
+
+def _present(host: Host) -> set[int]:
+    if host.profile is None:
+        return set()
+    facts = host.profile.facts
+    return {cpu for key in ("cpu.online", "cpu.offline") for cpu in parse_cpus(facts.get(key) or "")}

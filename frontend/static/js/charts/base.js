@@ -1,0 +1,171 @@
+// What all charts share: colours of the theme, axes, data, summary, "view as table".
+
+import { format } from "./format.js";
+
+const SERIES = 8;
+
+// A custom property with light-dark() is resolved only when an element uses it as a colour.
+function resolved(probe, name) {
+  probe.style.color = `var(${name})`;
+  return getComputedStyle(probe).color;
+}
+
+export function theme() {
+  const probe = document.createElement("span");
+  probe.hidden = true;
+  document.body.append(probe);
+  const read = (name) => resolved(probe, name);
+  const colours = {
+    text: read("--text-2"),
+    faint: read("--text-3"),
+    grid: read("--chart-grid"),
+    surface: read("--surface"),
+    strong: read("--text"),
+    warn: read("--warn"),
+    series: Array.from({ length: SERIES }, (_, index) => read(`--series-${index + 1}`)),
+  };
+  probe.remove();
+  return colours;
+}
+
+export function faded(colour, ratio) {
+  return colour.replace(/^rgba?\((\d+), (\d+), (\d+).*\)$/, `rgba($1, $2, $3, ${ratio})`);
+}
+
+// Options that every chart starts from; `unit` is the y axis, `x` the whole x scale.
+export function options({ unit, x, zero = true, legend = true }) {
+  const colours = theme();
+  const font = { family: getComputedStyle(document.body).fontFamily, size: 11 };
+  return {
+    animation: false,
+    maintainAspectRatio: false,
+    responsive: true,
+    interaction: { mode: "nearest", intersect: false, axis: "x" },
+    elements: { point: { radius: 0, hoverRadius: 4, hitRadius: 8 }, line: { borderWidth: 1.5 } },
+    scales: {
+      x: { grid: { color: colours.grid }, border: { color: colours.grid }, ...x, ticks: { color: colours.text, font, maxRotation: 0, autoSkipPadding: 16, ...x?.ticks } },
+      y: {
+        beginAtZero: zero,
+        grace: "6%",
+        grid: { color: colours.grid },
+        border: { display: false },
+        ticks: { color: colours.text, font, maxTicksLimit: 6, callback: (value) => format(value, unit) },
+      },
+    },
+    plugins: {
+      legend: {
+        display: legend,
+        position: "bottom",
+        align: "start",
+        labels: { color: colours.text, font, boxWidth: 10, boxHeight: 2, padding: 12 },
+      },
+      tooltip: {
+        backgroundColor: colours.strong,
+        titleColor: colours.surface,
+        bodyColor: colours.surface,
+        titleFont: { ...font, weight: 600 },
+        bodyFont: font,
+        padding: 8,
+        cornerRadius: 5,
+        boxWidth: 8,
+        boxHeight: 8,
+        callbacks: { label: (item) => ` ${item.dataset.label}: ${format(item.parsed.y, unit)}` },
+      },
+    },
+  };
+}
+
+async function load(figure) {
+  if (figure.dataset.source) return JSON.parse(document.getElementById(figure.dataset.source).textContent);
+  const response = await fetch(figure.dataset.url, { headers: { Accept: "application/json" }, credentials: "same-origin" });
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+  return response.json();
+}
+
+function tableOf({ head, rows }) {
+  const table = document.createElement("table");
+  table.className = "table";
+  const top = table.createTHead().insertRow();
+  for (const text of head) {
+    const cell = document.createElement("th");
+    cell.scope = "col";
+    cell.textContent = text;
+    top.append(cell);
+  }
+  const body = table.createTBody();
+  for (const row of rows) {
+    const line = body.insertRow();
+    for (const text of row) line.insertCell().textContent = text;
+  }
+  return table;
+}
+
+// One <figure data-chart>: fetches its JSON, draws it with its module, and keeps text and table beside it.
+export class Figure {
+  constructor(figure, module) {
+    this.figure = figure;
+    this.module = module;
+    this.canvas = figure.querySelector("canvas");
+    this.text = figure.querySelector("[data-chart-summary]");
+    this.tablePlace = figure.querySelector(".chart-table");
+    this.waiting = [];
+    figure.querySelector("[data-chart-toggle]").addEventListener("click", (event) => this.toggle(event.currentTarget));
+    figure.querySelector("[data-chart-reset]").addEventListener("click", () => this.module.reset?.(this));
+    figure.addEventListener("runevent", (event) => this.append(event.detail));
+    document.addEventListener("themechange", () => this.draw());
+  }
+
+  async start() {
+    try {
+      this.json = await load(this.figure);
+    } catch (error) {
+      this.text.textContent = `The figures could not be loaded: ${error.message}.`;
+      return;
+    }
+    for (const event of this.waiting.splice(0)) this.module.append?.(this.json, event);
+    this.draw();
+  }
+
+  draw() {
+    if (!this.json) return;
+    this.chart?.destroy();
+    const empty = this.module.toDatasets(this.json).length === 0;
+    this.canvas.parentElement.hidden = empty;
+    this.chart = empty ? null : this.module.draw(this.canvas, this.json, this);
+    this.describe();
+  }
+
+  describe() {
+    const summary = this.module.summary(this.json);
+    this.text.textContent = summary;
+    this.canvas.setAttribute("aria-label", `${this.figure.dataset.title}. ${summary}`);
+    if (!this.tablePlace.hidden) this.tablePlace.replaceChildren(tableOf(this.module.table(this.json)));
+  }
+
+  // Events come in bursts: they are drawn together, at most once per frame and never in a hidden tab.
+  append(event) {
+    if (!this.json) {
+      this.waiting.push(event);
+      return;
+    }
+    if (!this.module.append?.(this.json, event) || this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      if (this.chart && this.module.refresh) this.module.refresh(this.chart, this.json);
+      else this.draw();
+      this.describe();
+    });
+  }
+
+  toggle(button) {
+    const show = this.tablePlace.hidden;
+    this.tablePlace.hidden = !show;
+    button.setAttribute("aria-pressed", show);
+    button.textContent = show ? "Hide table" : "View as table";
+    if (show && this.json) this.tablePlace.replaceChildren(tableOf(this.module.table(this.json)));
+  }
+
+  offerReset(offer) {
+    this.figure.querySelector("[data-chart-reset]").hidden = !offer;
+  }
+}

@@ -1,0 +1,36 @@
+// Starts every chart of the page when it comes into view, and the selects that change what one shows.
+
+import * as ab from "./ab.js";
+import { Figure } from "./base.js";
+import * as history from "./history.js";
+import * as live from "./live.js";
+import * as percentiles from "./percentiles.js";
+
+const MODULES = { ab, history, live, percentiles };
+const figures = new Map();
+
+const seen = new IntersectionObserver(
+  (entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      seen.unobserve(target);
+      figures.get(target).start();
+    }
+  },
+  { rootMargin: "200px" },
+);
+
+for (const element of document.querySelectorAll("figure[data-chart]")) {
+  figures.set(element, new Figure(element, MODULES[element.dataset.chart]));
+  seen.observe(element);
+}
+
+for (const select of document.querySelectorAll("select[data-chart-select]")) {
+  select.addEventListener("change", () => {
+    const element = document.getElementById(select.dataset.chartSelect);
+    const address = new URL(element.dataset.url, location.href);
+    address.searchParams.set(select.dataset.param, select.value);
+    element.dataset.url = address.pathname + address.search;
+    figures.get(element).start();
+  });
+}

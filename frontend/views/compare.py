@@ -1,0 +1,114 @@
+"""Compare: runs side by side, the baseline first; comparability before numbers."""
+
+from __future__ import annotations
+
+import csv
+
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from experiments.errors import RequestError
+from experiments.history import MAX_COMPARED, Comparison, MetricRow, comparable_runs, compare, metric_history
+from experiments.models import Run
+from frontend.access import TeamRequest, team_view
+from frontend.baseline import tone_of
+from frontend.charts import history_json, metric_named, overlay_json, percentiles_json
+from frontend.compare_text import markdown
+
+CHANNELS = {
+    "cpu.busy_ratio": "CPU busy",
+    "process.cpu_ratio": "Server process CPU",
+    "memory.used_bytes": "Memory in use",
+}
+
+
+def asked_runs(request: TeamRequest) -> list[Run]:
+    """The runs of `?runs=142,145` or `?runs=142&runs=145`. RequestError says what is wrong with it."""
+    asked = ",".join(request.GET.getlist("runs"))
+    words = [word.strip().lstrip("#") for word in asked.split(",") if word.strip()]
+    for word in words:
+        if not (word.isascii() and word.isdigit() and len(word) < 10):
+            raise RequestError(f"{word!r} is no run number.", field="runs")
+    if len(words) > MAX_COMPARED:
+        raise RequestError(f"Compare at most {MAX_COMPARED} runs; {len(words)} were chosen.", field="runs")
+    return comparable_runs(request.team, [int(word) for word in words])
+
+
+@team_view()
+def compare_runs(request: TeamRequest) -> HttpResponse:
+    """The page; `?format=csv` gives the metric table alone."""
+    try:
+        runs = asked_runs(request)
+        comparison = compare(runs)
+    except RequestError as error:
+        status = 200 if "runs" not in request.GET else 404 if "There is no run" in error.message else 400
+        return render(request, "compare/choose.html", {"error": error if status != 200 else None}, status=status)
+    if request.GET.get("format") == "csv":
+        return _csv(comparison)
+    metric = metric_named(request.GET.get("metric", ""))
+    channel = request.GET.get("channel", "")
+    return render(
+        request,
+        "compare/compare.html",
+        {
+            "comparison": comparison,
+            "runs": runs,
+            "numbers": ",".join(str(run.number) for run in runs),
+            "rows": [
+                (row, list(zip(row.values, [_change(row, i) for i in range(len(runs))], strict=True)))
+                for row in comparison.rows
+            ],
+            "orders": [(run, _with_baseline(runs, run)) for run in runs],
+            "metric": metric,
+            "channel": channel if channel in CHANNELS else next(iter(CHANNELS)),
+            "channels": CHANNELS,
+            "percentiles": percentiles_json(runs),
+            "history": _history(request, runs, metric.name),
+            "markdown": markdown(comparison, request.build_absolute_uri(request.get_full_path())),
+        },
+    )
+
+
+@team_view()
+def overlays(request: TeamRequest) -> HttpResponse:
+    """One channel of the compared runs over each other."""
+    try:
+        runs = asked_runs(request)
+    except RequestError as error:
+        return JsonResponse({"detail": error.message}, status=400)
+    return JsonResponse(overlay_json(runs, request.GET.get("channel", "cpu.busy_ratio")))
+
+
+def _change(row: MetricRow, index: int) -> tuple[float | None, str]:
+    change_pct = row.changes_pct[index]
+    ratio = None if change_pct is None else change_pct / 100
+    return ratio, tone_of(row.metric, ratio)
+
+
+def _with_baseline(runs: list[Run], baseline: Run) -> str:
+    return ",".join(str(run.number) for run in [baseline, *(run for run in runs if run != baseline)])
+
+
+def _history(request: TeamRequest, runs: list[Run], metric: str) -> dict[str, object] | None:
+    """The series that the baseline belongs to, the compared runs marked in it."""
+    if not runs[0].fingerprint:
+        return None
+    history = metric_history(request.team, runs[0].fingerprint, metric)
+    return history_json(
+        {str(runs[0].sut_profile or ""): history},
+        run_url=reverse("run", args=[request.team.slug, 0]),
+        highlight=[run.number for run in runs],
+    )
+
+
+def _csv(comparison: Comparison) -> HttpResponse:
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    response.headers["Content-Disposition"] = 'attachment; filename="compare.csv"'
+    writer = csv.writer(response)
+    names = [f"#{run.number}" for run in comparison.runs]
+    writer.writerow(["metric", "unit", "direction", *names, *(f"{name} change %" for name in names[1:])])
+    for row in comparison.rows:
+        spec = row.metric
+        writer.writerow([spec.name, spec.unit, spec.direction, *row.values, *row.changes_pct[1:]])
+    return response

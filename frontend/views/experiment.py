@@ -1,0 +1,123 @@
+"""Experiments: the list, and one with its question, its matrix and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.contrib import messages
+from django.db.models import Count, Prefetch, Q
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from experiments import launch
+from experiments.errors import Forbidden, RequestError
+from experiments.history import comparable_runs, configuration_diff, experiment_runs
+from experiments.models import Experiment, Role, Run, StoredVerdict, Variant
+from frontend.access import TeamRequest, team_view
+from frontend.charts import ab_json, counts, metric_named
+from frontend.matrix import matrix_of
+
+PAGE = 50
+
+
+@team_view()
+def experiments(request: TeamRequest) -> HttpResponse:
+    """The team's experiments, newest first."""
+    before = request.GET.get("before", "")
+    rows = (
+        Experiment.objects.for_team(request.team)
+        .select_related("workload", "created_by")
+        .annotate(
+            run_count=Count("runs", distinct=True),
+            finished_count=Count("runs", filter=Q(runs__state=Run.State.FINISHED), distinct=True),
+        )
+        .prefetch_related(
+            Prefetch("verdicts", StoredVerdict.objects.select_related("candidate").order_by("candidate__position"))
+        )
+        .order_by("-id")
+    )
+    if before.isascii() and before.isdigit():
+        rows = rows.filter(id__lt=int(before))
+    found = list(rows[: PAGE + 1])
+    older = f"before={found[PAGE - 1].pk}" if len(found) > PAGE else ""
+    return render(request, "experiment/experiments.html", {"experiments": found[:PAGE], "older_query": older})
+
+
+def find_experiment(request: TeamRequest, experiment_id: int) -> Experiment:
+    found = Experiment.objects.for_team(request.team).select_related("workload", "created_by").filter(pk=experiment_id)
+    experiment: Experiment | None = found.first()
+    if experiment is None:
+        raise Http404("No such experiment.")
+    return experiment
+
+
+@team_view()
+def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
+    """The page; a live one asks for `?part=answer` again."""
+    found = find_experiment(request, experiment_id)
+    variants = list(found.variants.select_related("recipe", "application", "sut", "driver"))
+    runs = experiment_runs(found)
+    metric = metric_named(request.GET.get("metric") or found.primary_metric)
+    verdicts = list(found.verdicts.select_related("baseline", "candidate").order_by("candidate__position", "metric"))
+    finished = sum(not run.is_live for run in runs)
+    context = {
+        "experiment": found,
+        "variants": variants,
+        "metric": metric,
+        "matrix": matrix_of(variants, runs, metric),
+        "verdicts": [v for v in verdicts if v.metric == metric.name],
+        "other_verdicts": [v for v in verdicts if v.metric != metric.name],
+        "metrics": sorted({v.metric for v in verdicts} | {metric.name, found.primary_metric}),
+        "finished": finished,
+        "total": len(runs),
+        "is_live": finished < len(runs),
+        "cancelled": sum(run.outcome == Run.Outcome.CANCELLED for run in runs),
+    }
+    if request.GET.get("part") == "answer":
+        return render(request, "experiment/_answer.html", context)
+    return render(
+        request,
+        "experiment/experiment.html",
+        {**context, "ab": ab_json(metric, variants, runs), **_difference(request, variants, runs, metric.name)},
+    )
+
+
+def _difference(
+    request: TeamRequest, variants: Sequence[Variant], runs: Sequence[Run], metric: str
+) -> dict[str, object]:
+    """The effective configurations of the newest counted run of each variant, side by side."""
+    newest = {run.variant_id: run.number for v in variants for run in runs if counts(run, v, metric)}
+    numbers = [newest[v.pk] for v in variants if v.pk in newest]
+    if len(numbers) < 2:
+        return {}
+    compared = comparable_runs(request.team, numbers)
+    return {"compared": compared, "difference": configuration_diff(compared)}
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def cancel_experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
+    """Cancel every run of it that is not finished."""
+    found = find_experiment(request, experiment_id)
+    launch.cancel_experiment(request.member, found)
+    messages.success(request, "Cancelled. Runs that are under way stop their load and restore their hosts.")
+    return redirect("experiment", request.team.slug, experiment_id)
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def launch_experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
+    """Start a draft, or add `repetitions` more blocks to one that has run."""
+    found = find_experiment(request, experiment_id)
+    text = request.POST.get("repetitions", "")
+    more = int(text) if text.isascii() and text.isdigit() and 0 < int(text) <= 100 else None
+    try:
+        runs = launch.launch_experiment(request.member, found, repetitions=more)
+    except Forbidden:
+        raise
+    except RequestError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"{len(runs)} runs queued.")
+    return redirect("experiment", request.team.slug, experiment_id)

@@ -1,0 +1,242 @@
+"""New experiment: the question, its variants as rows, beside them what is known before anything is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Prefetch
+from django.http import HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from experiments.errors import Forbidden, NotFound, RequestError
+from experiments.launch import Choice, create_experiment, launch_experiment
+from experiments.models import Experiment, Role, Variant
+from frontend.access import TeamRequest, team_view
+from frontend.forms.launching import ExperimentForm, TeamChoices, VariantForm, refuse
+from frontend.forms.model_fields import show_scalar
+from frontend.preflight import Check
+from frontend.views.new_run import api_url, curl, preview_of
+
+MAX_ROWS = 50
+PART_NAMES = ("application", "recipe", "sut", "driver")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the whole experiment takes."""
+
+    runs: int
+    duration_s: float
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The variants of a form: row id -> its form, and which one is the baseline."""
+
+    forms: dict[str, VariantForm]
+    baseline: str
+
+    def __iter__(self) -> Any:
+        return iter([(row, form, row == self.baseline) for row, form in self.forms.items()])
+
+    def are_valid(self) -> bool:
+        return all([form.is_valid() for form in self.forms.values()])
+
+
+@require_http_methods(["GET", "POST"])
+@team_view(role=Role.LAUNCHER)
+def new_experiment(request: TeamRequest) -> HttpResponseBase:
+    """Make an experiment and launch it, or keep it as a draft. `?from=<id>` copies one.
+
+    `add`, `copy` and `remove` change the rows and keep all that was typed.
+    """
+    choices = TeamChoices(request.team)
+    if request.method == "GET":
+        form, rows = _start(request, choices)
+        return _page(request, form, rows)
+    if any(name in request.POST for name in ("add", "copy", "remove")):
+        unbound = ExperimentForm(choices, initial=request.POST.dict())
+        page = _page(request, unbound, _changed_rows(choices, request.POST))
+        page["HX-Trigger-After-Settle"] = "rows-changed"
+        return page
+    form, rows = _bound(request, choices)
+    if form.is_valid() & rows.are_valid():
+        made = _make(request, form, rows)
+        if made is not None:
+            return redirect("experiment", request.team.slug, made.pk)
+    return _page(request, form, rows, status=422)
+
+
+@require_POST
+@team_view(role=Role.LAUNCHER)
+def experiment_preview(request: TeamRequest) -> HttpResponseBase:
+    """Preflight of every variant, the plan of the baseline, cost, and the API call; never an error page."""
+    form, rows = _bound(request, TeamChoices(request.team))
+    if not (form.is_valid() & rows.are_valid()):
+        missing = [str(form[name].label) for name in form.errors if name in form.fields]
+        for position, row in enumerate(rows.forms.values(), start=1):
+            missing += [f"{row[name].label} of variant {position}" for name in row.errors if name in row.fields]
+        return render(request, "new_run/_beside.html", {"missing": missing})
+    workload, repetitions = form.cleaned_data["workload"], form.cleaned_data["repetitions"]
+    previews = {}
+    for row, variant, is_baseline in rows:
+        candidate = variant.candidate(is_baseline=is_baseline)
+        choice = Choice(
+            candidate.application, candidate.recipe, workload, candidate.sut, candidate.driver, candidate.parameters
+        )
+        previews[row] = (candidate.name, preview_of(request, choice))
+    name, shown = previews[rows.baseline]
+    plans = [found["plan"] for _, found in previews.values()]
+    context = {
+        **shown,
+        "checks": _merged(previews),
+        "plan_of": name,
+        "cost": Cost(len(plans) * repetitions, repetitions * sum(plan.estimate_s for plan in plans if plan)),
+        "curl": curl(api_url(request, "experiments"), _api_body(form, rows)),
+    }
+    return render(request, "new_run/_beside.html", context)
+
+
+def _make(request: TeamRequest, form: ExperimentForm, rows: Rows) -> Experiment | None:
+    """The experiment, launched unless it is to stay a draft; None when the form shows why not."""
+    cleaned = form.cleaned_data
+    experiment = None
+    try:
+        experiment = create_experiment(
+            request.member,
+            name=cleaned["name"],
+            question=cleaned["question"],
+            workload=cleaned["workload"],
+            candidates=[variant.candidate(is_baseline=is_baseline) for _, variant, is_baseline in rows],
+            repetitions=cleaned["repetitions"],
+            order=cleaned["order"],
+            primary_metric=cleaned["primary_metric"],
+            margin_ratio=cleaned["margin_pct"] / 100,
+            labels=cleaned["labels"],
+        )
+        if "draft" not in request.POST:
+            launch_experiment(request.member, experiment)
+    except Forbidden as error:
+        form.add_error(None, error.message)
+        return None
+    except RequestError as error:
+        refuse(form, error)
+        return None
+    return experiment
+
+
+def _api_body(form: ExperimentForm, rows: Rows) -> dict[str, Any]:
+    cleaned = form.cleaned_data
+    body: dict[str, Any] = {
+        "name": cleaned["name"],
+        "workload": cleaned["workload"].name,
+        "repetitions": cleaned["repetitions"],
+        "order": cleaned["order"],
+        "primary_metric": cleaned["primary_metric"],
+        "margin_ratio": cleaned["margin_pct"] / 100,
+        "variants": [
+            {
+                "name": variant.cleaned_data["name"],
+                **variant.api_parts(),
+                **({"is_baseline": True} if is_baseline else {}),
+            }
+            for _, variant, is_baseline in rows
+        ],
+    }
+    return body | {key: cleaned[key] for key in ("question", "labels") if cleaned[key]}
+
+
+def _merged(previews: dict[str, tuple[str, dict[str, Any]]]) -> list[Check]:
+    """Each finding once; what concerns one variant alone names it."""
+    seen: dict[Check, list[str]] = {}
+    for name, found in previews.values():
+        for check in found["checks"]:
+            seen.setdefault(check, []).append(name)
+    merged = [
+        check
+        if len(names) == len(previews) or check.result == "pass"
+        else Check(check.result, f"{', '.join(names)}: {check.sentence}")
+        for check, names in seen.items()
+    ]
+    order = {"fail": 0, "warn": 1, "pass": 2}
+    return sorted(merged, key=lambda check: order[check.result])
+
+
+def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, Rows]:
+    source = request.GET.get("from", "")
+    if not source.isdecimal():
+        blank = {
+            str(row): VariantForm(choices, prefix=f"v{row}", initial={"name": name})
+            for row, name in enumerate(("baseline", "candidate"))
+        }
+        return ExperimentForm(choices), Rows(blank, "0")
+    variants = Variant.objects.select_related(None).order_by("position")
+    found = (
+        Experiment.objects.for_team(request.team)
+        .filter(pk=int(source[:18]))
+        .prefetch_related(Prefetch("variants", variants))
+        .first()
+    )
+    if found is None:
+        raise NotFound("There is no such experiment to copy.")
+    form = ExperimentForm(
+        choices,
+        initial={
+            "name": f"{found.name} (copy)",
+            "question": found.question,
+            "workload": found.workload_id,
+            "repetitions": found.repetitions,
+            "order": found.order,
+            "primary_metric": found.primary_metric,
+            "margin_pct": round(found.margin_ratio * 100, 4),
+            "labels": found.labels,
+        },
+    )
+    forms, baseline = {}, "0"
+    for row, variant in enumerate(found.variants.all()):
+        initial = {"name": variant.name} | {name: getattr(variant, f"{name}_id") for name in PART_NAMES}
+        initial |= {f"p_{name}": show_scalar(value) for name, value in variant.parameters.items()}
+        forms[str(row)] = VariantForm(choices, prefix=f"v{row}", initial=initial)
+        baseline = str(row) if variant.is_baseline else baseline
+    return form, Rows(forms, baseline)
+
+
+def _bound(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, Rows]:
+    forms = {row: VariantForm(choices, request.POST, prefix=f"v{row}") for row in _row_ids(request.POST)}
+    return ExperimentForm(choices, request.POST), Rows(forms, _baseline(request.POST, list(forms)))
+
+
+def _changed_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
+    rows = _row_ids(posted)
+    values = {
+        row: {name.removeprefix(f"v{row}-"): str(text) for name, text in posted.items() if name.startswith(f"v{row}-")}
+        for row in rows
+    }
+    if removed := posted.get("remove"):
+        rows = [row for row in rows if row != removed] or rows
+    copied = posted.get("copy") or (rows[-1] if "add" in posted else "")
+    if copied in values and len(rows) < MAX_ROWS:
+        new = str(max(map(int, rows)) + 1)
+        values[new] = values[copied] | {"name": ""}
+        rows.insert(rows.index(copied) + 1, new)
+    forms = {row: VariantForm(choices, prefix=f"v{row}", initial=values[row]) for row in rows}
+    return Rows(forms, _baseline(posted, rows))
+
+
+def _row_ids(posted: QueryDict) -> list[str]:
+    """The rows in the order of the page; a form always has one."""
+    rows = [row for row in posted.getlist("rows") if row.isdecimal() and len(row) < 5]
+    return list(dict.fromkeys(rows))[:MAX_ROWS] or ["0"]
+
+
+def _baseline(posted: QueryDict, rows: list[str]) -> str:
+    chosen = posted.get("baseline", "")
+    return chosen if chosen in rows else rows[0]
+
+
+def _page(request: TeamRequest, form: ExperimentForm, rows: Rows, status: int = 200) -> HttpResponse:
+    return render(
+        request, "new_experiment/page.html", {"form": form, "rows": rows, "count": len(rows.forms)}, status=status
+    )

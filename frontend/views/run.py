@@ -1,0 +1,152 @@
+"""One run: what it found, how it went, what it changed and put back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from experiments import launch
+from experiments.access import may_launch_on
+from experiments.errors import Forbidden, RequestError
+from experiments.models import Artifact, Role, Run
+from frontend.access import TeamRequest, team_view
+from frontend.baseline import baseline_of, figure
+from frontend.charts import GROUPS, percentiles_json, run_samples_json
+from frontend.raw_log import lines_of
+from frontend.run_story import Story, story_of
+
+FIGURES = ("throughput_rps", "latency_p50_ms", "latency_p99_ms", "latency_p99.9_ms", "errors_total")
+CPU_FIGURES = ("sut_cpu_ratio", "driver_cpu_ratio")
+LOG_EVENTS = 1000
+PARTS = {"state": "run/_state.html", "record": "run/_record.html"}
+
+
+def find_run(request: TeamRequest, number: int) -> Run:
+    """The team's run with its names; another team's is the same 404 as none."""
+    run: Run | None = (
+        Run.objects.for_team(request.team)
+        .select_related(
+            "team", "recipe", "workload", "application", "sut", "driver", "variant", "experiment", "created_by"
+        )
+        .filter(number=number)
+        .first()
+    )
+    if run is None:
+        raise Http404("No such run.")
+    return run
+
+
+@team_view()
+def run(request: TeamRequest, number: int) -> HttpResponse:
+    """The page, or with `?part=` the piece of it that a live page asks for again."""
+    found = find_run(request, number)
+    story = story_of(found)
+    part = request.GET.get("part", "")
+    context = {**_state(found, story), "may_launch": _may_launch(request, found)}
+    if part not in PARTS or part == "record":
+        context |= _record(found, story)
+    if part in PARTS:
+        return render(request, PARTS[part], context)
+    page = {"groups": GROUPS, "percentiles": percentiles_json([found]), "log": lines_of(found, newest=LOG_EVENTS)}
+    return render(request, "run/run.html", {**context, **page})
+
+
+def _state(run: Run, story: Story) -> dict[str, Any]:
+    baseline = baseline_of(run)
+    return {
+        "run": run,
+        "story": story,
+        "baseline": baseline,
+        "figures": [figure(run, name, baseline) for name in FIGURES],
+        "cpu_figures": [figure(run, name, baseline) for name in CPU_FIGURES],
+        "reasons": [f for level in ("invalid", "warn") for f in run.findings if f["level"] == level],
+        "checks_passed": sum(f["level"] == "ok" for f in run.findings),
+    }
+
+
+def _record(run: Run, story: Story) -> dict[str, Any]:
+    return {
+        "journal": story.journal,
+        "config": sorted(run.config.values.items()) if run.config else [],
+        "hardware": sorted(run.sut_profile.facts.items()) if run.sut_profile else [],
+        "artifacts": run.artifacts.defer("content").order_by("name"),
+    }
+
+
+def _may_launch(request: TeamRequest, run: Run) -> bool:
+    hosts = [host for host in (run.sut, run.driver) if host is not None]
+    return bool(run.spec and hosts) and all(may_launch_on(request.member, host) for host in hosts)
+
+
+@team_view()
+def samples(request: TeamRequest, number: int) -> HttpResponse:
+    """The in-run lines of one group of channels for the chart."""
+    found = find_run(request, number)
+    story = story_of(found)
+    group = GROUPS.get(request.GET.get("group", "cpu"), GROUPS["cpu"])
+    return JsonResponse(run_samples_json(found, group, story.measure_from_unix_s, story.measure_for_s))
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def cancel(request: TeamRequest, number: int) -> HttpResponse:
+    """Ask for the run's end; its worker restores the host."""
+    found = find_run(request, number)
+    try:
+        launch.cancel_run(request.member, found)
+    except Forbidden:
+        raise
+    except RequestError as error:
+        messages.error(request, error.message)
+    else:
+        done = found.state == Run.State.FINISHED
+        messages.success(request, "Cancelled." if done else "Stopping the load; then the host is restored.")
+    return redirect("run", request.team.slug, number)
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def rerun(request: TeamRequest, number: int) -> HttpResponse:
+    """Queue the same versions, parameters and hosts again."""
+    found = find_run(request, number)
+    try:
+        again = launch.rerun(request.member, found)
+    except Forbidden:
+        raise
+    except RequestError as error:
+        messages.error(request, error.message)
+        return redirect("run", request.team.slug, number)
+    messages.success(request, f"Queued as #{again.number}, the same as #{number}.")
+    return redirect("run", request.team.slug, again.number)
+
+
+@team_view()
+def artifact(request: TeamRequest, number: int, artifact_id: int) -> HttpResponse:
+    """A tool's own file, byte for byte, always as a download."""
+    found = Artifact.objects.filter(pk=artifact_id, run__team=request.team, run__number=number).first()
+    if found is None:
+        raise Http404("No such file.")
+    response = HttpResponse(bytes(found.content), content_type=found.media_type)
+    _attachment(response, f"run-{number}-{found.name}")
+    return response
+
+
+@team_view()
+def raw_log(request: TeamRequest, number: int) -> StreamingHttpResponse:
+    """The whole log as text; also of a run that is under way or was lost."""
+    found = find_run(request, number)
+    lines = (f"{line.at.isoformat()} {line.source} {line.level}: {line.text}\n" for line in lines_of(found))
+    response = StreamingHttpResponse(lines, content_type="text/plain; charset=utf-8")
+    _attachment(response, f"run-{number}.log")
+    return response
+
+
+def _attachment(response: HttpResponse | StreamingHttpResponse, name: str) -> None:
+    """Make it a download, whatever a browser would like to do with its content."""
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+    response.headers["Content-Disposition"] = f'attachment; filename="{safe}"'
+    response.headers["X-Content-Type-Options"] = "nosniff"

@@ -1,0 +1,172 @@
+"""The list of runs: everything that it shows is in its URL, so that a link is the view and the CSV is what one sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseBase, QueryDict, StreamingHttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from experiments.errors import RequestError
+from experiments.models import Application, Host, Recipe, Run, StoredVerdict, Team, Workload
+from experiments.run_list import SORTS, RunFilter, csv_rows, runs_page
+from frontend.access import TeamRequest, team_view
+from frontend.run_columns import COLUMNS, Column, chosen_columns
+
+ROWS = 50
+KEPT = ("state", "validity", "outcome", "archived", "experiment", "sort")
+"""What stands in the URL without a field of its own in the filter form."""
+
+FILTERS = (*KEPT[:-1], "query", "recipe", "workload", "application", "sut", "driver", "tag", "label", "since", "until")
+QUICK = (
+    ("All", {}),
+    ("Running", {"query": "state:measuring"}),
+    ("Valid", {"validity": "valid"}),
+    ("Suspect", {"validity": "suspect"}),
+    ("Invalid", {"validity": "invalid"}),
+    ("Failed", {"outcome": "failed"}),
+    ("Archived", {"archived": "1"}),
+)
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A filter chip: `query` is the URL with it switched on, or off when it is `current`."""
+
+    label: str
+    query: str
+    current: bool
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A column's head; `query` is the URL that sorts by it, "" where it cannot."""
+
+    column: Column
+    query: str
+    direction: str
+
+
+@require_safe
+@team_view()
+def run_list(request: TeamRequest) -> HttpResponseBase:
+    """Fifty runs of the filter, newest first unless sorted otherwise. The number of queries does not grow with the rows."""
+    given = _given(request.GET)
+    columns = chosen_columns(given.getlist("columns"))
+    problem = None
+    try:
+        page = runs_page(
+            request.team,
+            RunFilter.from_query(given.dict()),
+            sort=given.get("sort", "-number"),
+            cursor=given.get("cursor", ""),
+            limit=ROWS,
+        )
+        rows, older, newer = page.rows, page.next_cursor, page.previous_cursor
+    except RequestError as error:
+        rows, older, newer, problem = (), "", "", error
+    context = {
+        "rows": rows,
+        "verdicts": _verdicts(rows) if "verdict" in {column.name for column in columns} else {},
+        "problem": problem,
+        "given": given,
+        "columns": columns,
+        "all_columns": COLUMNS,
+        "chosen": {column.name for column in columns},
+        "headings": [_heading(given, column) for column in columns],
+        "quick": _quick(given),
+        "active": _active(given),
+        "options": _options(request.team),
+        "older_query": _with(given, cursor=older) if older else "",
+        "newer_query": _with(given, cursor=newer) if newer else "",
+        "csv_query": _with(given, cursor=None),
+        "kept": [(name, given[name]) for name in KEPT if given.get(name)],
+        "filtered": any(given.get(name) for name in FILTERS),
+    }
+    return render(request, "run_list/page.html", context, status=422 if problem else 200)
+
+
+@require_safe
+@team_view()
+def run_csv(request: TeamRequest) -> HttpResponseBase:
+    """The view as CSV: the same filter, order and columns, every row."""
+    given = _given(request.GET)
+    names = [name for column in chosen_columns(given.getlist("columns")) for name in column.csv]
+    try:
+        lines = csv_rows(request.team, RunFilter.from_query(given.dict()), given.get("sort", "-number"), names)
+    except RequestError as error:
+        return HttpResponse(error.message, status=422, content_type="text/plain; charset=utf-8")
+    return StreamingHttpResponse(
+        lines,
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": 'attachment; filename="runs.csv"', "X-Content-Type-Options": "nosniff"},
+    )
+
+
+def _given(query: QueryDict) -> QueryDict:
+    """The query string without empty values; the search box on top calls it `q`."""
+    given = QueryDict(mutable=True)
+    for name, values in query.lists():
+        if kept := [value for value in values if value.strip()]:
+            given.setlist("query" if name == "q" else name, kept)
+    return given
+
+
+def _with(given: QueryDict, **changes: str | None) -> str:
+    """The query string with some values changed; None takes one out. Changing the view begins at its first page."""
+    changed = given.copy()
+    changed.pop("cursor", None)
+    for name, value in changes.items():
+        if value:
+            changed[name] = value
+        else:
+            changed.pop(name, None)
+    return changed.urlencode()
+
+
+def _quick(given: QueryDict) -> list[Chip]:
+    names = {name for _, values in QUICK for name in values}
+    now = {name: given[name] for name in names if given.get(name)}
+    off: dict[str, str | None] = dict.fromkeys(names)
+    return [Chip(label, _with(given, **(off | values)), current=now == values) for label, values in QUICK]
+
+
+def _active(given: QueryDict) -> list[Chip]:
+    """One chip per filter that is on and stands in no quick chip; its link takes it off."""
+    quick = {name for _, values in QUICK for name in values} | {"query"}
+    shown = [name for name in FILTERS if given.get(name) and name not in quick]
+    return [Chip(f"{name}: {given[name]}", _with(given, **{name: None}), current=True) for name in shown]
+
+
+def _heading(given: QueryDict, column: Column) -> Heading:
+    sort = given.get("sort", "-number")
+    if column.sort not in SORTS:
+        return Heading(column, "", "")
+    direction = {column.sort: "ascending", f"-{column.sort}": "descending"}.get(sort, "")
+    first = column.sort if column.name == "latency_p99_ms" else f"-{column.sort}"
+    other = column.sort if first.startswith("-") else f"-{column.sort}"
+    return Heading(column, _with(given, sort=other if sort == first else first), direction)
+
+
+def _options(team: Team) -> dict[str, list[str]]:
+    """The names that the filter offers."""
+    models: dict[str, Any] = {"recipe": Recipe, "workload": Workload, "application": Application}
+    found = {
+        name: list(model.objects.for_team(team).order_by("name").values_list("name", flat=True).distinct())
+        for name, model in models.items()
+    }
+    hosts = list(Host.objects.for_team(team).order_by("name").values_list("name", "roles"))
+    found |= {role: [name for name, roles in hosts if roles in (role, Host.Roles.BOTH)] for role in ("sut", "driver")}
+    return found
+
+
+def _verdicts(rows: Iterable[Run]) -> dict[int, StoredVerdict]:
+    """Variant -> the stored verdict of its experiment's primary metric."""
+    variants = {run.variant_id for run in rows if run.variant_id}
+    if not variants:
+        return {}
+    stored = StoredVerdict.objects.filter(candidate_id__in=variants).select_related("experiment")
+    return {verdict.candidate_id: verdict for verdict in stored if verdict.metric == verdict.experiment.primary_metric}

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+import yaml
+from django.conf import settings
+
+from benchhub.embedded import PROJECT_DIR
+from benchhub.supervisor import child_specs
+
+COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT_DIR / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OWN = [name for name, service in SERVICES.items() if service.get("image") == "benchhub"]
+
+
+def environment_of(name: str) -> dict[str, str]:
+    environment: dict[str, str] = SERVICES[name]["environment"]
+    return environment
+
+
+def queues(command: list[str] | tuple[str, ...]) -> set[str]:
+    return set(command[list(command).index("-Q") + 1].split(",")) if "-Q" in command else set()
+
+
+def test_compose_and_up_run_the_same_processes_on_the_same_queues() -> None:
+    specs = {spec.name: spec for spec in child_specs(8000)}
+
+    assert set(specs) == set(OWN) - {"migrate"}
+    for name, spec in specs.items():
+        command = SERVICES[name].get("command", [])
+        assert queues(command) == queues(spec.argv)
+        assert ("-P" in command and command[command.index("-P") + 1]) == (
+            "-P" in spec.argv and spec.argv[spec.argv.index("-P") + 1]
+        )
+        assert set(spec.environment) <= set(environment_of(name))
+
+
+def test_every_queue_has_a_worker_and_every_route_a_queue() -> None:
+    served = {queue for name in OWN for queue in queues(SERVICES[name].get("command", []))}
+
+    assert served == {queue.name for queue in settings.CELERY_TASK_QUEUES}
+    assert {route["queue"] for route in settings.CELERY_TASK_ROUTES.values()} <= served
+    schedule: dict[str, Any] = settings.CELERY_BEAT_SCHEDULE
+    assert {entry["options"]["queue"] for entry in schedule.values()} <= served
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_containers_of_benchhub_have_no_rights_and_wait_for_what_they_need(name: str) -> None:
+    service = SERVICES[name]
+
+    assert service["read_only"]
+    assert service["cap_drop"] == ["ALL"]
+    for needed, wanted in service["depends_on"].items():
+        condition = wanted["condition"]
+        assert condition == "service_completed_successfully" or "test" in SERVICES[needed]["healthcheck"]
+
+
+def test_database_and_broker_are_reached_from_inside_only() -> None:
+    assert COMPOSE["networks"]["inner"]["internal"]
+    for name in ("postgres", "redis"):
+        assert SERVICES[name]["networks"] == ["inner"]
+        assert "ports" not in SERVICES[name]
+    assert [name for name in SERVICES if "ports" in SERVICES[name]] == ["web"]
+
+
+def test_lab_hosts_start_only_when_asked_for() -> None:
+    assert [name for name in SERVICES if SERVICES[name].get("profiles") == ["lab"]] == ["sut", "driver"]
+
+
+def test_names_that_services_use_are_declared() -> None:
+    for service in SERVICES.values():
+        assert set(service.get("networks", [])) <= set(COMPOSE["networks"])
+        assert set(service.get("secrets", [])) <= set(COMPOSE["secrets"])
+        assert {volume.split(":")[0] for volume in service.get("volumes", [])} <= set(COMPOSE["volumes"])
+        assert set(service.get("depends_on", {})) <= set(SERVICES)
+
+
+def test_every_variable_of_compose_is_explained_in_the_example() -> None:
+    used = set(re.findall(r"\$\{(\w+)", (PROJECT_DIR / "docker-compose.yml").read_text()))
+    lines = (PROJECT_DIR / ".env.example").read_text().splitlines()
+    explained = {line.split("=")[0] for line in lines if "=" in line and not line.startswith("#")}
+
+    assert used - {"LAB_AUTHORIZED_KEY"} == explained
+
+
+def test_the_image_serves_with_the_same_options_as_up() -> None:
+    dockerfile = (PROJECT_DIR / "Dockerfile").read_text().replace("\\\n", "")
+    command = re.findall(r'"([^"]*)"', dockerfile[dockerfile.index("CMD") :])
+    web = next(spec for spec in child_specs(8000) if spec.name == "web").argv[2:]
+
+    assert shlex.join(command) == shlex.join(web).replace("127.0.0.1", "0.0.0.0")

@@ -1,0 +1,114 @@
+"""Versions of documents, and YAML in and out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from experiments.documents import archive, diff_versions, parse_yaml, save_version, to_yaml
+from experiments.errors import Forbidden, RequestError
+from experiments.models import Application, AuditEntry, Member, Recipe, Role, Workload
+from tests.experiments.conftest import RECIPE, WORKLOAD, MakeMember
+
+
+def test_a_save_is_a_new_version_and_the_same_body_is_none(admin: Member) -> None:
+    first = save_version(admin, Recipe, "limits", RECIPE)
+    same = save_version(admin, Recipe, "limits", RECIPE)
+    other = save_version(admin, Recipe, "limits", {**RECIPE, "description": "with words"})
+    assert (first.version, same.pk, other.version) == (1, first.pk, 2)
+    assert AuditEntry.objects.filter(action="recipe.save").count() == 2
+
+
+@pytest.mark.parametrize(
+    "model, body, field",
+    [
+        (Recipe, {"stepz": []}, "stepz"),
+        (Recipe, {"steps": [{"kind": "magic"}]}, "steps.0.kind"),
+        (Recipe, {"steps": [{"kind": "${kind}"}], "parameters": {"kind": {"type": "str", "default": "limits"}}}, "steps.0.kind"),
+        (Recipe, {"steps": [{"kind": "limits", "nofile": "many"}]}, "steps"),
+        (Recipe, {"parameters": {"n": {"type": "int", "default": "x"}}}, ""),
+        (Recipe, {"steps": [{"kind": "limits"}] * 10_000}, "steps"),
+        (Workload, {**WORKLOAD, "phases": []}, ""),
+        (Workload, {**WORKLOAD, "driver": {"kind": "wrk", "connections": float("nan"), "threads": 1}}, "driver.wrk.connections"),
+        (Application, {"server": {"kind": "tomcat", "home": "/opt/../etc", "port": 99999}}, "server.tomcat.port"),
+    ],
+)
+def test_a_document_that_does_not_fit_names_the_field(admin: Member, model: Any, body: Any, field: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        save_version(admin, model, "x", body)
+    assert caught.value.field == field
+    assert not model.objects.exists()
+
+
+def test_raw_commands_need_an_admin(admin: Member, make_member: MakeMember) -> None:
+    body = {"steps": [{"kind": "command", "run": "true", "undo": "true"}]}
+    editor = make_member(admin.team, Role.EDITOR)
+    with pytest.raises(Forbidden):
+        save_version(editor, Recipe, "raw", body)
+    stored = save_version(admin, Recipe, "raw", body)
+    assert stored.document().resolve({})[0].kind == "command"
+
+
+def test_a_launcher_saves_no_document(team: Any, make_member: MakeMember) -> None:
+    with pytest.raises(Forbidden):
+        save_version(make_member(team, Role.LAUNCHER), Recipe, "limits", RECIPE)
+
+
+def test_yaml_goes_out_and_comes_back_unchanged(admin: Member) -> None:
+    saved = save_version(admin, Recipe, "limits", {**RECIPE, "description": "on\n  two: lines\n0644"})
+    assert save_version(admin, Recipe, "copy", parse_yaml(to_yaml(saved))).body == saved.body
+
+
+def test_the_difference_of_two_versions_is_by_path(admin: Member) -> None:
+    a = save_version(admin, Workload, "w", WORKLOAD)
+    b = save_version(admin, Workload, "w", {**WORKLOAD, "path": "/x"})
+    assert [(d.path, d.values) for d in diff_versions(a, b)] == [("path", ("/", "/x"))]
+
+
+def test_an_archived_name_leaves_the_lists_and_a_save_brings_it_back(admin: Member) -> None:
+    archive(admin, save_version(admin, Recipe, "limits", RECIPE))
+    assert not Recipe.objects.latest().exists()
+    assert save_version(admin, Recipe, "limits", RECIPE).version == 2
+
+
+def test_plain_words_stay_text_where_yaml_1_1_would_guess() -> None:
+    text = "a: on\nb: 0644\nc: 12:30\nd: 2026-01-31\ne: 1e3\nf: 0.5\ng: true\nh: ~\ni: -7\nj: 'true'\nk: 1_000\n"
+    assert parse_yaml(text) == {
+        "a": "on", "b": "0644", "c": "12:30", "d": "2026-01-31", "e": 1000.0, "f": 0.5, "g": True, "h": None,
+        "i": -7, "j": "true", "k": "1_000",
+    }  # fmt: skip
+
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{b}: &{b} [{','.join([f'*{a}'] * 10)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (BOMB, "more than 50000 values"),
+        ("a: 1\na: 2\n", "line 2: the key 'a' stands here twice"),
+        ("a: !!python/object:os.system x", "tags such as"),
+        ("a: &a [*a]", "inside or before its anchor"),
+        ("a: *b", ""),
+        ("[" * 1000, "deeper than 20"),
+        ("a: [" * 30, "deeper than 20"),
+        ("- 1\n- 2\n", "must be a mapping"),
+        ("a: 1\n---\nb: 2\n", "more than one document"),
+        ("a: 1e999", "too large"),
+        ('a: "\\0"', "NUL"),
+        ("? [a]\n: b", "a key must be plain text"),
+        ("a: b: c", "line 1"),
+        ("x" * 300_000, "256 KB"),
+        ("\x00", ""),
+        ("a: 'open", "line"),
+        ("", "must be a mapping"),
+    ],
+)
+def test_yaml_that_could_harm_is_refused_with_a_sentence(text: str, said: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        parse_yaml(text)
+    assert said in caught.value.message
+    assert caught.value.field == "yaml"
