@@ -18,6 +18,7 @@ _DIRECTORY = """
 umask 077
 mkdir -p -- "$HOME/.benchhub/runs/$1/files" "$HOME/.benchhub/runs/$1/jobs" || exit 1
 cd -- "$HOME/.benchhub/runs/$1" && pwd -P
+date +%s.%N
 """
 
 
@@ -26,11 +27,11 @@ async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_ke
 
     PlanError when the tool or the server is missing, with the words of the version command.
     """
-    result = await session.run(script(_DIRECTORY, run_key))
-    directory = result.check(f"Making the run's directory on {session.host}").text.strip()
     asked_s = time.time()
+    result = await session.run(script(_DIRECTORY, run_key))
+    answered_s = time.time()
+    directory, _, clock = result.check(f"Making the run's directory on {session.host}").text.strip().partition("\n")
     facts = await collect(session)
-    midpoint_s = (asked_s + time.time()) / 2
     access = facts.access
     return FactsCollected(
         role="sut" if role == "sut" else "driver",
@@ -38,9 +39,18 @@ async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_ke
         profile=facts.profile(),
         directory=directory,
         boot_id=(access.boot_id if access else None) or "",
-        clock_offset_s=access.clock_s - midpoint_s if access and access.clock_s is not None else None,
+        clock_offset_s=_clock_offset_s(clock, asked_s, answered_s),
         tool_version=await _version(session, role, spec),
     )
+
+
+def _clock_offset_s(clock: str, asked_s: float, answered_s: float) -> float | None:
+    """How far the host's clock is off for certain: what the round trip could explain is not held against it."""
+    try:
+        host_s = float(clock)
+    except ValueError:
+        return None  # its date knows no fractions of a second
+    return max(0.0, host_s - answered_s) or min(0.0, host_s - asked_s)
 
 
 async def _version(session: Session, role: str, spec: RunSpec) -> str:

@@ -11,6 +11,7 @@ NOISE = (
     "*.mhz_now",
     "*uptime*",
     "*.pid",
+    "process.threads",
     "*boot_id",
     "*ns_last_pid",
     "*random.uuid",

@@ -74,17 +74,17 @@ def _host_checks(member: Member, role: str, host: Host) -> list[Check]:
         return [Check("fail", f"{who}: its host key is not approved yet.")]
     found = [] if may_launch_on(member, host) else [Check("fail", f"{who}: you have no grant to launch on it.")]
     match host.state:
-        case Host.State.READY if host.leased_by_id is None:
+        case Host.State.READY if host.leased_by is None:
             found.append(Check("pass", f"{who} is ready and free."))
-        case Host.State.READY:
+        case Host.State.READY if host.leased_by is not None:
             found.append(Check("warn", f"{who} is in use by run #{host.leased_by.number}; this run waits for it."))
         case _:
             reason = f": {host.state_reason}" if host.state_reason else ""
             found.append(
                 Check("warn", f"{who} is {host.get_state_display()}{reason}; this run waits until it is ready.")
             )
-    if host.check.get("state") == "failed":
-        found.append(Check("warn", f"{who}: the last connection test failed: {host.check.get('message', '')}"))
+    if host.last_check.get("state") == "failed":
+        found.append(Check("warn", f"{who}: the last connection test failed: {host.last_check.get('message', '')}"))
     elif host.profile_id is None:
         found.append(Check("warn", f"{who}: its hardware is not known yet; test the connection once."))
     return found

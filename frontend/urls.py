@@ -25,6 +25,7 @@ from frontend.views import (
     trends,
 )
 
+
 class DocumentKindConverter(StringConverter):
     """The first word of the document pages: applications, recipes, workloads."""
 

@@ -75,22 +75,23 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
     ) -> VersionOut:
         return _detail(find_document(member_of(request), model, name, version))
 
-    @router.put(
+    def save_document(
+        request: HttpRequest, name: str, payload: BaseModel, note: str = Query("", max_length=400)
+    ) -> Status[VersionOut]:
+        member = member_of(request)
+        last = model.objects.for_team(member.team).order_by("-pk").values_list("pk", flat=True).first()  # type: ignore[attr-defined]
+        saved = save_version(member, model, name, payload.model_dump(mode="json", by_alias=True), note=note)
+        return Status(201 if last is None or saved.pk > last else 200, _detail(saved))
+
+    save_document.__annotations__["payload"] = schema  # the shape differs from router to router
+    router.put(
         "/{name}",
         response={200: VersionOut, 201: VersionOut},
         auth=WRITE,
         operation_id=f"save_{kind}",
         summary=f"Save a version of the {kind}",
         description="201 with the new version, or 200 when the newest version says the same already.",
-    )
-    def save_document(
-        request: HttpRequest, name: str, payload: schema, note: str = Query("", max_length=400)  # type: ignore[valid-type]
-    ) -> Status[VersionOut]:
-        body = payload.model_dump(mode="json", by_alias=True)  # type: ignore[attr-defined]
-        member = member_of(request)
-        last = model.objects.for_team(member.team).order_by("-pk").values_list("pk", flat=True).first()  # type: ignore[attr-defined]
-        saved = save_version(member, model, name, body, note=note)
-        return Status(201 if last is None or saved.pk > last else 200, _detail(saved))
+    )(save_document)
 
     @router.delete("/{name}", response=VersionOut, auth=WRITE, operation_id=f"archive_{kind}", summary=f"Archive the {kind}")
     def archive_document(request: HttpRequest, name: str) -> VersionOut:

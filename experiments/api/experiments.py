@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from django.http import HttpRequest
+from ninja import Body as FromBody
 from ninja import Query, Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
@@ -114,7 +115,7 @@ class ExperimentIn(Body):
 class LaunchIn(Body):
     repetitions: int | None = Field(None, ge=1, le=100, description="More blocks for an experiment that has run")
     copy_first: bool = Field(
-        False, alias="copy", description="Launch a copy, so that the same question can be asked for every commit"
+        False, validation_alias="copy", description="Launch a copy, so that the same question can be asked for every commit"
     )
     labels: Labels = Field({}, description="Added to the labels of the copy")
 
@@ -181,19 +182,20 @@ def get_experiment(request: HttpRequest, experiment_id: int) -> ExperimentOut:
 
 @router.post("/{int:experiment_id}/launch", response={202: ExperimentOut}, auth=LAUNCH)
 @idempotent
-def launch_experiment(request: HttpRequest, experiment_id: int, payload: LaunchIn) -> Status[ExperimentOut]:
+def launch_experiment(
+    request: HttpRequest, experiment_id: int, payload: LaunchIn | None = FromBody(None)
+) -> Status[ExperimentOut]:
     """Queue the runs: of a draft, more repetitions of a finished one, or of a copy (`copy: true`) with labels of its own."""
     member = member_of(request)
     experiment = find_experiment(member, experiment_id)
-    if payload.copy_first:
-        experiment = copy_experiment(
-            member, experiment, labels=payload.labels, repetitions=payload.repetitions
-        )
+    wanted = payload or LaunchIn()
+    if wanted.copy_first:
+        experiment = copy_experiment(member, experiment, labels=wanted.labels, repetitions=wanted.repetitions)
         launch.launch_experiment(member, experiment)
     else:
-        if payload.labels:
+        if wanted.labels:
             raise RequestError("Labels can be given to a copy only; set copy to true.", field="labels")
-        launch.launch_experiment(member, experiment, repetitions=payload.repetitions)
+        launch.launch_experiment(member, experiment, repetitions=wanted.repetitions)
     return Status(202, _detail(member, experiment))
 
 

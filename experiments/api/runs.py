@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from ninja import Body as FromBody
 from ninja import Query, Router
 from ninja.responses import Status
 from pydantic import BaseModel, Discriminator, Field, Tag
@@ -143,7 +144,7 @@ def list_runs_csv(
 
 @router.post("", response={202: RunDetail}, auth=LAUNCH)
 @idempotent
-def create_run(request: HttpRequest, payload: RunIn) -> Status[RunDetail]:
+def create_run(request: HttpRequest, payload: RunIn = FromBody(...)) -> Status[RunDetail]:
     """Queue a run: named documents and parameters, or a whole RunSpec as `GET /runs/{number}` shows it."""
     member = member_of(request)
     if isinstance(payload, RunByNames):

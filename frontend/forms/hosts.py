@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 
@@ -15,7 +15,7 @@ SSH_PORT = 22
 class AddressField(forms.CharField):
     """`address` or `address:port`; an IPv6 address with a port stands in brackets."""
 
-    def clean(self, value: Any) -> tuple[str, int]:  # type: ignore[override]
+    def clean(self, value: Any) -> tuple[str, int]:
         text = super().clean(value).strip()
         host, colon, port = text.rpartition(":")
         if text.startswith("["):
@@ -78,6 +78,5 @@ class HostForm(forms.Form):
 
     def __init__(self, team: Team, host: Host, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        jump = self.fields["jump"]
-        assert isinstance(jump, forms.ModelChoiceField)
+        jump = cast("forms.ModelChoiceField[Any]", self.fields["jump"])
         jump.queryset = Host.objects.for_team(team).exclude(pk=host.pk).order_by("name")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.db.models import Q
@@ -39,7 +39,7 @@ class LabelsField(forms.CharField):
 
     widget = forms.Textarea(attrs={"rows": 2, "placeholder": "commit=4f2c9d1", "spellcheck": "false"})
 
-    def clean(self, value: Any) -> dict[str, str]:  # type: ignore[override]
+    def clean(self, value: Any) -> dict[str, str]:
         return typed_label_list(super().clean(value))
 
     def prepare_value(self, value: Any) -> Any:
@@ -58,7 +58,7 @@ class PartsForm(forms.Form):
         super().__init__(*args, **kwargs)
         for name in CHOICE_FIELDS:
             if name in self.fields:
-                choices.fill(self.fields[name], name, self._chosen(name))
+                choices.fill(cast("forms.ModelChoiceField[Any]", self.fields[name]), name, self._chosen(name))
         self.fields["recipe"].widget.attrs |= {
             "hx-get": reverse("run_parameters", args=[choices.team.slug]),
             "hx-trigger": "change",
@@ -148,7 +148,7 @@ class ExperimentForm(forms.Form):
     def __init__(self, choices: TeamChoices, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         chosen = self.data.get("workload") if self.is_bound else self.initial.get("workload")
-        choices.fill(self.fields["workload"], "workload", str(chosen or ""))
+        choices.fill(cast("forms.ModelChoiceField[Any]", self.fields["workload"]), "workload", str(chosen or ""))
 
 
 class VariantForm(PartsForm):
@@ -178,9 +178,8 @@ class TeamChoices:
         self._recipes: dict[str, RecipeDocument | None] = {}
         self._hosts: list[Host] | None = None
 
-    def fill(self, field: forms.Field, name: str, chosen: str) -> None:
+    def fill(self, field: forms.ModelChoiceField[Any], name: str, chosen: str) -> None:
         """Offer the newest versions and, beside them, the chosen older one; accept every version of the team."""
-        assert isinstance(field, forms.ModelChoiceField)
         field.queryset = self._all(name)
         options = self._hosts_for(name) if name in ("sut", "driver") else self._documents(name)
         if chosen and chosen not in dict(options) and chosen.isdecimal():
@@ -196,7 +195,7 @@ class TeamChoices:
 
     def _all(self, name: str) -> TeamOwnedQuerySet:
         if name in self.models:
-            return self.models[name].objects.for_team(self.team)  # type: ignore[attr-defined,no-any-return]
+            return self.models[name].objects.for_team(self.team)
         return (
             Host.objects.for_team(self.team)
             .filter(Q(roles=name) | Q(roles=Host.Roles.BOTH))
@@ -205,7 +204,7 @@ class TeamChoices:
 
     def _documents(self, name: str) -> list[tuple[str, str]]:
         if name not in self._options:
-            latest = self._all(name).latest().only("id", "name", "version")  # type: ignore[attr-defined]
+            latest = self._all(name).latest().only("id", "name", "version")
             self._options[name] = [(str(item.pk), str(item)) for item in latest]
         return self._options[name]
 

@@ -1,7 +1,7 @@
 """Form fields generated from a pydantic model: its JSON as flat texts, the inputs for them, and the JSON read back.
 
-A form is a flat mapping `dotted path -> text`, so what somebody typed is never lost, whatever is wrong with it. An empty
-field means the model's default, which the placeholder shows: a document holds only what somebody chose.
+A form is a flat mapping `dotted path -> text`, so what somebody typed is never lost, whatever is wrong with it. An
+empty field means the model's default, which the placeholder shows: a document holds only what somebody chose.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Leaf:
 
 
 def fields_of(model: type[BaseModel], texts: Texts, prefix: str = "") -> list[ModelField]:
-    """The inputs of `model`, required ones first. Nested models are flattened; constants such as `kind` are left out."""
+    """The inputs of `model`, required ones first. Nested models are flattened; constants (`kind`) are left out."""
     leaves = sorted(_leaves_of(model), key=lambda leaf: (not leaf.required, "." in leaf.path))
     return [_field(leaf, texts, prefix) for leaf in leaves]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 
@@ -26,6 +26,5 @@ class TokenForm(forms.Form):
 
     def __init__(self, member: Member, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        scopes = self.fields["scopes"]
-        assert isinstance(scopes, forms.MultipleChoiceField)
+        scopes = cast(forms.MultipleChoiceField, self.fields["scopes"])
         scopes.choices = [(scope, scope) for scope, role in SCOPES.items() if Role(member.role).covers(role)]

@@ -141,7 +141,7 @@ def _imported(request: TeamRequest) -> str:
     if (upload.size or 0) > MAX_FILE_BYTES:
         raise RequestError(f"A document has at most {MAX_FILE_BYTES // 1024} KB.", field="file")
     try:
-        text = upload.read().decode("utf-8")
+        text: str = upload.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise RequestError("The file is not UTF-8 text.", field="file") from error
     parse_yaml(text)

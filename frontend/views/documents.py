@@ -30,7 +30,7 @@ from frontend.document_kinds import (
 def document_list(request: TeamRequest, kind: str) -> HttpResponseBase:
     """The newest version of each name. Two queries, however many there are."""
     of = KINDS[kind]
-    found = list(of.model.objects.for_team(request.team).latest().select_related("created_by"))  # type: ignore[attr-defined]
+    found = list(of.model.objects.for_team(request.team).latest().select_related("created_by"))
     last_runs = dict(
         Run.objects.for_team(request.team)
         .filter(**{f"{of.singular}__in": [document.pk for document in found]})
@@ -120,7 +120,7 @@ def document_archive(request: TeamRequest, kind: str, pk: int) -> HttpResponseBa
 
 def get_document(request: TeamRequest, of: Kind, pk: int) -> Document:
     """One version of the team's documents. NotFound for another team's."""
-    found: Document | None = of.model.objects.for_team(request.team).select_related("created_by").filter(pk=pk).first()  # type: ignore[attr-defined]
+    found: Document | None = of.model.objects.for_team(request.team).select_related("created_by").filter(pk=pk).first()
     if found is None:
         raise NotFound(f"There is no such {of.singular}.")
     return found
@@ -128,7 +128,7 @@ def get_document(request: TeamRequest, of: Kind, pk: int) -> Document:
 
 def versions_of(document: Document) -> list[Document]:
     """All versions of a name, newest first, without their bodies."""
-    same = type(document).objects.filter(team_id=document.team_id, name=document.name)  # type: ignore[attr-defined]
+    same = type(document).objects.filter(team_id=document.team_id, name=document.name)
     return list(same.select_related("created_by").defer("body").order_by("-version"))
 
 

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST
 from experiments import launch
 from experiments.errors import Forbidden, RequestError
 from experiments.history import comparable_runs, configuration_diff, experiment_runs
+from experiments.metrics import METRICS
 from experiments.models import Experiment, Role, Run, StoredVerdict, Variant
 from frontend.access import TeamRequest, team_view
 from frontend.charts import ab_json, counts, metric_named
@@ -60,6 +61,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     runs = experiment_runs(found)
     metric = metric_named(request.GET.get("metric") or found.primary_metric)
     verdicts = list(found.verdicts.select_related("baseline", "candidate").order_by("candidate__position", "metric"))
+    judged = {verdict.metric for verdict in verdicts}
     finished = sum(not run.is_live for run in runs)
     context = {
         "experiment": found,
@@ -68,7 +70,8 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
         "matrix": matrix_of(variants, runs, metric),
         "verdicts": [v for v in verdicts if v.metric == metric.name],
         "other_verdicts": [v for v in verdicts if v.metric != metric.name],
-        "metrics": sorted({v.metric for v in verdicts} | {metric.name, found.primary_metric}),
+        "metrics": [spec for spec in METRICS.values() if spec.name in judged | {metric.name, found.primary_metric}],
+        "primary": metric_named(found.primary_metric),
         "finished": finished,
         "total": len(runs),
         "is_live": finished < len(runs),

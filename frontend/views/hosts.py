@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
 from django.contrib import messages
-from django.db.models import Prefetch
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
@@ -89,7 +88,7 @@ def host_edit(request: TeamRequest, pk: int) -> HttpResponseBase:
 @require_safe
 @team_view()
 def profile_diff(request: TeamRequest, pk: int) -> HttpResponseBase:
-    """What differs between two profiles that the host showed: `?a=<id>&b=<id>` of its history, the last two by default."""
+    """What differs between two profiles of the host: `?a=<id>&b=<id>` of its history, the last two by default."""
     host = get_host(request, pk)
     history = _history(host)
     by_id = {str(entry.pk): entry for entry in history}
@@ -116,7 +115,7 @@ def get_host(request: TeamRequest, pk: int) -> Host:
     return host
 
 
-def _hosts(request: TeamRequest) -> Any:
+def _hosts(request: TeamRequest) -> QuerySet[Host]:
     hidden = ("private_key", "leased_by__spec", "leased_by__findings", "leased_by__metrics", "jump__private_key")
     return Host.objects.for_team(request.team).with_state().defer(*hidden)
 
@@ -139,7 +138,7 @@ def _page(request: TeamRequest, host: Host) -> HttpResponse:
         "may_be_granted": [m for m in members if not m.grants.all() and m.role != Role.ADMIN and m.role != Role.VIEWER],
         "admins": [m for m in members if m.role == Role.ADMIN],
         "runs": Run.objects.for_team(request.team).with_names().filter(sut=host).order_by("-number")[:5],
-        "pending": host.check.get("state") == "pending",
+        "pending": host.last_check.get("state") == "pending",
     }
     return render(request, "hosts/page.html", context)
 
@@ -148,7 +147,8 @@ def install_command(host: Host) -> str:
     """One line that puts the public key on the host, for somebody who can log in to it."""
     port = f"-p {host.port} " if host.port != 22 else ""
     remote = "umask 077; mkdir -p ~/.ssh; cat >> ~/.ssh/authorized_keys"
-    return f"echo {shlex.quote(host.public_key)} | ssh {port}{shlex.quote(f'{host.user}@{host.address}')} {shlex.quote(remote)}"
+    target = shlex.quote(f"{host.user}@{host.address}")
+    return f"echo {shlex.quote(host.public_key)} | ssh {port}{target} {shlex.quote(remote)}"
 
 
 def _history(host: Host) -> list[HostProfile]:

@@ -42,7 +42,8 @@ class Rows:
         return iter([(row, form, row == self.baseline) for row, form in self.forms.items()])
 
     def are_valid(self) -> bool:
-        return all([form.is_valid() for form in self.forms.values()])
+        """Whether every row is; all of them are read, so that all errors are shown."""
+        return not [row for row, form in self.forms.items() if not form.is_valid()]
 
 
 @require_http_methods(["GET", "POST"])

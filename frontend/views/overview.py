@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.db.models import F
 from django.http import HttpResponse
 from django.shortcuts import render
 
@@ -37,10 +38,16 @@ class Todo:
 def overview(request: TeamRequest) -> HttpResponse:
     team = request.team
     live = live_runs(team)
+    now = {
+        "running": [run for run in live if run.state != Run.State.QUEUED],
+        "waiting": [run for run in live if run.state == Run.State.QUEUED],
+    }
+    if request.GET.get("part") == "running":
+        return render(request, "overview/_running.html", now)
     latest = list(Run.objects.for_team(team).with_names().filter(state=Run.State.FINISHED).order_by("-number")[:LATEST])
     hosts = list(Host.objects.for_team(team).with_state())
     verdicts = (
-        StoredVerdict.objects.filter(experiment__team=team)
+        StoredVerdict.objects.filter(experiment__team=team, metric=F("experiment__primary_metric"))
         .select_related("experiment", "candidate")
         .order_by("-updated_at")[:LATEST]
     )
@@ -48,8 +55,7 @@ def overview(request: TeamRequest) -> HttpResponse:
         request,
         "overview/overview.html",
         {
-            "running": [run for run in live if run.state != Run.State.QUEUED],
-            "waiting": [run for run in live if run.state == Run.State.QUEUED],
+            **now,
             "latest": latest,
             "verdicts": verdicts,
             "hosts": hosts,

@@ -21,7 +21,7 @@ KEPT = ("state", "validity", "outcome", "archived", "experiment", "sort")
 """What stands in the URL without a field of its own in the filter form."""
 
 FILTERS = (*KEPT[:-1], "query", "recipe", "workload", "application", "sut", "driver", "tag", "label", "since", "until")
-QUICK = (
+QUICK: tuple[tuple[str, dict[str, str]], ...] = (
     ("All", {}),
     ("Running", {"query": "state:measuring"}),
     ("Valid", {"validity": "valid"}),
@@ -53,14 +53,14 @@ class Heading:
 @require_safe
 @team_view()
 def run_list(request: TeamRequest) -> HttpResponseBase:
-    """Fifty runs of the filter, newest first unless sorted otherwise. The number of queries does not grow with the rows."""
+    """Fifty runs of the filter. The number of queries does not grow with the rows."""
     given = _given(request.GET)
     columns = chosen_columns(given.getlist("columns"))
     problem = None
     try:
         page = runs_page(
             request.team,
-            RunFilter.from_query(given.dict()),
+            RunFilter.from_query(_first(given)),
             sort=given.get("sort", "-number"),
             cursor=given.get("cursor", ""),
             limit=ROWS,
@@ -96,7 +96,7 @@ def run_csv(request: TeamRequest) -> HttpResponseBase:
     given = _given(request.GET)
     names = [name for column in chosen_columns(given.getlist("columns")) for name in column.csv]
     try:
-        lines = csv_rows(request.team, RunFilter.from_query(given.dict()), given.get("sort", "-number"), names)
+        lines = csv_rows(request.team, RunFilter.from_query(_first(given)), given.get("sort", "-number"), names)
     except RequestError as error:
         return HttpResponse(error.message, status=422, content_type="text/plain; charset=utf-8")
     return StreamingHttpResponse(
@@ -113,6 +113,10 @@ def _given(query: QueryDict) -> QueryDict:
         if kept := [value for value in values if value.strip()]:
             given.setlist("query" if name == "q" else name, kept)
     return given
+
+
+def _first(given: QueryDict) -> dict[str, str]:
+    return {name: str(given[name]) for name in given}
 
 
 def _with(given: QueryDict, **changes: str | None) -> str:

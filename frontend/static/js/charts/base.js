@@ -33,7 +33,7 @@ export function faded(colour, ratio) {
 }
 
 // Options that every chart starts from; `unit` is the y axis, `x` the whole x scale.
-export function options({ unit, x, zero = true, legend = true }) {
+export function options({ unit, x, zero = true, legend = true, grace = "6%" }) {
   const colours = theme();
   const font = { family: getComputedStyle(document.body).fontFamily, size: 11 };
   return {
@@ -46,10 +46,10 @@ export function options({ unit, x, zero = true, legend = true }) {
       x: { grid: { color: colours.grid }, border: { color: colours.grid }, ...x, ticks: { color: colours.text, font, maxRotation: 0, autoSkipPadding: 16, ...x?.ticks } },
       y: {
         beginAtZero: zero,
-        grace: "6%",
+        grace,
         grid: { color: colours.grid },
         border: { display: false },
-        ticks: { color: colours.text, font, maxTicksLimit: 6, callback: (value) => format(value, unit) },
+        ticks: { color: colours.text, font, maxTicksLimit: 6, callback: (value) => (value === 0 ? "0" : format(value, unit)) },
       },
     },
     plugins: {

@@ -44,9 +44,9 @@ function measuredWindow(json, colours) {
       xMax: json.duration_s,
       backgroundColor: faded(colours.series[0], 0.05),
       borderColor: faded(colours.series[0], 0.3),
-      borderWidth: { left: 1, right: 1, top: 0, bottom: 0 },
+      borderWidth: 1,
       drawTime: "beforeDatasetsDraw",
-      label: { display: true, content: "measured", position: { x: "start", y: "start" }, color: colours.faint, font: { size: 10 }, padding: 4 },
+      label: { display: true, content: "measured", position: { x: "start", y: "start" }, color: colours.faint, font: { size: 10, weight: "normal" }, padding: 4 },
     },
   };
 }
@@ -54,8 +54,9 @@ function measuredWindow(json, colours) {
 export function draw(canvas, json) {
   const colours = theme();
   const unit = json.lines[0]?.unit ?? "";
-  const config = options({ unit, x: { type: "linear", ticks: { callback: (value) => clock(value) } } });
-  if (unit === "ratio") config.scales.y.suggestedMax = 1;
+  const whole = unit === "ratio" && json.lines.every((line) => line.values.every((value) => value <= 1));
+  const config = options({ unit, grace: whole ? 0 : "6%", x: { type: "linear", ticks: { callback: (value) => clock(value) } } });
+  if (whole) config.scales.y.suggestedMax = 1;
   config.plugins.tooltip.callbacks.title = (items) => clock(items[0].parsed.x);
   config.plugins.annotation = { annotations: measuredWindow(json, colours) };
   return new Chart(canvas, { type: "line", data: { datasets: styled(json, colours) }, options: config });
