@@ -57,7 +57,8 @@ class CommandResult:
         """This result, or CommandError naming `what` when the exit status is not 0."""
         if self.ok:
             return self
-        status = "no exit status (the connection ended)" if self.exit_status is None else f"exit status {self.exit_status}"
+        known = self.exit_status is not None
+        status = f"exit status {self.exit_status}" if known else "no exit status (the connection ended)"
         last = (self.stderr or self.stdout).decode("utf-8", "replace").strip().splitlines()[-3:]
         detail = f": {' / '.join(last)}" if last else ""
         raise CommandError(f"{what} failed with {status}{detail}")

@@ -55,7 +55,8 @@ def restore_script(entries: Mapping[int, StepIntended]) -> str:
 
 
 def write_command(directory: str, entries: Mapping[int, StepIntended], index: int) -> Command:
-    """Writes entry `index` and the restore.sh of all `entries`: temporary names, sync, rename, sync of the directory."""
+    """Writes entry `index` and the restore.sh of all `entries`: temporary name, sync, rename, sync the directory."""
     entry = entries[index]
-    line = json.dumps({"index": index, "title": entry.title, "before": dict(entry.before), "undo": list(entry.undo)})
+    fields = {"index": index, "title": entry.title, "before": dict(entry.before), "undo": list(entry.undo)}
+    line = json.dumps(fields)
     return script(_WRITE, directory, f"{index:04d}", stdin=f"{line}\n{restore_script(entries)}".encode())

@@ -1,4 +1,4 @@
-"""A session that survives cuts: reconnects with back-off and repeats the command. Every command sent here is repeatable."""
+"""A session that survives cuts: reconnects with back-off and repeats the command (every one here is repeatable)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Link:
                 lost_at = lost_at or now
                 if error.permanent or now - lost_at + pause_s > self._patience_s:
                     raise
-            await asyncio.sleep(pause_s * random.uniform(0.7, 1.3))
+            await asyncio.sleep(pause_s * random.uniform(0.7, 1.3))  # noqa: S311 - jitter
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
     async def _current(self) -> Session:

@@ -9,10 +9,10 @@ from agents.drivers.base import Target
 from agents.errors import AgentError
 from agents.events import PhaseName
 from agents.journal import undo_text
+from agents.launch import Launch
 from agents.preparation import server_cpus
 from agents.spec import RunSpec
 from agents.steps import is_host_step
-from agents.launch import Launch
 from agents.steps.base import LaunchStep, State, StepContext
 
 RUN_DIRECTORY = "$HOME/.benchhub/runs/RUN"
@@ -48,7 +48,7 @@ class Plan:
 
 
 CONTROL_S = 10
-"""Control time of a run beside its load: facts, tuning, start of the server, restore. Measured in docs/performance.md."""
+"""Time of a run beside its load: facts, tuning, start of the server, restore (docs/performance.md)."""
 
 
 def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Plan:
@@ -156,4 +156,3 @@ def _launch(spec: RunSpec) -> Launch:
         if isinstance(step, LaunchStep):
             launch = step.contribute(launch)
     return launch
-

@@ -75,7 +75,7 @@ async def wait_until_ready(
 
 
 async def _probe(driver: Session, url: str, ready: Readiness) -> str:
-    """"" when the answer is as expected, else what was wrong, in words."""
+    """ "" when the answer is as expected, else what was wrong, in words."""
     result = await driver.run(probe_command(url, ready.status), max_output_bytes=1 << 17)
     body, _, status = result.text.rpartition("\n")
     if status != str(ready.status):

@@ -1,4 +1,4 @@
-"""Recipes as a team writes them: typed parameters, steps with `${parameter}` in them, and how they become typed steps."""
+"""Recipes as a team writes them: typed parameters, and steps with `${parameter}` that become typed steps."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RecipeDocument(Frozen):
         return self
 
     def values(self, given: Mapping[str, Value]) -> dict[str, Value]:
-        """Every parameter with its value: the given one, else the default. PlanError names what is unknown or missing."""
+        """Every parameter's value: the given one, else its default. PlanError names what is unknown or missing."""
         unknown = sorted(set(given) - set(self.parameters))
         if unknown:
             known = ", ".join(sorted(self.parameters)) or "none"
@@ -77,7 +77,9 @@ class RecipeDocument(Frozen):
             out[name] = parameter.check(name, value)
         return out
 
-    def resolve(self, given: Mapping[str, Value], *, built_in: Mapping[str, Value] | None = None) -> tuple[AnyStep, ...]:
+    def resolve(
+        self, given: Mapping[str, Value], *, built_in: Mapping[str, Value] | None = None
+    ) -> tuple[AnyStep, ...]:
         """Typed steps with every `${name}`, `${name - 1}` replaced.
 
         `built_in` are the values that every recipe may use (`sut_cpu_count`). A string that is one reference keeps the
@@ -96,7 +98,7 @@ class RecipeDocument(Frozen):
 
 
 def _filled_in(step: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:
-    """The step with its references replaced. A shell step gets them as arguments only: shell text is never put together."""
+    """The step, references replaced. A shell step gets them as arguments only: shell text is never put together."""
     if step.get("kind") == "command":
         return {**step, "arguments": _substitute(step.get("arguments", []), values)}
     return {name: _substitute(child, values) for name, child in step.items()}

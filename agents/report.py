@@ -55,7 +55,7 @@ class ThreadRates:
 
 @dataclass(frozen=True)
 class LoadErrors:
-    """Counts. None = the tool does not count this kind; `status` = responses that the tool calls bad by their status."""
+    """Counts. None = the tool does not count this kind; `status` = responses called bad by their status."""
 
     connect: int | None = None
     read: int | None = None

@@ -26,6 +26,7 @@ from agents.events import (
 )
 from agents.fencing import FencedSession
 from agents.jobs import Job
+from agents.launch import Launch
 from agents.link import PATIENCE_S, Link
 from agents.loading import Loading
 from agents.monitors import MONITORS
@@ -34,9 +35,8 @@ from agents.readiness import wait_until_ready
 from agents.record import Record
 from agents.session import Session
 from agents.spec import HostAddress, RunSpec
-from agents.steps import HostStep, is_host_step
-from agents.launch import Launch
-from agents.steps.base import LaunchStep
+from agents.steps import is_host_step
+from agents.steps.base import HostStep, LaunchStep
 from agents.tuning import Tuning
 from agents.watch import Watch
 
@@ -98,7 +98,7 @@ class Runner:
         await self._do("snapshot", lambda: self._snapshot("before"))
         await self._do("tune", self._tune)
         await self._do("start", self._start)
-        phases = list(enumerate(self._spec.workload.phases))
+        phases = list(range(len(self._spec.workload.phases)))
         server = self._record.started_jobs["server"]
         async with Watch(
             await self._session("sut"),
@@ -203,7 +203,7 @@ class Runner:
         result = await sut.run(snapshot.command(), max_output_bytes=snapshot.MAX_BYTES)
         return snapshot.parse(result.check("Reading all settings").stdout)
 
-    async def _load(self, phases: list[tuple[int, object]]) -> None:
+    async def _load(self, indexes: list[int]) -> None:
         loading = Loading(
             self._spec,
             await self._session("driver"),
@@ -212,7 +212,7 @@ class Runner:
             self._emit,
             self._check,
         )
-        for index, _ in phases:
+        for index in indexes:
             self._check()
             await loading.run_phase(index, self._spec.workload.phases[index])
 
@@ -240,8 +240,7 @@ class Runner:
         if before is None:
             return ()
         await self._snapshot("after")
-        found = snapshot.differences(before.values, self._record.snapshots["after"].values)
-        return found
+        return snapshot.differences(before.values, self._record.snapshots["after"].values)
 
     async def _clean_up(self) -> None:
         """Remove the run's directories; what they held is in the record. A failure here harms nothing."""
@@ -285,9 +284,7 @@ class Runner:
             async def trouble(message: str) -> None:
                 await self._say(message, level="warning")
 
-            self._links[role] = Link(
-                address.name, connect, patience_s=self._control.patience_s, on_trouble=trouble
-            )
+            self._links[role] = Link(address.name, connect, patience_s=self._control.patience_s, on_trouble=trouble)
         return self._links[role]
 
     async def _session(self, role: str) -> Session:
@@ -321,12 +318,9 @@ class Runner:
         if path is not None:
             return (await job.session.get(path, max_bytes=MAX_LOG_BYTES)).decode("utf-8", "replace")
         status = await job.status()
-        texts = [
-            await job.read(name, max(0, size - MAX_LOG_BYTES), MAX_LOG_BYTES)
-            for name, size in (("out", status.out_bytes), ("err", status.err_bytes))
-            if size
-        ]
-        return b"".join(texts).decode("utf-8", "replace")
+        out = await job.read("out", max(0, status.out_bytes - MAX_LOG_BYTES), MAX_LOG_BYTES)
+        err = await job.read("err", max(0, status.err_bytes - MAX_LOG_BYTES), MAX_LOG_BYTES)
+        return (out + err).decode("utf-8", "replace")
 
     async def _emit(self, event: AnyEvent) -> None:
         await self._control.emit(event)

@@ -110,7 +110,7 @@ class RunSpec(Frozen):
 
 
 def fingerprint(spec: RunSpec, *, driver_version: str, profile_digest: str) -> str:
-    """Runs with one fingerprint form a series: same workload, tool and version, latency basis, SUT hardware, application.
+    """Runs with one fingerprint form a series: same workload, tool, latency basis, SUT hardware and application.
 
     Recipe and labels vary inside a series: they are what teams compare.
     """

@@ -11,8 +11,7 @@ from agents.journal import undo_text, write_command
 from agents.record import Record
 from agents.servers.base import Server
 from agents.session import Session
-from agents.steps import HostStep
-from agents.steps.base import SettingOutcome, State, StepContext
+from agents.steps.base import HostStep, SettingOutcome, State, StepContext
 
 Emit = Callable[[AnyEvent], Awaitable[None]]
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from experiments.errors import Forbidden
 from experiments.models import Host, HostGrant, Member, Role, Team
-
-if TYPE_CHECKING:
-    from experiments.models.teams import User
+from experiments.models.teams import AnyUser
 
 
-def membership(user: User, slug: str) -> Member | None:
+def membership(user: AnyUser, slug: str) -> Member | None:
     """The user's membership of the team, or None: for the caller the same as a team that does not exist."""
     if not user.is_authenticated:
         return None
     return Member.objects.select_related("team", "user").filter(user=user, team__slug=slug).first()
 
 
-def first_team(user: User) -> Team | None:
+def first_team(user: AnyUser) -> Team | None:
     """The team that the start page opens: the one the user joined first."""
+    if not user.is_authenticated:
+        return None
     member = Member.objects.select_related("team").filter(user=user).order_by("id").first()
     return member.team if member else None
 

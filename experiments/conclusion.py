@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from agents.cpuset import parse_cpus
 from agents.errors import FenceError
-from agents.events import FactsCollected, LoadReported, from_json
+from agents.events import LoadReported
 from agents.preparation import server_cpus
 from agents.record import Record
 from agents.spec import RunSpec
@@ -92,8 +90,9 @@ def _outcome(run: Run, record: Record) -> None:
 def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, channels: Channels) -> None:
     duration_s = float(record.loads[measured.index].duration_s)
     metrics: dict[str, float] = figures(measured.report)
-    sut_cpus, driver_cpus = _busy_channels("sut", server_cpus(spec), record), _busy_channels(
-        "driver", spec.workload.cpus, record
+    sut_cpus, driver_cpus = (
+        _busy_channels("sut", server_cpus(spec), record),
+        _busy_channels("driver", spec.workload.cpus, record),
     )
     metrics |= _known(
         sut_cpu_ratio=channels.mean("sut", sut_cpus, duration_s),
@@ -131,8 +130,7 @@ def _host_figures(
         stalled
         for name in channels.names("sut", "network.")
         if name.endswith("rx_packets_per_s")
-        and (series := channels.series[("sut", name)])
-        and sum(series.values) > 0
+        and sum((series := channels.series["sut", name]).values) > 0
         and (stalled := stalled_s(series.at_s, series.values, duration_s)) is not None
     ]
     sut, driver = record.facts["sut"], record.facts["driver"]
@@ -192,7 +190,7 @@ def _keep_outputs(run: Run, record: Record, spec: RunSpec) -> None:
 
 
 def _restore_proof(run: Run, record: Record) -> None:
-    """Verified, or dirty with the host out of service. Snapshots that proved equal are dropped: they said what they had to."""
+    """Verified, or dirty with the host out of service. Snapshots that proved equal are dropped: they have served."""
     restored = record.restored
     if restored is None or "sut" not in record.facts:
         run.restore = Run.Restore.NONE
@@ -205,7 +203,7 @@ def _restore_proof(run: Run, record: Record) -> None:
         return
     run.restore = Run.Restore.DIRTY
     reason = f"Run #{run.number} could not be proven undone: " + "; ".join(restored.differences[:5])
-    Host.objects.filter(pk=run.sut_id).update(state=Host.State.DIRTY, state_reason=reason)
+    Host.objects.filter(pk__in=[run.sut_id]).update(state=Host.State.DIRTY, state_reason=reason)
     logger.warning("host %s is dirty: %s", run.sut_id, reason)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
@@ -63,12 +64,18 @@ def seed(machine: DemoMachine, password: str) -> Experiment:
     member = _member(password)
     sut = _host(member, "sut", machine.sut_address, machine.sut_port, machine.sut_host_key, Host.Roles.SUT, machine)
     driver = _host(
-        member, "driver", machine.driver_address, machine.driver_port, machine.driver_host_key, Host.Roles.DRIVER, machine
+        member,
+        "driver",
+        machine.driver_address,
+        machine.driver_port,
+        machine.driver_host_key,
+        Host.Roles.DRIVER,
+        machine,
     )
     application, recipes, workload = _documents(member, machine)
     if not Workload.objects.for_team(member.team).filter(name=HISTORY_WORKLOAD).exists():
         make_history(member, sut=sut, driver=driver, application=application, recipe=recipes[0])
-    existing = Experiment.objects.for_team(member.team).filter(name=EXPERIMENT).order_by("-id").first()
+    existing: Experiment | None = Experiment.objects.for_team(member.team).filter(name=EXPERIMENT).order_by("-id").first()
     if existing is not None:
         return existing
     return create_experiment(
@@ -129,9 +136,7 @@ def _member(password: str) -> Member:
     return member
 
 
-def _host(
-    member: Member, name: str, address: str, port: int, host_key: str, roles: str, machine: DemoMachine
-) -> Host:
+def _host(member: Member, name: str, address: str, port: int, host_key: str, roles: str, machine: DemoMachine) -> Host:
     """The demo host, its key pinned without asking: this machine made it a moment ago."""
     host = Host.objects.for_team(member.team).filter(name=name).first()
     if host is None:

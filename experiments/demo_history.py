@@ -51,7 +51,7 @@ def make_history(member: Member, *, sut: Host, driver: Host, application: Applic
                 number=first + index,
                 spec=spec,
                 fingerprint=fingerprint,
-                labels={"branch": "main", "commit": hashlib.sha1(f"{index}".encode()).hexdigest()[:10]},
+                labels={"branch": "main", "commit": _digest(f"commit {index}")[:10]},
                 tags=["demo"],
                 notes="Made-up figures of the demonstration.",
                 application=application,

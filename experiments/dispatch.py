@@ -75,14 +75,14 @@ def queue_of(team: Team) -> list[Waiting]:
 
 
 def _orphan() -> Run | None:
-    lost = Run.objects.filter(state__in=Run.ACTIVE, lease_until__lt=Now()).order_by("lease_until")
-    return lost.first()
+    lost: Run | None = Run.objects.filter(state__in=Run.ACTIVE, lease_until__lt=Now()).order_by("lease_until").first()
+    return lost
 
 
 def _startable() -> Run | None:
     """The oldest queued run whose hosts are free and wanted by no older one: a wide run is never overtaken for ever."""
     wanted: set[int] = set()
-    queued = list(_queued().select_related("sut", "driver")[:MAX_LOOKED_AT])
+    queued: list[Run] = list(_queued().select_related("sut", "driver")[:MAX_LOOKED_AT])
     for run in queued:
         hosts = _hosts_of(run)
         free = all(host is not None and _free(host) for host in (run.sut, run.driver))
@@ -93,7 +93,9 @@ def _startable() -> Run | None:
 
 
 def _queued() -> RunQuerySet:
-    return Run.objects.filter(state=Run.State.QUEUED).filter(Q(next_at__isnull=True) | Q(next_at__lte=Now())).order_by("id")
+    due = Q(next_at__isnull=True) | Q(next_at__lte=Now())
+    queued: RunQuerySet = Run.objects.filter(due, state=Run.State.QUEUED).order_by("id")
+    return queued
 
 
 def _free(host: Host) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -37,7 +37,7 @@ class Point:
 
 @dataclass(frozen=True)
 class MetricHistory:
-    """The history of one metric: points in the order of their numbers. `truncated` when older points were left out."""
+    """The history of one metric: points in the order of their numbers. `truncated`: older points were left out."""
 
     metric: MetricSpec
     points: tuple[Point, ...]
@@ -79,13 +79,16 @@ def metric_history(
         .order_by("-number")
         .values_list("number", "finished_at", "value", "recipe__name", "validity", "labels", "experiment_id")
     )[: limit + 1]
-    found = [Point(*row[:3], row[3] or "", *row[4:]) for row in rows]
+    found = [
+        Point(number, at, value, recipe_name or "", validity, labels, experiment_id)
+        for number, at, value, recipe_name, validity, labels, experiment_id in rows
+    ]
     return MetricHistory(spec, tuple(reversed(found[:limit])), truncated=len(found) > limit)
 
 
 @dataclass(frozen=True)
 class MetricRow:
-    """One metric over the compared runs, the baseline first; `changes_pct` against it (None for the baseline itself)."""
+    """One metric over the compared runs, the baseline first; `changes_pct` against it (None for itself)."""
 
     metric: MetricSpec
     values: tuple[float | None, ...]
@@ -200,12 +203,9 @@ def _figure(run: Run, name: str) -> float | None:
 
 
 def _confounders(runs: Sequence[Run]) -> tuple[Confounder, ...]:
-    def _driver(run: Run) -> str:
-        return str(run.spec["workload"]["driver"]["kind"]) if run.spec else "imported"
-
-    checks = {
+    checks: dict[str, Callable[[Run], str]] = {
         "workload": lambda run: str(run.workload or "imported"),
-        "load tool": _driver,
+        "load tool": lambda run: str(run.spec["workload"]["driver"]["kind"]) if run.spec else "imported",
         "application": lambda run: str(run.application or "imported"),
         "SUT": lambda run: str(run.sut or "unknown"),
         "SUT hardware": lambda run: run.sut_profile.digest[:12] if run.sut_profile else "unknown",

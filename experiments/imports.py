@@ -89,7 +89,7 @@ def _read(kind: str, text: str, command: str) -> LoadReport:
 def _named(member: Member, model: type[Document], name: str) -> Any:
     if not name:
         return None
-    found = model.objects.for_team(member.team).latest().filter(name=name).first()  # type: ignore[attr-defined]
+    found = model.objects.for_team(member.team).newest_versions().filter(name=name).first()  # type: ignore[attr-defined]
     if found is None:
         noun = model.__name__.lower()
         raise RequestError(f"There is no {noun} named {name[:120]!r}.", field=noun)

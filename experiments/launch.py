@@ -24,7 +24,6 @@ from experiments.errors import Conflict, RequestError
 from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Run, Team, Variant, Workload
 from experiments.outbox import announce
 
-
 V = TypeVar("V")
 
 
@@ -219,7 +218,7 @@ def run_order(variants: Sequence[V], blocks: range, *, order: str, seed: int) ->
     for block in blocks:
         members = list(variants)
         if order == Experiment.Order.BLOCKS:
-            random.Random(f"{seed}/{block}").shuffle(members)
+            random.Random(f"{seed}/{block}").shuffle(members)  # noqa: S311 - repeatable on purpose
         pairs += [(block, variant) for variant in members]
     return pairs
 
@@ -237,9 +236,7 @@ def cancel_run(member: Member, run: Run) -> None:
             locked.state, locked.outcome = Run.State.FINISHED, Run.Outcome.CANCELLED
             locked.failure = "Cancelled before it started; no host was touched."
             locked.finished_at, locked.next_at = now, None
-        locked.save(
-            update_fields=["cancel_requested_at", "state", "outcome", "failure", "finished_at", "next_at"]
-        )
+        locked.save(update_fields=["cancel_requested_at", "state", "outcome", "failure", "finished_at", "next_at"])
     run.refresh_from_db()
 
 

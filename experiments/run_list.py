@@ -38,9 +38,7 @@ class _Position:
     backwards: bool
 
 
-def runs_page(
-    team: Team, runs: RunFilter, *, sort: str = "-number", cursor: str = "", limit: int = 50
-) -> RunPage:
+def runs_page(team: Team, runs: RunFilter, *, sort: str = "-number", cursor: str = "", limit: int = 50) -> RunPage:
     """The rows after (or before) `cursor`. No OFFSET, no COUNT; runs without the sorted figure come last, stably."""
     if not 1 <= limit <= MAX_LIMIT:
         raise RequestError(f"The limit must be between 1 and {MAX_LIMIT}.", field="limit")

@@ -55,9 +55,7 @@ def _recipe(member: Member, spec: RunSpec, sut: Host) -> Recipe:
     if stored is not None:
         document: RecipeDocument = stored.document()
         try:
-            steps = document.resolve(
-                wanted.parameters, built_in=built_in_values(spec.application.server.cpus, sut)
-            )
+            steps = document.resolve(wanted.parameters, built_in=built_in_values(spec.application.server.cpus, sut))
         except PlanError:
             steps = None
         if steps == wanted.steps and document.values(wanted.parameters) == wanted.parameters:

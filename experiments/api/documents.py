@@ -66,7 +66,7 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
 
     @router.get("", response=list[VersionRow], operation_id=f"list_{kind}s", summary=f"List {kind}s")
     def list_documents(request: HttpRequest) -> list[VersionRow]:
-        newest = model.objects.for_team(member_of(request).team).latest()  # type: ignore[attr-defined]
+        newest = model.objects.for_team(member_of(request).team).newest_versions()  # type: ignore[attr-defined]
         return [VersionRow(**_row(document)) for document in newest.select_related("created_by").defer("body")]
 
     @router.get("/{name}", response=VersionOut, operation_id=f"get_{kind}", summary=f"The newest version of the {kind}")

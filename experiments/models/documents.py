@@ -14,7 +14,7 @@ from experiments.models.teams import Team, TeamOwnedQuerySet
 
 
 class DocumentQuerySet(TeamOwnedQuerySet):
-    def latest(self) -> Self:
+    def newest_versions(self) -> Self:
         """The newest version of each name, archived ones left out."""
         newest = self.filter(archived=False).order_by("team_id", "name", "-version").distinct("team_id", "name")
         return self.filter(pk__in=newest.values("pk")).order_by("name")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AnonymousUser, User
 from django.db import models
 
-User = AbstractBaseUser | AnonymousUser
+AnyUser = User | AnonymousUser
 
 
 class Role(models.TextChoices):
@@ -52,7 +52,7 @@ class TeamOwnedQuerySet(models.QuerySet[Any]):
     def for_team(self, team: Team) -> Self:
         return self.filter(team=team)
 
-    def for_user(self, user: User) -> Self:
+    def for_user(self, user: AnyUser) -> Self:
         if not user.is_authenticated:
             return self.none()
         return self.filter(team__members__user=user)

@@ -73,7 +73,7 @@ def texts_of(schema: type[BaseModel], body: Mapping[str, Any]) -> dict[str, str]
     """The texts of a body that its schema accepts."""
     texts = {"description": str(body.get("description", ""))}
     if schema is RecipeDocument:
-        for i, (name, parameter) in enumerate(body.get("parameters", {}).items()):
+        for i, (name, parameter) in enumerate(sorted(body.get("parameters", {}).items())):
             cells = {key: parameter.get(key) for key in PARAMETER_COLUMNS} | {"name": name}
             cells["choices"] = ", ".join(show_scalar(choice) for choice in parameter.get("choices", ()))
             texts |= {f"parameters.{i}.{key}": show_scalar(value) for key, value in cells.items()}

@@ -67,7 +67,7 @@ class PartsForm(forms.Form):
         }
         document = choices.recipe_document(self._chosen("recipe"))
         self.parameters = dict(document.parameters) if document else {}
-        for name, parameter in self.parameters.items():
+        for name, parameter in sorted(self.parameters.items()):
             self.fields[f"p_{name}"] = parameter_field(name, parameter)
 
     @property
@@ -95,7 +95,7 @@ class PartsForm(forms.Form):
 
     @property
     def parameter_fields(self) -> list[forms.BoundField]:
-        return [self[f"p_{name}"] for name in self.parameters]
+        return [self[f"p_{name}"] for name in sorted(self.parameters)]
 
     def _chosen(self, name: str) -> str:
         value = (
@@ -204,7 +204,7 @@ class TeamChoices:
 
     def _documents(self, name: str) -> list[tuple[str, str]]:
         if name not in self._options:
-            latest = self._all(name).latest().only("id", "name", "version")
+            latest = self._all(name).newest_versions().only("id", "name", "version")
             self._options[name] = [(str(item.pk), str(item)) for item in latest]
         return self._options[name]
 

@@ -30,7 +30,7 @@ from frontend.document_kinds import (
 def document_list(request: TeamRequest, kind: str) -> HttpResponseBase:
     """The newest version of each name. Two queries, however many there are."""
     of = KINDS[kind]
-    found = list(of.model.objects.for_team(request.team).latest().select_related("created_by"))
+    found = list(of.model.objects.for_team(request.team).newest_versions().select_related("created_by"))
     last_runs = dict(
         Run.objects.for_team(request.team)
         .filter(**{f"{of.singular}__in": [document.pk for document in found]})
@@ -136,7 +136,7 @@ def _readable(document: Document) -> dict[str, Any]:
     read = document.document()
     match type(document).__name__:
         case "Recipe":
-            return {"steps": steps_of(read), "parameters": read.parameters.items(), "description": read.description}
+            return {"steps": steps_of(read), "parameters": sorted(read.parameters.items()), "description": read.description}
         case "Workload":
             return {
                 "settings": driver_settings(read),

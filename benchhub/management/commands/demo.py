@@ -17,7 +17,7 @@ from benchhub.management.commands import up
 from benchhub.supervisor import ChildSpec
 from benchhub.terminal import Terminal
 
-PASSWORD = "benchhub-demo"
+PASSWORD = "benchhub-demo"  # noqa: S105
 """Known to everyone, and of use only to whoever sits at this machine: the pages listen on its loopback address."""
 
 SERVER_PORT = 8180

@@ -1,0 +1,180 @@
+"""benchhub-ci as a process of its own against a live server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from experiments.models import Experiment, Member, Run, StoredVerdict
+from experiments.tokens import issue
+
+SCRIPT = Path(__file__).parents[2] / "experiments" / "api" / "benchhub_ci.py"
+
+Ci = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def run_ci(url: str, token: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "BENCHHUB_URL": url, "BENCHHUB_TOKEN": token}
+    return subprocess.run(
+        [sys.executable, "-I", str(SCRIPT), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def ci(transactional_db: None, live_server: LiveServer, admin: Member, stock: dict[str, Any]) -> Ci:
+    _, text = issue(admin, name="ci", scopes=["read", "launch"])
+    return lambda *arguments: run_ci(live_server.url, text, *arguments)
+
+
+NAMES = ("--application=tomcat", "--recipe=limits", "--workload=home page", "--sut=sut-1", "--driver=driver-1")
+
+
+@pytest.mark.parametrize(
+    "outcome, validity, status, title",
+    [
+        ("succeeded", "valid", 0, "pass"),
+        ("succeeded", "invalid", 1, "fail"),
+        ("succeeded", "suspect", 2, "inconclusive"),
+        ("failed", "", 3, "error"),
+    ],
+)
+def test_a_run_is_triggered_waited_for_and_judged(ci: Ci, outcome: str, validity: str, status: int, title: str) -> None:
+    started = ci("trigger", *NAMES, "--param", "nofile=4096", "--label", "commit=abc", "--idempotency-key", "k")
+    assert (started.returncode, started.stdout) == (0, "run:1\n"), started.stderr
+    again = ci("trigger", *NAMES, "--param", "nofile=4096", "--label", "commit=abc", "--idempotency-key", "k")
+    assert again.stdout == "run:1\n"
+    unfinished = ci("wait", "run:1", "--timeout", "0")
+    assert (unfinished.returncode, "benchhub-ci wait run:1" in unfinished.stderr) == (3, True)
+    run = Run.objects.get()
+    assert (run.labels, run.spec["recipe"]["parameters"]) == ({"commit": "abc"}, {"nofile": 4096})
+    Run.objects.update(state="finished", outcome=outcome, validity=validity, metrics={"throughput_rps": 10.0})
+    assert ci("wait", "run:1").stdout == "run:1\n"
+    judged = ci("gate", "run:1")
+    assert judged.returncode == status
+    assert title in judged.stdout.splitlines()[0]
+
+
+def test_an_experiment_is_found_by_name_and_its_copy_judged(ci: Ci, admin: Member, stock: dict[str, Any]) -> None:
+    from experiments.launch import Candidate, create_experiment
+
+    hosts = stock["sut"], stock["driver"]
+    candidates = [Candidate(name, stock["application"], stock["recipe"], *hosts) for name in ("a", "b")]
+    create_experiment(admin, name="why not", workload=stock["workload"], candidates=candidates, repetitions=1)
+    started = ci("trigger", "--experiment", "why not", "--label", "commit=abc")
+    assert started.returncode == 0, started.stderr
+    copied = Experiment.objects.latest("id")
+    assert started.stdout == f"experiment:{copied.pk}\n"
+    assert copied.labels == {"commit": "abc"}
+    Run.objects.update(state="finished", outcome="succeeded", validity="valid")
+    copied.state = "finished"
+    copied.save()
+    a, b = copied.variants.order_by("position")
+    StoredVerdict.objects.create(
+        experiment=copied, baseline=a, candidate=b, metric="throughput_rps", outcome="worse", sentence="b is worse.",
+        numbers={"estimate_pct": -12.0, "ci95_pct": [-14.0, -10.0]},
+    )  # fmt: skip
+    judged = ci("gate", started.stdout.strip())
+    assert (judged.returncode, "b is worse." in judged.stdout) == (1, True)
+    assert ci("trigger", "--experiment", "unknown").returncode == 3
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (("trigger", "--application=x"), "Give --experiment"),
+        (("trigger", *NAMES[:4], "--driver=nope"), "field: driver"),
+        (("trigger", *NAMES, "--param", "nofile=many"), "not of type int"),
+        (("trigger", *NAMES, "--label", "x"), "key=value"),
+        (("gate", "run:99"), "no run #99"),
+        (("gate", "bogus"), "An ID is"),
+        (("gate",), "required"),
+        (("nothing",), "invalid choice"),
+    ],
+)
+def test_a_command_that_cannot_be_is_an_error_and_no_verdict(ci: Ci, arguments: tuple[str, ...], said: str) -> None:
+    done = ci(*arguments)
+    assert (done.returncode, said in done.stderr, done.stdout) == (3, True, ""), done.stderr
+
+
+def test_a_wrong_token_is_not_tried_again(live_server: LiveServer) -> None:
+    done = run_ci(live_server.url, "bh_x_y", "gate", "run:1")
+    assert (done.returncode, "HTTP 401" in done.stderr) == (3, True)
+
+
+class Flaky(BaseHTTPRequestHandler):
+    """Answers 503, drops the connection, answers rubbish, and then properly."""
+
+    seen: list[str]
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        Flaky.seen.append(self.headers["Idempotency-Key"])
+        attempt = len(Flaky.seen)
+        if attempt == 2:
+            self.connection.close()
+            return
+        body = b"<html>" if attempt == 3 else b'{"number": 7}'
+        self.send_response(503 if attempt == 1 else 202)
+        if attempt == 1:
+            self.send_header("Retry-After", "0")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", "http://elsewhere.invalid/")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the base class names it so
+        """Nothing on the test's output."""
+
+
+@pytest.fixture
+def flaky() -> Iterator[str]:
+    Flaky.seen = []
+    server = HTTPServer(("127.0.0.1", 0), Flaky)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_start_is_tried_again_under_one_key(flaky: str) -> None:
+    done = run_ci(flaky, "bh_a_b", "trigger", *NAMES)
+    assert (done.returncode, done.stdout) == (0, "run:7\n"), done.stderr
+    assert len(Flaky.seen) == 4
+    assert len(set(Flaky.seen)) == 1
+
+
+def test_a_redirect_does_not_get_the_token(flaky: str) -> None:
+    done = run_ci(flaky, "bh_a_b", "gate", "run:1")
+    assert (done.returncode, "redirects" in done.stderr) == (3, True)
+
+
+def test_a_server_that_is_away_is_an_error_in_the_end() -> None:
+    done = run_ci("http://127.0.0.1:1", "bh_a_b", "gate", "run:1", "--patience", "0")
+    assert (done.returncode, "no connection" in done.stderr) == (3, True)
+
+
+def test_the_installation_serves_the_script(live_server: LiveServer, client: Any) -> None:
+    answer = client.get("/cli/benchhub-ci")
+    assert answer.content == SCRIPT.read_bytes()
+    assert answer["X-Content-Type-Options"] == "nosniff"
