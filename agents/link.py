@@ -1,4 +1,4 @@
-"""A session that survives cuts: reconnects with back-off and repeats the command (every one here is repeatable)."""
+"""A session that survives cuts: reconnects with back-off and repeats the command. Every command sent here is repeatable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Link:
     """Implements Session over connections that may break.
 
     A command whose connection dies has an unknown outcome; because each command of a run may be repeated (it reads,
-    sets a value, or starts under a start token), the link sends it again on the next connection.
+    sets a value, or starts under a start token), the link sends it again on the next connection. `patience_s` is asked
+    anew at each failure and counts from the loss: once it is used up, every further command is tried once only.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class Link:
         name: str,
         connect: Callable[[], Awaitable[Session]],
         *,
-        patience_s: float = PATIENCE_S,
+        patience_s: Callable[[], float] = lambda: PATIENCE_S,
         on_trouble: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._name = name
@@ -41,6 +42,7 @@ class Link:
         self._on_trouble = on_trouble
         self._session: Session | None = None
         self._opening = asyncio.Lock()
+        self._lost_at_s: float | None = None
 
     @property
     def host(self) -> str:
@@ -48,7 +50,7 @@ class Link:
 
     async def open(self) -> None:
         """Connect now, once: at the start of a run a host that cannot be reached is told at once."""
-        self._session = await self._connect()
+        await self._current()
 
     async def close(self) -> None:
         if self._session is not None:
@@ -77,20 +79,30 @@ class Link:
         return await self._patiently(lambda session: session.get(path, offset=offset, max_bytes=max_bytes))
 
     async def _patiently(self, attempt: Callable[[Session], Awaitable[T]]) -> T:
-        pause_s, lost_at = FIRST_PAUSE_S, 0.0
+        pause_s = FIRST_PAUSE_S
         while True:
+            session: Session | None = None
             try:
-                return await attempt(await self._current())
+                session = await self._current()
+                result = await attempt(session)
             except ConnectError as error:
-                await self.close()
-                now = time.monotonic()
-                if not lost_at and self._on_trouble is not None:
-                    await self._on_trouble(f"Lost {self._name}: {error.message} Trying again.")
-                lost_at = lost_at or now
-                if error.permanent or now - lost_at + pause_s > self._patience_s:
+                await self._drop(session)
+                if self._lost_at_s is None:
+                    self._lost_at_s = time.monotonic()
+                    if self._on_trouble is not None:
+                        await self._on_trouble(f"Lost {self._name}: {error.message} Trying again.")
+                if error.permanent or time.monotonic() - self._lost_at_s + pause_s > self._patience_s():
                     raise
-            await asyncio.sleep(pause_s * random.uniform(0.7, 1.3))  # noqa: S311 - jitter
+            else:
+                self._lost_at_s = None
+                return result
+            await asyncio.sleep(pause_s * random.uniform(0.7, 1.3))
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+    async def _drop(self, broken: Session | None) -> None:
+        """Close the session that failed, unless somebody else has put a new one in its place meanwhile."""
+        if broken is not None and broken is self._session:
+            await self.close()
 
     async def _current(self) -> Session:
         async with self._opening:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.core.management import call_command
 from django.db.models.signals import post_migrate
 
@@ -16,7 +16,8 @@ class BenchhubConfig(AppConfig):
     def ready(self) -> None:
         from benchhub import celery  # noqa: F401 - shared tasks need an app in every process that sends them
 
-        post_migrate.connect(_make_cache_table, sender=self)
+        # Django tells only apps that have models.
+        post_migrate.connect(_make_cache_table, sender=apps.get_app_config("experiments"))
 
 
 def _make_cache_table(using: str, **_arguments: Any) -> None:

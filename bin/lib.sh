@@ -21,6 +21,26 @@ bh_as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo -- "$@"; fi
 }
 
+# Runs a command and shows the last line of what it says as it goes on; all of its last lines when it fails.
+bh_live() {
+  local log status=0
+  log=$(mktemp)
+  "$@" 2>&1 | tee "$log" | bh_last_line || status=$?
+  [ "$status" = 0 ] || tail -n 20 "$log" >&2
+  rm -f "$log"
+  return "$status"
+}
+
+# One line that is written over on a terminal, a line every ten seconds elsewhere.
+bh_last_line() {
+  local line shown=$SECONDS
+  while IFS= read -r line; do
+    if [ -t 2 ]; then printf '\r\033[K  %.100s' "$line" >&2
+    elif [ $((SECONDS - shown)) -ge 10 ]; then printf '  %.100s\n' "$line" >&2; shown=$SECONDS; fi
+  done
+  [ ! -t 2 ] || printf '\r\033[K' >&2
+}
+
 # Prints a Python that is new enough and can make virtual environments; fails when there is none.
 bh_python() {
   local name
@@ -64,6 +84,7 @@ bh_missing() {
         bh_has mvn || echo maven
         bh_has ip || echo iproute2
         bh_has setpriv || echo util-linux
+        bh_has curl || echo curl
         bh_has ps || echo procps ;;
       test) bh_has chromium || bh_has chromium-browser || bh_has google-chrome || echo chromium ;;
       *) bh_die "no such group of packages: $group" ;;
@@ -81,7 +102,7 @@ bh_packages() {
     bh_die "missing here: $(echo $missing). Run bin/setup-env once as root, or install them yourself."
   fi
   bh_note "installing: $(echo $missing)"
-  bh_as_root apt-get update -qq || bh_note "apt-get update failed; trying with the lists that are here"
+  bh_live bh_as_root apt-get update || bh_note "apt-get update failed; trying with the lists that are here"
   for name in $missing; do
     case $name in
       python) name=$(bh_first_of python3.13 python3.12 python3.11); wanted+=("$name" "$(bh_first_of "$name-venv")") ;;
@@ -90,7 +111,9 @@ bh_packages() {
       *) wanted+=("$name") ;;
     esac
   done
-  bh_as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${wanted[@]}" >&2 ||
+  # RUNLEVEL=1: where there is no systemd, a new openssh-server does not start to listen.
+  bh_live bh_as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+    apt-get install -y --no-install-recommends -o Dpkg::Use-Pty=0 "${wanted[@]}" ||
     bh_die "apt-get could not install: ${wanted[*]}"
   case " ${wanted[*]} " in
     *" openssh-server "*)  # only its program is wanted, not a door into this machine
@@ -111,9 +134,9 @@ bh_venv() {
     bh_note "making $BH_VENV with $("$python" -V)"
     "$python" -m venv --clear "$BH_VENV"
   fi
-  bh_note "installing the packages of $*"
+  bh_note "installing the packages of $* into $BH_VENV (some 650 MB; a minute or two)"
   for file in "$@"; do
-    "$BH_VENV/bin/python" -m pip install --quiet --disable-pip-version-check -r "$BH_ROOT/$file" ||
+    bh_live "$BH_VENV/bin/python" -m pip install --progress-bar off --disable-pip-version-check -r "$BH_ROOT/$file" ||
       bh_die "pip could not install $file"
   done
   printf '%s\n' "$state" >"$stamp"
@@ -128,9 +151,9 @@ bh_tomcat() {
     mkdir -p "$cache"
     draft=$(mktemp -d "$cache/fetch.XXXXXX")
     bh_note "fetching Tomcat $BH_TOMCAT_VERSION with Maven"
-    mvn -q -B dependency:get "-Dartifact=org.apache.tomcat:tomcat:$BH_TOMCAT_VERSION:tar.gz" -Dtransitive=false >&2 &&
-      mvn -q -B dependency:copy "-Dartifact=org.apache.tomcat:tomcat:$BH_TOMCAT_VERSION:tar.gz" \
-        "-DoutputDirectory=$draft" -Dmdep.useBaseVersion=true >&2 ||
+    bh_live mvn -B dependency:get "-Dartifact=org.apache.tomcat:tomcat:$BH_TOMCAT_VERSION:tar.gz" -Dtransitive=false &&
+      bh_live mvn -B dependency:copy "-Dartifact=org.apache.tomcat:tomcat:$BH_TOMCAT_VERSION:tar.gz" \
+        "-DoutputDirectory=$draft" -Dmdep.useBaseVersion=true ||
       { rm -rf "$draft"; bh_die "Maven could not fetch Tomcat $BH_TOMCAT_VERSION"; }
     mv -f "$draft/tomcat-$BH_TOMCAT_VERSION.tar.gz" "$archive"
     rm -rf "$draft"

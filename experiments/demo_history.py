@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import timedelta
 
 import numpy as np
 from django.utils import timezone
 
 from experiments.launch import Choice, freeze, reserve_numbers
+from experiments.made_up import digest_of, made_up_metrics
 from experiments.models import Application, ConfigSnapshot, HardwareProfile, Host, Member, Recipe, Run, Series, Workload
 from experiments.snapshots import content_digest
 
@@ -34,24 +34,24 @@ def make_history(member: Member, *, sut: Host, driver: Host, application: Applic
     workload = _workload(member)
     spec = freeze(Choice(application, recipe, workload, sut, driver)).model_dump(mode="json")
     profile, _ = HardwareProfile.objects.get_or_create(
-        team=member.team, digest=_digest("demo profile"), defaults={"facts": {"cpu.model": "made-up demo machine"}}
+        team=member.team, digest=digest_of("demo profile"), defaults={"facts": {"cpu.model": "made-up demo machine"}}
     )
     configs = [_config(member, values) for values in (_BEFORE, _AFTER)]
-    fingerprint, count = _digest("demo history"), DAYS * RUNS_PER_DAY
+    fingerprint, count = digest_of("demo history"), DAYS * RUNS_PER_DAY
     random = np.random.default_rng(SEED)
     throughput = 18_400 * np.exp(random.normal(0, 0.012, count)) * np.where(np.arange(count) < CHANGE_AT, 1.0, 0.93)
     first, start = reserve_numbers(member.team, count), timezone.now() - timedelta(days=DAYS)
     runs = []
     for index in range(count):
         at = start + timedelta(days=DAYS * index / count)
-        metrics = _metrics(float(throughput[index]), random)
+        metrics = made_up_metrics(float(throughput[index]), random)
         runs.append(
             Run(
                 team=member.team,
                 number=first + index,
                 spec=spec,
                 fingerprint=fingerprint,
-                labels={"branch": "main", "commit": _digest(f"commit {index}")[:10]},
+                labels={"branch": "main", "commit": digest_of(f"commit {index}")[:10]},
                 tags=["demo"],
                 notes="Made-up figures of the demonstration.",
                 application=application,
@@ -112,22 +112,3 @@ def _config(member: Member, values: dict[str, str]) -> ConfigSnapshot:
         team=member.team, digest=content_digest(values), defaults={"values": values}
     )
     return config
-
-
-def _metrics(throughput_rps: float, random: np.random.Generator) -> dict[str, float]:
-    """Figures that belong together: 32 connections in a closed loop make latency the inverse of throughput."""
-    mean_ms = 32 / throughput_rps * 1000
-    return {
-        "throughput_rps": round(throughput_rps, 2),
-        "latency_mean_ms": round(mean_ms, 3),
-        "latency_p50_ms": round(mean_ms * 0.93, 3),
-        "latency_p90_ms": round(mean_ms * 1.5, 3),
-        "latency_p99_ms": round(mean_ms * 3.1 * float(np.exp(random.normal(0, 0.05))), 3),
-        "errors_total": 0.0,
-        "sut_cpu_ratio": round(min(0.99, 0.96 + float(random.normal(0, 0.008))), 3),
-        "driver_cpu_ratio": round(0.61 + float(random.normal(0, 0.01)), 3),
-    }
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, cast
 
@@ -26,7 +26,7 @@ class TeamRequest(HttpRequest):
 
 
 View = Callable[..., HttpResponseBase]
-AsyncView = Callable[..., Awaitable[HttpResponseBase]]
+AsyncView = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 LAST_TEAM = "last_team"
 

@@ -106,7 +106,7 @@ def history_json(
     histories: Mapping[str, MetricHistory], *, run_url: str, highlight: Iterable[int] = ()
 ) -> dict[str, Any]:
     """Points of one or more series of a metric. Keys name the hardware; `run_url` is a run's address with 0 in it."""
-    points = [
+    points: list[dict[str, Any]] = [
         {
             "number": point.number,
             "at": point.at.isoformat(),

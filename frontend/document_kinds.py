@@ -16,7 +16,7 @@ from agents.servers import SERVERS
 from agents.spec import ApplicationDocument, WorkloadDocument
 from agents.steps import STEPS, is_host_step
 from experiments.models import Application, Document, Recipe, Workload
-from frontend.forms.model_fields import fields_of, flatten
+from frontend.forms.model_fields import fields_of, flatten, label_of, show_scalar
 
 EXAMPLE_CPUS = 8
 """Stands in for `sut_cpu_count` where a recipe is shown without a host."""
@@ -59,6 +59,17 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class ShownParameter:
+    """A parameter as people read it; `default` is "" when a value must be given."""
+
+    name: str
+    type: str
+    default: str
+    allowed: str
+    description: str
+
+
+@dataclass(frozen=True)
 class ShownStep:
     """A step as people read it. `undo` is what becomes of it after the run."""
 
@@ -95,6 +106,22 @@ def settings_of(model: type[BaseModel], body: Mapping[str, Any]) -> list[Setting
     return [Setting(field.label, field.value) for field in fields_of(model, texts) if field.value]
 
 
+def parameters_of(document: RecipeDocument) -> list[ShownParameter]:
+    """The parameters by name."""
+    found = []
+    for name, parameter in sorted(document.parameters.items()):
+        bounds = [
+            f"{sign} {bound:g}"
+            for sign, bound in (("≥", parameter.minimum), ("≤", parameter.maximum))
+            if bound is not None
+        ]
+        allowed = ", ".join(map(show_scalar, parameter.choices)) or " ".join(bounds)
+        found.append(
+            ShownParameter(name, parameter.type, show_scalar(parameter.default), allowed, parameter.description)
+        )
+    return found
+
+
 def steps_of(document: RecipeDocument) -> list[ShownStep]:
     """The steps with titles; references to parameters stay where no default fills them."""
     return [_shown(number, step, document) for number, step in enumerate(document.steps, start=1)]
@@ -122,7 +149,7 @@ def example_command(document: WorkloadDocument) -> str:
 def _shown(number: int, raw: Mapping[str, Any], document: RecipeDocument) -> ShownStep:
     kind = str(raw.get("kind", ""))
     model = STEPS[kind]
-    title, undo = kind.replace("_", " "), "Nothing to undo: it holds for the server's process alone."
+    title, undo = label_of(kind), "Nothing to undo: it holds for the server's process alone."
     try:
         alone = document.model_copy(update={"steps": (dict(raw),)})
         step = alone.resolve(dict(_examples(document)), built_in={"sut_cpu_count": EXAMPLE_CPUS})[0]

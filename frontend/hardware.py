@@ -14,6 +14,22 @@ GROUPS = (
     ("Network", ("nic.",)),
     ("Java", ("java.",)),
 )
+FIRST = (
+    "cpu.model",
+    "cpu.vendor",
+    "cpu.architecture",
+    "cpu.count",
+    "cpu.online",
+    "cpu.offline",
+    "cpu.sockets",
+    "cpu.cores_per_socket",
+    "cpu.threads_per_core",
+    "memory.total_bytes",
+    "kernel.release",
+    "os.name",
+)
+"""What people look for first; the rest follows by name."""
+
 LONG = ("cpu.flags", "cpu.vulnerability.", "cpu.core_of.")
 """Facts that would hide the others; they are shown folded."""
 
@@ -64,6 +80,7 @@ def groups(facts: Mapping[str, str]) -> list[FactGroup]:
 
 
 def _group(title: str, facts: Mapping[str, str]) -> FactGroup:
+    facts = {key: facts[key] for key in (*(key for key in FIRST if key in facts), *sorted(set(facts) - set(FIRST)))}
     shown = [(_label(key), _text(key, value)) for key, value in facts.items() if not key.startswith(LONG)]
     more = [(_label(key), value) for key, value in facts.items() if key.startswith(LONG)]
     return FactGroup(title, shown, more)
@@ -71,8 +88,11 @@ def _group(title: str, facts: Mapping[str, str]) -> FactGroup:
 
 def _label(key: str) -> str:
     section, _, rest = key.partition(".")
-    words = rest.removesuffix("_bytes").replace("_", " ") if rest else section
-    return f"{section} {words}" if section in ("thp", "power", "hypervisor", "os", "kernel") else words
+    if section == "java":
+        return rest.removeprefix("installed.").replace("path.", "on PATH: ", 1)
+    words = rest.removesuffix("_bytes").replace("_", " ").replace(".", " ")
+    text = f"{section} {words}" if section in ("thp", "power", "hypervisor", "os", "kernel") else words
+    return text[:1].upper() + text[1:] if section != "nic" else rest
 
 
 def _text(key: str, value: str) -> str:

@@ -120,15 +120,20 @@ def free_port(address: str, first: int) -> int:
     raise DemoError(f"No free port from {first} on at {address}.")
 
 
+def kept_port(file: Path, address: str, first: int) -> int:
+    """The port that the file keeps while it is free, else the first free one from `first` on, kept from now on."""
+    port = int(file.read_text()) if file.exists() else first
+    port = port if free_port(address, port) == port else free_port(address, first)
+    file.write_text(str(port))
+    return port
+
+
 def _prepare(directory: Path, name: str, address: str, first_port: int, client_key: Path) -> DemoHost:
     place = directory / name
     (place / "home").mkdir(parents=True, exist_ok=True)
     _make_key(place / "host_key", f"demo {name}")
     shutil.copy(client_key.with_suffix(".pub"), place / "authorized_keys")
-    port_file = place / "port"
-    if not port_file.exists():
-        port_file.write_text(str(free_port(address, first_port)))
-    host = DemoHost(name, place, address, int(port_file.read_text()))
+    host = DemoHost(name, place, address, kept_port(place / "port", address, first_port))
     login = place / "login.sh"
     login.write_text(_LOGIN.format(home=host.home, mark=MARK, mark_value=_mark(host)))
     login.chmod(0o700)

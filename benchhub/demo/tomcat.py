@@ -18,7 +18,7 @@ def install_tomcat(archive: Path, home: Path) -> Path:
     if (target / "bin" / "catalina.sh").exists():
         return target
     if not archive.is_file():
-        raise DemoError(f"{archive} is missing; bin/setup-env fetches it.")
+        raise DemoError(f"{archive} is missing; bin/demo fetches it.")
     part = home / ".tomcat.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)

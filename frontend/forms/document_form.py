@@ -163,7 +163,7 @@ def _part(name: str, registry: Mapping[str, type[BaseModel]], texts: Texts) -> P
     kind = texts.get(f"{name}.kind", "")
     model = registry.get(kind) or next(iter(registry.values()))
     kind = kind if kind in registry else next(iter(registry))
-    return Part(name, kind, tuple(registry), _first_sentence(model), fields_of(model, texts, f"{name}."))
+    return Part(name, kind, tuple(registry), _first_paragraph(model), fields_of(model, texts, f"{name}."))
 
 
 def _part_texts(name: str, registry: Mapping[str, type[BaseModel]], body: Mapping[str, Any]) -> dict[str, str]:
@@ -197,7 +197,7 @@ def _read_parameters(texts: Texts) -> dict[str, Any]:
             parameter["default"] = read_scalar(of, cells["default"])
         for bound in ("minimum", "maximum"):
             if cells[bound]:
-                parameter[bound] = read_scalar("float", cells[bound])
+                parameter[bound] = read_scalar("int" if cells[bound].lstrip("-").isdecimal() else "float", cells[bound])
         if cells["choices"]:
             parameter["choices"] = [read_scalar(of, text) for text in cells["choices"].split(",") if text.strip()]
         if cells["description"]:
@@ -206,6 +206,5 @@ def _read_parameters(texts: Texts) -> dict[str, Any]:
     return found
 
 
-def _first_sentence(model: type[BaseModel]) -> str:
-    text = " ".join((model.__doc__ or "").split())
-    return text.partition(". ")[0].rstrip(".") + "." if text else ""
+def _first_paragraph(model: type[BaseModel]) -> str:
+    return " ".join((model.__doc__ or "").partition("\n\n")[0].split()).replace("`", "")

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from agents.recipe import Parameter, RecipeDocument, Value
 from experiments.errors import RequestError
+from experiments.labels import check_labels, check_tags
 from experiments.launch import Candidate, Choice
 from experiments.metrics import METRICS
 from experiments.models import Application, Experiment, Host, Recipe, Team, Workload
@@ -31,7 +32,10 @@ def typed_label_list(text: str) -> dict[str, str]:
         if not (equals and key and value):
             raise forms.ValidationError(f"'{line}' is no label; write key=value, one per line.")
         labels[key] = value
-    return labels
+    try:
+        return check_labels(labels)
+    except RequestError as error:
+        raise forms.ValidationError(error.message) from error
 
 
 class LabelsField(forms.CharField):
@@ -122,7 +126,10 @@ class RunForm(PartsForm):
 
     def clean_tags(self) -> list[str]:
         words = (word.strip() for word in self.cleaned_data["tags"].split(","))
-        return list(dict.fromkeys(filter(None, words)))
+        try:
+            return check_tags(filter(None, words))
+        except RequestError as error:
+            raise forms.ValidationError(error.message) from error
 
 
 class ExperimentForm(forms.Form):
@@ -218,6 +225,11 @@ class TeamChoices:
         ]
 
 
+def versioned(document: Document) -> str:
+    """A version as the API names it."""
+    return f"{document.name}@{document.version}"
+
+
 def refuse(form: forms.Form, error: RequestError) -> None:
     """Show a use case's refusal at the field that it names, else above the form."""
     form.add_error(error.field if error.field in form.fields else None, error.message)
@@ -235,7 +247,7 @@ def parameter_field(name: str, parameter: Parameter) -> forms.Field:
     common: dict[str, Any] = {
         "label": label_of(name),
         "required": default is None,
-        "help_text": " ".join(filter(None, (parameter.description, ", ".join(bounds)))),
+        "help_text": " · ".join(filter(None, (parameter.description, ", ".join(bounds)))),
     }
     if parameter.choices or parameter.type == "bool":
         options = parameter.choices or (True, False)

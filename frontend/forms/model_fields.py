@@ -20,7 +20,16 @@ Texts = Mapping[str, str]
 
 UNITS = {"_rps": "requests/s", "_bytes": "bytes", "_ms": "ms", "_s": "s", "_ratio": "ratio"}
 LONG_TEXTS = frozenset({"content", "run", "undo", "observe", "script", "description", "body"})
-SHORT_WORDS = {"jvm": "JVM", "cpu": "CPU", "cpus": "CPUs", "http": "HTTP", "url": "URL", "id": "ID", "thp": "THP"}
+SHORT_WORDS = {
+    "jvm": "JVM",
+    "cpu": "CPU",
+    "cpus": "CPUs",
+    "http": "HTTP",
+    "url": "URL",
+    "id": "ID",
+    "thp": "THP",
+    "xml": "XML",
+}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import dataclass
 
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -80,10 +81,22 @@ def overlays(request: TeamRequest) -> HttpResponse:
     return JsonResponse(overlay_json(runs, request.GET.get("channel", "cpu.busy_ratio")))
 
 
-def _change(row: MetricRow, index: int) -> tuple[float | None, str]:
-    change_pct = row.changes_pct[index]
-    ratio = None if change_pct is None else change_pct / 100
-    return ratio, tone_of(row.metric, ratio)
+@dataclass(frozen=True)
+class Change:
+    """Against the baseline; `more` is the plain difference where the baseline is zero and no ratio exists."""
+
+    ratio: float | None
+    more: float | None
+    tone: str
+
+
+def _change(row: MetricRow, index: int) -> Change:
+    change_pct, value, base = row.changes_pct[index], row.values[index], row.values[0]
+    if change_pct is not None:
+        return Change(change_pct / 100, None, tone_of(row.metric, change_pct / 100))
+    if base == 0 and value:
+        return Change(None, value, "good" if (value > 0) == row.metric.higher_is_better else "bad")
+    return Change(None, None, "neutral")
 
 
 def _with_baseline(runs: list[Run], baseline: Run) -> str:

@@ -25,6 +25,7 @@ from frontend.forms.document_form import (
     read_body,
     texts_of,
 )
+from frontend.forms.model_fields import label_of
 from frontend.views.documents import get_document
 
 MAX_FILE_BYTES = 256 * 1024
@@ -98,7 +99,7 @@ def _editor(request: TeamRequest, of: Kind, *, name: str, texts: dict[str, str],
         "note": posted.get("note", ""),
         "yaml": text,
         "error": error,
-        "step_kinds": {kind: kind.replace("_", " ") for kind in STEPS},
+        "step_kinds": {kind: label_of(kind) for kind in STEPS},
         "parameter_types": PARAMETER_TYPES,
         "phase_kinds": PHASE_KINDS,
         "scope": of.plural,

@@ -19,6 +19,7 @@ from frontend.document_kinds import (
     Kind,
     driver_settings,
     example_command,
+    parameters_of,
     server_settings,
     steps_of,
     summary_of,
@@ -136,7 +137,7 @@ def _readable(document: Document) -> dict[str, Any]:
     read = document.document()
     match type(document).__name__:
         case "Recipe":
-            return {"steps": steps_of(read), "parameters": sorted(read.parameters.items()), "description": read.description}
+            return {"steps": steps_of(read), "parameters": parameters_of(read), "description": read.description}
         case "Workload":
             return {
                 "settings": driver_settings(read),

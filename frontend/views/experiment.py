@@ -30,8 +30,8 @@ def experiments(request: TeamRequest) -> HttpResponse:
         Experiment.objects.for_team(request.team)
         .select_related("workload", "created_by")
         .annotate(
-            run_count=Count("runs", distinct=True),
-            finished_count=Count("runs", filter=Q(runs__state=Run.State.FINISHED), distinct=True),
+            run_count=Count("runs"),
+            finished_count=Count("runs", filter=Q(runs__state=Run.State.FINISHED)),
         )
         .prefetch_related(
             Prefetch("verdicts", StoredVerdict.objects.select_related("candidate").order_by("candidate__position"))

@@ -14,7 +14,7 @@ from experiments.errors import Forbidden, NotFound, RequestError
 from experiments.launch import Choice, create_experiment, launch_experiment
 from experiments.models import Experiment, Role, Variant
 from frontend.access import TeamRequest, team_view
-from frontend.forms.launching import ExperimentForm, TeamChoices, VariantForm, refuse
+from frontend.forms.launching import ExperimentForm, TeamChoices, VariantForm, refuse, versioned
 from frontend.forms.model_fields import show_scalar
 from frontend.preflight import Check
 from frontend.views.new_run import api_url, curl, preview_of
@@ -89,13 +89,14 @@ def experiment_preview(request: TeamRequest) -> HttpResponseBase:
         )
         previews[row] = (candidate.name, preview_of(request, choice))
     name, shown = previews[rows.baseline]
+    url = api_url(request, "experiments")
     plans = [found["plan"] for _, found in previews.values()]
     context = {
         **shown,
         "checks": _merged(previews),
         "plan_of": name,
         "cost": Cost(len(plans) * repetitions, repetitions * sum(plan.estimate_s for plan in plans if plan)),
-        "curl": curl(api_url(request, "experiments"), _api_body(form, rows)),
+        "curl": f"{curl(url, _api_body(form, rows))}\n\n# then, with the id of the answer:\n{curl(f'{url}/ID/launch', {})}",
     }
     return render(request, "new_run/_beside.html", context)
 
@@ -132,7 +133,7 @@ def _api_body(form: ExperimentForm, rows: Rows) -> dict[str, Any]:
     cleaned = form.cleaned_data
     body: dict[str, Any] = {
         "name": cleaned["name"],
-        "workload": cleaned["workload"].name,
+        "workload": versioned(cleaned["workload"]),
         "repetitions": cleaned["repetitions"],
         "order": cleaned["order"],
         "primary_metric": cleaned["primary_metric"],

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from agents.errors import AgentError
@@ -19,7 +20,7 @@ from experiments.errors import Forbidden, NotFound, RequestError
 from experiments.launch import Choice, launch_run
 from experiments.models import DryRun, Role, Run
 from frontend.access import TeamRequest, team_view
-from frontend.forms.launching import PartsForm, RunForm, TeamChoices, refuse
+from frontend.forms.launching import PartsForm, RunForm, TeamChoices, refuse, versioned
 from frontend.forms.model_fields import show_scalar
 from frontend.preflight import Check, checks_of, place_in_queue, spec_or_check
 
@@ -111,7 +112,7 @@ def preview_of(request: TeamRequest, choice: Choice) -> dict[str, Any]:
 
 def api_url(request: HttpRequest, path: str) -> str:
     """The absolute address of an API path."""
-    return request.build_absolute_uri(f"/api/v1/{path}")
+    return request.build_absolute_uri(reverse("api-1:api-root") + path)
 
 
 def curl(url: str, body: dict[str, Any]) -> str:
@@ -134,7 +135,7 @@ def _plan(spec: RunSpec | None) -> tuple[Plan | None, list[Check]]:
 
 
 def _curl(request: TeamRequest, form: RunForm) -> str:
-    body = {**form.api_parts(), "workload": form.cleaned_data["workload"].name}
+    body = {**form.api_parts(), "workload": versioned(form.cleaned_data["workload"])}
     if form.cleaned_data["labels"]:
         body["labels"] = form.cleaned_data["labels"]
     if form.cleaned_data["tags"]:

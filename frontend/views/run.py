@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
@@ -136,16 +136,16 @@ def artifact(request: TeamRequest, number: int, artifact_id: int) -> HttpRespons
 
 
 @team_view()
-def raw_log(request: TeamRequest, number: int) -> StreamingHttpResponse:
+def raw_log(request: TeamRequest, number: int) -> HttpResponse:
     """The whole log as text; also of a run that is under way or was lost."""
     found = find_run(request, number)
-    lines = (f"{line.at.isoformat()} {line.source} {line.level}: {line.text}\n" for line in lines_of(found))
-    response = StreamingHttpResponse(lines, content_type="text/plain; charset=utf-8")
+    lines = [f"{line.at.isoformat()} {line.source} {line.level}: {line.text}\n" for line in lines_of(found)]
+    response = HttpResponse("".join(lines), content_type="text/plain; charset=utf-8")
     _attachment(response, f"run-{number}.log")
     return response
 
 
-def _attachment(response: HttpResponse | StreamingHttpResponse, name: str) -> None:
+def _attachment(response: HttpResponse, name: str) -> None:
     """Make it a download, whatever a browser would like to do with its content."""
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
     response.headers["Content-Disposition"] = f'attachment; filename="{safe}"'

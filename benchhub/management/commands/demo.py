@@ -7,31 +7,35 @@ import os
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from benchhub.demo.hosts import DemoError, DemoHost, free_port, prepare_hosts, switch_off
+from benchhub.demo.hosts import DemoError, DemoHost, free_port, kept_port, prepare_hosts, switch_off
 from benchhub.demo.tomcat import VERSION, find_java_home, install_tomcat
 from benchhub.management.commands import up
-from benchhub.supervisor import ChildSpec
+from benchhub.supervisor import ADDRESS, ChildSpec
 from benchhub.terminal import Terminal
 
 PASSWORD = "benchhub-demo"  # noqa: S105
 """Known to everyone, and of use only to whoever sits at this machine: the pages listen on its loopback address."""
 
+WEB_PORT = 8000
 SERVER_PORT = 8180
 
 
 class Command(up.Command):
     help = "Start BenchHub with two hosts on this machine and run the Tomcat baseline on them. Ctrl-C stops all of it."
 
+    port_was_chosen: bool
     sut: DemoHost
     driver: DemoHost
     private_key: str
 
     def add_arguments(self, parser: CommandParser | ArgumentParser) -> None:
         super().add_arguments(parser)  # type: ignore[arg-type]
+        parser.set_defaults(port=None)
         parser.add_argument("--archive", type=Path, help=f"The release archive of Tomcat {VERSION}.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -40,12 +44,15 @@ class Command(up.Command):
         data_dir = Path(settings.BENCHHUB_DATA_DIR)
         self.archive = options["archive"] or data_dir / "cache" / f"tomcat-{VERSION}.tar.gz"
         try:
-            self.sut, self.driver, self.private_key = prepare_hosts(data_dir / "demo")
+            self.port_was_chosen = options["port"] is None
+            if self.port_was_chosen:
+                options["port"] = free_port(ADDRESS, WEB_PORT)
             super().handle(*args, **options)
         except DemoError as error:
             raise CommandError(str(error)) from error
 
     def more_children(self) -> tuple[ChildSpec, ...]:
+        self.sut, self.driver, self.private_key = prepare_hosts(Path(settings.BENCHHUB_DATA_DIR) / "demo")
         return (self.sut.child(), self.driver.child())
 
     def prepared(self, terminal: Terminal) -> None:
@@ -78,19 +85,27 @@ class Command(up.Command):
         self.page = f"t/{experiment.team.slug}/experiments/{experiment.pk}/"
 
     def ready(self, terminal: Terminal, url: str) -> None:
-        terminal.say("demo", "BenchHub is ready.")
-        terminal.say("demo", f"  address  {url}")
-        terminal.say("demo", f"  login    demo / {PASSWORD}")
-        terminal.say("demo", f"  open     {url}{self.page}   (the experiment that is running now)")
-        terminal.say("demo", "  Ctrl-C or bin/demo --stop ends it; bin/demo --reset forgets everything.")
+        moved = self.port_was_chosen and urlsplit(url).port != WEB_PORT
+        lines = (
+            "BenchHub is ready.",
+            f"  address  {url}" + (f"   (port {WEB_PORT} was taken)" if moved else ""),
+            f"  login    demo / {PASSWORD}",
+            f"  open     {url}{self.page}   (the experiment on this machine)",
+            "  Ctrl-C or bin/demo --stop ends it; bin/demo --reset forgets everything.",
+        )
+        self._announcement().write_text("\n".join(lines) + "\n")
+        for line in lines:
+            terminal.say("demo", line)
 
     def stopped(self) -> None:
+        self._announcement().unlink(missing_ok=True)
         for host in (self.sut, self.driver):
             switch_off(host)
 
+    def _announcement(self) -> Path:
+        """What `bin/demo` shows to those who ask where the demonstration runs; there while it is ready."""
+        return Path(settings.BENCHHUB_DATA_DIR) / "demo" / "announcement"
+
     def _server_port(self) -> int:
         """The port that Tomcat will have, kept, so that the application does not get a new version at each start."""
-        kept = self.sut.directory / "server_port"
-        if not kept.exists():
-            kept.write_text(str(free_port(self.sut.address, SERVER_PORT)))
-        return int(kept.read_text())
+        return kept_port(self.sut.directory / "server_port", self.sut.address, SERVER_PORT)

@@ -117,5 +117,6 @@ document.getElementById("next-failure").addEventListener("click", () => {
   log.scrollIntoView({ block: "nearest" });
 });
 
-log.scrollTop = log.scrollHeight;
+const failure = page.dataset.live === "yes" ? null : log.querySelector(".log-error");
+log.scrollTop = failure ? Math.max(0, failure.offsetTop - log.clientHeight / 2) : log.scrollHeight;
 if (page.dataset.live === "yes") stream();

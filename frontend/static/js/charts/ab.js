@@ -5,6 +5,16 @@ import { format } from "./format.js";
 
 const SPREAD = 0.22;
 
+// Long names take several lines, so that they do not run into each other.
+function wrapped(name, letters) {
+  const lines = [];
+  for (const word of name.split(" ")) {
+    if (lines.length && lines.at(-1).length + word.length < letters) lines[lines.length - 1] += ` ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 // The dots of one variant side by side, so that equal values stay visible.
 function offset(index, count) {
   return count < 2 ? 0 : (index / (count - 1) - 0.5) * SPREAD;
@@ -36,7 +46,9 @@ export function draw(canvas, json) {
   const config = options({
     unit,
     zero: false,
-    x: { type: "linear", min: -0.6, max: names.length - 0.4, grid: { display: false }, ticks: { stepSize: 1, autoSkip: false, callback: (value) => names[value] ?? "" } },
+    x: { type: "linear", min: -0.6, max: names.length - 0.4, grid: { display: false }, ticks: { stepSize: 1, autoSkip: false, callback(value) {
+        return wrapped(names[value] ?? "", this.chart.width / names.length / 7.5);
+      } } },
   });
   config.scales.x.afterBuildTicks = (axis) => (axis.ticks = names.map((_, value) => ({ value })));
   config.interaction = { mode: "nearest", intersect: true };

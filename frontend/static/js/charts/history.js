@@ -1,6 +1,6 @@
 // The history of one metric: a point per run, a colour per recipe, what changed around them as lines.
 
-import { faded, options, theme } from "./base.js";
+import { options, theme } from "./base.js";
 import { day, format } from "./format.js";
 
 const figures = new Set();
@@ -37,13 +37,12 @@ function annotations(json, colours) {
     const value = median(json.points.map((point) => point.value));
     found.median = {
       type: "line", yMin: value, yMax: value, borderColor: colours.faint, borderWidth: 1, borderDash: [4, 4], drawTime: "beforeDatasetsDraw",
-      label: { display: true, content: `median ${format(value, json.metric.unit)}`, position: "end", yAdjust: -9, backgroundColor: faded(colours.surface, 0.8), color: colours.faint, font: { size: 10, weight: "normal" }, padding: 2 },
     };
   }
   environmentMarkers(json).forEach((marker, index) => {
     found[`environment${index}`] = {
       type: "line", xMin: marker.x, xMax: marker.x, borderColor: colours.warn, borderWidth: 1, borderDash: [2, 3],
-      label: { display: true, content: `hardware ${marker.text}`, position: "start", backgroundColor: colours.surface, color: colours.warn, font: { size: 10, weight: "normal" }, padding: 2 },
+      label: { display: true, content: `hardware ${marker.text}`, position: "end", backgroundColor: colours.surface, color: colours.warn, font: { size: 10, weight: "normal" }, padding: 2 },
     };
   });
   return found;
@@ -149,7 +148,7 @@ export function summary(json) {
   const suspects = points.filter((point) => point.validity === "suspect").length;
   return (
     `${points.length} runs${json.truncated ? " (the newest)" : ""}: ${format(Math.min(...values), metric.unit)} to ` +
-    `${format(Math.max(...values), metric.unit)}, median ${format(median(values), metric.unit)}; last #${last.number} ` +
+    `${format(Math.max(...values), metric.unit)}, median (dashed) ${format(median(values), metric.unit)}; last #${last.number} ` +
     `${format(last.value, metric.unit)}.${suspects ? ` Triangles: ${suspects} suspect.` : ""}`
   );
 }

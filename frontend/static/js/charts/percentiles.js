@@ -3,8 +3,9 @@
 import { options, theme } from "./base.js";
 import { format } from "./format.js";
 
-const TICKS = [0, 50, 90, 99, 99.9, 99.99, 99.999];
+const TICKS = [50, 90, 99, 99.9, 99.99, 99.999];
 const LAST = 6;
+const TICK_WIDTH = 48;
 
 export function position(percentile) {
   return percentile >= 100 ? LAST : Math.min(LAST - 0.5, -Math.log10(1 - percentile / 100));
@@ -25,7 +26,11 @@ const named = (percentile) => (percentile >= 100 ? "max" : `p${percentile}`);
 export function draw(canvas, json) {
   const colours = theme();
   const config = options({ unit: "ms", x: { type: "linear", min: 0, ticks: { autoSkip: false, callback: (value) => `p${TICKS.find((tick) => Math.abs(position(tick) - value) < 1e-9) ?? ""}` } } });
-  config.scales.x.afterBuildTicks = (axis) => (axis.ticks = TICKS.filter((tick) => position(tick) <= axis.max).map((tick) => ({ value: position(tick) })));
+  config.scales.x.afterBuildTicks = (axis) => {
+    const room = (axis.max * TICK_WIDTH) / axis.chart.width;
+    const fitting = TICKS.map(position).filter((at) => at <= axis.max);
+    axis.ticks = fitting.filter((at, i) => i === 0 || at - fitting[i - 1] >= room).map((value) => ({ value }));
+  };
   config.interaction = { mode: "nearest", intersect: false, axis: "xy" };
   config.plugins.tooltip.callbacks = { title: (items) => items[0].dataset.label, label: ({ raw }) => ` ${named(raw.percentile)}: ${format(raw.y, "ms")}` };
   const datasets = toDatasets(json).map((dataset, index) => {

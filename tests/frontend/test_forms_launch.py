@@ -1,0 +1,240 @@
+"""New run and New experiment: nothing is lost on an error, and what is launched is what was chosen."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from experiments.inventory import grant
+from experiments.models import DryRun, Experiment, Host, Member, Role, Run, Team
+from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
+from tests.frontend.test_forms_access import address, signed_in
+
+__all__ = ["admin", "make_member", "stock", "team"]
+
+
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Messages are hints; these tests look at what PostgreSQL holds."""
+    monkeypatch.setattr("experiments.outbox.hint", lambda run_id: None)
+    yield
+
+
+def parts(stock: dict[str, Any], prefix: str = "", **more: str) -> dict[str, str]:
+    names = ("application", "recipe", "sut", "driver")
+    return {f"{prefix}{name}": str(stock[name].pk) for name in names} | more
+
+
+def run_form(stock: dict[str, Any], **more: str) -> dict[str, str]:
+    return parts(stock, workload=str(stock["workload"].pk)) | more
+
+
+def experiment_form(stock: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "name": "Files",
+        "question": "Do more open files help?",
+        "workload": str(stock["workload"].pk),
+        "repetitions": "2",
+        "order": "blocks",
+        "primary_metric": "throughput_rps",
+        "margin_pct": "5",
+        "rows": ["0", "1"],
+        "baseline": "0",
+        **parts(stock, "v0-"),
+        "v0-name": "default",
+        **parts(stock, "v1-"),
+        "v1-name": "few files",
+        "v1-p_nofile": "2048",
+        **more,
+    }
+
+
+def test_a_run_is_launched_with_its_parameters_labels_and_tags(admin: Member, stock: dict[str, Any]) -> None:
+    form = run_form(stock, p_nofile="4096", labels="commit=4f2c\nbranch=main", tags="night, arm", notes="first")
+    answer = signed_in(admin).post(address("new_run", admin.team), form)
+    run = Run.objects.get()
+    assert answer.headers["Location"] == address("run", admin.team, run.number)
+    assert run.spec["recipe"]["parameters"] == {"nofile": 4096}
+    assert (run.labels, run.tags, run.notes) == ({"commit": "4f2c", "branch": "main"}, ["night", "arm"], "first")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"p_nofile": "12"}, "greater than or equal to 1024"),
+        ({"p_nofile": "many"}, "whole number"),
+        ({"labels": "no equals sign"}, "write key=value"),
+        ({"application": ""}, "This field is required"),
+        ({"sut": "999999"}, "not one of the available choices"),
+        ({"tags": "x" * 61}, "at most 60 characters"),
+    ],
+)
+def test_a_wrong_field_is_named_and_nothing_typed_is_lost(
+    admin: Member, stock: dict[str, Any], changes: dict[str, str], words: str
+) -> None:
+    answer = signed_in(admin).post(address("new_run", admin.team), run_form(stock, notes="keep me") | changes)
+    text = answer.content.decode()
+    assert answer.status_code == 422
+    assert words in text
+    assert "keep me" in text
+    assert Run.objects.count() == 0
+
+
+def test_a_host_without_an_approved_key_is_refused_at_its_field(admin: Member, stock: dict[str, Any]) -> None:
+    Host.objects.filter(pk=stock["sut"].pk).update(host_key="")
+    answer = signed_in(admin).post(address("new_run", admin.team), run_form(stock))
+    assert answer.status_code == 422
+    assert "is not approved yet" in answer.context["form"].errors["sut"][0]
+
+
+def test_a_launcher_without_a_grant_is_told_whom_to_ask(
+    admin: Member, team: Team, stock: dict[str, Any], make_member: MakeMember
+) -> None:
+    launcher = make_member(team, Role.LAUNCHER)
+    client = signed_in(launcher)
+    refused = client.post(address("new_run", team), run_form(stock))
+    assert refused.status_code == 422
+    assert "ask an admin" in refused.content.decode()
+    for host in (stock["sut"], stock["driver"]):
+        grant(admin, host, launcher)
+    assert client.post(address("new_run", team), run_form(stock)).status_code == 302
+
+
+def test_a_copied_run_fills_the_form(admin: Member, stock: dict[str, Any]) -> None:
+    client = signed_in(admin)
+    client.post(address("new_run", admin.team), run_form(stock, p_nofile="4096", labels="commit=4f2c"))
+    form = client.get(address("new_run", admin.team) + "?from=1").context["form"]
+    assert form.initial["p_nofile"] == "4096"
+    assert 'value="4096"' in str(form["p_nofile"])
+    assert "commit=4f2c" in str(form["labels"])
+
+
+def test_the_preview_shows_checks_plan_estimate_and_an_api_call_that_means_the_same(
+    admin: Member, stock: dict[str, Any]
+) -> None:
+    answer = signed_in(admin).post(address("run_preview", admin.team), run_form(stock, p_nofile="4096"))
+    text = answer.content.decode()
+    assert "sut-1 (SUT) is ready and free." in text
+    assert "wrk -t2 -c16" in text
+    assert "starts at once" in text
+    words = shlex.split(answer.context["curl"])
+    body = json.loads(words[words.index("-d") + 1])
+    assert body == {
+        "application": "tomcat@1",
+        "recipe": "limits@1",
+        "workload": "home page@1",
+        "sut": "sut-1",
+        "driver": "driver-1",
+        "parameters": {"nofile": 4096},
+    }
+
+
+def test_the_preview_says_what_is_missing(admin: Member, stock: dict[str, Any]) -> None:
+    answer = signed_in(admin).post(address("run_preview", admin.team), run_form(stock) | {"workload": ""})
+    assert answer.status_code == 200
+    assert "Workload" in answer.content.decode()
+
+
+def test_the_preview_warns_of_shared_cpus_on_one_machine(admin: Member, stock: dict[str, Any]) -> None:
+    from experiments.models import HardwareProfile
+
+    facts = {"cpu.online": "0-3", "cpu.offline": ""}
+    profile = HardwareProfile.objects.create(team=admin.team, digest="four", facts=facts)
+    Host.objects.filter(pk__in=[stock["sut"].pk, stock["driver"].pk]).update(profile=profile)
+    text = signed_in(admin).post(address("run_preview", admin.team), run_form(stock)).content.decode()
+    assert "would share CPU 0-3 of one machine" in text
+
+
+def test_choosing_a_recipe_brings_its_parameters(admin: Member, stock: dict[str, Any]) -> None:
+    url = address("run_parameters", admin.team)
+    client = signed_in(admin)
+    assert 'name="p_nofile"' in client.get(url, {"recipe": stock["recipe"].pk}).content.decode()
+    named = client.get(url, {"v3-recipe": stock["recipe"].pk, "prefix": "v3"}).content.decode()
+    assert 'name="v3-p_nofile"' in named
+    assert client.get(url, {"prefix": "<script>"}).status_code == 400
+
+
+def test_a_dry_run_is_stored_and_its_result_asked_for(
+    admin: Member, stock: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = signed_in(admin)
+    answer = client.post(address("dry_run", admin.team), run_form(stock))
+    found = DryRun.objects.get()
+    assert address("dry_run_result", admin.team, found.pk) in answer.content.decode()
+    DryRun.objects.update(state="failed", message="No route to host.", hint="Look at the cable.")
+    assert "Look at the cable." in client.get(address("dry_run_result", admin.team, found.pk)).content.decode()
+
+
+def test_an_experiment_is_made_and_launched(admin: Member, stock: dict[str, Any]) -> None:
+    answer = signed_in(admin).post(address("new_experiment", admin.team), experiment_form(stock, launch="1"))
+    made = Experiment.objects.get()
+    assert answer.headers["Location"] == address("experiment", admin.team, made.pk)
+    assert (made.margin_ratio, made.repetitions, made.state) == (0.05, 2, "running")
+    assert [(v.name, v.is_baseline, v.parameters) for v in made.variants.all()] == [
+        ("default", True, {}),
+        ("few files", False, {"nofile": 2048}),
+    ]
+    assert made.runs.count() == 4
+
+
+def test_an_experiment_can_stay_a_draft(admin: Member, stock: dict[str, Any]) -> None:
+    signed_in(admin).post(address("new_experiment", admin.team), experiment_form(stock, draft="1"))
+    assert Experiment.objects.get().state == "draft"
+    assert Run.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "rows", "kept"),
+    [
+        ({"add": "1"}, ["v0", "v1", "v2"], "2048"),
+        ({"copy": "0"}, ["v0", "v2", "v1"], "2048"),
+        ({"remove": "0"}, ["v1"], "2048"),
+    ],
+)
+def test_rows_are_added_copied_and_removed_with_all_that_was_typed(
+    admin: Member, stock: dict[str, Any], change: dict[str, str], rows: list[str], kept: str
+) -> None:
+    answer = signed_in(admin).post(address("new_experiment", admin.team), experiment_form(stock) | change)
+    text = answer.content.decode()
+    assert [f"v{row}" for row, _, _ in answer.context["rows"]] == rows
+    assert kept in text
+    assert "Do more open files help?" in text
+    assert "errorlist" not in text
+    assert Experiment.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"v1-name": "default"}, "Two variants have the same name"),
+        ({"v1-name": ""}, "This field is required"),
+        ({"v1-p_nofile": "1"}, "greater than or equal to 1024"),
+        ({"repetitions": "0"}, "greater than or equal to 1"),
+    ],
+)
+def test_a_wrong_variant_is_named(admin: Member, stock: dict[str, Any], change: dict[str, str], words: str) -> None:
+    answer = signed_in(admin).post(address("new_experiment", admin.team), experiment_form(stock) | change)
+    assert answer.status_code == 422
+    assert words in answer.content.decode()
+    assert Experiment.objects.count() == 0
+
+
+def test_the_preview_of_an_experiment_counts_its_runs_and_time(admin: Member, stock: dict[str, Any]) -> None:
+    answer = signed_in(admin).post(address("experiment_preview", admin.team), experiment_form(stock))
+    assert (answer.context["cost"].runs, answer.context["cost"].duration_s) == (4, 80)
+    assert "Plan of default" in answer.content.decode()
+
+
+def test_a_copied_experiment_fills_the_form(admin: Member, stock: dict[str, Any]) -> None:
+    client = signed_in(admin)
+    client.post(address("new_experiment", admin.team), experiment_form(stock, draft="1", baseline="1"))
+    page = client.get(address("new_experiment", admin.team) + f"?from={Experiment.objects.get().pk}")
+    assert [(form.initial["name"], is_baseline) for _, form, is_baseline in page.context["rows"]] == [
+        ("default", False),
+        ("few files", True),
+    ]
+    assert "2048" in page.content.decode()

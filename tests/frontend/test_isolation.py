@@ -1,0 +1,111 @@
+"""Another team's pages do not exist: every page is asked for by someone who is not in the team."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, reverse
+from django.utils import timezone
+
+from experiments.documents import save_version
+from experiments.launch import Candidate, Choice, create_experiment, launch_run
+from experiments.models import (
+    Application,
+    DryRun,
+    Experiment,
+    HardwareProfile,
+    Host,
+    HostProfile,
+    Member,
+    Recipe,
+    Run,
+    Series,
+    Workload,
+)
+from experiments.tokens import issue
+from frontend.urls import urlpatterns
+from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, admin, make_member, other_admin, ready_host, team
+
+__all__ = ["admin", "make_member", "other_admin", "team"]  # fixtures of the use cases
+
+PAGES = [pattern for pattern in urlpatterns if isinstance(pattern, URLPattern) and "team_slug" in str(pattern.pattern)]
+NOT_FOUND, WRONG_METHOD = 404, 405
+
+
+@pytest.fixture
+def arguments(admin: Member) -> dict[str, dict[str, Any]]:
+    """Arguments of each page that name something which exists in the team, by the page's name."""
+    host = ready_host(admin, "sut")
+    profile = HardwareProfile.objects.create(team=admin.team, digest="a" * 64, facts={"cpu.model": "one"})
+    HostProfile.objects.create(host=host, profile=profile, last_seen_at=timezone.now())
+    Series.objects.create(team=admin.team, fingerprint="f" * 64, application="a", workload="w", tool="wrk")
+    documents = {
+        "application": _version(admin, Application, APPLICATION),
+        "recipe": _version(admin, Recipe, RECIPE),
+        "workload": _version(admin, Workload, WORKLOAD),
+    }
+    choice = Choice(documents["application"], documents["recipe"], documents["workload"], host, host)
+    run = launch_run(admin, choice)
+    experiment = create_experiment(
+        admin,
+        name="A question",
+        workload=documents["workload"],
+        candidates=[Candidate("only", documents["application"], documents["recipe"], host, host)],
+    )
+    token, _ = issue(admin, name="ci", scopes=["read"])
+    dry_run = DryRun.objects.create(team=admin.team, sut=host, driver=host, spec=run.spec)
+    artifact = run.artifacts.create(name="out.txt", sha256="0" * 64, content=b"x")
+    by_word = {"number": run.number, "experiment_id": experiment.pk, "artifact_id": artifact.pk, "action": "check"}
+    by_page = {
+        "dry_run_result": dry_run.pk,
+        "revoke_token": token.pk,
+        "member_change": admin.pk,
+        **{name: document.pk for name, document in documents.items()},
+    }
+    found: dict[str, dict[str, Any]] = {}
+    for page in PAGES:
+        name = str(page.name)
+        given: dict[str, Any] = {}
+        for word in page.pattern.converters:
+            if word == "team_slug":
+                continue
+            if word == "kind":
+                given[word] = "recipes"
+            elif word == "pk":
+                given[word] = by_page.get(name, documents["recipe"].pk if "document" in name else host.pk)
+            else:
+                given[word] = by_word[word]
+        found[name] = given
+    return found
+
+
+def _version(member: Member, model: Any, body: dict[str, Any]) -> Any:
+    return save_version(member, model, "it", body)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", [str(page.name) for page in PAGES])
+def test_a_page_of_another_team_does_not_exist(
+    name: str, arguments: dict[str, dict[str, Any]], admin: Member, other_admin: Member
+) -> None:
+    address = reverse(name, kwargs={"team_slug": admin.team.slug, **arguments[name]})
+    stranger, anonymous, member = Client(), Client(), Client()
+    stranger.force_login(other_admin.user)
+    member.force_login(admin.user)
+    counted = (Run, Experiment, Host, Recipe)
+    before = [model.objects.count() for model in counted]
+    nowhere = reverse(name, kwargs={"team_slug": "no-such-team", **arguments[name]})
+    for ask in (stranger.get, stranger.post):
+        answer, same = ask(address), ask(nowhere)
+        assert answer.status_code in (NOT_FOUND, WRONG_METHOD)
+        assert answer.status_code == same.status_code
+        assert answer.content.replace(b"perf", b"") == same.content.replace(b"no-such-team", b"")
+    assert NOT_FOUND in (stranger.get(address).status_code, stranger.post(address).status_code)
+    for ask in (anonymous.get, anonymous.post):
+        answer = ask(address)
+        sent_to_login = (answer.status_code, answer.headers.get("Location", "").split("?")[0])
+        assert sent_to_login == (302, "/accounts/login/") or answer.status_code == WRONG_METHOD
+    assert [model.objects.count() for model in counted] == before
+    assert member.get(address).status_code != NOT_FOUND
