@@ -173,9 +173,13 @@ class Failed:
 
 @dataclass(frozen=True)
 class Restored:
-    """The end of the undo: `differences` are settings that are not as before, in plain words; empty = proven equal."""
+    """The end of the undo: what on the SUT is not as before, in plain words; empty = proven equal.
+
+    `driver_differences` is the same for the driver host: what of the load was left there.
+    """
 
     differences: tuple[str, ...]
+    driver_differences: tuple[str, ...] = ()
     kind: Literal["restored"] = "restored"
 
 

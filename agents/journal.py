@@ -9,11 +9,14 @@ from collections.abc import Iterable, Mapping
 from agents.command import Command, script
 from agents.events import StepIntended
 
+# A cut link ends `cat` like the end of the data does, so only the length tells a whole journal from half of one.
 _WRITE = r"""
 set -e
+umask 077
 mkdir -p "$1"
 cd "$1"
 cat > .entry.tmp
+[ "$(wc -c < .entry.tmp)" -eq "$3" ] || { echo "the journal did not arrive whole" >&2; exit 1; }
 sed -n '1p' .entry.tmp > .json.tmp
 sed '1d' .entry.tmp > .restore.tmp
 rm -f .entry.tmp
@@ -59,4 +62,5 @@ def write_command(directory: str, entries: Mapping[int, StepIntended], index: in
     entry = entries[index]
     fields = {"index": index, "title": entry.title, "before": dict(entry.before), "undo": list(entry.undo)}
     line = json.dumps(fields)
-    return script(_WRITE, directory, f"{index:04d}", stdin=f"{line}\n{restore_script(entries)}".encode())
+    data = f"{line}\n{restore_script(entries)}".encode()
+    return script(_WRITE, directory, f"{index:04d}", str(len(data)), stdin=data)

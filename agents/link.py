@@ -1,4 +1,4 @@
-"""A session that survives cuts: reconnects with back-off and repeats the command. Every command sent here is repeatable."""
+"""A session that survives cuts: reconnects with back-off and repeats the command (every one here is repeatable)."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ class Link:
                 await self._drop(session)
                 if self._lost_at_s is None:
                     self._lost_at_s = time.monotonic()
-                    if self._on_trouble is not None:
+                    if self._on_trouble is not None and not error.permanent:
                         await self._on_trouble(f"Lost {self._name}: {error.message} Trying again.")
                 if error.permanent or time.monotonic() - self._lost_at_s + pause_s > self._patience_s():
                     raise
             else:
                 self._lost_at_s = None
                 return result
-            await asyncio.sleep(pause_s * random.uniform(0.7, 1.3))
+            await asyncio.sleep(pause_s * random.uniform(0.7, 1.3))  # noqa: S311 - jitter
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
     async def _drop(self, broken: Session | None) -> None:

@@ -57,7 +57,13 @@ class Loading:
         started = self._record.started_jobs[name]
         monitors = [MONITORS[kind] for kind in ("cpu", "memory", "network", "threads")]
         async with Watch(
-            self._driver, "driver", monitors, self._emit, pid=started.pid, interval_s=self._spec.monitor_interval_s
+            self._driver,
+            "driver",
+            monitors,
+            self._emit,
+            pid=started.pid,
+            interval_s=self._spec.monitor_interval_s,
+            cpus=self._spec.workload.cpus,
         ):
             status = await self._follow(job, index, phase)
         await self._collect(index, phase, name, job, status)

@@ -10,10 +10,10 @@ from agents.errors import AgentError
 from agents.events import PhaseName
 from agents.journal import undo_text
 from agents.launch import Launch
-from agents.preparation import server_cpus
+from agents.preparation import launch_of, server_cpus
 from agents.spec import RunSpec
 from agents.steps import is_host_step
-from agents.steps.base import LaunchStep, State, StepContext
+from agents.steps.base import State, StepContext
 
 RUN_DIRECTORY = "$HOME/.benchhub/runs/RUN"
 """Stands for the run's directory on a host: its name is known only when the run exists."""
@@ -56,7 +56,7 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
     sut, driver = spec.sut.name, spec.driver.name
     server, workload = spec.application.server, spec.workload
     context = StepContext(instance=f"{RUN_DIRECTORY}/instance")
-    launch = _launch(spec)
+    launch = launch_of(spec)
     phases = (
         PlanPhase(
             "facts",
@@ -148,11 +148,3 @@ def _tool(spec: RunSpec, duration_s: int) -> str:
 
 def _pinned(cpus: str, command: str) -> str:
     return f"taskset -c {cpus} {command}" if cpus else command
-
-
-def _launch(spec: RunSpec) -> Launch:
-    launch = Launch()
-    for step in spec.recipe.steps:
-        if isinstance(step, LaunchStep):
-            launch = step.contribute(launch)
-    return launch

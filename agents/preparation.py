@@ -9,11 +9,14 @@ from agents.cpuset import format_cpus, parse_cpus
 from agents.errors import PlanError
 from agents.events import FactsCollected, Role
 from agents.facts import collect
+from agents.launch import Launch
 from agents.record import Record
 from agents.session import Session
 from agents.spec import RunSpec
 from agents.steps.affinity import AffinityStep
+from agents.steps.base import LaunchStep
 
+# The last thing that is asked of a host: one that cannot take part keeps no trace of the run.
 _DIRECTORY = """
 umask 077
 mkdir -p -- "$HOME/.benchhub/runs/$1/files" "$HOME/.benchhub/runs/$1/jobs" || exit 1
@@ -27,12 +30,13 @@ async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_ke
 
     PlanError when the tool or the server is missing, with the words of the version command.
     """
+    tool_version = await _version(session, role, spec)
+    facts = await collect(session)
+    access = facts.access
     asked_s = time.time()
     result = await session.run(script(_DIRECTORY, run_key))
     answered_s = time.time()
     directory, _, clock = result.check(f"Making the run's directory on {session.host}").text.strip().partition("\n")
-    facts = await collect(session)
-    access = facts.access
     return FactsCollected(
         role="sut" if role == "sut" else "driver",
         digest=facts.digest(),
@@ -40,7 +44,7 @@ async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_ke
         directory=directory,
         boot_id=(access.boot_id if access else None) or "",
         clock_offset_s=_clock_offset_s(clock, asked_s, answered_s),
-        tool_version=await _version(session, role, spec),
+        tool_version=tool_version,
     )
 
 
@@ -88,3 +92,12 @@ def server_cpus(spec: RunSpec) -> str:
     """The CPU set that the server will get: the recipe's affinity step wins over the application's own."""
     steps = [step for step in spec.recipe.steps if isinstance(step, AffinityStep)]
     return steps[-1].cpus if steps else spec.application.server.cpus
+
+
+def launch_of(spec: RunSpec) -> Launch:
+    """How the server is started: what the recipe's launch steps add up to."""
+    launch = Launch()
+    for step in spec.recipe.steps:
+        if isinstance(step, LaunchStep):
+            launch = step.contribute(launch)
+    return launch

@@ -30,6 +30,18 @@ printf '\n%s' "$status"
 """
 
 
+# Exits 0 when somebody listens on the port: state 0A in the kernel's own table, ports in hexadecimal.
+_LISTENING = """
+port=$(printf %04X "$1")
+grep -qs " [0-9A-F]*:$port [0-9A-F]*:0000 0A " /proc/net/tcp /proc/net/tcp6
+"""
+
+
+def listening_command(port: int) -> Command:
+    """Succeeds when some process listens on this TCP port, at whatever address."""
+    return script(_LISTENING, str(port))
+
+
 def probe_command(url: str, status: int) -> Command:
     """Requests `url` until it answers with `status` or the round is over."""
     return script(_PROBE, url, str(int(PROBE_ROUND_S)), str(status), timeout_s=PROBE_ROUND_S + 15)
@@ -50,26 +62,22 @@ async def wait_until_ready(
     `read_log` is awaited for the server's log; `check` raises when the run was cancelled.
     """
     deadline = time.monotonic() + ready.timeout_s
-    answer = "no answer yet"
     while True:
         check()
         logged = not ready.log_pattern or re.search(ready.log_pattern, await read_log()) is not None
-        if logged:
-            answer = await _probe(driver, url, ready)
-            if not answer:
-                return
-        else:
-            answer = f"its log has no line that matches {ready.log_pattern!r} yet"
+        wrong = await _probe(driver, url, ready) if logged else f"its log has no line like {ready.log_pattern!r} yet"
         status = await server.status()
-        if status.state != "running":
+        if status.state != "running":  # whatever answered, it was not this server
             tail = (await read_log()).strip().splitlines()[-5:]
             raise CommandError(
                 f"The server ended while starting (exit status {status.exit_status}).",
                 hint="Its last lines: " + (" / ".join(tail) or "none"),
             )
+        if not wrong:
+            return
         if time.monotonic() > deadline:
             raise NotReady(
-                f"The server was not ready within {ready.timeout_s:g} s: {answer}.",
+                f"The server was not ready within {ready.timeout_s:g} s: {wrong}.",
                 hint=f"It was asked for {url} from {driver.host}. See the server's log.",
             )
 

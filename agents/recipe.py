@@ -82,8 +82,8 @@ class RecipeDocument(Frozen):
     ) -> tuple[AnyStep, ...]:
         """Typed steps with every `${name}`, `${name - 1}` replaced.
 
-        `built_in` are the values that every recipe may use (`sut_cpu_count`). A string that is one reference keeps the
-        value's type. PlanError names the step and the field that is wrong.
+        `built_in` are the values that every recipe may use (`sut_cpu_count`). PlanError names the step and the field
+        that is wrong.
         """
         values = {**(built_in or {}), **self.values(given)}
         raw = [_filled_in(step, values) for step in self.steps]
@@ -111,8 +111,6 @@ def _substitute(node: Any, values: Mapping[str, Value]) -> Any:
         return [_substitute(child, values) for child in node]
     if not isinstance(node, str):
         return node
-    if whole := _REFERENCE.fullmatch(node.strip()):
-        return _value(whole, values)
     return _REFERENCE.sub(lambda match: _text(_value(match, values)), node)
 
 

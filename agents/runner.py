@@ -30,7 +30,7 @@ from agents.launch import Launch
 from agents.link import PATIENCE_S, Link
 from agents.loading import Loading
 from agents.monitors import MONITORS
-from agents.preparation import check_cpus, look_at_host
+from agents.preparation import check_cpus, look_at_host, server_cpus
 from agents.readiness import wait_until_ready
 from agents.record import Record
 from agents.session import Session
@@ -107,6 +107,7 @@ class Runner:
             self._emit,
             pid=server.pid,
             interval_s=self._spec.monitor_interval_s,
+            cpus=server_cpus(self._spec),
         ):
             await self._do("warm_up", lambda: self._load(phases[:-1]))
             await self._do("measure", lambda: self._load(phases[-1:]))

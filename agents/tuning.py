@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from agents.command import Command
-from agents.errors import AgentError, PlanError
+from agents.errors import AgentError, ConnectError, FenceError, PlanError
 from agents.events import AnyEvent, Logged, StepApplied, StepIntended, StepReverted
 from agents.journal import undo_text, write_command
 from agents.record import Record
@@ -43,7 +43,8 @@ class Tuning:
 
     async def apply(self, index: int, step: HostStep) -> None:
         """Journal, apply and read back one step. PlanError when a setting is unsupported and the recipe says fail."""
-        if index in self._record.applied:
+        if (applied := self._record.applied.get(index)) is not None:
+            self._insist(step, applied.outcomes)
             return
         intended = self._record.intended.get(index)
         before: State = intended.before if intended else await self._state(step)
@@ -54,16 +55,23 @@ class Tuning:
         effective = await self._state(step)
         outcomes = step.outcomes(before, effective)
         await self._emit(StepApplied(index, outcomes, effective))
-        await self._report(step, outcomes)
+        lines = tuple(f"  {o.setting}: {o.before} -> {o.effective} ({o.result})" for o in outcomes)
+        await self._emit(Logged("runner", (step.title(), *lines)))
+        self._insist(step, outcomes)
 
     async def revert(self, steps: Mapping[int, HostStep]) -> tuple[str, ...]:
-        """Take back every step that may have been applied, the last one first; what could not be, in plain words."""
+        """Take back every step that may have been applied, the last one first; what could not be, in plain words.
+
+        ConnectError when the host stays away: then none of the others can be taken back either.
+        """
         problems: list[str] = []
         for index in sorted(self._record.intended, reverse=True):
             if index in self._record.reverted:
                 continue
             try:
                 problems += await self._revert_one(index, steps.get(index))
+            except (ConnectError, FenceError):
+                raise
             except AgentError as error:
                 problems.append(f"{self._record.intended[index].title}: {error.message}")
         return tuple(problems)
@@ -114,9 +122,8 @@ class Tuning:
     async def _change(self, command: Command, what: str) -> None:
         (await self._sut.mutate(command)).check(what)
 
-    async def _report(self, step: HostStep, outcomes: tuple[SettingOutcome, ...]) -> None:
-        lines = tuple(f"{o.setting}: {o.before} -> {o.effective} ({o.result})" for o in outcomes)
-        await self._emit(Logged("runner", (step.title(), *(f"  {line}" for line in lines))))
+    def _insist(self, step: HostStep, outcomes: tuple[SettingOutcome, ...]) -> None:
+        """PlanError when the host does not have, or did not take, what the step asks for."""
         missing = [o.setting for o in outcomes if o.result == "unsupported"]
         if missing and step.unsupported == "fail":
             raise PlanError(

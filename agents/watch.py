@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
+from agents.cpuset import parse_cpus
 from agents.errors import AgentError
 from agents.events import AnyEvent, Logged, Role, Samples
 from agents.monitors.base import Monitor
@@ -17,7 +18,11 @@ RESTART_PAUSE_S = 1.0
 
 
 class Watch:
-    """An async context: samples flow while it is open. A cut restarts the stream; the gap stays a gap."""
+    """An async context: samples flow while it is open. A cut restarts the stream; the gap stays a gap.
+
+    `cpus` are those that the watched process may use ("" = all): they get a channel of their own, `cpu_set.busy_ratio`, so that
+    server and load tool on one machine are told apart.
+    """
 
     def __init__(
         self,
@@ -28,6 +33,7 @@ class Watch:
         *,
         pid: int | None,
         interval_s: float,
+        cpus: str = "",
     ) -> None:
         self._session = session
         self._role = role
@@ -35,6 +41,7 @@ class Watch:
         self._emit = emit
         self._pid = pid
         self._interval_s = interval_s
+        self._cpus = parse_cpus(cpus)
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Watch:
@@ -69,6 +76,12 @@ class Watch:
                     offset_s = time.time() - frames[-1].at_s
                 for batch in sampler.feed(frames):
                     values = {channel.name: (channel.unit, value) for channel, value in batch.values.items()}
+                    values |= self._of_the_set(values)
                     await self._emit(Samples(self._role, batch.at_s + (offset_s or 0.0), values))
         finally:
             await stream.close()
+
+    def _of_the_set(self, values: Mapping[str, tuple[str, float]]) -> dict[str, tuple[str, float]]:
+        names = [f"cpu.{cpu}.busy_ratio" for cpu in self._cpus] or ["cpu.busy_ratio"]
+        busy = [values[name][1] for name in names if name in values]
+        return {"cpu_set.busy_ratio": ("ratio", sum(busy) / len(busy))} if busy else {}

@@ -90,13 +90,9 @@ def _outcome(run: Run, record: Record) -> None:
 def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, channels: Channels) -> None:
     duration_s = float(record.loads[measured.index].duration_s)
     metrics: dict[str, float] = figures(measured.report)
-    sut_cpus, driver_cpus = (
-        _busy_channels("sut", server_cpus(spec), record),
-        _busy_channels("driver", spec.workload.cpus, record),
-    )
     metrics |= _known(
-        sut_cpu_ratio=channels.mean("sut", sut_cpus, duration_s),
-        driver_cpu_ratio=channels.mean("driver", driver_cpus, duration_s),
+        sut_cpu_ratio=channels.mean("sut", ["cpu_set.busy_ratio"], duration_s),
+        driver_cpu_ratio=channels.mean("driver", ["cpu_set.busy_ratio"], duration_s),
         server_cpu_ratio=channels.mean("sut", ["process.cpu_ratio"], duration_s),
     )
     if metrics.get("throughput_rps") and "server_cpu_ratio" in metrics:
@@ -153,13 +149,6 @@ def _host_figures(
         clock_offset_s=max(offsets) if offsets else None,
         shared_cpus=shared,
     )
-
-
-def _busy_channels(role: str, cpus: str, record: Record) -> list[str]:
-    """The channels of the CPUs that the process may use; all CPUs together when it may use any."""
-    if not cpus:
-        return ["cpu.busy_ratio"]
-    return [f"cpu.{cpu}.busy_ratio" for cpu in parse_cpus(cpus)]
 
 
 def _compact_samples(run: Run, record: Record) -> Channels:

@@ -226,7 +226,7 @@ def _samples(team: Team, last: int, random: np.random.Generator) -> None:
         SampleSeries(
             run=run,
             role=role,
-            channel="cpu.busy_ratio",
+            channel="cpu_set.busy_ratio",
             unit="ratio",
             at_s=at_s,
             values=np.clip(random.normal(mean, 0.02, SAMPLE_POINTS), 0, 1).round(3).tolist(),

@@ -26,8 +26,9 @@ class Group:
 
 
 GROUPS: dict[str, Group] = {
-    "cpu": Group("CPU of both hosts", r"^cpu\.(busy|system)_ratio$"),
-    "cores": Group("Each CPU", r"^cpu[0-9]+\.busy_ratio$"),
+    "cpu": Group("CPUs of server and load tool", r"^cpu_set\.busy_ratio$"),
+    "machine": Group("Whole machines", r"^cpu\.(busy|system|iowait|steal)_ratio$"),
+    "cores": Group("Each CPU", r"^cpu\.[0-9]+\.busy_ratio$"),
     "threads": Group("Server process and threads, in CPUs", r"^(process|threads\..+)\.cpu_ratio$"),
     "memory": Group("Memory in use", r"^memory\.used_bytes$"),
     "network": Group("Network", r"^network\..+_bytes_per_s$"),

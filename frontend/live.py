@@ -9,7 +9,7 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,17 +109,15 @@ class Feed:
             return False
         return True
 
-    async def stop(self) -> None:
+    def stop(self) -> None:
         self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
 
 
 _feeds: dict[int, Feed] = {}
 
 
-@contextlib.asynccontextmanager
-async def following(run_id: int, newest: int) -> AsyncIterator[Feed]:
+@contextlib.contextmanager
+def following(run_id: int, newest: int) -> Iterator[Feed]:
     """The run's feed, started by the first follower and stopped by the last."""
     feed = _feeds.get(run_id)
     if feed is None or feed.ended:
@@ -130,12 +128,12 @@ async def following(run_id: int, newest: int) -> AsyncIterator[Feed]:
     finally:
         feed.followers -= 1
         if feed.followers == 0:
+            feed.stop()
             if _feeds.get(run_id) is feed:
                 del _feeds[run_id]
-            await feed.stop()
 
 
-async def stream(run_id: int, after: int, newest: int, finished: bool) -> AsyncIterator[str]:
+async def stream(run_id: int, after: int, newest: int, finished: bool) -> AsyncGenerator[str, None]:
     """The run's events after `after` in the text/event-stream format, then `end` once the run is finished."""
     yield "retry: 2000\n\n"
     if finished:
@@ -143,7 +141,7 @@ async def stream(run_id: int, after: int, newest: int, finished: bool) -> AsyncI
             yield part
         return
     until = time.monotonic() + STREAM_S
-    async with following(run_id, newest) as feed:
+    with following(run_id, newest) as feed:
         while time.monotonic() < until:
             events = feed.since(after)
             if events is None:

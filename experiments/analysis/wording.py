@@ -66,7 +66,8 @@ def _text(verdict: Verdict, baseline: str, candidate: str, words: Words, seconds
 
 def _too_early(verdict: Verdict, baseline: str, candidate: str, words: Words) -> str:
     """Why there is no verdict yet, and what the repetitions so far look like."""
-    text = f"too early for a verdict: {min(verdict.n_a, verdict.n_b)} of {MIN_FOR_VERDICT} repetitions"
+    pair = f" on {candidate} against {baseline}" if baseline else ""
+    text = f"too early for a verdict{pair}: {min(verdict.n_a, verdict.n_b)} of {MIN_FOR_VERDICT} repetitions"
     if verdict.estimate_pct is None:
         return text
     than = f" than {baseline}" if baseline else ""

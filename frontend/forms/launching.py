@@ -89,10 +89,9 @@ class PartsForm(forms.Form):
         }
 
     def api_parts(self) -> dict[str, Any]:
-        """The parts as the API names them."""
-        parts: dict[str, Any] = {
-            name: self.cleaned_data[name].name for name in ("application", "recipe", "sut", "driver")
-        }
+        """The parts as the API names them: documents by version, so that the call means the same tomorrow."""
+        parts: dict[str, Any] = {name: versioned(self.cleaned_data[name]) for name in ("application", "recipe")}
+        parts |= {name: self.cleaned_data[name].name for name in ("sut", "driver")}
         if given := self.given():
             parts["parameters"] = given
         return parts

@@ -18,7 +18,7 @@ from frontend.charts import history_json, metric_named, overlay_json, percentile
 from frontend.compare_text import markdown
 
 CHANNELS = {
-    "cpu.busy_ratio": "CPU busy",
+    "cpu_set.busy_ratio": "CPU busy",
     "process.cpu_ratio": "Server process CPU",
     "memory.used_bytes": "Memory in use",
 }
@@ -78,7 +78,7 @@ def overlays(request: TeamRequest) -> HttpResponse:
         runs = asked_runs(request)
     except RequestError as error:
         return JsonResponse({"detail": error.message}, status=400)
-    return JsonResponse(overlay_json(runs, request.GET.get("channel", "cpu.busy_ratio")))
+    return JsonResponse(overlay_json(runs, request.GET.get("channel", "cpu_set.busy_ratio")))
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,14 @@ def address(name: str, team: Team, *args: Any) -> str:
 
 
 @pytest.mark.parametrize("name", [*PAGES, *LAUNCHER_PAGES, "new_host", "audit"])
-def test_every_page_opens_for_an_admin_with_and_without_content(name: str, admin: Member, stock: dict[str, Any]) -> None:
+def test_every_page_opens_for_an_admin_with_and_without_content(
+    name: str, admin: Member, stock: dict[str, Any]
+) -> None:
     client = signed_in(admin)
     assert client.get(address(name, admin.team)).status_code == 200
-    empty = Member.objects.create(team=Team.objects.create(slug="empty", name="Empty"), user=admin.user, role=Role.ADMIN)
+    empty = Member.objects.create(
+        team=Team.objects.create(slug="empty", name="Empty"), user=admin.user, role=Role.ADMIN
+    )
     assert client.get(address(name, empty.team)).status_code == 200
 
 

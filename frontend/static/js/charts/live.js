@@ -8,6 +8,7 @@ const ROLES = { sut: "SUT", driver: "Driver" };
 
 function label(line) {
   if (line.name) return line.name;
+  if (line.channel === "cpu_set.busy_ratio") return `${ROLES[line.role] ?? line.role} CPUs busy`;
   const words = line.channel.replace(/_(ratio|bytes|bytes_per_s|per_s)$/, "").replaceAll(/[._]/g, " ");
   return `${ROLES[line.role] ?? line.role} ${words}`;
 }

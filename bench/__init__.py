@@ -1,0 +1,1 @@
+"""Measurements of BenchHub itself; run them as modules from the project's directory (see README.md)."""

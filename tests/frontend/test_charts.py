@@ -1,0 +1,115 @@
+"""The figures behind the charts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontend.charts import MAX_POINTS, percentile_points, thinned
+from frontend.sparkline import points_of
+
+CHARTS = Path(__file__).resolve().parents[2] / "frontend" / "static" / "js" / "charts"
+METRIC = {"name": "throughput_rps", "label": "Throughput", "unit": "requests/s", "higher_is_better": True}
+
+
+def test_thinning_keeps_the_peaks_the_order_and_the_limit() -> None:
+    values = [1.0] * 50_000
+    values[12_345], values[40_000] = 99.0, -5.0
+
+    at_s, kept = thinned([float(t) for t in range(50_000)], values)
+
+    assert len(kept) <= MAX_POINTS
+    assert (max(kept), min(kept)) == (99.0, -5.0)
+    assert at_s == sorted(at_s)
+    assert at_s[kept.index(99.0)] == 12_345.0
+
+
+def test_short_lines_are_left_as_they_are() -> None:
+    assert thinned([0.0, 1.0], [5.0, 6.0]) == ([0.0, 1.0], [5.0, 6.0])
+
+
+def test_percentiles_are_read_from_the_reports_own_keys_in_order() -> None:
+    figures = {"latency_p99.9_ms": 31.0, "latency_p50_ms": 2.0, "latency_mean_ms": 3.0, "throughput_rps": 5.0}
+
+    assert percentile_points(figures) == [{"percentile": 50.0, "ms": 2.0}, {"percentile": 99.9, "ms": 31.0}]
+
+
+@pytest.mark.parametrize("values, text", [([], ""), ([1.0], ""), ([1.0, 2.0], "2.0,26.0 118.0,2.0")])
+def test_a_sparkline_fills_its_box(values: list[float], text: str) -> None:
+    assert points_of(values) == text
+
+
+CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
+    "a line per channel, seconds on x": (
+        "live",
+        {
+            "lines": [
+                {"role": "sut", "channel": "cpu.busy_ratio", "unit": "ratio", "at_s": [0, 1], "values": [0.5, 0.6]}
+            ]
+        },
+        [
+            {
+                "label": "SUT cpu busy",
+                "data": [{"x": 0, "y": 0.5}, {"x": 1, "y": 0.6}],
+                "driver": False,
+                "unit": "ratio",
+            }
+        ],
+    ),
+    "a dataset per recipe": (
+        "history",
+        {
+            "metric": METRIC,
+            "points": [
+                {"number": 1, "at": "1970-01-01T00:00:01+00:00", "value": 5, "recipe": "a"},
+                {"number": 2, "at": "1970-01-01T00:00:02+00:00", "value": 6, "recipe": "b"},
+            ],
+        },
+        [
+            {"label": "a", "data": [{"x": 1000, "y": 5, "point": {"number": 1}}]},
+            {"label": "b", "data": [{"x": 2000, "y": 6, "point": {"number": 2}}]},
+        ],
+    ),
+    "nothing to draw without repetitions": (
+        "ab",
+        {"metric": METRIC, "variants": [{"name": "a", "mean": None, "low": None, "high": None, "repetitions": []}]},
+        [],
+    ),
+    "the maximum stands one step after the last percentile": (
+        "percentiles",
+        {"runs": [{"name": "#1", "basis": "", "points": [{"percentile": 90, "ms": 4}, {"percentile": 100, "ms": 9}]}]},
+        [{"label": "#1", "data": [{"x": 1, "y": 4, "percentile": 90}, {"x": 1.6, "y": 9, "percentile": 100}]}],
+    ),
+}
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
+@pytest.mark.parametrize("case", CASES)
+def test_chart_modules_turn_json_into_datasets(case: str) -> None:
+    module, given, expected = CASES[case]
+    script = (
+        f"const m = await import({json.dumps((CHARTS / module).as_uri() + '.js')});"
+        "console.log(JSON.stringify(m.toDatasets(JSON.parse(process.argv[1]))));"
+    )
+    out = subprocess.run(
+        ["node", "--input-type=module", "-e", script, "--", json.dumps(given)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert _matches(json.loads(out.stdout), expected), out.stdout
+
+
+def _matches(found: Any, expected: Any) -> bool:
+    """Whether `found` has all of `expected`; numbers may differ by rounding."""
+    if isinstance(expected, dict):
+        return isinstance(found, dict) and all(_matches(found.get(key), value) for key, value in expected.items())
+    if isinstance(expected, list):
+        return len(found) == len(expected) and all(map(_matches, found, expected))
+    return bool(found == pytest.approx(expected) if isinstance(expected, int | float) else found == expected)
