@@ -17,12 +17,9 @@ def asked_by(specs: Sequence[RunSpec]) -> Callable[[str], bool]:
     common = set.intersection(*steps) if steps else set()
     differing = [step for spec in specs for step in spec.recipe.steps if _identity(step) not in common]
     servers = {spec.application.server.model_dump_json() for spec in specs}
-    affinities = {spec.application.server.cpus for spec in specs}
 
     def asked(path: str) -> bool:
         if len(servers) > 1 and path.startswith(("tomcat.", "process.", "jvm.", "server.")):
-            return True
-        if len(affinities) > 1 and path == "process.cpus":
             return True
         return any(step.explains(path) for step in differing)
 

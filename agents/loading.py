@@ -7,13 +7,16 @@ import hashlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
+from agents.command import script
 from agents.drivers.base import Target
-from agents.errors import CommandError
+from agents.errors import CommandError, ParseError
 from agents.events import AnyEvent, JobEnded, JobIntended, JobStarted, LoadReported, LoadStarted, Logged
-from agents.jobs import Job, JobStatus
+from agents.jobs import Job, JobStatus, Started
 from agents.monitors import MONITORS
 from agents.record import Record
+from agents.report import LoadReport
 from agents.session import Session
 from agents.spec import Phase, RunSpec
 from agents.watch import Watch
@@ -23,6 +26,8 @@ SELDOM_S = 5.0
 LAST_LOOKS_S = 0.2
 OVERTIME_S = 60.0
 """How long past its duration a load tool may take to print its report."""
+
+_CLOCK = 'getconf CLK_TCK && read -r up rest </proc/uptime && echo "$up"'
 
 
 class Loading:
@@ -47,13 +52,14 @@ class Loading:
     async def run_phase(self, index: int, phase: Phase) -> None:
         """Put load on the SUT for one phase, or go on following one that another worker started.
 
-        CommandError when the tool did not run to its end; ParseError when its output is not a report.
+        CommandError when the tool did not run to its end, or printed no report in the measured phase.
         """
-        if index in self._record.reports:
+        if (known := self._record.reports.get(index)) is not None:
+            self._insist(known)
             return
         name = f"load-{index}"
         job = Job(self._driver, f"{self._directory}/jobs/{name}")
-        await self._start(index, phase, name, job)
+        age_s = await self._start(index, phase, name, job)
         started = self._record.started_jobs[name]
         monitors = [MONITORS[kind] for kind in ("cpu", "memory", "network", "threads")]
         async with Watch(
@@ -65,15 +71,14 @@ class Loading:
             interval_s=self._spec.monitor_interval_s,
             cpus=self._spec.workload.cpus,
         ):
-            status = await self._follow(job, index, phase)
+            status = await self._follow(job, phase, age_s)
         await self._collect(index, phase, name, job, status)
 
-    async def _start(self, index: int, phase: Phase, name: str, job: Job) -> None:
+    async def _start(self, index: int, phase: Phase, name: str, job: Job) -> float:
+        """Start the tool unless it was started before; returns for how many seconds it has run."""
         workload = self._spec.workload
         if name not in self._record.jobs:
             await self._emit(JobIntended(name, "driver", job.directory, secrets.token_hex(16)))
-        if name in self._record.started_jobs:
-            return
         files = workload.driver.files()
         for file, text in files.items():
             await self._driver.put(f"{self._directory}/files/{file}", text.encode())
@@ -86,19 +91,29 @@ class Loading:
             cpus=workload.cpus,
             max_output_bytes=MAX_OUTPUT_BYTES,
         )
-        at_unix_s = time.time()
-        await self._emit(JobStarted(name, "driver", job.directory, started.pid, self._record.jobs[name].cookie))
-        await self._emit(LoadStarted(index, phase.kind == "measure", phase.duration_s, at_unix_s))
-        await self._emit(Logged("driver", (f"{phase.name}: {command.shell()}",)))
+        age_s = await self._age_s(started) if started.already else 0.0
+        at_unix_s = time.time() - age_s
+        if name not in self._record.started_jobs:
+            await self._emit(JobStarted(name, "driver", job.directory, started.pid, self._record.jobs[name].cookie))
+            await self._emit(Logged("driver", (f"{phase.name}: {command.shell()}",)))
+        if index not in self._record.loads:
+            await self._emit(LoadStarted(index, phase.kind == "measure", phase.duration_s, at_unix_s))
+        return age_s
 
-    async def _follow(self, job: Job, index: int, phase: Phase) -> JobStatus:
+    async def _age_s(self, started: Started) -> float:
+        """For how long the tool has run, by the driver host's own clock: another worker's may be hours off."""
+        result = await self._driver.run(script(_CLOCK))
+        ticks_per_s, uptime_s = map(float, result.check("Reading the driver host's clock").text.split())
+        return max(0.0, uptime_s - started.start_ticks / ticks_per_s) if started.start_ticks is not None else 0.0
+
+    async def _follow(self, job: Job, phase: Phase, age_s: float) -> JobStatus:
         """Wait for the tool's end. While it works it is looked at seldom: each look costs the driver host CPU."""
-        started_s = self._record.loads[index].at_unix_s
+        end_s = time.monotonic() - age_s + phase.duration_s
         while True:
             status = await job.status()
             if status.state != "running":
                 return status
-            over_s = time.time() - started_s - phase.duration_s
+            over_s = time.monotonic() - end_s
             if over_s > OVERTIME_S:
                 raise CommandError(
                     f"{self._spec.workload.driver.kind} still ran {over_s:.0f} s after its {phase.duration_s} s.",
@@ -122,19 +137,26 @@ class Loading:
             )
         out = await _whole(job, status)
         await self._emit(JobEnded(name, status.exit_status))
-        report = tool.parse(out.decode("utf-8", "replace"))
-        await self._emit(
-            LoadReported(
-                index,
-                phase.kind == "measure",
-                status.exit_status,
-                out.decode("utf-8", "replace"),
-                hashlib.sha256(out).hexdigest(),
-                report.to_json(),
-            )
-        )
-        if not report.complete:
-            raise CommandError(f"{tool.kind} did not run: {report.error}", hint="See its output under Artifacts.")
+        text, measured = out.decode("utf-8", "replace"), phase.kind == "measure"
+        report = self._parsed(text, measured).to_json()
+        reported = LoadReported(index, measured, status.exit_status, text, hashlib.sha256(out).hexdigest(), report)
+        await self._emit(reported)
+        self._insist(reported)
+
+    def _parsed(self, output: str, measured: bool) -> LoadReport:
+        """The report; what cannot be read as one is kept as such, and in a warm-up phase it does no harm."""
+        tool = self._spec.workload.driver
+        try:
+            return tool.parse(output)
+        except ParseError as error:
+            why = f"its output is no report: {error.message}"
+            unknown = LoadReport(tool.kind, tool.formats[0], tool.load_model, tool.latency_basis, usable=False, why=why)
+            return replace(unknown, complete=False, error=why) if measured else unknown
+
+    def _insist(self, reported: LoadReported) -> None:
+        if not reported.report["complete"]:
+            kind, error = self._spec.workload.driver.kind, reported.report.get("error")
+            raise CommandError(f"{kind} did not run: {error}", hint="See its output under Artifacts.")
 
 
 async def _whole(job: Job, status: JobStatus) -> bytes:

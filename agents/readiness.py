@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
@@ -13,6 +14,7 @@ from agents.servers.base import Readiness
 from agents.session import Session
 
 PROBE_ROUND_S = 2.0
+PAUSE_S = 0.1
 MAX_LOG_BYTES = 1 << 20
 
 # Prints the body and, on the last line, the status; tries for a while before it answers, to save round trips.
@@ -80,6 +82,7 @@ async def wait_until_ready(
                 f"The server was not ready within {ready.timeout_s:g} s: {wrong}.",
                 hint=f"It was asked for {url} from {driver.host}. See the server's log.",
             )
+        await asyncio.sleep(PAUSE_S)
 
 
 async def _probe(driver: Session, url: str, ready: Readiness) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -37,6 +38,8 @@ class Parameter(Frozen):
         if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
             raise PlanError(f"Parameter {name}: {value!r} is not of type {self.type}.")
         if isinstance(value, int | float) and not isinstance(value, bool):
+            if not math.isfinite(value):
+                raise PlanError(f"Parameter {name}: {value} is not a number that can be set.")
             if self.minimum is not None and value < self.minimum:
                 raise PlanError(f"Parameter {name}: {value} is below the minimum {self.minimum:g}.")
             if self.maximum is not None and value > self.maximum:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from agents import snapshot
 from agents.command import Command
-from agents.errors import AgentError, CommandError, ConnectError, FenceError
+from agents.errors import AgentError, CommandError, ConnectError, FenceError, PlanError
 from agents.events import (
     AnyEvent,
     ConfigurationCaptured,
+    FactsCollected,
     Failed,
     JobEnded,
     JobIntended,
@@ -22,31 +25,40 @@ from agents.events import (
     PhaseName,
     PhaseStarted,
     Restored,
+    Role,
     SnapshotTaken,
 )
 from agents.fencing import FencedSession
 from agents.jobs import Job
-from agents.launch import Launch
 from agents.link import PATIENCE_S, Link
 from agents.loading import Loading
 from agents.monitors import MONITORS
-from agents.preparation import check_cpus, look_at_host, server_cpus
-from agents.readiness import wait_until_ready
+from agents.preparation import check_cpus, launch_of, look_at_host, server_cpus
+from agents.readiness import listening_command, wait_until_ready
 from agents.record import Record
 from agents.session import Session
 from agents.spec import HostAddress, RunSpec
 from agents.steps import is_host_step
-from agents.steps.base import HostStep, LaunchStep
+from agents.steps.base import HostStep
 from agents.tuning import Tuning
 from agents.watch import Watch
 
 Connect = Callable[[HostAddress], Awaitable[Session]]
 SUT_MONITORS = ("cpu", "memory", "network", "threads")
 MAX_LOG_BYTES = 256 << 10
+CANCELLED_PATIENCE_S = 10.0
+"""How long a cancelled run waits for a host that is away."""
+ROLES: tuple[Role, Role] = ("sut", "driver")
+MISTAKE_HINT = "The worker's log has the details; please report them."
+
+logger = logging.getLogger(__name__)
 
 
 class Cancelled(AgentError):
     """A person asked for the end of the run."""
+
+    def __init__(self) -> None:
+        super().__init__("The run was cancelled.", hint="The load was ended and the host is put back.")
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,7 @@ class Runner:
         self._control = control
         self._links: dict[str, Link] = {}
         self._phase: PhaseName = "connect"
+        self._left: dict[Role, list[str]] = {role: [] for role in ROLES}
 
     async def run(self) -> None:
         """Forward to the end of load, then back: stop, restore, verify. A failure is an event, never an exception.
@@ -78,19 +91,31 @@ class Runner:
         another worker goes on from the record.
         """
         try:
-            if self._record.failed is None:
-                await self._forward()
-        except FenceError:
-            raise
-        except AgentError as error:
-            cancelled = isinstance(error, Cancelled)
-            await self._emit(Failed(self._phase, error.message, error.hint, cancelled))
-            await self._say(error.message, level="info" if cancelled else "error")
-        try:
-            await self._back()
+            if self._record.failed is None and "collect" not in self._record.finished_phases:
+                await self._forward_or_fail()
+            if self._record.restored is None:
+                await self._back()
         finally:
             for link in self._links.values():
                 await link.close()
+
+    async def _forward_or_fail(self) -> None:
+        try:
+            await self._forward()
+        except FenceError:
+            raise
+        except AgentError as error:
+            await self._fail(error)
+        except Exception:
+            logger.exception("run %s failed in phase %s in a way that nobody foresaw", self._key, self._phase)
+            await self._fail(AgentError(f"BenchHub made a mistake in the phase {self._phase}.", hint=MISTAKE_HINT))
+
+    async def _fail(self, error: AgentError) -> None:
+        if self._control.cancelled():
+            error = Cancelled()  # whatever went wrong after that, went wrong for this
+        cancelled = isinstance(error, Cancelled)
+        await self._emit(Failed(self._phase, error.message, error.hint, cancelled))
+        await self._say(error.message, level="info" if cancelled else "error")
 
     async def _forward(self) -> None:
         await self._do("connect", self._open)
@@ -115,33 +140,28 @@ class Runner:
 
     async def _back(self) -> None:
         """Ends in a Restored event whatever happens: proven equal, or what differs."""
-        if self._record.restored is not None:
-            return
-        if not self._record.facts.get("sut"):
-            await self._emit(Restored(()))  # no host was touched yet
-            return
-        problems: tuple[str, ...] = ()
-        for phase, action in (("stop", self._stop), ("restore", self._restore), ("verify", self._verify)):
-            try:
-                problems += await self._do_back(phase, action)  # type: ignore[arg-type]
-            except FenceError:
-                raise
-            except AgentError as error:
-                problems += (f"{phase}: {error.message}",)
-        await self._emit(Restored(tuple(dict.fromkeys(problems))))
-        if not problems:
+        if "sut" in self._record.facts:  # else no host was touched yet
+            await self._do_back("stop", self._stop)
+            await self._do_back("restore", self._restore)
+            await self._do_back("verify", self._verify)
+        if not any(self._left.values()):
             await self._clean_up()
+        on_sut, on_driver = (tuple(dict.fromkeys(self._left[role])) for role in ROLES)
+        await self._emit(Restored(on_sut, on_driver))
 
     # Phases, in their order.
 
     async def _open(self) -> None:
-        for role in ("sut", "driver"):
-            await self._link(role).open()
+        _raise_first(await asyncio.gather(*(self._link(role).open() for role in ROLES), return_exceptions=True))
 
     async def _look(self) -> None:
-        for role in ("sut", "driver"):
-            if role not in self._record.facts:
-                await self._emit(await look_at_host(self._link(role), role, self._spec, self._key))
+        new = [role for role in ROLES if role not in self._record.facts]
+        looks = [look_at_host(self._link(role), role, self._spec, self._key) for role in new]
+        found = await asyncio.gather(*looks, return_exceptions=True)
+        for facts in found:
+            if isinstance(facts, FactsCollected):
+                await self._emit(facts)
+        _raise_first(found)
         check_cpus(self._spec, self._record)
         await self._say(f"SUT {self._spec.sut.name}, driver host {self._spec.driver.name}, target {self._spec.url}")
 
@@ -159,9 +179,14 @@ class Runner:
 
     async def _start(self) -> None:
         server, sut = self._spec.application.server, await self._session("sut")
-        job, launch = Job(sut, f"{self._directory('sut')}/jobs/server"), self._launch()
+        job, launch = Job(sut, f"{self._directory('sut')}/jobs/server"), launch_of(self._spec)
         instance = f"{self._directory('sut')}/instance"
         if "server" not in self._record.jobs:
+            if (await sut.run(listening_command(server.port))).ok:
+                raise PlanError(
+                    f"Another server listens on port {server.port} of {sut.host}.",
+                    hint="Stop it, or give the application another port.",
+                )
             await self._emit(JobIntended("server", "sut", job.directory, secrets.token_hex(16)))
         cookie = self._record.jobs["server"].cookie
         started = await job.start(
@@ -218,36 +243,48 @@ class Runner:
             await loading.run_phase(index, self._spec.workload.phases[index])
 
     async def _collect(self) -> None:
+        """The server's last words. CommandError when it did not live through the load, or its host was restarted."""
         job = Job(await self._session("sut"), f"{self._directory('sut')}/jobs/server")
-        text = await self._server_log(job)
-        await self._emit(Logged("server", tuple(text.splitlines()[-200:])))
+        lines = (await self._server_log(job)).splitlines()
+        await self._emit(Logged("server", tuple(lines[-200:])))
+        status = await job.status()
+        if status.state != "running":
+            raise CommandError(
+                f"The server ended during the load (exit status {status.exit_status}).",
+                hint="Its last lines: " + (" / ".join(lines[-5:]) or "none"),
+            )
 
-    async def _stop(self) -> tuple[str, ...]:
-        """End every job that was ever intended; what is left counts as not restored."""
-        left: list[str] = []
-        for name, intended in self._record.jobs.items():
-            job = Job(await self._session(intended.role), intended.directory)
-            remaining = await job.kill()
-            left += [f"process {process} of {name} is still running" for process in remaining]
-            if name not in self._record.ended_jobs and not remaining:
-                await self._emit(JobEnded(name, (await job.status()).exit_status))
-        return tuple(left)
+    async def _stop(self) -> None:
+        """End every job that was ever intended, the load before the server; what is left counts as not restored."""
+        for name, intended in reversed(self._record.jobs.items()):
+            try:
+                job = Job(await self._session(intended.role), intended.directory)
+                remaining = await job.kill()
+                if name not in self._record.ended_jobs and not remaining:
+                    await self._emit(JobEnded(name, (await job.status()).exit_status))
+            except FenceError:
+                raise
+            except AgentError as error:
+                remaining = (f"of unknown number ({error.message})",)
+            self._left[intended.role] += [f"process {process} of {name} is still running" for process in remaining]
 
-    async def _restore(self) -> tuple[str, ...]:
-        return await (await self._tuning()).revert(self._host_steps())
+    async def _restore(self) -> None:
+        self._left["sut"] += await (await self._tuning()).revert(self._host_steps())
 
-    async def _verify(self) -> tuple[str, ...]:
+    async def _verify(self) -> None:
         before = self._record.snapshots.get("before")
         if before is None:
-            return ()
+            return
         await self._snapshot("after")
-        return snapshot.differences(before.values, self._record.snapshots["after"].values)
+        self._left["sut"] += snapshot.differences(before.values, self._record.snapshots["after"].values)
 
     async def _clean_up(self) -> None:
         """Remove the run's directories; what they held is in the record. A failure here harms nothing."""
-        for role in ("sut", "driver"):
+        for role in self._record.facts:
             try:
                 await (await self._session(role)).mutate(Command(("rm", "-rf", "--", self._directory(role))))
+            except FenceError:
+                raise
             except AgentError as error:
                 await self._say(f"The run's directory on {self._link(role).host} stays: {error.message}")
 
@@ -263,17 +300,30 @@ class Runner:
         await action()
         await self._emit(PhaseFinished(phase, time.monotonic() - started))
 
-    async def _do_back(self, phase: PhaseName, action: Callable[[], Awaitable[tuple[str, ...]]]) -> tuple[str, ...]:
+    async def _do_back(self, phase: PhaseName, action: Callable[[], Awaitable[None]]) -> None:
+        """One phase of the way back; what stops it is written down, and the next one is tried all the same."""
         self._phase = phase
         started = time.monotonic()
         await self._emit(PhaseStarted(phase))
-        problems = await action()
-        await self._emit(PhaseFinished(phase, time.monotonic() - started))
-        return problems
+        try:
+            await action()
+        except FenceError:
+            raise
+        except AgentError as error:
+            self._left["sut"].append(f"{phase}: {error.message}")
+        except Exception:
+            logger.exception("run %s could not %s in a way that nobody foresaw", self._key, phase)
+            self._left["sut"].append(f"{phase}: BenchHub made a mistake. {MISTAKE_HINT}")
+        else:
+            await self._emit(PhaseFinished(phase, time.monotonic() - started))
 
     def _check(self) -> None:
         if self._control.cancelled():
-            raise Cancelled("The run was cancelled.", hint="The load was ended and the host is put back.")
+            raise Cancelled
+
+    def _patience_s(self) -> float:
+        longest_s = self._control.patience_s
+        return min(longest_s, CANCELLED_PATIENCE_S) if self._control.cancelled() else longest_s
 
     def _link(self, role: str) -> Link:
         if role not in self._links:
@@ -285,7 +335,7 @@ class Runner:
             async def trouble(message: str) -> None:
                 await self._say(message, level="warning")
 
-            self._links[role] = Link(address.name, connect, patience_s=self._control.patience_s, on_trouble=trouble)
+            self._links[role] = Link(address.name, connect, patience_s=self._patience_s, on_trouble=trouble)
         return self._links[role]
 
     async def _session(self, role: str) -> Session:
@@ -306,18 +356,12 @@ class Runner:
         """The recipe's host steps by their place in it, counted from 1."""
         return {i: step for i, step in enumerate(self._spec.recipe.steps, start=1) if is_host_step(step)}
 
-    def _launch(self) -> Launch:
-        launch = Launch()
-        for step in self._spec.recipe.steps:
-            if isinstance(step, LaunchStep):
-                launch = step.contribute(launch)
-        return launch
-
     async def _server_log(self, job: Job) -> str:
         """The end of the server's log: its own file, or what it printed."""
         path = self._spec.application.server.log_path(f"{self._directory('sut')}/instance")
         if path is not None:
-            return (await job.session.get(path, max_bytes=MAX_LOG_BYTES)).decode("utf-8", "replace")
+            tail = Command(("tail", "-c", str(MAX_LOG_BYTES), "--", path))
+            return (await job.session.run(tail, max_output_bytes=MAX_LOG_BYTES)).text
         status = await job.status()
         out = await job.read("out", max(0, status.out_bytes - MAX_LOG_BYTES), MAX_LOG_BYTES)
         err = await job.read("err", max(0, status.err_bytes - MAX_LOG_BYTES), MAX_LOG_BYTES)
@@ -329,3 +373,10 @@ class Runner:
 
     async def _say(self, text: str, *, level: str = "info") -> None:
         await self._emit(Logged("runner", (text,), level))  # type: ignore[arg-type]
+
+
+def _raise_first(results: Iterable[object]) -> None:
+    """Two hosts were asked at once and both have answered; the first failure counts."""
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from agents.cpuset import parse_cpus
-from agents.errors import AgentError
+from agents.errors import AgentError, FenceError
 from agents.events import AnyEvent, Logged, Role, Samples
 from agents.monitors.base import Monitor
 from agents.monitors.stream import FrameReader, Sampler, new_mark, stream_command
@@ -16,12 +17,14 @@ from agents.session import Session
 
 RESTART_PAUSE_S = 1.0
 
+logger = logging.getLogger(__name__)
+
 
 class Watch:
     """An async context: samples flow while it is open. A cut restarts the stream; the gap stays a gap.
 
-    `cpus` are those that the watched process may use ("" = all): they get a channel of their own, `cpu_set.busy_ratio`, so that
-    server and load tool on one machine are told apart.
+    `cpus` are those that the watched process may use ("" = all): they get a channel of their own,
+    `cpu_set.busy_ratio`, so that server and load tool on one machine are told apart.
     """
 
     def __init__(
@@ -58,9 +61,18 @@ class Watch:
         while True:
             try:
                 await self._read_stream()
+            except FenceError:
+                raise
             except AgentError as error:
-                await self._emit(Logged(self._session.host, (f"Monitors: {error.message}",), "warning"))
+                await self._say(error.message)
+            except Exception:  # a chart with a gap is better than a run that fails for its monitors
+                logger.exception("the monitors of %s", self._session.host)
+                await self._say("BenchHub made a mistake in reading them; its log has the details.")
+                return
             await asyncio.sleep(RESTART_PAUSE_S)
+
+    async def _say(self, text: str) -> None:
+        await self._emit(Logged(self._session.host, (f"Monitors: {text}",), "warning"))
 
     async def _read_stream(self) -> None:
         mark = new_mark()

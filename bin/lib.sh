@@ -57,7 +57,8 @@ bh_java_is_new_enough() {
   bh_has java && java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | { read -r major && [ "$major" -ge 17 ]; }
 }
 
-bh_can_install() { apt-cache show "$1" 2>/dev/null | grep -q '^Package:'; }
+# All of the answer is read: apt-cache would fail on a pipe that is closed early.
+bh_can_install() { apt-cache show "$1" 2>/dev/null | grep '^Package:' >/dev/null; }
 
 # The first of the named packages that this distribution has.
 bh_first_of() {
@@ -95,7 +96,7 @@ bh_missing() {
 # Installs what the groups miss; silent when nothing is missing.
 bh_packages() {
   local missing wanted=() name
-  missing=$(bh_missing "$@")
+  missing=$(bh_missing "$@") || exit
   [ -n "$missing" ] || return 0
   bh_has apt-get || bh_die "missing here: $(echo $missing). Install them with your package manager, then run this again."
   if [ "$(id -u)" != 0 ] && ! bh_has sudo; then
@@ -105,9 +106,9 @@ bh_packages() {
   bh_live bh_as_root apt-get update || bh_note "apt-get update failed; trying with the lists that are here"
   for name in $missing; do
     case $name in
-      python) name=$(bh_first_of python3.13 python3.12 python3.11); wanted+=("$name" "$(bh_first_of "$name-venv")") ;;
-      java) wanted+=("$(bh_first_of openjdk-21-jre-headless openjdk-17-jre-headless)") ;;
-      chromium) wanted+=("$(bh_first_of chromium chromium-browser)") ;;
+      python) name=$(bh_first_of python3.13 python3.12 python3.11) || exit; wanted+=("$name" "$name-venv") ;;
+      java) name=$(bh_first_of openjdk-21-jre-headless openjdk-17-jre-headless) || exit; wanted+=("$name") ;;
+      chromium) name=$(bh_first_of chromium chromium-browser) || exit; wanted+=("$name") ;;
       *) wanted+=("$name") ;;
     esac
   done
@@ -132,7 +133,7 @@ bh_venv() {
   if ! "$BH_VENV/bin/python" -m pip --version >/dev/null 2>&1; then
     python=$(bh_python) || bh_die "no Python 3.11 or newer with venv was found"
     bh_note "making $BH_VENV with $("$python" -V)"
-    "$python" -m venv --clear "$BH_VENV"
+    "$python" -m venv --clear "$BH_VENV" || bh_die "$BH_VENV could not be made"
   fi
   bh_note "installing the packages of $* into $BH_VENV (some 650 MB; a minute or two)"
   for file in "$@"; do

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agents.cpuset import parse_cpus
 from agents.errors import FenceError
-from agents.events import LoadReported
+from agents.events import LoadReported, SnapshotTaken, to_json
 from agents.preparation import server_cpus
 from agents.record import Record
 from agents.spec import RunSpec
@@ -47,11 +47,9 @@ class Channels:
 def conclude(run_id: int, fence: int, record: Record) -> None:
     """Finish the run that this record describes. Safe to repeat until it is committed; FenceError = not ours."""
     with transaction.atomic():
-        run = Run.objects.select_for_update(of=("self",)).get(pk=run_id)
-        if run.state == Run.State.FINISHED:
+        run = _held(run_id, fence)
+        if run is None:
             return
-        if run.fence != fence:
-            raise FenceError("Another worker holds this run now.")
         spec = RunSpec.model_validate(run.spec)
         channels = _compact_samples(run, record)
         _keep_outputs(run, record, spec)
@@ -59,13 +57,35 @@ def conclude(run_id: int, fence: int, record: Record) -> None:
         if measured := next((r for r in record.reports.values() if r.measured), None):
             _figures(run, spec, record, measured, channels)
         _restore_proof(run, record)
-        run.state, run.finished_at, run.lease_until, run.owner = Run.State.FINISHED, timezone.now(), None, ""
-        run.save()
+        _finish(run)
         if run.outcome == Run.Outcome.SUCCEEDED and run.fingerprint:
             _extend_series(run, spec, record)
-        Host.objects.filter(leased_by=run).update(leased_by=None)
         if run.experiment_id is not None:
             conclude_experiment(run.experiment_id)
+
+
+def give_up(run_id: int, fence: int, message: str, hint: str) -> None:
+    """Finish a run that BenchHub itself cannot carry on with: lost, and its hosts dirty unless proven restored."""
+    with transaction.atomic():
+        run = _held(run_id, fence)
+        if run is None:
+            return
+        if run.outcome == Run.Outcome.NONE:
+            run.outcome, run.failure, run.failure_hint = Run.Outcome.LOST, message, hint
+        restored = RunEvent.objects.filter(run=run, kind="restored").values_list("payload", flat=True).last()
+        if restored is not None:
+            _quarantine(run, run.sut_id, restored["differences"])
+            _quarantine(run, run.driver_id, restored["driver_differences"])
+        elif RunEvent.objects.filter(run=run, kind="facts_collected").exists():
+            for host_id in (run.sut_id, run.driver_id):
+                _quarantine(run, host_id, ("it was not put back",))
+        _finish(run)
+        if run.experiment_id is not None:
+            try:
+                with transaction.atomic():
+                    conclude_experiment(run.experiment_id)
+            except Exception:  # it may be the very thing that could not be done
+                logger.exception("experiment %s could not be judged", run.experiment_id)
 
 
 def conclude_experiment(experiment_id: int) -> None:
@@ -75,6 +95,22 @@ def conclude_experiment(experiment_id: int) -> None:
     running = experiment.runs.exclude(state=Run.State.FINISHED).exists()
     if not running and experiment.state == Experiment.State.RUNNING:
         Experiment.objects.filter(pk=experiment_id).update(state=Experiment.State.FINISHED)
+
+
+def _held(run_id: int, fence: int) -> Run | None:
+    """The run's row, locked, None when it is finished already. FenceError when another worker holds it."""
+    run: Run = Run.objects.select_for_update(of=("self",)).get(pk=run_id)
+    if run.state == Run.State.FINISHED:
+        return None
+    if run.fence != fence:
+        raise FenceError("Another worker holds this run now.")
+    return run
+
+
+def _finish(run: Run) -> None:
+    run.state, run.finished_at, run.lease_until, run.owner = Run.State.FINISHED, timezone.now(), None, ""
+    run.save()
+    Host.objects.filter(leased_by=run).update(leased_by=None)
 
 
 def _outcome(run: Run, record: Record) -> None:
@@ -138,7 +174,8 @@ def _host_figures(
     offsets = [abs(facts.clock_offset_s) for facts in (sut, driver) if facts.clock_offset_s is not None]
     return HostFigures(
         exit_status=measured.exit_status,
-        boot_id_changed=False if sut.boot_id and driver.boot_id else None,
+        # A job of another boot is dead: the tool's exit status and the server that lived on prove that there was none.
+        boot_id_changed=False if "collect" in record.finished_phases and sut.boot_id and driver.boot_id else None,
         driver_cpu_mean_ratio=metrics.get("driver_cpu_ratio"),
         # Threads of one name are summed; only the tool with a single thread shows that thread alone.
         driver_thread_max_ratio=max(threads) if threads and counts == 1 else None,
@@ -184,16 +221,23 @@ def _restore_proof(run: Run, record: Record) -> None:
     if restored is None or "sut" not in record.facts:
         run.restore = Run.Restore.NONE
         return
-    if not restored.differences:
-        run.restore = Run.Restore.VERIFIED if record.intended else Run.Restore.NONE
-        RunEvent.objects.filter(run=run, kind="snapshot_taken").update(
-            payload={"kind": "snapshot_taken", "moment": "before", "values": {}}
-        )
+    run.restore = Run.Restore.VERIFIED if record.intended else Run.Restore.NONE
+    _quarantine(run, run.sut_id, restored.differences)
+    _quarantine(run, run.driver_id, restored.driver_differences)
+    if run.restore != Run.Restore.DIRTY:
+        for event in RunEvent.objects.filter(run=run, kind="snapshot_taken"):
+            event.payload = to_json(SnapshotTaken(event.payload["moment"], {}))
+            event.save(update_fields=["payload"])
+
+
+def _quarantine(run: Run, host_id: int | None, differences: Sequence[str]) -> None:
+    """Take a host out of service that could not be proven to be as before."""
+    if not differences:
         return
     run.restore = Run.Restore.DIRTY
-    reason = f"Run #{run.number} could not be proven undone: " + "; ".join(restored.differences[:5])
-    Host.objects.filter(pk__in=[run.sut_id]).update(state=Host.State.DIRTY, state_reason=reason)
-    logger.warning("host %s is dirty: %s", run.sut_id, reason)
+    reason = f"Run #{run.number} could not be proven undone: " + "; ".join(differences[:5])
+    Host.objects.filter(pk__in=[host_id]).update(state=Host.State.DIRTY, state_reason=reason)
+    logger.warning("host %s is dirty: %s", host_id, reason)
 
 
 def _extend_series(run: Run, spec: RunSpec, record: Record) -> None:

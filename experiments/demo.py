@@ -10,7 +10,7 @@ from django.db import transaction
 
 from experiments.access import require
 from experiments.audit import record
-from experiments.demo_history import HISTORY_WORKLOAD, make_history
+from experiments.demo_history import make_history
 from experiments.documents import parse_yaml, save_version
 from experiments.host_keys import fingerprint
 from experiments.inventory import add_host, approve_key
@@ -73,11 +73,13 @@ def seed(machine: DemoMachine, password: str) -> Experiment:
         machine,
     )
     application, recipes, workload = _documents(member, machine)
-    if not Workload.objects.for_team(member.team).filter(name=HISTORY_WORKLOAD).exists():
-        make_history(member, sut=sut, driver=driver, application=application, recipe=recipes[0])
-    existing: Experiment | None = Experiment.objects.for_team(member.team).filter(name=EXPERIMENT).order_by("-id").first()
+    existing: Experiment | None = (
+        Experiment.objects.for_team(member.team).filter(name=EXPERIMENT).order_by("-id").first()
+    )
     if existing is not None:
         return existing
+    # Only the first time: a history that somebody deleted does not come back.
+    make_history(member, sut=sut, driver=driver, application=application, recipe=recipes[0])
     return create_experiment(
         member,
         name=EXPERIMENT,

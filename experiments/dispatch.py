@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 
 from experiments.models import Host, Run, Team
@@ -69,7 +69,7 @@ def queue_of(team: Team) -> list[Waiting]:
     taken: dict[int, Run] = {}
     for run in _queued().filter(team=team).with_names().select_related("sut__leased_by", "driver__leased_by"):
         waiting.append(Waiting(run, _reason(run, taken)))
-        for host_id in _hosts_of(run):
+        for host_id in _hosts_of(run) if _in_service(run) else ():
             taken.setdefault(host_id, run)
     return waiting
 
@@ -80,26 +80,29 @@ def _orphan() -> Run | None:
 
 
 def _startable() -> Run | None:
-    """The oldest queued run whose hosts are free and wanted by no older one: a wide run is never overtaken for ever."""
+    """The oldest queued run whose hosts are free and wanted by no older one: a wide run is never overtaken for ever.
+
+    A run that waits for a host out of service holds up nobody: only a person can end that.
+    """
     wanted: set[int] = set()
     queued: list[Run] = list(_queued().select_related("sut", "driver")[:MAX_LOOKED_AT])
     for run in queued:
+        if not _in_service(run):
+            continue
         hosts = _hosts_of(run)
-        free = all(host is not None and _free(host) for host in (run.sut, run.driver))
-        if free and not wanted & hosts:
+        if not wanted & hosts and all(host.leased_by_id is None for host in (run.sut, run.driver) if host):
             return run
         wanted |= hosts
     return None
 
 
 def _queued() -> RunQuerySet:
-    due = Q(next_at__isnull=True) | Q(next_at__lte=Now())
-    queued: RunQuerySet = Run.objects.filter(due, state=Run.State.QUEUED).order_by("id")
+    queued: RunQuerySet = Run.objects.filter(state=Run.State.QUEUED).order_by("id")
     return queued
 
 
-def _free(host: Host) -> bool:
-    return host.state == Host.State.READY and host.leased_by_id is None
+def _in_service(run: Run) -> bool:
+    return all(host is not None and host.state == Host.State.READY for host in (run.sut, run.driver))
 
 
 def _hosts_of(run: Run) -> set[int]:

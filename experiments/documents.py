@@ -48,12 +48,12 @@ def save_version(
     with transaction.atomic():
         # The team's row is the lock: version numbers have no gap and no double, whoever saves at the same time.
         Team.objects.select_for_update(no_key=True).get(pk=member.team_id)
-        versions = model.objects.filter(team_id=member.team_id, name=name)  # type: ignore[attr-defined]
+        versions = model.objects.filter(team_id=member.team_id, name=name)
         newest: Document | None = versions.order_by("-version").first()
         if newest is not None and newest.body == stored and not newest.archived:
             return newest
         number = (versions.aggregate(last=Max("version"))["last"] or 0) + 1
-        created: Document = model.objects.create(  # type: ignore[attr-defined]
+        created: Document = model.objects.create(
             team_id=member.team_id,
             name=name,
             version=number,
@@ -76,7 +76,7 @@ def archive(member: Member, document: Document) -> None:
     require(member, Role.EDITOR)
     model = type(document)
     with transaction.atomic():
-        changed = model.objects.filter(  # type: ignore[attr-defined]
+        changed = model.objects.filter(
             team_id=member.team_id, name=document.name, archived=False
         ).update(archived=True)
         if changed:

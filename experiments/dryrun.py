@@ -45,6 +45,10 @@ def perform_dry_run(dry_run_id: int) -> None:
         plan = asyncio.run(_plan(spec, dry_run.sut, dry_run.driver))
     except AgentError as error:
         dry_run.state, dry_run.message, dry_run.hint = DryRun.State.FAILED, error.message, error.hint
+    except Exception:  # nobody would ever see it: the page waits for the row
+        logger.exception("dry run %s", dry_run.pk)
+        dry_run.state, dry_run.message = DryRun.State.FAILED, "BenchHub made a mistake in looking at the hosts."
+        dry_run.hint = "The worker's log has the details; please report them."
     else:
         dry_run.state, dry_run.plan = DryRun.State.READY, asdict(plan)
     dry_run.save(update_fields=["state", "message", "hint", "plan"])

@@ -7,29 +7,42 @@ import logging
 import os
 import socket
 import threading
-from contextlib import suppress
+import time
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
-from django.db import OperationalError, close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections
 
 from agents.errors import ConnectError, FenceError
-from agents.events import AnyEvent
 from agents.record import Record
 from agents.runner import Control, Runner
 from agents.session import Session
 from agents.spec import HostAddress, RunSpec
 from agents.ssh import connect as ssh_connect
-from experiments.conclusion import conclude
+from experiments.conclusion import conclude, give_up
 from experiments.dispatch import claim_next
 from experiments.host_keys import connect_args
+from experiments.keys import KeyFileError
 from experiments.models import Host, Run
+from experiments.outbox import hint
 from experiments.recorder import Recorder
 
 logger = logging.getLogger(__name__)
 
 handing_over = threading.Event()
 """Set when this worker process is told to stop: its runs are let go at once, and another worker adopts them."""
+
+HAND_OVER_LOOK_S = 0.25
+MAX_ATTEMPTS = 50
+"""Workers that may begin with one run: one that kills each of them must come to an end, too."""
+DATABASE_AWAY = (OperationalError, InterfaceError)
+
+_LOG_HINT = "The workers' logs have the details; please report them."
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def worker_name() -> str:
@@ -44,13 +57,37 @@ def execute_next() -> bool:
     if run is None:
         return False
     logger.info("run %s (#%s): claimed with fence %s, attempt %s", run.pk, run.number, run.fence, run.attempts)
+    if run.attempts > MAX_ATTEMPTS:
+        give_up(run.pk, run.fence, f"{MAX_ATTEMPTS} workers began with this run and none came to its end.", _LOG_HINT)
+        return True
     try:
         async_to_sync(_execute)(run)
-    except FenceError:
-        logger.warning("run %s: another worker took over; this one stops", run.pk)
+    except FenceError as error:
+        _taken_over(run, error)
     except _HandedOver:
         logger.info("run %s: handed over", run.pk)
+        hint(run.pk)
+    except DATABASE_AWAY as error:
+        logger.warning("run %s: the database is away (%s); the run is adopted when its lease is over", run.pk, error)
+        return False
+    except Exception:
+        logger.exception("run %s: given up, in a way that nobody foresaw", run.pk)
+        give_up(run.pk, run.fence, "BenchHub made a mistake and could not carry on with this run.", _LOG_HINT)
     return True
+
+
+def _taken_over(run: Run, error: FenceError) -> None:
+    """Stop; but when this database knows of no newer holder, the host is used by somebody whom it does not know."""
+    if Run.objects.filter(pk=run.pk, fence=run.fence).exclude(state=Run.State.FINISHED).exists():
+        give_up(
+            run.pk,
+            run.fence,
+            error.message,
+            "Another BenchHub uses this host, or the database is another one than before. When nobody else uses it, "
+            "remove the directory .benchhub/fence in the home of the login there.",
+        )
+        return
+    logger.warning("run %s: another worker took over; this one stops", run.pk)
 
 
 class _HandedOver(Exception):
@@ -59,15 +96,16 @@ class _HandedOver(Exception):
 
 async def _execute(run: Run) -> None:
     recorder = Recorder(run.pk, run.fence)
-    record: Record = await sync_to_async(recorder.record)()
+    record: Record = await _with_database(run, recorder.record)
     state = _Heart(recorder)
     runner = Runner(
-        f"r{run.pk}",
+        # The time makes the key unique for ever: a new database counts its runs from 1 again, on the same hosts.
+        f"r{run.pk}-{int(run.queued_at.timestamp()):x}",
         RunSpec.model_validate(run.spec),
         record,
         Control(
             connect=lambda address: _connect(run, address),
-            emit=lambda event: _store(recorder, event),
+            emit=lambda event: _with_database(run, recorder.store, event),
             cancelled=lambda: state.cancelled,
             fence=run.fence,
             patience_s=settings.BENCHHUB_PATIENCE_S,
@@ -76,16 +114,16 @@ async def _execute(run: Run) -> None:
     work = asyncio.create_task(runner.run())
     heart = asyncio.create_task(state.beat())
     done, _ = await asyncio.wait({work, heart}, return_when=asyncio.FIRST_COMPLETED)
-    if heart in done:  # it ends only when the run is not ours any more
+    if heart in done:  # it ends only when the run is to be left
         work.cancel()
-        with suppress(asyncio.CancelledError):
-            await work
+        await asyncio.gather(work, return_exceptions=True)
+        if isinstance(heart.exception(), _HandedOver):
+            await sync_to_async(recorder.let_go)()
         heart.result()
     heart.cancel()
-    with suppress(asyncio.CancelledError):
-        await heart
+    await asyncio.gather(heart, return_exceptions=True)
     await work
-    await sync_to_async(conclude)(run.pk, run.fence, record)
+    await _with_database(run, conclude, run.pk, run.fence, record)
 
 
 class _Heart:
@@ -96,27 +134,28 @@ class _Heart:
         self.cancelled = False
 
     async def beat(self) -> None:
-        """Beats until the run is handed over (raises _HandedOver) or someone newer holds it (raises FenceError)."""
+        """Beats until the run is to be handed over (raises _HandedOver) or is someone else's (raises FenceError)."""
         while True:
-            if handing_over.is_set():
-                await sync_to_async(self._recorder.let_go)()
-                raise _HandedOver
             try:
                 self.cancelled = await sync_to_async(self._recorder.beat)() or self.cancelled
-            except OperationalError as error:
+            except DATABASE_AWAY as error:
                 logger.warning("run %s: no heartbeat (%s); the lease still runs", self._recorder.run_id, error)
-            await asyncio.sleep(settings.BENCHHUB_HEARTBEAT_S)
+                await sync_to_async(close_old_connections)()
+            next_s = time.monotonic() + settings.BENCHHUB_HEARTBEAT_S
+            while (left_s := next_s - time.monotonic()) > 0:
+                if handing_over.is_set():
+                    raise _HandedOver
+                await asyncio.sleep(min(left_s, HAND_OVER_LOOK_S))
 
 
-async def _store(recorder: Recorder, event: AnyEvent) -> None:
-    """Store an event; a database that restarts is waited for, because nothing may happen on a host unrecorded."""
+async def _with_database(run: Run, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do it once the database answers: one that restarts is waited for, as nothing may happen on a host unrecorded."""
     pause_s = 0.2
     while True:
         try:
-            await sync_to_async(recorder.store)(event)
-            return
-        except OperationalError as error:
-            logger.warning("run %s: the database is away (%s); waiting", recorder.run_id, error)
+            return await sync_to_async(action)(*args, **kwargs)
+        except DATABASE_AWAY as error:
+            logger.warning("run %s: the database is away (%s); waiting", run.pk, error)
             await sync_to_async(close_old_connections)()
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, 5.0)
@@ -124,12 +163,19 @@ async def _store(recorder: Recorder, event: AnyEvent) -> None:
 
 async def _connect(run: Run, address: HostAddress) -> Session:
     host_id = run.sut_id if run.spec and address.name == run.spec["sut"]["name"] else run.driver_id
-    host = await sync_to_async(Host.objects.select_related("jump").get)(pk=host_id)
+    host = await _with_database(run, Host.objects.select_related("jump").get, pk=host_id)
     if host.host_key != address.host_key:
         raise ConnectError(
             f"The approved host key of {host.name} is not the one that this run was launched with.",
             hint="Launch the run again if the new key is right.",
             permanent=True,
         )
-    target, private_key = await sync_to_async(connect_args)(host)
+    try:
+        target, private_key = connect_args(host)
+    except KeyFileError as error:
+        raise ConnectError(
+            f"The private key for {host.name} cannot be opened: {error}",
+            hint="Give the workers the key file with which it was stored, or store the key again.",
+            permanent=True,
+        ) from error
     return await ssh_connect(target, private_key)

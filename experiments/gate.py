@@ -74,7 +74,7 @@ def decide(pairs: Sequence[Pair]) -> tuple[GateOutcome, tuple[str, ...]]:
 
 
 def experiment_gate(experiment: Experiment) -> GateVerdict:
-    """The decision on an experiment from its stored verdicts; the primary metric decides, the others stand beside it."""
+    """The decision on an experiment from its stored verdicts; only those of the primary metric decide."""
     stored = list(experiment.verdicts.select_related("baseline", "candidate").order_by("candidate__position", "metric"))
     numbers = tuple(_compared(verdict, experiment.primary_metric) for verdict in stored)
     runs = list(experiment.runs.with_names().order_by("number"))
@@ -118,7 +118,7 @@ def markdown(title: str, url: str, verdict: GateVerdict) -> str:
     if compared:
         lines += ["", "| candidate | metric | change | 95 % interval | verdict |", "| --- | --- | ---: | ---: | --- |"]
         lines += [
-            f"| {_cell(n.candidate)} | {n.label} | {_pct(n.change_pct)} | {_interval(n)} | {n.outcome.replace('_', ' ')} |"
+            f"| {_cell(n.candidate)} | {n.label} | {_pct(n.change_pct)} | {_interval(n)} | {_words(n.outcome)} |"
             for n in compared
         ]
     elif verdict.numbers:
@@ -175,6 +175,10 @@ def _compared(verdict: StoredVerdict, primary: str) -> GateNumber:
         ci95_low_pct=low,
         ci95_high_pct=high,
     )
+
+
+def _words(outcome: str) -> str:
+    return outcome.replace("_", " ")
 
 
 def _pct(value: float | None) -> str:

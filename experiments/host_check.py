@@ -25,7 +25,7 @@ class _Seen:
 
 
 def perform_check(host_id: int) -> None:
-    """Test one host and store what it showed. Never raises for a host that cannot be reached: `host.last_check` says so.
+    """Test one host and store what it showed. Never raises for a host that cannot be reached.
 
     Without an approved key it only scans and offers the host's key; with one it logs in and reads the facts.
     """

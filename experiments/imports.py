@@ -89,7 +89,7 @@ def _read(kind: str, text: str, command: str) -> LoadReport:
 def _named(member: Member, model: type[Document], name: str) -> Any:
     if not name:
         return None
-    found = model.objects.for_team(member.team).newest_versions().filter(name=name).first()  # type: ignore[attr-defined]
+    found = model.objects.for_team(member.team).newest_versions().filter(name=name).first()
     if found is None:
         noun = model.__name__.lower()
         raise RequestError(f"There is no {noun} named {name[:120]!r}.", field=noun)
@@ -112,7 +112,7 @@ def _fill(run: Run, report: LoadReport, found: Mapping[str, Any]) -> None:
 
 
 def _add_to_series(run: Run, report: LoadReport) -> None:
-    """Imported runs of one application, workload, tool and load form a series of their own, apart from executed ones."""
+    """Imported runs of one application, workload, tool and load form a series, apart from executed ones."""
     parts = (
         "imported",
         str(run.application or ""),

@@ -22,7 +22,7 @@ def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
                 f"The label {key[:63]!r} must begin with a letter or digit and hold only letters, digits and _ . - /",
                 field="labels",
             )
-        if not isinstance(value, str) or len(value) > 200 or not value.isprintable():
+        if len(value) > 200 or not value.isprintable():
             raise RequestError(f"The value of label {key} must be at most 200 printable characters.", field="labels")
     return dict(labels)
 

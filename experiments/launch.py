@@ -20,7 +20,9 @@ from agents.spec import Recipe as SpecRecipe
 from agents.spec import RunSpec
 from agents.spec import Workload as SpecWorkload
 from experiments.access import require, require_launch_on
+from experiments.conclusion import conclude_experiment
 from experiments.errors import Conflict, RequestError
+from experiments.metrics import METRICS
 from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Run, Team, Variant, Workload
 from experiments.outbox import announce
 
@@ -134,6 +136,8 @@ def create_experiment(
 ) -> Experiment:
     """Store an experiment as a draft, every variant checked as if it were launched now."""
     _check_experiment(name, candidates, repetitions, margin_ratio)
+    if primary_metric not in METRICS:
+        raise RequestError(f"There is no metric {primary_metric!r}; known: {', '.join(METRICS)}.", field="primary_metric")
     for candidate in candidates:
         require_launch_on(member, candidate.sut, candidate.driver)
         try:
@@ -237,6 +241,8 @@ def cancel_run(member: Member, run: Run) -> None:
             locked.failure = "Cancelled before it started; no host was touched."
             locked.finished_at, locked.next_at = now, None
         locked.save(update_fields=["cancel_requested_at", "state", "outcome", "failure", "finished_at", "next_at"])
+        if locked.state == Run.State.FINISHED and locked.experiment_id is not None:
+            conclude_experiment(locked.experiment_id)
     run.refresh_from_db()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import Any
 
@@ -62,7 +63,12 @@ class Recorder:
         with transaction.atomic():
             seq = self._next_seq()
             RunEvent.objects.create(
-                run_id=self.run_id, seq=seq, kind=event.kind, payload=to_json(event), fence=self.fence, at=Now()
+                run_id=self.run_id,
+                seq=seq,
+                kind=event.kind,
+                payload=_storable(to_json(event)),
+                fence=self.fence,
+                at=Now(),
             )
             if changes := self._changes(event):
                 Run.objects.filter(pk=self.run_id).update(**changes)
@@ -126,3 +132,16 @@ class Recorder:
         spec = RunSpec.model_validate(run.spec)
         digest = run.sut_profile.digest if run.sut_profile else ""
         return {"fingerprint": fingerprint(spec, driver_version=event.tool_version, profile_digest=digest)}
+
+
+def _storable(data: Any) -> Any:
+    """JSON that PostgreSQL takes: no NUL in a text (a tool may print one), no number that is none."""
+    if isinstance(data, str):
+        return data.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, dict):
+        return {_storable(key): _storable(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_storable(value) for value in data]
+    return data

@@ -74,4 +74,4 @@ def _recipe(member: Member, spec: RunSpec, sut: Host) -> Recipe:
 
 
 def _version(member: Member, model: type[Document], name: str, version: int) -> Any:
-    return model.objects.for_team(member.team).filter(name=name, version=version).first()  # type: ignore[attr-defined]
+    return model.objects.for_team(member.team).filter(name=name, version=version).first()

@@ -30,7 +30,12 @@ class Figure:
 
 
 def baseline_of(run: Run) -> Baseline | None:
-    """The experiment's baseline variant; else the last run before this one with the same fingerprint and recipe."""
+    """The experiment's baseline variant; else the last run before this one with the same fingerprint and recipe.
+
+    None for an invalid run: a change in figures that must not be used would be read as a result all the same.
+    """
+    if run.validity == Run.Validity.INVALID:
+        return None
     if run.experiment_id is not None and run.variant is not None and not run.variant.is_baseline:
         runs = list(Run.objects.counted().filter(experiment=run.experiment_id, variant__is_baseline=True))
         if not runs:

@@ -34,6 +34,8 @@ GROUPS: dict[str, Group] = {
     "network": Group("Network", r"^network\..+_bytes_per_s$"),
 }
 MOST_LINES = 24
+LIVE_READINGS = 8000
+"""About an hour of a live run, one reading per second and host; once it has ended the whole series is stored."""
 
 
 def run_samples_json(run: Run, group: Group, t0_unix_s: float | None, duration_s: int | None) -> dict[str, Any]:
@@ -79,7 +81,8 @@ def _live_channels(run: Run, group: Group, t0_unix_s: float | None) -> tuple[lis
     """The lines, the time that is their zero, and the last event in them: the browser goes on from there."""
     wanted = re.compile(group.pattern)
     lines: dict[tuple[str, str], dict[str, Any]] = {}
-    rows = list(run.events.filter(kind="samples").order_by("seq").values_list("seq", "payload"))
+    newest = run.events.filter(kind="samples").order_by("-seq").values_list("seq", "payload")[:LIVE_READINGS]
+    rows = list(reversed(newest))
     zero = t0_unix_s if t0_unix_s is not None or not rows else rows[0][1]["at_unix_s"]
     for _, payload in rows:
         for channel, (unit, value) in payload["values"].items():

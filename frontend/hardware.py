@@ -30,6 +30,8 @@ FIRST = (
 )
 """What people look for first; the rest follows by name."""
 
+ACRONYMS = {"os": "OS", "thp": "THP", "smt": "SMT", "numa": "NUMA", "id": "ID"}
+
 LONG = ("cpu.flags", "cpu.vulnerability.", "cpu.core_of.")
 """Facts that would hide the others; they are shown folded."""
 
@@ -92,7 +94,10 @@ def _label(key: str) -> str:
         return rest.removeprefix("installed.").replace("path.", "on PATH: ", 1)
     words = rest.removesuffix("_bytes").replace("_", " ").replace(".", " ")
     text = f"{section} {words}" if section in ("thp", "power", "hypervisor", "os", "kernel") else words
-    return text[:1].upper() + text[1:] if section != "nic" else rest
+    if section == "nic":
+        return rest
+    text = " ".join(ACRONYMS.get(word, word) for word in text.split())
+    return text[:1].upper() + text[1:]
 
 
 def _text(key: str, value: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.db import DatabaseError, close_old_connections
+from django.db import Error, close_old_connections
 from django.http import Http404, HttpResponseBase, JsonResponse, StreamingHttpResponse
 
 from experiments.models import Run, RunEvent
@@ -78,7 +78,7 @@ class Feed:
         while not self.ended:
             try:
                 batch = await sync_to_async(_read_in_own_thread, thread_sensitive=False)(self.run_id, self.newest)
-            except DatabaseError as error:
+            except Error as error:
                 logger.warning("run %s: its events could not be read, trying again (%s)", self.run_id, error)
             else:
                 if batch.events:

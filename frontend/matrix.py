@@ -49,7 +49,7 @@ def matrix_of(variants: Sequence[Variant], runs: Sequence[Run], metric: MetricSp
         if run.is_live:
             return MatrixCell(run, None, "" if run.state == Run.State.QUEUED else "heat-live", run.get_state_display())
         if not counts(run, variant, metric.name):
-            word = run.get_outcome_display() if run.outcome != Run.Outcome.SUCCEEDED else run.get_validity_display()
+            word = _why_not(run)
             return MatrixCell(run, run.metrics.get(metric.name), "heat-bad", word)
         value = run.metrics[metric.name]
         rank = (value - low) / (high - low) if high > low else 0.5
@@ -61,3 +61,9 @@ def matrix_of(variants: Sequence[Variant], runs: Sequence[Run], metric: MetricSp
         counted = [run.metrics[metric.name] for run in runs if counts(run, variant, metric.name)]
         rows.append(MatrixRow(variant, tuple(cell(variant, block) for block in blocks), mean_of(counted)))
     return Matrix(blocks, tuple(rows))
+
+
+def _why_not(run: Run) -> str:
+    if run.outcome != Run.Outcome.SUCCEEDED:
+        return run.get_outcome_display()
+    return "no figure" if run.validity in Run.USABLE else run.get_validity_display()

@@ -11,6 +11,8 @@ Exit status: 0 pass, 1 fail, 2 inconclusive, 3 error (also: no connection, bad a
 BENCHHUB_URL and BENCHHUB_TOKEN hold the address and the token. An ID is `run:12` or `experiment:3`.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
@@ -19,8 +21,9 @@ import sys
 import time
 import uuid
 from http.client import HTTPException
+from typing import Any, NoReturn
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 PASS, FAIL, INCONCLUSIVE, ERROR = 0, 1, 2, 3
@@ -37,27 +40,29 @@ class Trouble(Exception):
 class NoRedirects(HTTPRedirectHandler):
     """A redirect would carry the token to another place."""
 
-    def redirect_request(self, req, fp, code, msg, headers, newurl):
-        raise Trouble("%s redirects to %s; give that address as --url." % (req.full_url, newurl))
+    def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> NoReturn:
+        raise Trouble(f"{req.full_url} redirects to {newurl}; give that address as --url.")
 
 
 class Api:
     """Talks to one installation; tries again, with growing pauses, until `patience_s` is over."""
 
-    def __init__(self, url, token, patience_s):
+    def __init__(self, url: str, token: str, patience_s: float) -> None:
         self.base = url.rstrip("/") + "/api/v1"
         self.token = token
         self.patience_s = patience_s
         self.opener = build_opener(NoRedirects)
 
-    def get(self, path, timeout_s=ANSWER_TIMEOUT_S):
+    def get(self, path: str, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         return self._call("GET", path, None, {}, timeout_s)
 
-    def post(self, path, body, key):
+    def post(self, path: str, body: dict[str, Any], key: str) -> Any:
         """`key` makes trying again safe: what was started is not started twice."""
         return self._call("POST", path, body, {"Idempotency-Key": key}, ANSWER_TIMEOUT_S)
 
-    def _call(self, method, path, body, headers, timeout_s):
+    def _call(
+        self, method: str, path: str, body: dict[str, Any] | None, headers: dict[str, str], timeout_s: float
+    ) -> Any:
         data = None if body is None else json.dumps(body).encode()
         given_up_at = time.monotonic() + self.patience_s
         pause_s = 0.5
@@ -65,15 +70,15 @@ class Api:
             try:
                 return self._once(method, path, data, headers, timeout_s)
             except Again as again:
-                wait_s = again.after_s if again.after_s is not None else pause_s * random.uniform(0.5, 1.5)
+                wait_s = again.after_s if again.after_s is not None else pause_s * random.uniform(0.5, 1.5)  # noqa: S311 - spreads clients
                 if time.monotonic() + wait_s > given_up_at:
-                    raise Trouble("%s %s%s: %s" % (method, self.base, path, again)) from again
-                say("%s; trying again in %.1f s" % (again, wait_s))
+                    raise Trouble(f"{method} {self.base}{path}: {again}") from again
+                say(f"{again}; trying again in {wait_s:.1f} s")
                 time.sleep(wait_s)
                 pause_s = min(pause_s * 2, 30)
 
-    def _once(self, method, path, data, headers, timeout_s):
-        request = Request(self.base + path, data=data, method=method)
+    def _once(self, method: str, path: str, data: bytes | None, headers: dict[str, str], timeout_s: float) -> Any:
+        request = Request(self.base + path, data=data, method=method)  # noqa: S310 - checked in main
         request.add_header("Authorization", "Bearer " + self.token)
         request.add_header("Accept", "application/json")
         request.add_header("User-Agent", "benchhub-ci")
@@ -86,55 +91,55 @@ class Api:
                 return json.loads(answer.read().decode())
         except HTTPError as error:
             if error.code in RETRIED_STATUS:
-                raise Again("HTTP %d" % error.code, retry_after(error)) from error
+                raise Again(f"HTTP {error.code}", retry_after(error)) from error
             raise Trouble(explain(error)) from error
         except (URLError, HTTPException, OSError) as error:
-            raise Again("no connection (%s)" % getattr(error, "reason", error)) from error
+            raise Again(f"no connection ({getattr(error, 'reason', error)})") from error
         except ValueError as error:
-            raise Again("the answer is not JSON; is %s BenchHub?" % self.base) from error
+            raise Again(f"the answer is not JSON; is {self.base} BenchHub?") from error
 
 
 class Again(Exception):
     """Worth another try; `after_s` when the server said how long to wait."""
 
-    def __init__(self, message, after_s=None):
+    def __init__(self, message: str, after_s: float | None = None) -> None:
         super().__init__(message)
         self.after_s = after_s
 
 
-def retry_after(error):
+def retry_after(error: HTTPError) -> float | None:
     value = error.headers.get("Retry-After", "")
     return float(value) if value.isdigit() else None
 
 
-def explain(error):
+def explain(error: HTTPError) -> str:
     """What a problem+json answer says."""
     try:
         problem = json.loads(error.read().decode())
         detail = problem["detail"]
     except (ValueError, KeyError, TypeError, OSError, HTTPException):
-        return "%s answered HTTP %d" % (error.url, error.code)
+        return f"{error.url} answered HTTP {error.code}"
     field = problem.get("field")
-    return "HTTP %d: %s%s" % (error.code, detail, " (field: %s)" % field if field else "")
+    return f"HTTP {error.code}: {detail}" + (f" (field: {field})" if field else "")
 
 
-def say(text):
+def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def trigger(api, options):
+def trigger(api: Api, options: argparse.Namespace) -> str:
     """Start an experiment's copy or a run; return its ID."""
     key = options.idempotency_key or uuid.uuid4().hex
-    say("Idempotency key: %s" % key)
+    say(f"Idempotency key: {key}")
     labels = pairs(options.label, "--label")
     if options.experiment:
         body = {"copy": True, "labels": labels}
         if options.repetitions:
             body["repetitions"] = options.repetitions
         number = find_experiment(api, options.experiment)
-        started = api.post("/experiments/%d/launch" % number, body, key)
-        what, name = "experiment:%d" % started["id"], started["name"]
-        say("Started %s (%s), a copy of experiment %d: %d runs" % (what, name, number, len(started["runs"])))
+        started = api.post(f"/experiments/{number}/launch", body, key)
+        what, name, runs = f"experiment:{started['id']}", started["name"], len(started["runs"])
+        say(f"Started {what} ({name}), a copy of experiment {number}: {runs} runs")
         return what
     needed = ("application", "recipe", "workload", "sut", "driver")
     missing = [name for name in needed if not getattr(options, name)]
@@ -142,32 +147,32 @@ def trigger(api, options):
         raise Trouble("Give --experiment, or all of --application --recipe --workload --sut --driver.")
     body = {name: getattr(options, name) for name in needed}
     body.update(labels=labels, parameters={k: typed(v) for k, v in pairs(options.param, "--param").items()})
-    what = "run:%d" % api.post("/runs", body, key)["number"]
-    say("Started %s" % what)
+    what = f"run:{api.post('/runs', body, key)['number']}"
+    say(f"Started {what}")
     return what
 
 
-def find_experiment(api, reference):
+def find_experiment(api: Api, reference: str) -> int:
     """The number of an experiment: given as such, or the newest one of this name."""
     if reference.isdigit():
         return int(reference)
     found = api.get("/experiments?" + urlencode({"name": reference, "limit": 1}))["items"]
     if not found:
-        raise Trouble("There is no experiment named %r." % reference)
+        raise Trouble(f"There is no experiment named {reference!r}.")
     return int(found[0]["id"])
 
 
-def pairs(texts, option):
+def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     found = {}
     for text in texts or ():
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise Trouble("%s reads key=value, not %r." % (option, text))
+            raise Trouble(f"{option} reads key=value, not {text!r}.")
         found[key] = value
     return found
 
 
-def typed(text):
+def typed(text: str) -> Any:
     """A parameter as JSON would read it (8, 0.5, true), else as text."""
     try:
         value = json.loads(text)
@@ -176,34 +181,34 @@ def typed(text):
     return value if isinstance(value, (bool, int, float)) else text
 
 
-def verdict_path(what):
+def verdict_path(what: str) -> str:
     kind, colon, number = what.partition(":")
     if kind not in ("run", "experiment") or not colon or not number.isdigit():
-        raise Trouble("An ID is run:12 or experiment:3, not %r." % what)
-    return "/%ss/%s/verdict" % (kind, quote(number))
+        raise Trouble(f"An ID is run:12 or experiment:3, not {what!r}.")
+    return f"/{kind}s/{number}/verdict"
 
 
-def wait(api, what, timeout_s):
+def wait(api: Api, what: str, timeout_s: float) -> Any:
     """The verdict once it is finished. Trouble when that takes longer than `timeout_s`."""
     path = verdict_path(what)
     until = time.monotonic() + timeout_s
     while True:
         wait_s = max(0, min(WAIT_S, int(until - time.monotonic())))
-        verdict = api.get("%s?wait=%d" % (path, wait_s), timeout_s=wait_s + ANSWER_TIMEOUT_S)
+        verdict = api.get(f"{path}?wait={wait_s}", timeout_s=wait_s + ANSWER_TIMEOUT_S)
         if verdict["finished"]:
             return verdict
-        say("%s: %s" % (what, " ".join(verdict["reasons"])))
+        say(f"{what}: {' '.join(verdict['reasons'])}")
         if time.monotonic() >= until:
-            raise Trouble("%s is not finished; go on with: benchhub-ci wait %s" % (what, what))
+            raise Trouble(f"{what} is not finished; go on with: benchhub-ci wait {what}")
         time.sleep(min(1, max(0, until - time.monotonic())))
 
 
-def report(verdict):
+def report(verdict: dict[str, Any]) -> int:
     print(verdict["markdown"], flush=True)
     return EXIT_STATUS[verdict["outcome"]]
 
 
-def parser():
+def parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(
         prog="benchhub-ci", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -231,7 +236,7 @@ def parser():
     return root
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     try:
         options = parser().parse_args(arguments)
     except SystemExit as stop:  # argparse ends with 2, which means inconclusive here
@@ -239,6 +244,8 @@ def main(arguments=None):
     try:
         if not options.url or not options.token:
             raise Trouble("Set BENCHHUB_URL and BENCHHUB_TOKEN, or give --url and --token.")
+        if not options.url.startswith(("https://", "http://")):
+            raise Trouble("The address begins with https:// or http://.")
         api = Api(options.url, options.token, options.patience)
         if options.command == "trigger":
             print(trigger(api, options), flush=True)
@@ -252,7 +259,7 @@ def main(arguments=None):
         print(what, flush=True)
         return PASS
     except Trouble as trouble:
-        say("benchhub-ci: %s" % trouble)
+        say(f"benchhub-ci: {trouble}")
         return ERROR
     except KeyboardInterrupt:
         say("benchhub-ci: interrupted; what was started goes on")

@@ -63,7 +63,9 @@ def read_json(text: str) -> Any:
     except RecursionError as error:
         raise BodyError(422, f"The body is nested deeper than {MAX_DEPTH} levels.") from error
     except json.JSONDecodeError as error:
-        raise BodyError(400, f"The body is not JSON: line {error.lineno}, column {error.colno}: {error.msg}.") from error
+        raise BodyError(
+            400, f"The body is not JSON: line {error.lineno}, column {error.colno}: {error.msg}."
+        ) from error
     _check(data)
     return data
 
@@ -78,8 +80,8 @@ def _decoded(body: bytes) -> str:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        seen: set[str] = set()
-        double = next(key for key, _ in pairs if key in seen or seen.add(key))
+        keys = [key for key, _ in pairs]
+        double = next(key for index, key in enumerate(keys) if key in keys[:index])
         raise BodyError(422, f"The key {double[:60]!r} stands twice in one object.", field=double[:60])
     return found
 

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router
+from ninja import Router
+from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel
 
@@ -66,7 +67,7 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
 
     @router.get("", response=list[VersionRow], operation_id=f"list_{kind}s", summary=f"List {kind}s")
     def list_documents(request: HttpRequest) -> list[VersionRow]:
-        newest = model.objects.for_team(member_of(request).team).newest_versions()  # type: ignore[attr-defined]
+        newest = model.objects.for_team(member_of(request).team).newest_versions()
         return [VersionRow(**_row(document)) for document in newest.select_related("created_by").defer("body")]
 
     @router.get("/{name}", response=VersionOut, operation_id=f"get_{kind}", summary=f"The newest version of the {kind}")
@@ -79,7 +80,7 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
         request: HttpRequest, name: str, payload: BaseModel, note: str = Query("", max_length=400)
     ) -> Status[VersionOut]:
         member = member_of(request)
-        last = model.objects.for_team(member.team).order_by("-pk").values_list("pk", flat=True).first()  # type: ignore[attr-defined]
+        last = model.objects.for_team(member.team).order_by("-pk").values_list("pk", flat=True).first()
         saved = save_version(member, model, name, payload.model_dump(mode="json", by_alias=True), note=note)
         return Status(201 if last is None or saved.pk > last else 200, _detail(saved))
 
@@ -93,25 +94,30 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
         description="201 with the new version, or 200 when the newest version says the same already.",
     )(save_document)
 
-    @router.delete("/{name}", response=VersionOut, auth=WRITE, operation_id=f"archive_{kind}", summary=f"Archive the {kind}")
+    @router.delete(
+        "/{name}", response=VersionOut, auth=WRITE, operation_id=f"archive_{kind}", summary=f"Archive the {kind}"
+    )
     def archive_document(request: HttpRequest, name: str) -> VersionOut:
         document = find_document(member_of(request), model, name)
         archive(member_of(request), document)
         return _detail(document)
 
     @router.get(
-        "/{name}/versions", response=list[VersionRow], operation_id=f"list_{kind}_versions", summary="All versions, newest first"
+        "/{name}/versions",
+        response=list[VersionRow],
+        operation_id=f"list_{kind}_versions",
+        summary="All versions, newest first",
     )
     def list_versions(request: HttpRequest, name: str) -> list[VersionRow]:
         member = member_of(request)
         find_document(member, model, name)
-        versions = model.objects.for_team(member.team).filter(name=name).select_related("created_by")  # type: ignore[attr-defined]
+        versions = model.objects.for_team(member.team).filter(name=name).select_related("created_by")
         return [VersionRow(**_row(version)) for version in versions.defer("body").order_by("-version")[:500]]
 
-    @router.get("/{name}/diff", response=DiffOut, operation_id=f"diff_{kind}", summary="What differs between two versions")
-    def diff_document(
-        request: HttpRequest, name: str, a: int = Query(..., ge=1), b: int = Query(..., ge=1)
-    ) -> DiffOut:
+    @router.get(
+        "/{name}/diff", response=DiffOut, operation_id=f"diff_{kind}", summary="What differs between two versions"
+    )
+    def diff_document(request: HttpRequest, name: str, a: int = Query(..., ge=1), b: int = Query(..., ge=1)) -> DiffOut:
         member = member_of(request)
         found = diff_versions(find_document(member, model, name, a), find_document(member, model, name, b))
         return DiffOut(

@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Literal
 
 from django.http import HttpRequest
-from ninja import Body as FromBody
-from ninja import Query, Router
+from ninja import Router
+from ninja.params.functions import Body as FromBody
+from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
@@ -115,7 +116,9 @@ class ExperimentIn(Body):
 class LaunchIn(Body):
     repetitions: int | None = Field(None, ge=1, le=100, description="More blocks for an experiment that has run")
     copy_first: bool = Field(
-        False, validation_alias="copy", description="Launch a copy, so that the same question can be asked for every commit"
+        False,
+        validation_alias="copy",
+        description="Launch a copy, so that the same question can be asked for every commit",
     )
     labels: Labels = Field({}, description="Added to the labels of the copy")
 
@@ -185,7 +188,7 @@ def get_experiment(request: HttpRequest, experiment_id: int) -> ExperimentOut:
 def launch_experiment(
     request: HttpRequest, experiment_id: int, payload: LaunchIn | None = FromBody(None)
 ) -> Status[ExperimentOut]:
-    """Queue the runs: of a draft, more repetitions of a finished one, or of a copy (`copy: true`) with labels of its own."""
+    """Queue the runs: of a draft, more repetitions of a finished one, or of a copy (`copy: true`)."""
     member = member_of(request)
     experiment = find_experiment(member, experiment_id)
     wanted = payload or LaunchIn()
@@ -212,7 +215,7 @@ def cancel_experiment(request: HttpRequest, experiment_id: int) -> Status[Experi
 async def experiment_verdict(
     request: HttpRequest, experiment_id: int, wait: int = Query(0, ge=0, le=MAX_WAIT_S, description="Seconds")
 ) -> VerdictOut:
-    """pass, fail, inconclusive or error. With `wait` the answer comes when all runs are finished, or after that time."""
+    """pass, fail, inconclusive or error; with `wait`, once all runs are finished or that time is over."""
     member = member_of(request)
 
     def look() -> VerdictOut:

@@ -41,7 +41,7 @@ def find_host(member: Member, name: str) -> Host:
 
 def find_document(member: Member, model: type[Document], name: str, version: int | None = None) -> Any:
     """The named version, else the newest one (also of an archived name)."""
-    versions = model.objects.for_team(member.team).filter(name=name)  # type: ignore[attr-defined]
+    versions = model.objects.for_team(member.team).filter(name=name)
     if version is not None:
         versions = versions.filter(version=version)
     found = versions.select_related("created_by").order_by("-version").first()

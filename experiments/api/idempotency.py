@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from django.db import transaction
 from django.http import HttpRequest
-from ninja import Header
+from ninja.params.functions import Header
 from ninja.responses import Status
 from ninja.utils import contribute_operation_args
 from pydantic import BaseModel
@@ -27,8 +27,8 @@ Answer = Status[Any]
 
 
 def idempotent(
-    operation: Callable[Concatenate[HttpRequest, P], Answer],
-) -> Callable[Concatenate[HttpRequest, P], Answer]:
+    operation: Callable[Concatenate[HttpRequest, P], Status[T]],
+) -> Callable[Concatenate[HttpRequest, P], Status[T]]:
     """Make an operation that starts something repeatable. Only answers are stored: an error leaves the key free.
 
     The record is inserted first, in the operation's own transaction, so its unique key is the lock: a concurrent
@@ -51,7 +51,7 @@ def idempotent(
             record, created = IdempotencyRecord.objects.get_or_create(
                 team_id=member.team_id,
                 key=text,
-                defaults={"request_sha256": digest, "status": _IN_PROGRESS, "body": None},
+                defaults={"request_sha256": digest, "status": _IN_PROGRESS, "body": {}},
             )
             if not created:
                 if record.request_sha256 != digest:

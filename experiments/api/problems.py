@@ -47,9 +47,7 @@ class Problem(BaseModel):
 def problem(status: int, detail: str, *, field: str = "", errors: Sequence[FieldProblem] = ()) -> HttpResponse:
     """The answer for an error."""
     body = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, field=field, errors=list(errors))
-    response = HttpResponse(
-        json.dumps(body.model_dump()), status=status, content_type="application/problem+json"
-    )
+    response = HttpResponse(json.dumps(body.model_dump()), status=status, content_type="application/problem+json")
     if status == HTTPStatus.UNAUTHORIZED:
         response["WWW-Authenticate"] = 'Bearer realm="BenchHub"'
     return response

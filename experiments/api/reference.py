@@ -56,7 +56,7 @@ def reference_page(request: HttpRequest, schema: Mapping[str, Any]) -> HttpRespo
 def _operation(method: str, path: str, said: Mapping[str, Any]) -> Operation:
     body = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     good = [answer for status, answer in said["responses"].items() if str(status).startswith("2")]
-    content = next(iter(good[0].get("content", {}).values()), {}) if good else {}
+    content: Mapping[str, Any] = next(iter(good[0].get("content", {}).values()), {}) if good else {}
     return Operation(
         method=method.upper(),
         path=path,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from ninja import Body as FromBody
-from ninja import Query, Router
+from ninja import Query as QueryOf
+from ninja import Router
+from ninja.params.functions import Body as FromBody
+from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Discriminator, Field, Tag
 
@@ -20,7 +22,7 @@ from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_fo
 from experiments.errors import RequestError
 from experiments.gate import run_gate
 from experiments.labels import check_labels, check_tags
-from experiments.models import Application, Member, Recipe, Run, Workload
+from experiments.models import Application, Member, Recipe, Workload
 from experiments.run_list import MAX_LIMIT, RunFilter, csv_rows, runs_page
 from experiments.specs import choice_of
 
@@ -60,9 +62,7 @@ def _form(body: Any) -> str:
 
 
 RunIn = Annotated[
-    Annotated[RunByNames, Tag("by-names")]
-    | Annotated[RunBySpec, Tag("by-spec")]
-    | Annotated[RunSpec, Tag("run-spec")],
+    Annotated[RunByNames, Tag("by-names")] | Annotated[RunBySpec, Tag("by-spec")] | Annotated[RunSpec, Tag("run-spec")],
     Discriminator(_form),
 ]
 
@@ -99,7 +99,7 @@ class RunPageOut(BaseModel):
 @router.get("", response=RunPageOut)
 def list_runs(
     request: HttpRequest,
-    filters: Query[RunQuery],
+    filters: QueryOf[RunQuery],
     sort: str = "-number",
     cursor: str = Query("", max_length=500),
     limit: int = Query(50, ge=1, le=MAX_LIMIT),
@@ -129,7 +129,7 @@ def list_runs(
 )
 def list_runs_csv(
     request: HttpRequest,
-    filters: Query[RunQuery],
+    filters: QueryOf[RunQuery],
     sort: str = "-number",
     columns: str = Query("", max_length=1000, description="Names with commas between; all when empty"),
 ) -> HttpResponse | StreamingHttpResponse:
@@ -195,12 +195,12 @@ def rerun(request: HttpRequest, number: int) -> Status[RunDetail]:
 async def run_verdict(
     request: HttpRequest, number: int, wait: int = Query(0, ge=0, le=MAX_WAIT_S, description="Seconds")
 ) -> VerdictOut:
-    """pass when the run is valid, fail when invalid, inconclusive when suspect or still running, error when it failed."""
+    """pass = the run is valid, fail = invalid, inconclusive = suspect or still running, error = it failed."""
     member = member_of(request)
 
     def look() -> VerdictOut:
-        run = find_run(member, number)
-        return VerdictOut.of(run_gate(run), title=f"Run #{number}", url=absolute(request, run_url(member.team.slug, number)))
+        url = absolute(request, run_url(member.team.slug, number))
+        return VerdictOut.of(run_gate(find_run(member, number)), title=f"Run #{number}", url=url)
 
     return await waited_for(look, wait)
 

@@ -54,7 +54,7 @@ class VerdictOut(BaseModel):
 
 
 async def waited_for(look: Callable[[], VerdictOut], wait_s: int) -> VerdictOut:
-    """What `look` says once it is finished, or after `wait_s`. Between two looks no thread and no transaction is held."""
+    """What `look` says once it is finished, or after `wait_s`. Between two looks it holds no thread."""
     until = time.monotonic() + wait_s
     while True:
         seen = await sync_to_async(look)()

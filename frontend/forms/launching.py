@@ -7,21 +7,19 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from django import forms
-from django.db.models import Q
 from django.urls import reverse
 
-from agents.recipe import Parameter, RecipeDocument, Value
+from agents.recipe import Value
 from experiments.errors import RequestError
 from experiments.labels import check_labels, check_tags
 from experiments.launch import Candidate, Choice
 from experiments.metrics import METRICS
-from experiments.models import Application, Experiment, Host, Recipe, Team, Workload
+from experiments.models import Application, Experiment, Host, Recipe, Workload
 from experiments.models.documents import Document
-from experiments.models.teams import TeamOwnedQuerySet
-from frontend.forms.model_fields import label_of
+from frontend.forms.choices import TeamChoices
+from frontend.forms.parameters import parameter_field
 
 CHOICE_FIELDS = ("application", "recipe", "workload", "sut", "driver")
-TYPES = {"int": forms.IntegerField, "float": forms.FloatField, "str": forms.CharField}
 
 
 def typed_label_list(text: str) -> dict[str, str]:
@@ -173,57 +171,6 @@ class VariantForm(PartsForm):
         return Candidate(parameters=self.given(), is_baseline=is_baseline, **parts)
 
 
-class TeamChoices:
-    """What a team can choose from, read once per page however many rows it has."""
-
-    models: Mapping[str, type[Document]] = {"application": Application, "recipe": Recipe, "workload": Workload}
-
-    def __init__(self, team: Team) -> None:
-        self.team = team
-        self._options: dict[str, list[tuple[str, str]]] = {}
-        self._recipes: dict[str, RecipeDocument | None] = {}
-        self._hosts: list[Host] | None = None
-
-    def fill(self, field: forms.ModelChoiceField[Any], name: str, chosen: str) -> None:
-        """Offer the newest versions and, beside them, the chosen older one; accept every version of the team."""
-        field.queryset = self._all(name)
-        options = self._hosts_for(name) if name in ("sut", "driver") else self._documents(name)
-        if chosen and chosen not in dict(options) and chosen.isdecimal():
-            options = options + [(str(item.pk), str(item)) for item in self._all(name).filter(pk=chosen)]
-        field.choices = [("", field.empty_label or ""), *options]
-
-    def recipe_document(self, chosen: str) -> RecipeDocument | None:
-        """The chosen recipe's document; None when nothing is chosen."""
-        if chosen not in self._recipes:
-            recipe = Recipe.objects.for_team(self.team).filter(pk=chosen).first() if chosen.isdecimal() else None
-            self._recipes[chosen] = recipe.document() if recipe else None
-        return self._recipes[chosen]
-
-    def _all(self, name: str) -> TeamOwnedQuerySet:
-        if name in self.models:
-            return self.models[name].objects.for_team(self.team)
-        return (
-            Host.objects.for_team(self.team)
-            .filter(Q(roles=name) | Q(roles=Host.Roles.BOTH))
-            .select_related("profile", "leased_by")
-        )
-
-    def _documents(self, name: str) -> list[tuple[str, str]]:
-        if name not in self._options:
-            latest = self._all(name).newest_versions().only("id", "name", "version")
-            self._options[name] = [(str(item.pk), str(item)) for item in latest]
-        return self._options[name]
-
-    def _hosts_for(self, name: str) -> list[tuple[str, str]]:
-        if self._hosts is None:
-            self._hosts = list(Host.objects.for_team(self.team).only("id", "name", "state", "roles").order_by("name"))
-        return [
-            (str(host.pk), host.name if host.state == Host.State.READY else f"{host.name} ({host.state})")
-            for host in self._hosts
-            if host.roles in (name, Host.Roles.BOTH)
-        ]
-
-
 def versioned(document: Document) -> str:
     """A version as the API names it."""
     return f"{document.name}@{document.version}"
@@ -232,32 +179,3 @@ def versioned(document: Document) -> str:
 def refuse(form: forms.Form, error: RequestError) -> None:
     """Show a use case's refusal at the field that it names, else above the form."""
     form.add_error(error.field if error.field in form.fields else None, error.message)
-
-
-def parameter_field(name: str, parameter: Parameter) -> forms.Field:
-    """The input of a recipe's parameter."""
-    default = parameter.default
-    shown = str(default).lower() if isinstance(default, bool) else str(default)
-    bounds = [
-        f"{word} {bound:g}"
-        for word, bound in (("at least", parameter.minimum), ("at most", parameter.maximum))
-        if bound is not None
-    ]
-    common: dict[str, Any] = {
-        "label": label_of(name),
-        "required": default is None,
-        "help_text": " · ".join(filter(None, (parameter.description, ", ".join(bounds)))),
-    }
-    if parameter.choices or parameter.type == "bool":
-        options = parameter.choices or (True, False)
-        texts = {str(o).lower() if isinstance(o, bool) else str(o): o for o in options}
-        first = [("", f"default ({shown})")] if default is not None else [("", "Choose…")]
-        return forms.TypedChoiceField(
-            choices=[*first, *((text, text) for text in texts)], coerce=texts.__getitem__, empty_value=None, **common
-        )
-    if parameter.type in ("int", "float"):
-        common |= {"min_value": parameter.minimum, "max_value": parameter.maximum}
-    field: forms.Field = TYPES[parameter.type](**common)
-    if default is not None:
-        field.widget.attrs["placeholder"] = shown
-    return field

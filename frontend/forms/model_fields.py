@@ -194,7 +194,8 @@ def _show(shape: Shape, value: Any) -> str:
     if shape == "lines" and value and not value[0].startswith("- ") and all(map(_is_line, value)):
         return "\n".join(value)
     if isinstance(value, list | tuple | dict):
-        return textwrap.dedent(dump_yaml({"value": value}).partition("\n")[2]).rstrip("\n")
+        text = dump_yaml({"value": value}).partition("\n")[2].removesuffix("...\n")
+        return textwrap.dedent(text).removesuffix("\n")
     return show_scalar(value)
 
 
@@ -204,7 +205,7 @@ def _is_line(item: object) -> bool:
 
 def _read(shape: Shape, text: str) -> Any:
     if shape == "yaml" or (shape == "lines" and text.lstrip().startswith("- ")):
-        return parse_yaml("value:\n" + textwrap.indent(text, "  "))["value"]
+        return parse_yaml("value:\n" + textwrap.indent(text, "  ") + "\n")["value"]
     if shape == "lines":
         return [line.strip() for line in text.split("\n") if line.strip()]
     return text if shape == "text" else read_scalar(shape, text)

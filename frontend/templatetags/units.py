@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
 from django import template
 
 register = template.Library()
@@ -10,23 +14,35 @@ DASH = "—"
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
-@register.filter
-def rps(value: float | None) -> str:
+def _of_numbers(name: str | None = None) -> Callable[[Callable[..., str]], Callable[..., str]]:
+    """Register a filter of numbers; None, and the "" that Django makes of an attribute of None, is a dash."""
+
+    def decorate(function: Callable[..., str]) -> Callable[..., str]:
+        @wraps(function)
+        def known(value: float | str | None, *more: Any) -> str:
+            return DASH if value is None or value == "" else function(value, *more)
+
+        register.filter(name or function.__name__, known)
+        return known
+
+    return decorate
+
+
+@_of_numbers()
+def rps(value: float) -> str:
     """Requests per second: 154,479 · 1,234 · 98.7 · 0.52."""
-    return DASH if value is None else plain(value)
+    return plain(value)
 
 
-@register.filter
-def number(value: float | None) -> str:
+@_of_numbers()
+def number(value: float) -> str:
     """A count or any other number without a unit, digits grouped."""
-    return DASH if value is None else plain(value)
+    return plain(value)
 
 
-@register.filter
-def ms(value_ms: float | None) -> str:
+@_of_numbers()
+def ms(value_ms: float) -> str:
     """A latency: 820 µs · 4.31 ms · 43.1 ms · 1.52 s."""
-    if value_ms is None:
-        return DASH
     size = abs(value_ms)
     if size >= 10_000:
         return f"{value_ms / 1000:.1f} s"
@@ -41,20 +57,16 @@ def ms(value_ms: float | None) -> str:
     return f"{value_ms * 1000:.0f} µs"
 
 
-@register.filter
-def pct(ratio: float | None) -> str:
+@_of_numbers()
+def pct(ratio: float) -> str:
     """A ratio as per cent: 0.5 is 50 %."""
-    if ratio is None:
-        return DASH
     value = ratio * 100
     return f"{value:.0f} %" if abs(value) >= 10 else f"{value:.1f} %"
 
 
-@register.filter
-def signed_pct(ratio: float | None) -> str:
+@_of_numbers()
+def signed_pct(ratio: float) -> str:
     """A relative change: +3.2 % · −12 % · ±0 %."""
-    if ratio is None:
-        return DASH
     value = ratio * 100
     text = f"{abs(value):.0f}" if abs(value) >= 100 else f"{abs(value):.1f}"
     if float(text) == 0:
@@ -62,22 +74,18 @@ def signed_pct(ratio: float | None) -> str:
     return f"{'+' if value > 0 else '−'}{text} %"
 
 
-@register.filter(name="bytes")
-def bytes_(value_bytes: float | None) -> str:
+@_of_numbers(name="bytes")
+def bytes_(value_bytes: float) -> str:
     """A size in binary units: 512 B · 1.5 KiB · 12 GiB."""
-    if value_bytes is None:
-        return DASH
     size, unit = float(value_bytes), 0
     while abs(size) >= 1024 and unit < len(_BYTES) - 1:
         size, unit = size / 1024, unit + 1
     return f"{size:.0f} {_BYTES[unit]}" if unit == 0 or abs(size) >= 10 else f"{size:.1f} {_BYTES[unit]}"
 
 
-@register.filter
-def duration(value_s: float | None) -> str:
+@_of_numbers()
+def duration(value_s: float) -> str:
     """A span of time: 0.4 s · 42 s · 3 min 20 s · 2 h 05 min · 3 d 4 h."""
-    if value_s is None:
-        return DASH
     if abs(value_s) < 10:
         return f"{value_s:.1f} s"
     seconds = round(value_s)
@@ -93,11 +101,9 @@ def duration(value_s: float | None) -> str:
     return f"{days} d {hours} h"
 
 
-@register.filter
-def in_unit(value: float | None, unit: str) -> str:
+@_of_numbers()
+def in_unit(value: float, unit: str) -> str:
     """A metric's value in the words of its unit from the registry."""
-    if value is None:
-        return DASH
     match unit:
         case "ms":
             return ms(value)

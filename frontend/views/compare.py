@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -56,10 +56,7 @@ def compare_runs(request: TeamRequest) -> HttpResponse:
             "comparison": comparison,
             "runs": runs,
             "numbers": ",".join(str(run.number) for run in runs),
-            "rows": [
-                (row, list(zip(row.values, [_change(row, i) for i in range(len(runs))], strict=True)))
-                for row in comparison.rows
-            ],
+            "rows": _rows(comparison),
             "orders": [(run, _with_baseline(runs, run)) for run in runs],
             "metric": metric,
             "channel": channel if channel in CHANNELS else next(iter(CHANNELS)),
@@ -88,6 +85,17 @@ class Change:
     ratio: float | None
     more: float | None
     tone: str
+
+
+def _rows(comparison: Comparison) -> list[tuple[MetricRow, list[tuple[float | None, Change]]]]:
+    """Each metric with its values and changes; nothing is better or worse than a figure that must not be used."""
+    invalid = {index for index, run in enumerate(comparison.runs) if run.validity == Run.Validity.INVALID}
+    found = []
+    for row in comparison.rows:
+        changes = [_change(row, index) for index in range(len(row.values))]
+        changes = [replace(c, tone="neutral") if invalid & {0, index} else c for index, c in enumerate(changes)]
+        found.append((row, list(zip(row.values, changes, strict=True))))
+    return found
 
 
 def _change(row: MetricRow, index: int) -> Change:

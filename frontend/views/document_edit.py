@@ -26,6 +26,7 @@ from frontend.forms.document_form import (
     texts_of,
 )
 from frontend.forms.model_fields import label_of
+from frontend.query import id_in
 from frontend.views.documents import get_document
 
 MAX_FILE_BYTES = 256 * 1024
@@ -50,8 +51,8 @@ STARTS: dict[str, dict[str, str]] = {
 def document_new(request: TeamRequest, kind: str) -> HttpResponseBase:
     """A new name; `?from=<id>` copies another one."""
     of = KINDS[kind]
-    source = request.GET.get("from", "")
-    texts = texts_of(of.schema, get_document(request, of, int(source)).body) if source.isdecimal() else STARTS[kind]
+    source = id_in(request.GET.get("from", ""))
+    texts = texts_of(of.schema, get_document(request, of, source).body) if source is not None else STARTS[kind]
     return _editor(request, of, name="", texts=texts)
 
 

@@ -24,6 +24,7 @@ from frontend.document_kinds import (
     steps_of,
     summary_of,
 )
+from frontend.query import id_in
 
 
 @require_safe
@@ -76,9 +77,9 @@ def document_diff(request: TeamRequest, kind: str, pk: int) -> HttpResponseBase:
     of = KINDS[kind]
     document = get_document(request, of, pk)
     versions = versions_of(document)
-    other_pk = request.GET.get("with", "")
-    if other_pk.isdecimal():
-        other = get_document(request, of, int(other_pk))
+    other_pk = id_in(request.GET.get("with", ""))
+    if other_pk is not None:
+        other = get_document(request, of, other_pk)
     else:
         other = next((version for version in versions if version.version < document.version), versions[-1])
     context = {

@@ -74,6 +74,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
         "primary": metric_named(found.primary_metric),
         "finished": finished,
         "total": len(runs),
+        "unfinished": len(runs) - finished,
         "is_live": finished < len(runs),
         "cancelled": sum(run.outcome == Run.Outcome.CANCELLED for run in runs),
     }

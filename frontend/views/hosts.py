@@ -18,6 +18,7 @@ from frontend.access import TeamRequest, team_view
 from frontend.forms.hosts import HostForm, NewHostForm
 from frontend.forms.launching import refuse
 from frontend.hardware import groups, headline
+from frontend.query import id_in
 
 MAX_HISTORY = 50
 
@@ -161,7 +162,7 @@ def _fingerprint(line: str) -> str:
 
 def member_of(request: TeamRequest, pk: str) -> Member:
     """A member of the team by its id. NotFound for another team's."""
-    found = request.team.members.select_related("user").filter(pk=pk).first() if pk.isdecimal() else None
+    found = request.team.members.select_related("user").filter(pk=id_in(pk)).first()
     if found is None:
         raise NotFound("There is no such member.")
     return found

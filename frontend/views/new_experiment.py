@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Prefetch
-from django.http import HttpResponse, HttpResponseBase, QueryDict
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -14,12 +14,14 @@ from experiments.errors import Forbidden, NotFound, RequestError
 from experiments.launch import Choice, create_experiment, launch_experiment
 from experiments.models import Experiment, Role, Variant
 from frontend.access import TeamRequest, team_view
-from frontend.forms.launching import ExperimentForm, TeamChoices, VariantForm, refuse, versioned
+from frontend.forms.choices import TeamChoices
+from frontend.forms.launching import ExperimentForm, VariantForm, refuse, versioned
 from frontend.forms.model_fields import show_scalar
+from frontend.forms.variants import Rows, bound_rows, changed_rows
 from frontend.preflight import Check
+from frontend.query import id_in
 from frontend.views.new_run import api_url, curl, preview_of
 
-MAX_ROWS = 50
 PART_NAMES = ("application", "recipe", "sut", "driver")
 
 
@@ -29,21 +31,6 @@ class Cost:
 
     runs: int
     duration_s: float
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The variants of a form: row id -> its form, and which one is the baseline."""
-
-    forms: dict[str, VariantForm]
-    baseline: str
-
-    def __iter__(self) -> Any:
-        return iter([(row, form, row == self.baseline) for row, form in self.forms.items()])
-
-    def are_valid(self) -> bool:
-        """Whether every row is; all of them are read, so that all errors are shown."""
-        return not [row for row, form in self.forms.items() if not form.is_valid()]
 
 
 @require_http_methods(["GET", "POST"])
@@ -59,7 +46,7 @@ def new_experiment(request: TeamRequest) -> HttpResponseBase:
         return _page(request, form, rows)
     if any(name in request.POST for name in ("add", "copy", "remove")):
         unbound = ExperimentForm(choices, initial=request.POST.dict())
-        page = _page(request, unbound, _changed_rows(choices, request.POST))
+        page = _page(request, unbound, changed_rows(choices, request.POST))
         page["HX-Trigger-After-Settle"] = "rows-changed"
         return page
     form, rows = _bound(request, choices)
@@ -77,8 +64,9 @@ def experiment_preview(request: TeamRequest) -> HttpResponseBase:
     form, rows = _bound(request, TeamChoices(request.team))
     if not (form.is_valid() & rows.are_valid()):
         missing = [str(form[name].label) for name in form.errors if name in form.fields]
-        for position, row in enumerate(rows.forms.values(), start=1):
-            missing += [f"{row[name].label} of variant {position}" for name in row.errors if name in row.fields]
+        for position, variant in enumerate(rows.forms.values(), start=1):
+            names = [name for name in variant.errors if name in variant.fields]
+            missing += [f"{variant[name].label} of variant {position}" for name in names]
         return render(request, "new_run/_beside.html", {"missing": missing})
     workload, repetitions = form.cleaned_data["workload"], form.cleaned_data["repetitions"]
     previews = {}
@@ -96,7 +84,9 @@ def experiment_preview(request: TeamRequest) -> HttpResponseBase:
         "checks": _merged(previews),
         "plan_of": name,
         "cost": Cost(len(plans) * repetitions, repetitions * sum(plan.estimate_s for plan in plans if plan)),
-        "curl": f"{curl(url, _api_body(form, rows))}\n\n# then, with the id of the answer:\n{curl(f'{url}/ID/launch', {})}",
+        "curl": "\n".join(
+            (curl(url, _api_body(form, rows)), "# then, with the id of the answer:", curl(f"{url}/ID/launch", {}))
+        ),
     }
     return render(request, "new_run/_beside.html", context)
 
@@ -167,8 +157,8 @@ def _merged(previews: dict[str, tuple[str, dict[str, Any]]]) -> list[Check]:
 
 
 def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, Rows]:
-    source = request.GET.get("from", "")
-    if not source.isdecimal():
+    source = id_in(request.GET.get("from", ""))
+    if source is None:
         blank = {
             str(row): VariantForm(choices, prefix=f"v{row}", initial={"name": name})
             for row, name in enumerate(("baseline", "candidate"))
@@ -177,7 +167,7 @@ def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, 
     variants = Variant.objects.select_related(None).order_by("position")
     found = (
         Experiment.objects.for_team(request.team)
-        .filter(pk=int(source[:18]))
+        .filter(pk=source)
         .prefetch_related(Prefetch("variants", variants))
         .first()
     )
@@ -206,36 +196,7 @@ def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, 
 
 
 def _bound(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, Rows]:
-    forms = {row: VariantForm(choices, request.POST, prefix=f"v{row}") for row in _row_ids(request.POST)}
-    return ExperimentForm(choices, request.POST), Rows(forms, _baseline(request.POST, list(forms)))
-
-
-def _changed_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
-    rows = _row_ids(posted)
-    values = {
-        row: {name.removeprefix(f"v{row}-"): str(text) for name, text in posted.items() if name.startswith(f"v{row}-")}
-        for row in rows
-    }
-    if removed := posted.get("remove"):
-        rows = [row for row in rows if row != removed] or rows
-    copied = posted.get("copy") or (rows[-1] if "add" in posted else "")
-    if copied in values and len(rows) < MAX_ROWS:
-        new = str(max(map(int, rows)) + 1)
-        values[new] = values[copied] | {"name": ""}
-        rows.insert(rows.index(copied) + 1, new)
-    forms = {row: VariantForm(choices, prefix=f"v{row}", initial=values[row]) for row in rows}
-    return Rows(forms, _baseline(posted, rows))
-
-
-def _row_ids(posted: QueryDict) -> list[str]:
-    """The rows in the order of the page; a form always has one."""
-    rows = [row for row in posted.getlist("rows") if row.isdecimal() and len(row) < 5]
-    return list(dict.fromkeys(rows))[:MAX_ROWS] or ["0"]
-
-
-def _baseline(posted: QueryDict, rows: list[str]) -> str:
-    chosen = posted.get("baseline", "")
-    return chosen if chosen in rows else rows[0]
+    return ExperimentForm(choices, request.POST), bound_rows(choices, request.POST)
 
 
 def _page(request: TeamRequest, form: ExperimentForm, rows: Rows, status: int = 200) -> HttpResponse:

@@ -20,9 +20,11 @@ from experiments.errors import Forbidden, NotFound, RequestError
 from experiments.launch import Choice, launch_run
 from experiments.models import DryRun, Role, Run
 from frontend.access import TeamRequest, team_view
-from frontend.forms.launching import PartsForm, RunForm, TeamChoices, refuse, versioned
+from frontend.forms.choices import TeamChoices
+from frontend.forms.launching import PartsForm, RunForm, refuse, versioned
 from frontend.forms.model_fields import show_scalar
 from frontend.preflight import Check, checks_of, place_in_queue, spec_or_check
+from frontend.query import id_in
 
 
 @require_http_methods(["GET", "POST"])
@@ -147,8 +149,8 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
     """The parts of the run to copy; without one, those of the member's last run; then what the URL names."""
     source = request.GET.get("from", "")
     runs = Run.objects.for_team(request.team).filter(origin=Run.Origin.EXECUTED)
-    if source.isdecimal():
-        run = runs.filter(number=int(source[:9])).first()
+    if source:
+        run = runs.filter(number=id_in(source)).first()
         if run is None:
             raise NotFound(f"There is no run #{source} to copy.")
         initial = _parts(run) | {"labels": run.labels, "tags": ", ".join(run.tags)}
@@ -156,7 +158,7 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
         run = runs.filter(created_by=request.user).order_by("-number").first()
         initial = _parts(run) if run else {}
     for name in ("application", "recipe", "workload", "sut", "driver"):
-        if request.GET.get(name, "").isdecimal():
+        if id_in(request.GET.get(name, "")) is not None:
             initial[name] = request.GET[name]
             if name == "recipe":
                 initial = {key: value for key, value in initial.items() if not key.startswith("p_")}

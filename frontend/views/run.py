@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 from experiments import launch
 from experiments.access import may_launch_on
 from experiments.errors import Forbidden, RequestError
-from experiments.models import Artifact, Role, Run
+from experiments.models import Artifact, Role, Run, StoredVerdict
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import baseline_of, figure
 from frontend.charts import GROUPS, percentiles_json, run_samples_json
@@ -22,6 +22,7 @@ from frontend.run_story import Story, story_of
 FIGURES = ("throughput_rps", "latency_p50_ms", "latency_p99_ms", "latency_p99.9_ms", "errors_total")
 CPU_FIGURES = ("sut_cpu_ratio", "driver_cpu_ratio")
 LOG_EVENTS = 1000
+MAX_LINES = 10_000
 PARTS = {"state": "run/_state.html", "record": "run/_record.html"}
 
 
@@ -51,7 +52,11 @@ def run(request: TeamRequest, number: int) -> HttpResponse:
         context |= _record(found, story)
     if part in PARTS:
         return render(request, PARTS[part], context)
-    page = {"groups": GROUPS, "percentiles": percentiles_json([found]), "log": lines_of(found, newest=LOG_EVENTS)}
+    page = {
+        "groups": GROUPS,
+        "percentiles": percentiles_json([found]),
+        "log": [*lines_of(found, newest=LOG_EVENTS)][-MAX_LINES:],
+    }
     return render(request, "run/run.html", {**context, **page})
 
 
@@ -61,11 +66,19 @@ def _state(run: Run, story: Story) -> dict[str, Any]:
         "run": run,
         "story": story,
         "baseline": baseline,
+        "verdict": _verdict(run),
         "figures": [figure(run, name, baseline) for name in FIGURES],
         "cpu_figures": [figure(run, name, baseline) for name in CPU_FIGURES],
         "reasons": [f for level in ("invalid", "warn") for f in run.findings if f["level"] == level],
         "checks_passed": sum(f["level"] == "ok" for f in run.findings),
     }
+
+
+def _verdict(run: Run) -> StoredVerdict | None:
+    """What the experiment found on this run's variant for the metric that decides."""
+    if run.experiment is None or run.variant is None or run.variant.is_baseline:
+        return None
+    return run.experiment.verdicts.filter(candidate=run.variant, metric=run.experiment.primary_metric).first()
 
 
 def _record(run: Run, story: Story) -> dict[str, Any]:

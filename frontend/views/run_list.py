@@ -86,7 +86,13 @@ def run_list(request: TeamRequest) -> HttpResponseBase:
         "kept": [(name, given[name]) for name in KEPT if given.get(name)],
         "filtered": any(given.get(name) for name in FILTERS),
     }
-    return render(request, "run_list/page.html", context, status=422 if problem else 200)
+    shown_as_fragment = bool(request.headers.get("HX-Request"))
+    page_status = 422 if problem and not shown_as_fragment else 200
+    response = render(request, "run_list/page.html", context, status=page_status)
+    if shown_as_fragment:
+        # The form sends every field; the address keeps only those that say something.
+        response["HX-Push-Url"] = f"{request.path}?{given.urlencode()}" if given else request.path
+    return response
 
 
 @require_safe
@@ -112,6 +118,8 @@ def _given(query: QueryDict) -> QueryDict:
     for name, values in query.lists():
         if kept := [value for value in values if value.strip()]:
             given.setlist("query" if name == "q" else name, kept)
+    if chosen_columns(given.getlist("columns")) == chosen_columns(()):
+        given.pop("columns", None)
     return given
 
 

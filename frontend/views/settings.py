@@ -20,6 +20,7 @@ from experiments.tokens import issue, revoke
 from frontend.access import TeamRequest, team_view
 from frontend.forms.launching import refuse
 from frontend.forms.settings import MemberForm, TokenForm
+from frontend.query import id_in
 from frontend.views.hosts import member_of
 
 AUDIT_ROWS = 50
@@ -97,9 +98,9 @@ def token_revoke(request: TeamRequest, pk: int) -> HttpResponseBase:
 def audit(request: TeamRequest) -> HttpResponseBase:
     """Who changed what, newest first, keyset paged by id."""
     found = AuditEntry.objects.for_team(request.team).select_related("actor").order_by("-id")
-    before = request.GET.get("before", "")
-    if before.isdecimal():
-        found = found.filter(pk__lt=int(before[:18]))
+    before = id_in(request.GET.get("before", ""))
+    if before is not None:
+        found = found.filter(pk__lt=before)
     rows = list(found[: AUDIT_ROWS + 1])
     more = len(rows) > AUDIT_ROWS
     rows = rows[:AUDIT_ROWS]

@@ -25,11 +25,11 @@ Ci = Callable[..., "subprocess.CompletedProcess[str]"]
 def run_ci(url: str, token: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "BENCHHUB_URL": url, "BENCHHUB_TOKEN": token}
     return subprocess.run(
-        [sys.executable, "-I", str(SCRIPT), *arguments],
+        [sys.executable, "-I", str(SCRIPT), *arguments, *(() if "--patience" in arguments else ("--patience", "5"))],
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=30,
         check=False,
     )
 

@@ -25,12 +25,20 @@ def test_a_save_is_a_new_version_and_the_same_body_is_none(admin: Member) -> Non
     [
         (Recipe, {"stepz": []}, "stepz"),
         (Recipe, {"steps": [{"kind": "magic"}]}, "steps.0.kind"),
-        (Recipe, {"steps": [{"kind": "${kind}"}], "parameters": {"kind": {"type": "str", "default": "limits"}}}, "steps.0.kind"),
+        (
+            Recipe,
+            {"steps": [{"kind": "${kind}"}], "parameters": {"kind": {"type": "str", "default": "limits"}}},
+            "steps.0.kind",
+        ),
         (Recipe, {"steps": [{"kind": "limits", "nofile": "many"}]}, "steps"),
         (Recipe, {"parameters": {"n": {"type": "int", "default": "x"}}}, ""),
         (Recipe, {"steps": [{"kind": "limits"}] * 10_000}, "steps"),
         (Workload, {**WORKLOAD, "phases": []}, ""),
-        (Workload, {**WORKLOAD, "driver": {"kind": "wrk", "connections": float("nan"), "threads": 1}}, "driver.wrk.connections"),
+        (
+            Workload,
+            {**WORKLOAD, "driver": {"kind": "wrk", "connections": float("nan"), "threads": 1}},
+            "driver.wrk.connections",
+        ),
         (Application, {"server": {"kind": "tomcat", "home": "/opt/../etc", "port": 99999}}, "server.tomcat.port"),
     ],
 )

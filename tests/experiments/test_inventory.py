@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from agents.ssh import new_key_pair
 from experiments import inventory
+from experiments.access import may_launch_on
 from experiments.errors import Conflict, Forbidden, RequestError
 from experiments.inventory import (
     add_host,
@@ -24,7 +25,6 @@ from experiments.inventory import (
     set_drained,
     update_host,
 )
-from experiments.access import may_launch_on
 from experiments.keys import KeyFileError, rotated, seal, unseal
 from experiments.models import AuditEntry, HardwareProfile, Host, Member, Role
 from tests.experiments.conftest import HOST_KEY, HOST_KEY_FINGERPRINT, MakeMember, ready_host
@@ -157,7 +157,13 @@ def test_the_fingerprint_is_that_of_ssh_keygen() -> None:
 def test_a_host_is_scanned_approved_and_then_read(admin: Member, tmp_path: Path) -> None:
     with running_sshd(tmp_path) as sshd:
         host = add_host(
-            admin, name="sut", address=sshd.address, port=sshd.port, user=sshd.user, private_key=sshd.private_key, roles="both"
+            admin,
+            name="sut",
+            address=sshd.address,
+            port=sshd.port,
+            user=sshd.user,
+            private_key=sshd.private_key,
+            roles="both",
         )
         perform_check(host.pk)
         host.refresh_from_db()

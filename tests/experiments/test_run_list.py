@@ -100,7 +100,9 @@ def test_a_bad_filter_names_the_field(given: dict[str, str], field: str) -> None
 
 @pytest.mark.parametrize("sort", [sign + key for key in SORTS for sign in ("", "-")])
 @pytest.mark.parametrize("limit", [1, 3, 4, 50])
-def test_pages_hold_every_run_once_in_order_and_lead_back(admin: Member, runs: list[Run], sort: str, limit: int) -> None:
+def test_pages_hold_every_run_once_in_order_and_lead_back(
+    admin: Member, runs: list[Run], sort: str, limit: int
+) -> None:
     whole = [run.number for run in runs_page(admin.team, RunFilter(), sort=sort, limit=200).rows]
     key = sort.removeprefix("-")
     figured = [n for n in whole if getattr(runs[n - 1], key) is not None]
@@ -130,14 +132,18 @@ def test_a_page_costs_one_query(admin: Member, runs: list[Run], django_assert_nu
             assert (run.recipe and run.recipe.name, run.sut and run.sut.name, run.created_by) is not None
 
 
-@pytest.mark.parametrize("cursor", ["x", "é", "bnVsbA", "WzEsMl0", "W10", "WyItbnVtYmVyIixudWxsLDEsMV0", "[" * 3000, "\0"])
+@pytest.mark.parametrize(
+    "cursor", ["x", "é", "bnVsbA", "WzEsMl0", "W10", "WyItbnVtYmVyIixudWxsLDEsMV0", "[" * 3000, "\0"]
+)
 def test_a_cursor_from_elsewhere_is_refused(admin: Member, cursor: str) -> None:
     with pytest.raises(RequestError) as caught:
         runs_page(admin.team, RunFilter(), cursor=cursor)
     assert caught.value.field == "cursor"
 
 
-@pytest.mark.parametrize("given, field", [({"limit": 0}, "limit"), ({"limit": 201}, "limit"), ({"sort": "spec"}, "sort")])
+@pytest.mark.parametrize(
+    "given, field", [({"limit": 0}, "limit"), ({"limit": 201}, "limit"), ({"sort": "spec"}, "sort")]
+)
 def test_a_page_that_cannot_be_is_refused(admin: Member, given: dict[str, Any], field: str) -> None:
     with pytest.raises(RequestError) as caught:
         runs_page(admin.team, RunFilter(), **given)

@@ -109,3 +109,25 @@ def test_grants_are_for_admins(team: Team, stock: dict[str, Any], make_member: M
     url = address("host_action", team, stock["sut"].pk, "grant")
     assert signed_in(editor).post(url, {"member": launcher.pk}).status_code == 403
     assert not stock["sut"].grants.exists()
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "9" * 17, "-1", "²", "1e3", "x", "\0"])
+def test_nonsense_in_an_address_is_no_server_error(value: str, admin: Member, stock: dict[str, Any]) -> None:
+    client = signed_in(admin)
+    of = admin.team
+    asked = [
+        (address("new_run", of), "from"),
+        (address("new_run", of), "recipe"),
+        (address("new_experiment", of), "from"),
+        (address("run_parameters", of), "recipe"),
+        (address("new_document", of, "recipes"), "from"),
+        (address("document_diff", of, "recipes", stock["recipe"].pk), "with"),
+        (address("audit", of), "before"),
+        (address("runs", of), "cursor"),
+        (address("runs", of), "experiment"),
+        (address("runs", of), "query"),
+    ]
+    found = {(url, name): client.get(url, {name: value}).status_code for url, name in asked}
+    assert {status for status in found.values()} <= {200, 404, 422}, found
+    posted = client.post(address("run_preview", of), dict.fromkeys(("application", "recipe", "sut", "driver"), value))
+    assert posted.status_code == 200

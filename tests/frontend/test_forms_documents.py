@@ -58,7 +58,7 @@ APPLICATION_BODY: dict[str, Any] = {
     "server": {
         "kind": "command",
         "argv": ["/usr/bin/python3", "-m", "http.server", "8080"],
-        "files": {"index.html": "<p>\n"},
+        "files": {"index.html": "<p>\n", "z.txt": "a\n\n"},
         "ready": {"path": "/", "timeout_s": 5.5},
     },
 }
@@ -99,7 +99,9 @@ def test_rows_move_with_all_their_fields(action: str, order: list[int]) -> None:
 
 
 def test_a_step_is_added_behind_the_others() -> None:
-    texts = act(texts_of(Recipe.schema, {"steps": [{"kind": "limits", "nofile": 100}]}) | {"new_step": "sysctl"}, "add:steps")
+    texts = act(
+        texts_of(Recipe.schema, {"steps": [{"kind": "limits", "nofile": 100}]}) | {"new_step": "sysctl"}, "add:steps"
+    )
     assert [part.kind for part in form_of(Recipe.schema, texts).steps] == ["limits", "sysctl"]
 
 
@@ -163,7 +165,7 @@ def test_the_form_becomes_yaml_and_yaml_becomes_the_form(admin: Member, stock: d
     ("yaml", "words"),
     [
         ("driver: {kind: wrk, connections: 8, threads: 8}\nphases: []", "phases"),
-        ("driver: {kind: wrk, conections: 8, threads: 8}\nphases: []", "driver.wrk.conections"),
+        ("driver: {kind: wrk, conections: 8, threads: 8}\nphases: []", "driver.wrk.connections"),
         ("a: 1\na: 2", "stands here twice"),
         ("- just\n- a list", "must be a mapping"),
         ("a: &x [*x]", "alias"),
@@ -203,7 +205,9 @@ def test_an_editor_may_not_save_shell_steps_but_keeps_what_was_typed(
     assert "kind: command" in answer.content.decode()
 
 
-@pytest.mark.parametrize(("kind", "name"), [("recipes", "recipe"), ("workloads", "workload"), ("applications", "application")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("recipes", "recipe"), ("workloads", "workload"), ("applications", "application")]
+)
 def test_pages_of_a_document_open(kind: str, name: str, admin: Member, stock: dict[str, Any]) -> None:
     client, document = signed_in(admin), stock[name]
     for url in (
@@ -227,7 +231,7 @@ def test_two_versions_are_compared_path_by_path(admin: Member, stock: dict[str, 
 
 def test_what_people_wrote_is_never_html(admin: Member, stock: dict[str, Any]) -> None:
     body = {"description": "<script>alert(1)</script>", "server": {"kind": "command", "argv": ["<b>x</b>"]}}
-    document = save_version(admin, Application, "<i>name</i>", ApplicationDocument.model_validate(body).model_dump())
+    document = save_version(admin, Application, "<i>name", ApplicationDocument.model_validate(body).model_dump())
     client = signed_in(admin)
     for url in (
         address("application", admin.team, document.pk),

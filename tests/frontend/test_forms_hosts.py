@@ -205,7 +205,7 @@ def test_a_new_member_gets_an_account_whose_password_is_shown_once(admin: Member
     assert "already" in client.post(url, {"username": "grace", "role": "viewer"}).content.decode()
 
 
-def test_an_existing_user_joins_without_a_new_password(admin: Member, other: None = None) -> None:
+def test_an_existing_user_joins_without_a_new_password(admin: Member) -> None:
     from django.contrib.auth import get_user_model
 
     user = get_user_model().objects.create_user("known", password="as before it was")

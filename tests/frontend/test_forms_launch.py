@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
+from agents.plan import build_plan
+from agents.spec import RunSpec
 from experiments.inventory import grant
 from experiments.models import DryRun, Experiment, Host, Member, Role, Run, Team
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
@@ -18,10 +20,9 @@ __all__ = ["admin", "make_member", "stock", "team"]
 
 
 @pytest.fixture(autouse=True)
-def _no_broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages are hints; these tests look at what PostgreSQL holds."""
     monkeypatch.setattr("experiments.outbox.hint", lambda run_id: None)
-    yield
 
 
 def parts(stock: dict[str, Any], prefix: str = "", **more: str) -> dict[str, str]:
@@ -57,6 +58,7 @@ def test_a_run_is_launched_with_its_parameters_labels_and_tags(admin: Member, st
     form = run_form(stock, p_nofile="4096", labels="commit=4f2c\nbranch=main", tags="night, arm", notes="first")
     answer = signed_in(admin).post(address("new_run", admin.team), form)
     run = Run.objects.get()
+    assert run.spec is not None
     assert answer.headers["Location"] == address("run", admin.team, run.number)
     assert run.spec["recipe"]["parameters"] == {"nofile": 4096}
     assert (run.labels, run.tags, run.notes) == ({"commit": "4f2c", "branch": "main"}, ["night", "arm"], "first")
@@ -167,6 +169,18 @@ def test_a_dry_run_is_stored_and_its_result_asked_for(
     assert address("dry_run_result", admin.team, found.pk) in answer.content.decode()
     DryRun.objects.update(state="failed", message="No route to host.", hint="Look at the cable.")
     assert "Look at the cable." in client.get(address("dry_run_result", admin.team, found.pk)).content.decode()
+
+
+def test_the_result_of_a_dry_run_is_the_plan_with_its_commands(admin: Member, stock: dict[str, Any]) -> None:
+    client = signed_in(admin)
+    client.post(address("dry_run", admin.team), run_form(stock))
+    found = DryRun.objects.get()
+    plan = asdict(build_plan(RunSpec.model_validate(found.spec)))
+    DryRun.objects.update(state="ready", plan=plan)
+    text = client.get(address("dry_run_result", admin.team, found.pk)).content.decode()
+    assert "Dry run: what would be done on sut-1" in text
+    assert "wrk -t2 -c16" in text
+    assert "hx-get" not in text
 
 
 def test_an_experiment_is_made_and_launched(admin: Member, stock: dict[str, Any]) -> None:

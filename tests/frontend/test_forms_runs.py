@@ -34,7 +34,7 @@ def add_runs(member: Member, stock: dict[str, Any], count: int, **more: Any) -> 
 
 
 def queries_of(client: Any, url: str) -> int:
-    with CaptureQueriesContext(connection, ) as captured:
+    with CaptureQueriesContext(connection) as captured:
         assert client.get(url).status_code == 200
     return len(captured)
 
@@ -99,7 +99,9 @@ def test_chips_switch_a_filter_on_and_off(admin: Member, stock: dict[str, Any]) 
     page = signed_in(admin).get(address("runs", admin.team) + "?validity=valid&sut=sut-1&columns=sut")
     current = [chip for chip in page.context["quick"] if chip.current]
     assert [chip.label for chip in current] == ["Valid"]
-    assert [(chip.label, chip.query) for chip in page.context["active"]] == [("sut: sut-1", "validity=valid&columns=sut")]
+    assert [(chip.label, chip.query) for chip in page.context["active"]] == [
+        ("sut: sut-1", "validity=valid&columns=sut")
+    ]
 
 
 def test_the_columns_stand_in_the_url(admin: Member, stock: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, admin, mak
 
 __all__ = ["admin", "make_member", "other_admin", "team"]  # fixtures of the use cases
 
-PAGES = [pattern for pattern in urlpatterns if isinstance(pattern, URLPattern) and "team_slug" in str(pattern.pattern)]
+PAGES: list[URLPattern] = [pattern for pattern in urlpatterns if "team_slug" in str(pattern.pattern)]
 NOT_FOUND, WRONG_METHOD = 404, 405
 
 

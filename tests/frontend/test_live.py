@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -50,7 +51,7 @@ async def test_a_finished_run_is_replayed_and_ended(admin: Member, make_run: Mak
     client = AsyncClient()
     await client.aforce_login(admin.user)
 
-    answer = await client.get(f"/t/perf/runs/{run.number}/events", headers={"Last-Event-ID": "2"})
+    answer: Any = await client.get(f"/t/perf/runs/{run.number}/events", headers={"Last-Event-ID": "2"})
     text = "".join([part.decode() async for part in answer.streaming_content])
 
     assert answer.headers["Content-Type"] == "text/event-stream"

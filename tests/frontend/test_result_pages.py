@@ -20,6 +20,7 @@ from experiments.launch import Candidate, create_experiment, launch_experiment
 from experiments.models import Experiment, Member, Run, Series, StoredVerdict
 from tests.frontend.conftest import FINGERPRINT, MakeRun
 
+FINISHED = ("state", "outcome", "validity", "metrics", "config", "fingerprint", "finished_at")
 MakeExperiment = Callable[[int], Experiment]
 
 
@@ -39,7 +40,7 @@ def make_experiment(admin: Member, stock: dict[str, Any], make_run: MakeRun) -> 
         )
         for run in launch_experiment(admin, experiment):
             done = make_run(throughput_rps=1000.0 + run.number)
-            fields = {f: getattr(done, f) for f in ("state", "outcome", "validity", "metrics", "config", "fingerprint")}
+            fields = {name: getattr(done, name) for name in FINISHED}
             Run.objects.filter(pk=run.pk).update(**fields, next_at=None)
         few, many = experiment.variants.all()
         StoredVerdict.objects.create(
@@ -77,6 +78,18 @@ def test_a_run_page_tells_the_figures_the_journal_and_the_proof(browser: Client,
     assert "net.core.somaxconn" in page
     assert "Not on this host" in page
     assert "1 of 1 step undone" in page
+
+
+def test_nothing_is_called_better_than_or_because_of_an_invalid_run(browser: Client, make_run: MakeRun) -> None:
+    first, second = make_run(throughput_rps=1000.0), make_run(throughput_rps=2000.0, validity="invalid")
+
+    page = browser.get(f"/t/perf/runs/{second.number}/").content.decode()
+    comparison = browser.get(f"/t/perf/compare/?runs={first.number},{second.number}").content.decode()
+
+    assert "+100 %" not in page
+    assert "An invalid run is not compared" in page
+    assert "+100 %" in comparison
+    assert 'class="change good"' not in comparison
 
 
 def test_what_a_server_prints_is_never_markup(browser: Client, make_run: MakeRun) -> None:

@@ -61,6 +61,7 @@ def test_a_number_has_about_three_significant_digits_and_its_unit(
         (7.42, "CPUs", "7.42 CPUs"),
         (2048.0, "bytes/s", "2.0 KiB/s"),
         (None, "ms", "—"),
+        ("", "ms", "—"),
     ],
 )
 def test_a_metric_is_shown_in_its_own_unit(value: float | None, unit: str, text: str) -> None:

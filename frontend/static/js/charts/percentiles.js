@@ -5,7 +5,7 @@ import { format } from "./format.js";
 
 const TICKS = [50, 90, 99, 99.9, 99.99, 99.999];
 const LAST = 6;
-const TICK_WIDTH = 48;
+const TICK_WIDTH = 58;
 
 export function position(percentile) {
   return percentile >= 100 ? LAST : Math.min(LAST - 0.5, -Math.log10(1 - percentile / 100));

@@ -1,0 +1,55 @@
+"""Reads a load tool's output without anything else: no database, no server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from agents.drivers.reading import READERS, read_report
+from agents.errors import ParseError
+
+MAX_BYTES = 64 << 20
+
+
+class Command(BaseCommand):
+    help = "Print what a load tool's raw output says, as JSON. Exit status 1 when it cannot be read."
+    requires_system_checks: list[str] = []
+    requires_migrations_checks = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("kind", metavar="KIND", help=f"one of {', '.join(sorted(READERS))}")
+        parser.add_argument("file", metavar="FILE", help="the tool's output; - is standard input")
+        parser.add_argument(
+            "--command", default="", dest="tool_command", help="the tool's command line; some figures stand only there"
+        )
+
+    def handle(self, *_arguments: Any, kind: str, file: str, tool_command: str, **_options: Any) -> None:
+        try:
+            report = read_report(kind, _text(file), tool_command)
+        except ParseError as error:
+            line = f", line {error.line}" if error.line is not None else ""
+            hint = f" {error.hint}" if error.hint else ""
+            raise CommandError(f"{file}{line}: {error.message}.{hint}") from error
+        self.stdout.write(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        if not report.complete:
+            raise CommandError(f"{file}: {report.tool} did not run: {report.error}")
+
+
+def _text(file: str) -> str:
+    """The file as text; bytes that are not UTF-8 are replaced, so that one bad byte loses nothing else."""
+    try:
+        if file == "-":
+            data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        else:
+            with Path(file).open("rb") as source:
+                data = source.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {error.strerror}.") from error
+    if len(data) > MAX_BYTES:
+        raise CommandError(f"{file} is larger than {MAX_BYTES >> 20} MB.")
+    return data.decode("utf-8", "replace")

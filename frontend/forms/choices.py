@@ -1,0 +1,66 @@
+"""What a team can choose from in a form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.db.models import Q
+
+from agents.recipe import RecipeDocument
+from experiments.models import Application, Host, Recipe, Team, Workload
+from experiments.models.documents import Document
+from experiments.models.teams import TeamOwnedQuerySet
+from frontend.query import id_in
+
+
+class TeamChoices:
+    """What a team can choose from, read once per page however many rows it has."""
+
+    models: Mapping[str, type[Document]] = {"application": Application, "recipe": Recipe, "workload": Workload}
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        self._options: dict[str, list[tuple[str, str]]] = {}
+        self._recipes: dict[str, RecipeDocument | None] = {}
+        self._hosts: list[Host] | None = None
+
+    def fill(self, field: forms.ModelChoiceField[Any], name: str, chosen: str) -> None:
+        """Offer the newest versions and, beside them, the chosen older one; accept every version of the team."""
+        field.queryset = self._all(name)
+        options = self._hosts_for(name) if name in ("sut", "driver") else self._documents(name)
+        if chosen and chosen not in dict(options):
+            options = options + [(str(item.pk), str(item)) for item in self._all(name).filter(pk=id_in(chosen))]
+        field.choices = [("", field.empty_label or ""), *options]
+
+    def recipe_document(self, chosen: str) -> RecipeDocument | None:
+        """The chosen recipe's document; None when nothing is chosen."""
+        if chosen not in self._recipes:
+            recipe = Recipe.objects.for_team(self.team).filter(pk=id_in(chosen)).first()
+            self._recipes[chosen] = recipe.document() if recipe else None
+        return self._recipes[chosen]
+
+    def _all(self, name: str) -> TeamOwnedQuerySet:
+        if name in self.models:
+            return self.models[name].objects.for_team(self.team)
+        return (
+            Host.objects.for_team(self.team)
+            .filter(Q(roles=name) | Q(roles=Host.Roles.BOTH))
+            .select_related("profile", "leased_by")
+        )
+
+    def _documents(self, name: str) -> list[tuple[str, str]]:
+        if name not in self._options:
+            latest = self.models[name].objects.for_team(self.team).newest_versions().only("id", "name", "version")
+            self._options[name] = [(str(item.pk), str(item)) for item in latest]
+        return self._options[name]
+
+    def _hosts_for(self, name: str) -> list[tuple[str, str]]:
+        if self._hosts is None:
+            self._hosts = list(Host.objects.for_team(self.team).only("id", "name", "state", "roles").order_by("name"))
+        return [
+            (str(host.pk), host.name if host.state == Host.State.READY else f"{host.name} ({host.state})")
+            for host in self._hosts
+            if host.roles in (name, Host.Roles.BOTH)
+        ]

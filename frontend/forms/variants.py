@@ -1,0 +1,63 @@
+"""The variants of an experiment as rows of a form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.http import QueryDict
+
+from frontend.forms.choices import TeamChoices
+from frontend.forms.launching import VariantForm
+
+MAX_ROWS = 50
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The variants of a form: row id -> its form, and which one is the baseline."""
+
+    forms: dict[str, VariantForm]
+    baseline: str
+
+    def __iter__(self) -> Iterator[tuple[str, VariantForm, bool]]:
+        return iter([(row, form, row == self.baseline) for row, form in self.forms.items()])
+
+    def are_valid(self) -> bool:
+        """Whether every row is; all of them are read, so that all errors are shown."""
+        return not [row for row, form in self.forms.items() if not form.is_valid()]
+
+
+def bound_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
+    """The rows as they were sent."""
+    forms = {row: VariantForm(choices, posted, prefix=f"v{row}") for row in _row_ids(posted)}
+    return Rows(forms, _baseline(posted, list(forms)))
+
+
+def changed_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
+    """The rows after `add`, `copy=<row>` or `remove=<row>`, with all that was typed and no error shown yet."""
+    rows = _row_ids(posted)
+    values = {
+        row: {name.removeprefix(f"v{row}-"): str(text) for name, text in posted.items() if name.startswith(f"v{row}-")}
+        for row in rows
+    }
+    if removed := posted.get("remove"):
+        rows = [row for row in rows if row != removed] or rows
+    copied = posted.get("copy") or (rows[-1] if "add" in posted else "")
+    if copied in rows and len(rows) < MAX_ROWS:
+        new = str(max(map(int, rows)) + 1)
+        values[new] = values[copied] | {"name": ""}
+        rows.insert(rows.index(copied) + 1, new)
+    forms = {row: VariantForm(choices, prefix=f"v{row}", initial=values[row]) for row in rows}
+    return Rows(forms, _baseline(posted, rows))
+
+
+def _row_ids(posted: QueryDict) -> list[str]:
+    """The rows in the order of the page; a form always has one."""
+    rows = [row for row in posted.getlist("rows") if row.isdecimal() and len(row) < 5]
+    return list(dict.fromkeys(rows))[:MAX_ROWS] or ["0"]
+
+
+def _baseline(posted: QueryDict, rows: list[str]) -> str:
+    chosen = posted.get("baseline", "")
+    return chosen if chosen in rows else rows[0]

@@ -1,0 +1,46 @@
+"""RunSpecs for tests: a small real server on the SUT, wrk on the driver host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.spec import HostAddress, RunSpec
+
+HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC1xFkK3JrBEAWJ8qfusMvXIUw+xkDzE2wIlhxeSGkiB"
+
+
+def address(name: str, **more: Any) -> HostAddress:
+    return HostAddress(name=name, **{"address": "127.0.0.1", "user": "bench", "host_key": HOST_KEY, **more})
+
+
+def make_spec(
+    *,
+    steps: tuple[dict[str, Any], ...] = (),
+    server: dict[str, Any] | None = None,
+    workload: dict[str, Any] | None = None,
+    sut: HostAddress | None = None,
+    driver: HostAddress | None = None,
+) -> RunSpec:
+    """A whole RunSpec; what is given replaces the defaults field by field."""
+    return RunSpec.model_validate(
+        {
+            "application": {
+                "name": "app",
+                "version": 1,
+                "server": {"kind": "command", "argv": ["true"], **(server or {})},
+            },
+            "recipe": {"name": "recipe", "version": 1, "steps": steps},
+            "workload": {
+                "name": "load",
+                "version": 1,
+                "driver": {"kind": "wrk", "connections": 2, "threads": 1},
+                "phases": [
+                    {"name": "warm-up", "kind": "warm_up", "duration_s": 1},
+                    {"name": "load", "kind": "measure", "duration_s": 1},
+                ],
+                **(workload or {}),
+            },
+            "sut": (sut or address("sut")).model_dump(),
+            "driver": (driver or address("driver")).model_dump(),
+        }
+    )

@@ -1,0 +1,669 @@
+"""Whole runs against two real SSH hosts: a small server on one, wrk on the other, and everything that can go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import events as e
+from agents.command import Command
+from agents.errors import ConnectError, FenceError
+from agents.record import Record
+from agents.runner import Control, Runner
+from agents.session import Session
+from agents.spec import HostAddress, RunSpec
+from agents.ssh import connect
+from tests.agents.specs import make_spec
+from tests.agents.tomcat_install import free_port
+from tests.sshd import SshdHost, children, eventually, exists, process_bytes, running_sshd
+
+pytestmark = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed (package wrk)")
+
+KEY = "r1-65f0"
+SERVER_XML = '<Server port="8005"><Service name="a"><Connector port="8080"/></Service></Server>\n'
+
+# Counts its starts, so that a second load is seen; what it becomes is the real wrk.
+WRK = """#!/bin/sh
+[ "$1" = -v ] || echo "$$" >>"{witness}"
+exec wrk "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Two hosts; `witness` has a line for each start of the load tool, `etc` stands for files of the SUT itself."""
+
+    sut: SshdHost
+    driver: SshdHost
+    folder: Path
+    port: int
+
+    @property
+    def witness(self) -> Path:
+        return self.folder / "starts"
+
+    @property
+    def etc(self) -> Path:
+        return self.folder / "etc"
+
+    @property
+    def starts(self) -> list[str]:
+        return self.witness.read_text().split() if self.witness.exists() else []
+
+    def directory(self, host: SshdHost) -> Path:
+        return host.home / ".benchhub/runs" / KEY
+
+    def spec(
+        self, *steps: dict[str, Any], phases: tuple[tuple[str, int], ...] = (("measure", 1),), **server: Any
+    ) -> RunSpec:
+        argv = [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", str(self.port)]
+        stages = [{"name": kind, "kind": kind, "duration_s": duration_s} for kind, duration_s in phases]
+        driver = {"kind": "wrk", "connections": 2, "threads": 1, "binary": str(self.folder / "wrk")}
+        cpus = sorted(os.sched_getaffinity(0))
+        return make_spec(
+            steps=steps,
+            server={
+                "argv": argv,
+                "port": self.port,
+                "files": {"index.html": "hello\n", "conf/server.xml": SERVER_XML},
+                "ready": {"body_contains": "hello", "timeout_s": 30},
+                "cpus": str(cpus[0]),
+                **server,
+            },
+            workload={"driver": driver, "phases": stages, "cpus": str(cpus[-1])},
+            sut=_address("sut", self.sut),
+            driver=_address("driver", self.driver),
+        )
+
+
+def _address(name: str, host: SshdHost) -> HostAddress:
+    return HostAddress(name=name, address=host.address, port=host.port, user=host.user, host_key=host.host_key)
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SshdHost, SshdHost]]:
+    with (
+        running_sshd(tmp_path_factory.mktemp("sut")) as sut,
+        running_sshd(tmp_path_factory.mktemp("driver")) as driver,
+    ):
+        yield sut, driver
+
+
+@pytest.fixture
+def lab(hosts: tuple[SshdHost, SshdHost], tmp_path: Path) -> Iterator[Lab]:
+    sut, driver = hosts
+    made = Lab(sut, driver, tmp_path, free_port())
+    made.etc.mkdir()
+    (made.etc / "app.conf").write_text("as it was\n")
+    wrk = tmp_path / "wrk"
+    wrk.write_text(WRK.format(witness=made.witness))
+    wrk.chmod(0o755)
+    yield made
+    for host in (sut, driver):
+        shutil.rmtree(host.home / ".benchhub", ignore_errors=True)
+
+
+@dataclass
+class Watched:
+    """What a runner is given, and what came of it. `on_event` may act at any event, before it is stored."""
+
+    lab: Lab
+    fence: int = 1
+    events: list[e.AnyEvent] = field(default_factory=list)
+    cancelled: bool = False
+    on_event: Callable[[e.AnyEvent], None] = lambda event: None
+    patience_s: float = 30.0
+
+    async def emit(self, event: e.AnyEvent) -> None:
+        self.on_event(event)
+        self.events.append(event)
+
+    async def connect(self, address: HostAddress) -> Session:
+        host = self.lab.sut if address.name == "sut" else self.lab.driver
+        return await connect(host.login(address.name), host.private_key)
+
+    def runner(self, spec: RunSpec, record: Record | None = None) -> Runner:
+        control = Control(self.connect, self.emit, lambda: self.cancelled, self.fence, self.patience_s)
+        return Runner(KEY, spec, record or Record(), control)
+
+    async def run(self, spec: RunSpec, record: Record | None = None) -> Record:
+        await self.runner(spec, record).run()
+        return Record.fold(self.events)
+
+    def of(self, kind: type[e.AnyEvent]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def log(self) -> str:
+        return "\n".join(line for event in self.of(e.Logged) for line in event.lines)
+
+
+def port_is_free(port: int) -> bool:
+    with contextlib.suppress(OSError):
+        import socket
+
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return False
+    return True
+
+
+def assert_left_as_it_was(lab: Lab, record: Record) -> None:
+    assert record.restored == e.Restored(())
+    assert (lab.etc / "app.conf").read_text() == "as it was\n"
+    assert sorted(path.name for path in lab.etc.iterdir()) == ["app.conf"]
+    assert not lab.directory(lab.sut).exists()
+    assert not lab.directory(lab.driver).exists()
+    assert port_is_free(lab.port)
+    assert not any(exists(int(pid)) for pid in lab.starts)
+
+
+def file_step(lab: Lab, name: str = "app.conf", content: str = "tuned\n") -> dict[str, Any]:
+    """A file in a directory of the test's own: no root needed when its owner logs in."""
+    quoted = str(lab.etc / name)
+    return {
+        "kind": "command",
+        "run": 'printf %s "$2" >"$1.part" && mv "$1.part" "$1"',
+        "undo": 'if [ -n "$3" ]; then printf %s "$3" >"$1"; else rm -f "$1"; fi',
+        "observe": 'cat "$1" 2>/dev/null || echo absent',
+        "expect": content,
+        "arguments": [quoted, content, "as it was\n" if name == "app.conf" else ""],
+    }
+
+
+XML_STEP = {
+    "kind": "xml_edit",
+    "path": "conf/server.xml",
+    "edits": [{"op": "set", "select": "Service/Connector", "attributes": {"maxThreads": 8}}],
+}
+TAIL = [
+    "phase_started stop", "phase_finished stop", "phase_started restore", "phase_finished restore",
+    "phase_started verify", "phase_finished verify", "restored",
+]  # fmt: skip
+
+
+async def test_a_run_goes_through_its_phases_and_leaves_nothing(lab: Lab) -> None:
+    watched = Watched(lab)
+    spec = lab.spec(
+        file_step(lab),
+        XML_STEP,
+        {"kind": "environment", "variables": {"LANG": "C.UTF-8"}},
+        {"kind": "limits", "nofile": 900},
+        phases=(("warm_up", 1), ("measure", 2)),
+    )
+    record = await watched.run(spec)
+    assert record.failed is None
+    assert_left_as_it_was(lab, record)
+    phases = [event.phase for event in watched.of(e.PhaseFinished)]
+    assert phases == list(e.PHASES)
+    assert [event.phase for event in watched.of(e.PhaseStarted)] == list(e.PHASES)
+    names = [
+        f"{event.kind} {event.phase}" if isinstance(event, e.PhaseStarted | e.PhaseFinished) else event.kind
+        for event in watched.events
+        if isinstance(event, e.PhaseStarted | e.PhaseFinished | e.Restored)
+    ]
+    assert names[-7:] == TAIL
+
+    assert [(load.index, load.measured, load.duration_s) for load in watched.of(e.LoadStarted)] == [
+        (0, False, 1),
+        (1, True, 2),
+    ]
+    report = record.reports[1]
+    assert (report.exit_status, report.measured) == (0, True)
+    assert report.report["requests"] > 0
+    assert "Requests/sec:" in report.output
+    assert len(lab.starts) == 2
+
+    applied = {event.index: event for event in watched.of(e.StepApplied)}
+    assert [outcome.result for outcome in applied[1].outcomes] == ["applied"]
+    assert [(o.setting, o.effective) for o in applied[2].outcomes] == [("Server/Service/Connector@maxThreads", "8")]
+    assert record.reverted == {0, 1, 2}
+    assert record.configuration is not None
+    values = record.configuration.values
+    assert values["process.limits.nofile"] == "900"
+    assert values["process.environment.LANG"] == "C.UTF-8"
+    assert values["process.cpus"] == spec.application.server.cpus
+    assert 'maxThreads="8"' in values["files.conf/server.xml"]
+    assert values["load_tool.version"]
+    assert not any(str(lab.sut.home) in value for value in values.values())
+
+    channels = {(event.role, name) for event in watched.of(e.Samples) for name in event.values}
+    assert {("sut", "cpu.busy_ratio"), ("driver", "cpu.busy_ratio"), ("sut", "process.cpu_ratio")} <= channels
+    assert record.facts["sut"].boot_id == record.facts["driver"].boot_id != ""
+
+
+async def test_intent_is_stored_before_the_host_is_touched(lab: Lab) -> None:
+    watched = Watched(lab)
+
+    def look(event: e.AnyEvent) -> None:
+        if isinstance(event, e.StepIntended) and event.index == 1:
+            assert (lab.etc / "app.conf").read_text() == "as it was\n"
+            assert not (lab.directory(lab.sut) / "journal/0001.json").exists()
+        if isinstance(event, e.StepApplied) and event.index == 1:
+            assert (lab.etc / "app.conf").read_text() == "tuned\n"
+            assert (lab.directory(lab.sut) / "journal/0001.json").exists()
+            assert "as it was" in (lab.directory(lab.sut) / "journal/restore.sh").read_text()
+
+    watched.on_event = look
+    assert (await watched.run(lab.spec(file_step(lab)))).failed is None
+
+
+FAILS = {"kind": "command", "run": "echo no such knob >&2; exit 7", "undo": ":"}
+REFUSED = {"kind": "command", "run": ":", "undo": ":", "observe": "echo 1", "expect": "2"}
+MISSING = {"kind": "sysctl", "values": {"net.core.no_such_key": "1"}}
+
+
+@pytest.mark.parametrize(
+    "bad, place, message",
+    [
+        (FAILS, 0, "exit status 7: no such knob"),
+        (FAILS, 1, "exit status 7: no such knob"),
+        (FAILS, 2, "exit status 7: no such knob"),
+        (REFUSED, 1, "did not take"),
+        ({**XML_STEP, "path": "conf/absent.xml"}, 1, "conf/absent.xml does not exist on this host"),
+    ],
+    ids=["first", "second", "last", "value refused", "no such file"],
+)
+async def test_a_step_that_fails_takes_back_all_before_it(
+    lab: Lab, bad: dict[str, Any], place: int, message: str
+) -> None:
+    steps = [file_step(lab), file_step(lab, "second.conf")]
+    steps.insert(place, bad)
+    watched = Watched(lab)
+    record = await watched.run(lab.spec(*steps))
+    assert record.failed is not None
+    assert record.failed.phase == "tune"
+    assert message in record.failed.message
+    assert not record.failed.cancelled
+    assert_left_as_it_was(lab, record)
+    assert "server" not in record.jobs
+    assert lab.starts == []
+
+
+async def test_a_refused_value_fails_the_run_also_when_the_worker_died_right_then(lab: Lab) -> None:
+    first = Watched(lab)
+    spec = lab.spec(file_step(lab), REFUSED)
+    await first.run(spec)
+    cut = next(i for i, event in enumerate(first.events) if isinstance(event, e.StepApplied) and event.index == 2)
+    events = await die_after(lab, spec, cut)
+    second = Watched(lab, fence=2, events=list(events))
+    record = await second.run(spec, Record.fold(events))
+    assert record.failed is not None
+    assert "did not take" in record.failed.message
+    assert_left_as_it_was(lab, record)
+
+
+@pytest.mark.parametrize(
+    "server, phase, message",
+    [
+        ({"ready": {"path": "/absent", "timeout_s": 0.1}}, "start", "answered 404 instead of 200"),
+        ({"ready": {"body_contains": "bye", "timeout_s": 0.1}}, "start", "without 'bye' in the body"),
+        ({"ready": {"log_pattern": "NEVER", "timeout_s": 0.1}}, "start", "no line like 'NEVER'"),
+        ({"argv": ["sh", "-c", "echo broken >&2; exit 3"]}, "start", "ended while starting (exit status 3)"),
+        ({"argv": ["no-such-server"]}, "facts", "sut cannot run command"),
+    ],
+    ids=["status", "body", "log", "ended", "missing"],
+)
+async def test_a_server_that_is_not_ready_fails_the_run(
+    lab: Lab, server: dict[str, Any], phase: str, message: str
+) -> None:
+    record = await Watched(lab).run(lab.spec(file_step(lab), **server))
+    assert record.failed is not None
+    assert (record.failed.phase, message in record.failed.message) == (phase, True), record.failed
+    assert_left_as_it_was(lab, record)
+    assert lab.starts == []
+
+
+async def test_a_foreign_server_on_the_port_is_never_measured(lab: Lab) -> None:
+    foreign = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(lab.port), cwd=lab.folder,
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        await eventually(lambda: not port_is_free(lab.port))
+        record = await Watched(lab).run(lab.spec())
+    finally:
+        foreign.kill()
+        await foreign.wait()
+    assert record.failed is not None
+    assert record.failed.message == f"Another server listens on port {lab.port} of sut."
+    assert_left_as_it_was(lab, record)
+
+
+async def test_a_missing_load_tool_is_told_before_anything_is_touched(lab: Lab) -> None:
+    (lab.folder / "wrk").unlink()
+    watched = Watched(lab)
+    record = await watched.run(lab.spec(file_step(lab)))
+    assert record.failed is not None
+    assert record.failed.phase == "facts"
+    assert "driver cannot run wrk" in record.failed.message
+    assert record.intended == {}
+    assert_left_as_it_was(lab, record)
+
+
+async def test_a_host_that_cannot_be_reached_is_told_at_once(lab: Lab) -> None:
+    watched = Watched(lab)
+    spec = lab.spec()
+    spec = spec.model_copy(update={"driver": spec.driver.model_copy(update={"port": free_port()})})
+
+    async def unreachable(address: HostAddress) -> Session:
+        if address.name == "driver":
+            raise ConnectError("driver cannot be reached: the connection was refused.", hint="Is sshd running?")
+        return await connect(lab.sut.login("sut"), lab.sut.private_key)
+
+    watched.connect = unreachable  # type: ignore[method-assign]
+    record = await watched.run(spec)
+    assert record.failed == e.Failed(
+        "connect", "driver cannot be reached: the connection was refused.", "Is sshd running?"
+    )
+    assert record.restored == e.Restored(())
+
+
+@pytest.mark.parametrize("phase", ["connect", "facts", "snapshot", "tune", "start", "warm_up", "measure", "collect"])
+async def test_a_cancelled_run_ends_and_restores_in_every_phase(lab: Lab, phase: e.PhaseName) -> None:
+    watched = Watched(lab)
+
+    def cancel(event: e.AnyEvent) -> None:
+        reached = event.index == (0 if phase == "warm_up" else 1) if isinstance(event, e.LoadStarted) else False
+        loading = phase in ("warm_up", "measure")
+        if reached if loading else isinstance(event, e.PhaseStarted) and event.phase == phase:
+            watched.cancelled = True
+
+    watched.on_event = cancel
+    long = 60 if phase in ("warm_up", "measure") else 1
+    phases = (("warm_up", long if phase == "warm_up" else 1), ("measure", long))
+    record = await watched.run(lab.spec(file_step(lab), phases=phases))
+    assert_left_as_it_was(lab, record)
+    if phase == "collect":  # all the load was there: the run is whole
+        assert record.failed is None
+        return
+    assert record.failed is not None
+    assert record.failed.cancelled
+    assert record.failed.message == "The run was cancelled."
+    assert all(not report.measured for report in record.reports.values())
+
+
+async def test_a_cut_while_measuring_does_no_harm(lab: Lab) -> None:
+    watched = Watched(lab)
+
+    def cut(event: e.AnyEvent) -> None:
+        if isinstance(event, e.Samples) and event.role == "driver" and len(watched.of(e.LoadStarted)) == 1:
+            for host in (lab.sut, lab.driver):
+                for connection in children(host.pid):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(connection, signal.SIGKILL)
+            watched.on_event = lambda event: None
+
+    watched.on_event = cut
+    record = await watched.run(lab.spec(file_step(lab), phases=(("measure", 4),)))
+    assert record.failed is None
+    assert record.reports[0].exit_status == 0
+    assert "Lost driver" in watched.log
+    assert len(lab.starts) == 1
+    assert_left_as_it_was(lab, record)
+
+
+async def test_a_cancelled_run_does_not_wait_for_a_host_that_is_away(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.runner.CANCELLED_PATIENCE_S", 0.0)
+    watched = Watched(lab, patience_s=3600.0)
+    reach = watched.connect
+
+    async def away(address: HostAddress) -> Session:
+        if watched.of(e.LoadStarted) and address.name == "driver":
+            watched.cancelled = True
+            raise ConnectError("driver cannot be reached: no answer.")
+        return await reach(address)
+
+    def cut(event: e.AnyEvent) -> None:
+        if isinstance(event, e.Samples) and event.role == "driver":
+            for connection in children(lab.driver.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(connection, signal.SIGKILL)
+
+    watched.connect, watched.on_event = away, cut  # type: ignore[method-assign]
+    record = await watched.run(lab.spec(file_step(lab), phases=(("measure", 60),)))
+    assert record.failed is not None
+    assert record.failed.cancelled
+    assert record.restored is not None
+    assert record.restored.differences == ()
+    assert any("load-0 is still running" in line for line in record.restored.driver_differences)
+    assert (lab.etc / "app.conf").read_text() == "as it was\n"
+    assert port_is_free(lab.port)
+    for pid in lab.starts:
+        os.kill(int(pid), signal.SIGKILL)
+
+
+async def test_a_server_that_dies_under_load_fails_the_run(lab: Lab) -> None:
+    watched = Watched(lab)
+
+    def kill(event: e.AnyEvent) -> None:
+        if isinstance(event, e.LoadStarted):
+            pid = Record.fold(watched.events).started_jobs["server"].pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+
+    watched.on_event = kill
+    record = await watched.run(lab.spec(file_step(lab)))
+    assert record.failed is not None
+    assert record.failed.message == "The server ended during the load (exit status 137)."
+    assert_left_as_it_was(lab, record)
+
+
+async def test_a_load_tool_that_is_killed_fails_the_run(lab: Lab) -> None:
+    watched = Watched(lab)
+
+    def kill(event: e.AnyEvent) -> None:
+        if isinstance(event, e.LoadStarted):
+            (pid,) = lab.starts
+            os.kill(int(pid), signal.SIGKILL)
+
+    watched.on_event = kill
+    record = await watched.run(lab.spec(phases=(("measure", 30),)))
+    assert record.failed is not None
+    assert record.failed.phase == "measure"
+    assert record.reports[0].exit_status == 137
+    assert not record.reports[0].report["complete"]
+    assert_left_as_it_was(lab, record)
+
+
+async def test_a_warm_up_without_a_usable_report_does_no_harm(lab: Lab) -> None:
+    tool = lab.folder / "wrk"
+    text = tool.read_text().replace(
+        "exec wrk", '[ "$(wc -l <"%s")" != 1 ] || { echo ???; exit 0; }\nexec wrk' % lab.witness
+    )
+    tool.write_text(text.replace('[ "$1" = -v ] ||', '[ "$1" = -v ] && exec wrk -v;'))
+    record = await Watched(lab).run(lab.spec(phases=(("warm_up", 1), ("measure", 1))))
+    assert record.failed is None
+    assert (record.reports[0].output, record.reports[0].report["usable"]) == ("???\n", False)
+    assert record.reports[1].report["requests"] > 0
+
+
+async def test_a_measured_phase_without_a_report_fails_and_keeps_what_was_printed(lab: Lab) -> None:
+    (lab.folder / "wrk").write_text('#!/bin/sh\n[ "$1" = -v ] && exec wrk -v\nprintf "???\\0\\n"\n')
+    record = await Watched(lab).run(lab.spec())
+    assert record.failed is not None
+    assert record.failed.message.startswith("wrk did not run: its output is no report: ")
+    assert record.reports[0].output == "???\0\n"
+    assert_left_as_it_was(lab, record)
+
+
+async def test_a_foreign_change_is_reported_and_left_alone(lab: Lab) -> None:
+    watched = Watched(lab)
+
+    def edit(event: e.AnyEvent) -> None:
+        if isinstance(event, e.LoadStarted):
+            (lab.etc / "app.conf").write_text("somebody's own\n")
+
+    watched.on_event = edit
+    record = await watched.run(lab.spec(file_step(lab), file_step(lab, "second.conf")))
+    assert record.failed is None
+    assert record.restored is not None
+    (difference,) = record.restored.differences
+    assert "someone else changed observed during the run; it was left as it is" in difference
+    assert (lab.etc / "app.conf").read_text() == "somebody's own\n"
+    assert not (lab.etc / "second.conf").exists()
+    assert (lab.directory(lab.sut) / "journal/restore.sh").exists()
+
+
+async def test_a_process_that_cannot_be_ended_is_reported(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agents.jobs import Job
+
+    kill = Job.kill
+
+    async def spare_the_server(self: Job, grace_s: int = 5) -> tuple[str, ...]:
+        return ("4711 python",) if self.directory.endswith("server") else await kill(self, grace_s)
+
+    monkeypatch.setattr(Job, "kill", spare_the_server)
+    watched = Watched(lab)
+    record = await watched.run(lab.spec())
+    assert record.restored == e.Restored(("process 4711 python of server is still running",))
+    server = record.started_jobs["server"].pid
+    assert server is not None
+    assert b"http.server" in process_bytes(server, "cmdline")
+    os.killpg(os.getpgid(server), signal.SIGKILL)
+
+
+async def test_a_bug_is_a_failure_and_the_host_is_restored(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("bug")
+
+    monkeypatch.setattr("agents.runner.wait_until_ready", broken)
+    record = await Watched(lab).run(lab.spec(file_step(lab)))
+    assert record.failed is not None
+    assert record.failed.message == "BenchHub made a mistake in the phase start."
+    assert_left_as_it_was(lab, record)
+
+
+async def test_a_bug_on_the_way_back_does_not_stop_the_rest(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("bug")
+
+    monkeypatch.setattr(Runner, "_stop", broken)
+    watched = Watched(lab)
+    record = await watched.run(lab.spec(file_step(lab), REFUSED))
+    assert record.restored is not None
+    (difference,) = record.restored.differences
+    assert difference.startswith("stop: BenchHub made a mistake.")
+    assert (lab.etc / "app.conf").read_text() == "as it was\n"
+
+
+async def test_a_bug_in_a_monitor_leaves_a_gap_and_nothing_else(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("agents.monitors.cpu.CpuMonitor.samples", broken)
+    watched = Watched(lab)
+    record = await watched.run(lab.spec(phases=(("measure", 2),)))
+    assert record.failed is None
+    assert "BenchHub made a mistake in reading them" in watched.log
+
+
+class WorkerDiedError(BaseException):
+    """As when the process is killed: nothing of the runner's own gets to act."""
+
+
+async def die_after(lab: Lab, spec: RunSpec, count: int) -> list[e.AnyEvent]:
+    """The events of a run whose worker died right after event `count` was stored."""
+    watched = Watched(lab)
+
+    def die(event: e.AnyEvent) -> None:
+        if len(stored(watched.events)) > count:
+            raise WorkerDiedError
+
+    watched.on_event = die
+    with pytest.raises(WorkerDiedError):
+        await watched.run(spec)
+    return watched.events
+
+
+def stored(events: list[e.AnyEvent]) -> list[e.AnyEvent]:
+    """The events that leave state; samples and log lines come at any time."""
+    return [event for event in events if not isinstance(event, e.Samples | e.Logged)]
+
+
+async def test_a_run_is_resumed_after_every_event(lab: Lab) -> None:
+    """A worker dies after each event in turn; the next one goes on. Always restored, the load never started twice."""
+    spec = lab.spec(file_step(lab), phases=(("warm_up", 1), ("measure", 1)))
+    whole = Watched(lab)
+    assert (await whole.run(spec)).failed is None
+    assert len(lab.starts) == 2
+    for count in range(len(stored(whole.events)) - 1):
+        lab.witness.unlink(missing_ok=True)
+        shutil.rmtree(lab.sut.home / ".benchhub/fence", ignore_errors=True)
+        shutil.rmtree(lab.driver.home / ".benchhub/fence", ignore_errors=True)
+        before = await die_after(lab, spec, count)
+        second = Watched(lab, fence=2, events=[e.from_json(e.to_json(event)) for event in before])
+        record = await second.run(spec, Record.fold(second.events))
+        died_after = stored(before)[-1]
+        assert record.failed is None, (count, died_after, record.failed)
+        assert len(lab.starts) == 2, (count, died_after)
+        assert [report.exit_status for report in record.reports.values()] == [0, 0], (count, died_after)
+        assert_left_as_it_was(lab, record)
+
+
+async def test_an_old_holder_of_the_host_can_do_nothing_any_more(lab: Lab) -> None:
+    spec = lab.spec(file_step(lab), phases=(("measure", 60),))
+    old, new = Watched(lab, fence=1), Watched(lab, fence=2)
+    first = asyncio.create_task(old.run(spec))
+    await eventually(lambda: bool(old.of(e.LoadStarted)))
+    new.events, new.cancelled = list(old.events), True
+    record = await new.run(spec, Record.fold(new.events))
+    assert_left_as_it_was(lab, record)
+    with pytest.raises(FenceError):
+        await first
+    assert old.of(e.Restored) == []
+    assert old.of(e.StepReverted) == []
+
+
+async def test_a_runner_that_is_told_to_leave_leaves_all_as_it_is(lab: Lab) -> None:
+    spec = lab.spec(file_step(lab), phases=(("measure", 3),))
+    first = Watched(lab)
+    task = asyncio.create_task(first.run(spec))
+    await eventually(lambda: bool(first.of(e.LoadStarted)))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert exists(int(lab.starts[0]))
+    assert (lab.etc / "app.conf").read_text() == "tuned\n"
+    assert all(not children(host.pid) for host in (lab.sut, lab.driver)) or await no_connections(lab)
+    second = Watched(lab, fence=2, events=list(first.events))
+    record = await second.run(spec, Record.fold(second.events))
+    assert record.failed is None
+    assert len(lab.starts) == 1
+    assert_left_as_it_was(lab, record)
+
+
+async def no_connections(lab: Lab) -> bool:
+    await eventually(lambda: not children(lab.sut.pid) and not children(lab.driver.pid))
+    return True
+
+
+async def test_restore_sh_works_without_any_controller(lab: Lab) -> None:
+    spec = lab.spec(file_step(lab), file_step(lab, "second.conf"))
+    whole = Watched(lab)
+    await whole.run(spec)
+    applied = [i for i, event in enumerate(stored(whole.events)) if isinstance(event, e.StepApplied)]
+    await die_after(lab, spec, applied[-1])
+    assert (lab.etc / "second.conf").exists()
+    session: Session = await connect(lab.sut.login(), lab.sut.private_key)
+    for _ in range(2):
+        result = await session.run(Command(("sh", str(lab.directory(lab.sut) / "journal/restore.sh"))))
+        assert result.exit_status == 0, result
+    await session.close()
+    assert (lab.etc / "app.conf").read_text() == "as it was\n"
+    assert not (lab.etc / "second.conf").exists()
+    assert not (lab.directory(lab.sut) / "instance").exists()
+
+
+@contextlib.asynccontextmanager
+async def nothing() -> AsyncIterator[None]:
+    yield

@@ -1,0 +1,207 @@
+"""Every operation of the schema as somebody who may not: anonymous, another team, a viewer, a limited token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from experiments.api import api as ninja_api
+from experiments.models import AuditEntry, HardwareProfile, Host, Member, Recipe, Role, Run, Token
+from experiments.tokens import issue
+from tests.api.conftest import ApiClient, MakeApi
+from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, MakeMember
+
+SCHEMA = json.loads(json.dumps(ninja_api.get_openapi_schema(path_prefix="/api/v1/")))
+OPERATIONS = [
+    (method.upper(), path.removeprefix("/api/v1"), said)
+    for path, methods in SCHEMA["paths"].items()
+    for method, said in methods.items()
+]
+NAMES = {"application": "tomcat", "recipe": "limits", "workload": "home page", "sut": "sut-1", "driver": "driver-1"}
+BODIES: dict[str, Any] = {
+    "create_host": {"name": "new", "address": "127.0.0.1", "user": "bench"},
+    "change_host": {"labels": {"a": "b"}},
+    "approve_host_key": {"fingerprint": "SHA256:x"},
+    "drain_host": {"drained": True},
+    "clear_dirty_host": {"reason": "because"},
+    "grant_host": {"user": "ada"},
+    "save_application": {**APPLICATION, "description": "x"},
+    "save_recipe": {**RECIPE, "description": "x"},
+    "save_workload": {**WORKLOAD, "description": "x"},
+    "create_experiment": {
+        "name": "q",
+        "workload": "home page",
+        "variants": [{"name": "a", **{key: value for key, value in NAMES.items() if key != "workload"}}],
+    },
+    "launch_experiment": {},
+    "create_run": NAMES,
+    "create_import": {"kind": "wrk", "text": "x"},
+    "create_token": {"name": "t", "scopes": ["read"]},
+}
+QUERIES = {"compare_runs": "?baseline=1&candidate=2"}
+for noun in ("application", "recipe", "workload"):
+    QUERIES[f"diff_{noun}"] = "?a=1&b=1"
+# Lists and own things that every member of any team may ask for; another team's caller sees its own, which is empty.
+OF_THE_CALLER = {"me", "list_metrics"}
+
+
+def ids(operation: tuple[str, str, Any]) -> str:
+    return str(operation[2]["operationId"])
+
+
+@pytest.fixture
+def full(api: ApiClient, admin: Member, stock: dict[str, Any]) -> dict[str, str]:
+    """A team in which every address of the schema exists; returns what stands for the names in braces."""
+    assert api.post("/runs", NAMES).status_code == 202
+    assert api.post("/runs", NAMES).status_code == 202
+    made = api.post("/experiments", BODIES["create_experiment"])
+    assert made.status_code == 201
+    run = Run.objects.get(number=1)
+    run.artifacts.create(name="out.txt", sha256="0", content=b"x")
+    HardwareProfile.objects.create(team=admin.team, digest="d" * 64, facts={})
+    token, _ = issue(admin, name="mine", scopes=["read"])
+    return {
+        "number": "1",
+        "experiment_id": str(made.json()["id"]),
+        "digest": "d" * 64,
+        "token_id": token.public_id,
+        "fingerprint": "f" * 64,
+    }
+
+
+def address(path: str, said: Any, values: dict[str, str]) -> str:
+    documents = {"applications": "tomcat", "recipes": "limits", "workloads": "home page"}
+    name = "out.txt" if "artifacts" in path else documents.get(path.split("/")[1], "sut-1")
+    found = path.format(name=name, **values)
+    return found + QUERIES.get(said["operationId"], "")
+
+
+def counts() -> dict[str, int]:
+    """What no refused request may change."""
+    return {
+        model.__name__: model.objects.count()
+        for model in (Run, Host, Recipe, Token, AuditEntry)
+    }
+
+
+def calls(full: dict[str, str]) -> Iterator[tuple[str, str, Any, Any]]:
+    for method, path, said in OPERATIONS:
+        yield method, address(path, said, full), BODIES.get(said["operationId"]), said
+
+
+def test_every_operation_has_a_scope_and_a_typed_answer() -> None:
+    for _, path, said in OPERATIONS:
+        assert said["x-scope"] in {"read", "launch", "write", "admin"}, path
+        good = [answer for status, answer in said["responses"].items() if status.startswith("2")]
+        assert good, path
+        assert all(answer["content"] for answer in good), path
+        assert said["security"], path
+
+
+def test_nobody_gets_anything_without_a_token(full: dict[str, str]) -> None:
+    before = counts()
+    for header in (None, "Bearer ", "Bearer bh_0_0", "Basic YTpi", "Bearer \u00e9"):
+        anonymous = ApiClient(header, Client())
+        for method, path, body, _ in calls(full):
+            answer = anonymous.send(method, path, body)
+            assert (answer.status_code, answer["Content-Type"]) == (401, "application/problem+json"), (method, path)
+            assert answer["WWW-Authenticate"].startswith("Bearer")
+    assert counts() == before
+
+
+def test_another_team_gets_the_same_answer_as_for_what_does_not_exist(
+    full: dict[str, str], other_admin: Member, make_api: MakeApi
+) -> None:
+    stranger = make_api(other_admin)
+    absent = {"number": "999", "experiment_id": "999999", "digest": "e" * 64, "token_id": "00", "fingerprint": "f" * 64}
+    before = counts()
+    for method, path, said in OPERATIONS:
+        if said["operationId"].startswith(("save_", "create_")) or "{" not in path or "{fingerprint}" in path:
+            continue
+        body = BODIES.get(said["operationId"])
+        yours = stranger.send(method, address(path, said, full), body)
+        nothing = path.format(name="no such", **absent) + QUERIES.get(said["operationId"], "")
+        nobodys = stranger.send(method, nothing, body)
+        assert (yours.status_code, nobodys.status_code) == (404, 404), (method, path, yours.content)
+        if "{number}" not in path and "{experiment_id}" not in path:
+            assert yours.content == nobodys.content, path
+        else:  # they repeat the number that was asked for
+            assert yours.json()["detail"].split()[:4] == nobodys.json()["detail"].split()[:4]
+    assert counts() == before
+
+
+def test_lists_of_another_team_are_empty(full: dict[str, str], other_admin: Member, make_api: MakeApi) -> None:
+    stranger = make_api(other_admin, "read")
+    for method, path, said in OPERATIONS:
+        if method != "GET" or "{" in path or said["x-scope"] != "read" or said["operationId"] in OF_THE_CALLER:
+            continue
+        answer = stranger.get(address(path, said, full))
+        parts: Any = answer.streaming_content if answer.streaming else [answer.content]
+        text = b"".join(parts).decode()
+        assert answer.status_code in {200, 422}, path  # 422: run numbers that do not exist here
+        for secret in ("sut-1", "limits", "home page", '"ada"', "tomcat"):
+            assert secret not in text, (path, text)
+
+
+def test_names_of_another_team_cannot_be_used(full: dict[str, str], other_admin: Member, make_api: MakeApi) -> None:
+    stranger = make_api(other_admin)
+    for path, body, field in (
+        ("/runs", NAMES, "application"),
+        ("/experiments", BODIES["create_experiment"], "workload"),
+        ("/imports", {"kind": "wrk", "text": "x", "recipe": "limits"}, "text"),
+        ("/hosts", {"name": "x", "address": "127.0.0.1", "user": "b", "jump": "sut-1"}, "jump"),
+        ("/hosts", {"name": "x", "address": "127.0.0.1", "user": "b", "team": 1}, "team"),
+    ):
+        answer = stranger.post(path, body)
+        if path == "/experiments":
+            assert (answer.status_code, answer.json()["field"]) in {(422, "workload"), (422, "variants.0.application")}
+        else:
+            assert (answer.status_code, answer.json()["field"]) == (422, field), answer.content
+
+
+def test_a_token_without_the_scope_is_refused(full: dict[str, str], admin: Member, make_api: MakeApi) -> None:
+    before = counts()
+    for scope in ("read", "launch", "write", "admin"):
+        others = [one for one in ("read", "launch", "write", "admin") if one != scope]
+        limited = make_api(admin, *others)
+        before["Token"] += 1
+        before["AuditEntry"] += 1
+        for method, path, body, said in calls(full):
+            if said["x-scope"] == scope:
+                answer = limited.send(method, path, body)
+                assert (answer.status_code, scope in answer.json()["detail"]) == (403, True), (method, path)
+    assert counts() == before
+
+
+def test_a_viewer_reads_and_changes_nothing(full: dict[str, str], admin: Member, make_member: MakeMember) -> None:
+    viewer = make_member(admin.team, Role.VIEWER)
+    token, text = issue(viewer, name="all", scopes=["read"])
+    Token.objects.filter(pk=token.pk).update(scopes=["read", "launch", "write", "admin"])
+    client = ApiClient(f"Bearer {text}", Client())
+    before = counts()
+    for method, path, body, said in calls(full):
+        answer = client.send(method, path, body)
+        name = said["operationId"]
+        if method == "GET" and name != "list_audit":
+            assert answer.status_code in {200, 404}, (path, answer.content)
+        elif name == "create_token":
+            assert answer.status_code == 201
+            before["Token"] += 1
+            before["AuditEntry"] += 1
+        elif name == "revoke_token":
+            assert answer.status_code == 404
+        else:
+            assert answer.status_code == 403, (method, path, answer.content)
+    assert counts() == before
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/runs/x", "/runs/1/nothing", "/hosts/a/b/c", "", "/../admin"])
+def test_an_unknown_address_is_a_problem_too(client: Client, path: str) -> None:
+    answer = client.get(f"/api/v1{path}")
+    assert answer.status_code in {404, 301}
+    if path and answer.status_code == 404:
+        assert answer["Content-Type"] == "application/problem+json"

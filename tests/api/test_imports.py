@@ -1,0 +1,90 @@
+"""Reports of tools that ran elsewhere, from every case that the parsers have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.models import Artifact, Run, Series
+from tests.api.conftest import ApiClient
+from tests.experiments.conftest import WORKLOAD
+
+CASES = Path(__file__).parents[1] / "agents" / "cases"
+REPORTS = sorted(path for kind in ("wrk", "wrk2") for path in (CASES / kind).glob("*.expected.json"))
+
+
+def source(expected: Path) -> Path:
+    """The tool's output beside an expectation."""
+    stem = expected.name.removesuffix(".expected.json")
+    return next(path for path in expected.parent.glob(f"{stem}.*") if path != expected)
+
+
+def test_there_are_cases() -> None:
+    assert len(REPORTS) >= 15
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}")
+def test_a_report_becomes_a_run(api: ApiClient, path: Path) -> None:
+    case = json.loads(path.read_text())
+    text = source(path).read_text()
+    body = {"kind": path.parent.name, "text": text, "command": case.get("command", ""), "labels": {"case": "x"}}
+    answer = api.post("/imports", body)
+    run = answer.json()
+    assert answer.status_code == 201, run
+    assert (run["origin"], run["state"], run["labels"], run["spec"]) == ("imported", "finished", {"case": "x"}, None)
+    expected = case["expected"]
+    if run["outcome"] == "failed":
+        assert run["failure"]
+        return
+    if expected.get("throughput_rps"):
+        assert run["throughput_rps"] == pytest.approx(expected["throughput_rps"], rel=1e-6)
+    assert run["validity"] in {"suspect", "invalid"}  # nobody saw the hosts: never valid
+    if case.get("usable") is False:
+        assert run["validity"] == "invalid"
+        assert [finding["sentence"] for finding in run["findings"] if finding["level"] == "invalid"]
+    assert Artifact.objects.get().content == text.encode()
+
+
+def test_imports_of_one_load_form_a_series_and_can_be_compared(api: ApiClient) -> None:
+    path = next(path for path in REPORTS if path.name.startswith("basic"))
+    assert api.put("/workloads/page", WORKLOAD).status_code == 201
+    body: dict[str, Any] = {"kind": "wrk", "text": source(path).read_text(), "workload": "page"}
+    for day in (1, 2):
+        made = api.post("/imports", {**body, "measured_at": f"2026-01-0{day}T00:00:00Z"})
+        assert made.status_code == 201
+    series = api.get("/series").json()
+    assert (len(series), series[0]["last_run"]) == (1, 2)
+    history = api.get(f"/series/{series[0]['fingerprint']}").json()
+    assert [point["at"][:10] for point in history["points"]] == ["2026-01-01", "2026-01-02"]
+    compared = api.get("/compare?baseline=1&candidate=2").json()
+    assert compared["comparable"] is True
+    assert compared["metrics"][0]["changes_pct"] == [None, 0.0]
+    assert Series.objects.count() == 1
+    assert api.get("/runs/1/verdict").json()["outcome"] == "inconclusive"
+    artifact = api.get("/runs/1/artifacts").json()[0]
+    fetched = api.get(artifact["url"].removeprefix("/api/v1"))
+    assert fetched.content.decode() == body["text"]
+    assert fetched["Content-Disposition"].startswith("attachment")
+    assert api.post("/runs/1/rerun").status_code == 409
+
+
+@pytest.mark.parametrize(
+    "body, field",
+    [
+        ({"kind": "nope", "text": "x"}, "kind"),
+        ({"kind": "wrk", "text": ""}, "text"),
+        ({"kind": "wrk", "text": "Running 10s test"}, "text"),
+        ({"kind": "wrk", "text": "x" * 5_000_001}, "text"),
+        ({"kind": "wrk", "text": "x", "command": "wrk '"}, ""),
+        ({"kind": "wrk", "text": "x", "measured_at": "2026-01-01T00:00:00"}, "measured_at"),
+        ({"kind": "wrk", "text": "x", "file": "/etc/passwd"}, "file"),
+    ],
+)
+def test_a_report_that_cannot_be_read_is_not_stored(api: ApiClient, body: Any, field: str) -> None:
+    answer = api.post("/imports", body)
+    assert answer.status_code == 422
+    assert not field or answer.json()["field"] == field, answer.content
+    assert not Run.objects.exists()
