@@ -76,9 +76,7 @@ def archive(member: Member, document: Document) -> None:
     require(member, Role.EDITOR)
     model = type(document)
     with transaction.atomic():
-        changed = model.objects.filter(
-            team_id=member.team_id, name=document.name, archived=False
-        ).update(archived=True)
+        changed = model.objects.filter(team_id=member.team_id, name=document.name, archived=False).update(archived=True)
         if changed:
             record(member, f"{noun(model)}.archive", f"{noun(model)} {document.name}")
     document.refresh_from_db()
@@ -91,7 +89,14 @@ def noun(model: type[Document]) -> str:
 
 def to_yaml(document: Document) -> str:
     """The body as YAML that `parse_yaml` and `save_version` take back."""
-    return dump_yaml(document.body)
+    ordered = document.document().model_dump(mode="json", by_alias=True)  # PostgreSQL keeps no order of keys
+    return dump_yaml({key: _kind_first(value) for key, value in ordered.items()})
+
+
+def _kind_first(node: Any) -> Any:
+    if isinstance(node, Mapping):
+        return {key: _kind_first(node[key]) for key in sorted(node, key=lambda key: key != "kind")}
+    return [_kind_first(child) for child in node] if isinstance(node, list) else node
 
 
 def diff_versions(a: Document, b: Document) -> list[Difference]:

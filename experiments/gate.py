@@ -123,7 +123,7 @@ def markdown(title: str, url: str, verdict: GateVerdict) -> str:
         ]
     elif verdict.numbers:
         lines += ["", "| metric | value |", "| --- | ---: |"]
-        lines += [f"| {n.label} | {n.value:,.6g} {n.unit} |" for n in verdict.numbers if n.value is not None]
+        lines += [f"| {n.label} | {_figure(n.value)} {n.unit} |" for n in verdict.numbers if n.value is not None]
     return "\n".join(lines) + "\n"
 
 
@@ -183,6 +183,10 @@ def _words(outcome: str) -> str:
 
 def _pct(value: float | None) -> str:
     return "-" if value is None else f"{value:+.2f} %"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _interval(number: GateNumber) -> str:

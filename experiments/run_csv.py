@@ -12,7 +12,7 @@ from experiments.errors import RequestError
 from experiments.metrics import METRICS
 from experiments.models import Run, Team
 from experiments.run_filter import RunFilter, matching
-from experiments.run_order import ordering, sort_key
+from experiments.run_order import sort_key, whole_ordering
 
 _CHUNK = 500
 
@@ -57,7 +57,7 @@ def csv_rows(team: Team, runs: RunFilter, sort: str = "-number", columns: Sequen
         if name not in COLUMNS:
             raise RequestError(f"There is no column {name[:60]!r}; known: {', '.join(COLUMNS)}.", field="columns")
     key, descending = sort_key(sort)
-    query = matching(team, runs).with_names().order_by(*ordering(key, descending))
+    query = matching(team, runs).with_names().order_by(*whole_ordering(key, descending))
     return _lines(chosen, query.iterator(chunk_size=_CHUNK))
 
 

@@ -110,7 +110,8 @@ def _with_word(team: Team, runs: RunQuerySet, word: str) -> RunQuerySet:
     named = Q(tags__contains=[word]) | Q(validity=word) | Q(outcome=word) | Q(state=word)
     for column, model in (("recipe", Recipe), ("workload", Workload), ("application", Application), ("sut", Host)):
         named |= Q(**{f"{column}__in": model.objects.filter(team=team, name__icontains=word).values("pk")})
-    return runs.annotate(label_text=Cast("labels", TextField())).filter(named | Q(label_text__icontains=word))
+    found: RunQuerySet = runs.annotate(label_text=Cast("labels", TextField()))
+    return found.filter(named | Q(label_text__icontains=word))
 
 
 def _labels(text: str) -> tuple[tuple[str, str], ...]:

@@ -45,10 +45,11 @@ def runs_page(team: Team, runs: RunFilter, *, sort: str = "-number", cursor: str
     key, descending = sort_key(sort)
     position = _decode(cursor, sort) if cursor else None
     backwards = position is not None and position.backwards
-    query = matching(team, runs).with_names()
-    if position is not None:
-        query = query.filter(_beyond(key, descending, position))
-    found = list(query.order_by(*ordering(key, descending, backwards=backwards))[: limit + 1])
+    query = matching(team, runs).with_names().order_by(*ordering(key, descending != backwards))
+    found: list[Run] = []
+    for stretch in _stretches(key, descending, position):
+        if len(found) <= limit:
+            found += query.filter(stretch)[: limit + 1 - len(found)]
     more = len(found) > limit
     rows = found[:limit]
     if backwards:
@@ -64,17 +65,24 @@ def runs_page(team: Team, runs: RunFilter, *, sort: str = "-number", cursor: str
     )
 
 
-def _beyond(key: str, descending: bool, position: _Position) -> Q:
-    down = descending != position.backwards
-    further = "lt" if down else "gt"
+def _stretches(key: str, descending: bool, position: _Position | None) -> tuple[Q, ...]:
+    """The list from `position` on in one or two stretches, to be read in turn: runs with the figure, runs without it.
+
+    They are apart because PostgreSQL finds no index for both at once, and would sort every run of the team.
+    """
+    if position is None:
+        return (Q(),) if key == "number" else (Q(**{f"{key}__isnull": False}), Q(**{f"{key}__isnull": True}))
+    further = "lt" if descending != position.backwards else "gt"
     by_number = Q(**{f"number__{further}": position.number})
     if key == "number":
-        return by_number
+        return (by_number,)
+    absent = Q(**{f"{key}__isnull": True})
     if position.value is None:
-        same = Q(**{f"{key}__isnull": True}) & by_number
-        return same | Q(**{f"{key}__isnull": False}) if position.backwards else same
-    beyond = Q(**{f"{key}__{further}": position.value}) | (Q(**{key: position.value}) & by_number)
-    return beyond if position.backwards else beyond | Q(**{f"{key}__isnull": True})
+        return (absent & by_number, ~absent) if position.backwards else (absent & by_number,)
+    # The first condition says no more than the second, but it is the one that an index can look up.
+    bound = Q(**{f"{key}__{further}e": position.value})
+    beyond = bound & (Q(**{f"{key}__{further}": position.value}) | by_number)
+    return (beyond,) if position.backwards else (beyond, absent)
 
 
 def _encode(run: Run, sort: str, *, backwards: bool) -> str:

@@ -19,11 +19,12 @@ def sort_key(sort: str) -> tuple[str, bool]:
     return key, sort.startswith("-")
 
 
-def ordering(key: str, descending: bool, *, backwards: bool = False) -> list[Any]:
-    """Order by the key, nulls last, then by the number in the same direction; `backwards` is the exact reverse."""
-    down = descending != backwards
-    number = F("number").desc() if down else F("number").asc()
-    if key == "number":
-        return [number]
-    nulls = {"nulls_first": True} if backwards else {"nulls_last": True}
-    return [F(key).desc(**nulls) if down else F(key).asc(**nulls), number]
+def ordering(key: str, descending: bool) -> list[Any]:
+    """Order by the key, then by the number in the same direction. Where runs without the figure go is not said."""
+    return [F(name).desc() if descending else F(name).asc() for name in dict.fromkeys((key, "number"))]
+
+
+def whole_ordering(key: str, descending: bool) -> list[Any]:
+    """The order of the whole list in one go: runs without the figure come last."""
+    last = F(key).desc(nulls_last=True) if descending else F(key).asc(nulls_last=True)
+    return [last, *ordering("number", descending)]

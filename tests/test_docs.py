@@ -14,7 +14,8 @@ from agents.monitors import MONITORS
 from agents.servers import SERVERS
 from agents.steps import STEPS
 
-ADDING = (Path(__file__).parent.parent / "docs" / "adding.md").read_text()
+ROOT = Path(__file__).parent.parent
+ADDING = (ROOT / "docs" / "adding.md").read_text()
 REGISTRIES: dict[str, Iterable[str]] = {
     "driver": DRIVERS,
     "step": STEPS,
@@ -36,7 +37,41 @@ def test_every_registered_kind_has_a_row_and_every_row_is_registered(what: str) 
 
 
 def test_every_file_that_the_guide_names_exists() -> None:
-    root = Path(__file__).parent.parent
     paths = re.findall(r"`((?:agents|tests)/[A-Za-z_/]+\.py)`", ADDING)
     assert paths
-    assert [path for path in paths if "NAME" not in path and not (root / path).is_file()] == []
+    assert [path for path in paths if "NAME" not in path and not (ROOT / path).is_file()] == []
+
+
+READ_BY_CODE = re.compile(
+    r"""env(?:bool|int|list|path|secret)\("([A-Z_]+)"|environ(?:\.get\(|\[)"([A-Z_]+)"|_VARIABLE = "([A-Z_]+)\""""
+)
+READ_BY_SHELL = re.compile(r"\$\{((?:BENCHHUB|LAB|POSTGRES)_[A-Z_]+)")
+NOT_OURS = {"DJANGO_SETTINGS_MODULE", "NO_COLOR"}
+
+
+def environment_variables() -> set[str]:
+    """Every variable that the code, the scripts or docker compose read."""
+    code = [path for name in ("benchhub", "experiments", "frontend") for path in (ROOT / name).rglob("*.py")]
+    scripts = [path for path in (ROOT / "bin").iterdir() if path.is_file()]
+    found = {name for path in code for names in READ_BY_CODE.findall(path.read_text()) for name in names if name}
+    found |= {
+        name
+        for path in [*scripts, ROOT / "docker-compose.yml", ROOT / "docker" / "lab" / "entrypoint.sh"]
+        for name in READ_BY_SHELL.findall(path.read_text())
+    }
+    example = (ROOT / ".env.example").read_text()
+    return (found | set(re.findall(r"^([A-Z_]+)=", example, re.MULTILINE))) - NOT_OURS
+
+
+def test_every_environment_variable_is_documented_and_every_documented_one_is_read() -> None:
+    operations = (ROOT / "docs" / "operations.md").read_text()
+    documented_ones = re.findall(r"^\| `([A-Z_]+)` \|", operations, re.MULTILINE)
+
+    assert sorted(documented_ones) == sorted(environment_variables())
+
+
+def test_the_index_names_every_document() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    names = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+
+    assert names <= set(re.findall(r"\]\(([a-z]+\.md)\)", index))

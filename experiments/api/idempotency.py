@@ -6,7 +6,7 @@ import hashlib
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from django.db import transaction
 from django.http import HttpRequest
@@ -23,7 +23,7 @@ MAX_KEY_CHARS = 255
 _IN_PROGRESS = 0
 
 P = ParamSpec("P")
-Answer = Status[Any]
+T = TypeVar("T", bound=BaseModel)
 
 
 def idempotent(
@@ -36,7 +36,7 @@ def idempotent(
     """
 
     @wraps(operation)
-    def repeatable(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> Answer:
+    def repeatable(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> Status[T]:
         key = kwargs.pop("idempotency_key", None)
         if not key:
             return operation(request, *args, **kwargs)
@@ -56,17 +56,17 @@ def idempotent(
             if not created:
                 if record.request_sha256 != digest:
                     raise RequestError("This key was used for another request.", field="Idempotency-Key")
-                return Status(record.status, record.body)
+                return Status(record.status, cast(T, record.body))  # ninja checks it against the answer's shape
             answer = operation(request, *args, **kwargs)
-            body: BaseModel = answer.value
-            record.status, record.body = answer.status_code, body.model_dump(mode="json")
+            record.status, record.body = answer.status_code, answer.value.model_dump(mode="json")
             record.save(update_fields=["status", "body"])
         return answer
 
     # Resolved here: ninja would look the names up in this module.
     repeatable.__signature__ = inspect.signature(operation, eval_str=True)  # type: ignore[attr-defined]
-    contribute_operation_args(repeatable, "idempotency_key", str | None, Header(None, alias="Idempotency-Key"))  # type: ignore[arg-type]
-    return repeatable
+    header = Header(None, alias="Idempotency-Key")
+    contribute_operation_args(repeatable, "idempotency_key", str | None, header)  # type: ignore[arg-type]
+    return cast(Callable[Concatenate[HttpRequest, P], Status[T]], repeatable)
 
 
 def _digest(request: HttpRequest, member_id: int) -> str:

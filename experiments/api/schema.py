@@ -19,6 +19,10 @@ from experiments.api.reference import reference_page
 class DocumentedAPI(NinjaAPI):
     """NinjaAPI whose schema also says which scope an operation needs and what errors look like."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._schemas: dict[str, OpenAPISchema] = {}  # made once: it takes a second and never changes
+
     @property
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
         patterns, app_name, namespace = super().urls
@@ -31,6 +35,12 @@ class DocumentedAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
+        prefix = path_prefix or self.get_root_path(path_params or {})
+        if prefix not in self._schemas:
+            self._schemas[prefix] = self._documented(prefix)
+        return self._schemas[prefix]
+
+    def _documented(self, path_prefix: str) -> OpenAPISchema:
         for operation in self._operations():
             scope = next((auth.scope for auth in operation.auth_callbacks if isinstance(auth, TokenAuth)), None)
             extra = operation.openapi_extra or {}
@@ -39,7 +49,7 @@ class DocumentedAPI(NinjaAPI):
                 "x-scope": scope,
                 "responses": {**extra.get("responses", {}), **PROBLEM_RESPONSES},
             }
-        schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
+        schema = super().get_openapi_schema(path_prefix=path_prefix)
         shapes = schema["components"]["schemas"]
         problem_schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
         shapes.update(problem_schema.pop("$defs"))

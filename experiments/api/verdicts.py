@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from asgiref.sync import sync_to_async
+from django.db import close_old_connections
 from django.http import HttpRequest
 from pydantic import BaseModel, Field
 
@@ -54,14 +55,21 @@ class VerdictOut(BaseModel):
 
 
 async def waited_for(look: Callable[[], VerdictOut], wait_s: int) -> VerdictOut:
-    """What `look` says once it is finished, or after `wait_s`. Between two looks it holds no thread."""
+    """What `look` says once it is finished, or after `wait_s`. Between two looks it holds no database connection."""
     until = time.monotonic() + wait_s
     while True:
-        seen = await sync_to_async(look)()
+        seen = await sync_to_async(_looked)(look)
         left_s = until - time.monotonic()
         if seen.finished or left_s <= 0:
             return seen
         await asyncio.sleep(min(_LOOK_EVERY_S, left_s))
+
+
+def _looked(look: Callable[[], VerdictOut]) -> VerdictOut:
+    try:
+        return look()
+    finally:
+        close_old_connections()  # many jobs may wait at a time, and PostgreSQL's connections are few
 
 
 def absolute(request: HttpRequest, path: str) -> str:

@@ -162,7 +162,7 @@ def _fingerprint(line: str) -> str:
 
 def member_of(request: TeamRequest, pk: str) -> Member:
     """A member of the team by its id. NotFound for another team's."""
-    found = request.team.members.select_related("user").filter(pk=id_in(pk)).first()
+    found = request.team.members.select_related("user").filter(pk=id_in(pk) or 0).first()
     if found is None:
         raise NotFound("There is no such member.")
     return found

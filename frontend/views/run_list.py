@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Value
 from django.http import HttpResponse, HttpResponseBase, QueryDict, StreamingHttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -23,7 +24,8 @@ KEPT = ("state", "validity", "outcome", "archived", "experiment", "sort")
 FILTERS = (*KEPT[:-1], "query", "recipe", "workload", "application", "sut", "driver", "tag", "label", "since", "until")
 QUICK: tuple[tuple[str, dict[str, str]], ...] = (
     ("All", {}),
-    ("Running", {"query": "state:measuring"}),
+    ("Queued", {"state": "queued"}),
+    ("Measuring", {"state": "measuring"}),
     ("Valid", {"validity": "valid"}),
     ("Suspect", {"validity": "suspect"}),
     ("Invalid", {"validity": "invalid"}),
@@ -164,14 +166,17 @@ def _heading(given: QueryDict, column: Column) -> Heading:
 
 
 def _options(team: Team) -> dict[str, list[str]]:
-    """The names that the filter offers."""
-    models: dict[str, Any] = {"recipe": Recipe, "workload": Workload, "application": Application}
-    found = {
-        name: list(model.objects.for_team(team).order_by("name").values_list("name", flat=True).distinct())
-        for name, model in models.items()
-    }
-    hosts = list(Host.objects.for_team(team).order_by("name").values_list("name", "roles"))
-    found |= {role: [name for name, roles in hosts if roles in (role, Host.Roles.BOTH)] for role in ("sut", "driver")}
+    """The names that the filter offers, in one query."""
+    models: dict[str, type[Any]] = {"recipe": Recipe, "workload": Workload, "application": Application}
+    named = [
+        model.objects.for_team(team).annotate(kind=Value(kind), role=Value("")).values_list("kind", "name", "role")
+        for kind, model in models.items()
+    ]
+    hosts = Host.objects.for_team(team).annotate(kind=Value("host")).values_list("kind", "name", "roles")
+    rows = list(hosts.union(*named).order_by("name"))
+    found = {wanted: [name for kind, name, _ in rows if kind == wanted] for wanted in models}
+    for role in ("sut", "driver"):
+        found[role] = [name for kind, name, roles in rows if kind == "host" and roles in (role, Host.Roles.BOTH)]
     return found
 
 

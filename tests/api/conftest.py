@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.http import HttpResponse
 from django.test import Client
 
 from experiments.models import Member
 from experiments.tokens import SCOPES, issue
 from tests.experiments.conftest import admin, make_member, other_admin, stock, team  # noqa: F401 - fixtures
+
+if TYPE_CHECKING:
+    from django.test.client import _MonkeyPatchedWSGIResponse as Answer
 
 
 @dataclass
@@ -23,24 +25,21 @@ class ApiClient:
     header: str | None
     client: Client
 
-    def send(self, method: str, path: str, body: Any = None, **more: Any) -> HttpResponse:
+    def send(self, method: str, path: str, body: Any = None, **more: Any) -> Answer:
         headers = dict(more.pop("headers", {}))
         if self.header is not None:
             headers["Authorization"] = self.header
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         content_type = more.pop("content_type", "application/json")
-        answer: Any = self.client.generic(
-            method, f"/api/v1{path}", data, content_type=content_type, headers=headers, **more
-        )
-        return answer  # type: ignore[no-any-return]
+        return self.client.generic(method, f"/api/v1{path}", data, content_type=content_type, headers=headers, **more)
 
-    def get(self, path: str, **more: Any) -> HttpResponse:
+    def get(self, path: str, **more: Any) -> Answer:
         return self.send("GET", path, **more)
 
-    def post(self, path: str, body: Any = None, **more: Any) -> HttpResponse:
+    def post(self, path: str, body: Any = None, **more: Any) -> Answer:
         return self.send("POST", path, body, **more)
 
-    def put(self, path: str, body: Any = None, **more: Any) -> HttpResponse:
+    def put(self, path: str, body: Any = None, **more: Any) -> Answer:
         return self.send("PUT", path, body, **more)
 
 

@@ -60,6 +60,7 @@ def test_a_run_is_triggered_waited_for_and_judged(ci: Ci, outcome: str, validity
     unfinished = ci("wait", "run:1", "--timeout", "0")
     assert (unfinished.returncode, "benchhub-ci wait run:1" in unfinished.stderr) == (3, True)
     run = Run.objects.get()
+    assert run.spec is not None
     assert (run.labels, run.spec["recipe"]["parameters"]) == ({"commit": "abc"}, {"nofile": 4096})
     Run.objects.update(state="finished", outcome=outcome, validity=validity, metrics={"throughput_rps": 10.0})
     assert ci("wait", "run:1").stdout == "run:1\n"

@@ -174,6 +174,7 @@ def test_a_host_is_scanned_approved_and_then_read(admin: Member, tmp_path: Path)
         perform_check(host.pk)
     host.refresh_from_db()
     assert (host.state, host.last_check["state"], host.profile_history.count()) == ("ready", "ok", 1)
+    assert host.profile is not None
     assert HardwareProfile.objects.get().facts == host.profile.facts
     perform_check(host.pk)
     host.refresh_from_db()

@@ -104,6 +104,11 @@ def test_chips_switch_a_filter_on_and_off(admin: Member, stock: dict[str, Any]) 
     ]
 
 
+def test_a_chip_keeps_what_was_searched_for(admin: Member) -> None:
+    page = signed_in(admin).get(address("runs", admin.team) + "?query=tomcat&sort=number")
+    assert all("query=tomcat&sort=number" in chip.query for chip in page.context["quick"])
+
+
 def test_the_columns_stand_in_the_url(admin: Member, stock: dict[str, Any]) -> None:
     add_runs(admin, stock, 1)
     page = signed_in(admin).get(address("runs", admin.team) + "?columns=workload&columns=sut&columns=nonsense")
