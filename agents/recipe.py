@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from agents.errors import PlanError
-from agents.model import Frozen
+from agents.model import Frozen, first_problem
 from agents.steps import AnyStep
 
 Value = bool | int | float | str
@@ -93,11 +93,11 @@ class RecipeDocument(Frozen):
         try:
             return _STEPS.validate_python(raw)
         except ValidationError as error:
-            first = error.errors()[0]
-            index, *path = first["loc"] or (0,)
+            location, problem = first_problem(error)
+            index, *path = location or (0,)
             where = ".".join(str(p) for p in path)
             step = int(index) + 1 if isinstance(index, int) else 1
-            raise PlanError(f"Step {step} of the recipe, {where or 'kind'}: {first['msg']}.") from error
+            raise PlanError(f"Step {step} of the recipe, {where or 'kind'}: {problem}.") from error
 
 
 def _filled_in(step: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:

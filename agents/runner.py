@@ -255,18 +255,21 @@ class Runner:
             )
 
     async def _stop(self) -> None:
-        """End every job that was ever intended, the load before the server; what is left counts as not restored."""
-        for name, intended in reversed(self._record.jobs.items()):
-            try:
-                job = Job(await self._session(intended.role), intended.directory)
-                remaining = await job.kill()
-                if name not in self._record.ended_jobs and not remaining:
-                    await self._emit(JobEnded(name, (await job.status()).exit_status))
-            except FenceError:
-                raise
-            except AgentError as error:
-                remaining = (f"of unknown number ({error.message})",)
-            self._left[intended.role] += [f"process {process} of {name} is still running" for process in remaining]
+        """End every job that was ever intended; what is left counts as not restored."""
+        ends = [self._end(name, intended) for name, intended in self._record.jobs.items()]
+        _raise_first(await asyncio.gather(*ends, return_exceptions=True))
+
+    async def _end(self, name: str, intended: JobIntended) -> None:
+        try:
+            job = Job(await self._session(intended.role), intended.directory)
+            remaining = await job.kill()
+            if name not in self._record.ended_jobs and not remaining:
+                await self._emit(JobEnded(name, (await job.status()).exit_status))
+        except FenceError:
+            raise
+        except AgentError as error:
+            remaining = (f"of unknown number ({error.message})",)
+        self._left[intended.role] += [f"process {process} of {name} is still running" for process in remaining]
 
     async def _restore(self) -> None:
         self._left["sut"] += await (await self._tuning()).revert(self._host_steps())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 from django.contrib.auth import get_user_model
 from django.db import transaction

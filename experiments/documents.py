@@ -11,6 +11,7 @@ from django.db.models import Max
 from pydantic import ValidationError
 
 from agents.errors import PlanError
+from agents.model import first_problem
 from agents.recipe import RecipeDocument
 from agents.steps import STEPS
 from experiments.access import require
@@ -110,9 +111,9 @@ def _validated(model: type[Document], body: Mapping[str, Any]) -> Any:
         document = model.schema.model_validate(dict(body))
         json.dumps(document.model_dump(mode="json", by_alias=True), allow_nan=False)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise RequestError(f"{where or 'document'}: {first['msg']}", field=where) from error
+        path, problem = first_problem(error)
+        where = ".".join(map(str, path))
+        raise RequestError(f"{where or 'document'}: {problem}", field=where) from error
     except ValueError as error:
         raise RequestError("Numbers must be finite.", field="body") from error
     return document

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from pydantic import ValidationError
 
+from agents.model import first_problem
 from agents.spec import HostAddress
 from agents.ssh import new_key_pair
 from experiments.access import require
@@ -236,9 +237,8 @@ def _check(host: Host) -> None:
             data_address=host.data_address,
         )
     except ValidationError as error:
-        first = error.errors()[0]
-        where = str(first["loc"][0])
-        raise RequestError(f"{where}: {first['msg']}", field=where) from error
+        path, problem = first_problem(error)
+        raise RequestError(f"{path[0]}: {problem}", field=str(path[0])) from error
     if host.roles not in Host.Roles.values:
         raise RequestError(f"A host is one of {', '.join(Host.Roles.values)}.", field="roles")
     seen, hop = {host.pk} - {None}, host.jump

@@ -14,11 +14,13 @@ from pydantic import ValidationError
 
 from agents.cpuset import parse_cpus
 from agents.errors import PlanError
+from agents.model import first_problem
 from agents.recipe import RecipeDocument, Value
 from agents.spec import Application as SpecApplication
 from agents.spec import Recipe as SpecRecipe
 from agents.spec import RunSpec
 from agents.spec import Workload as SpecWorkload
+from experiments import audit
 from experiments.access import require, require_launch_on
 from experiments.conclusion import conclude_experiment
 from experiments.errors import Conflict, RequestError
@@ -81,8 +83,8 @@ def freeze(choice: Choice) -> RunSpec:
             driver=choice.driver.to_address(),
         )
     except ValidationError as error:
-        first = error.errors()[0]
-        raise RequestError(first["msg"], field=".".join(str(part) for part in first["loc"])) from error
+        path, problem = first_problem(error)
+        raise RequestError(problem, field=".".join(map(str, path))) from error
 
 
 def built_in_values(server_cpus: str, sut: Host) -> dict[str, Value]:
@@ -108,6 +110,7 @@ def launch_run(
         run = _queue(member, choice, spec, number=reserve_numbers(member.team, 1))
         run.labels, run.tags, run.notes = dict(labels or {}), list(tags), notes
         run.save()
+        audit.record(member, "run.launch", f"run #{run.number}", after=_described(choice))
         announce(run)
     return run
 
@@ -137,7 +140,9 @@ def create_experiment(
     """Store an experiment as a draft, every variant checked as if it were launched now."""
     _check_experiment(name, candidates, repetitions, margin_ratio)
     if primary_metric not in METRICS:
-        raise RequestError(f"There is no metric {primary_metric!r}; known: {', '.join(METRICS)}.", field="primary_metric")
+        raise RequestError(
+            f"There is no metric {primary_metric!r}; known: {', '.join(METRICS)}.", field="primary_metric"
+        )
     for candidate in candidates:
         require_launch_on(member, candidate.sut, candidate.driver)
         try:
@@ -173,6 +178,7 @@ def create_experiment(
             )
             for position, candidate in enumerate(candidates)
         )
+        audit.record(member, "experiment.create", f"experiment {name}", after={"variants": len(candidates)})
     return experiment
 
 
@@ -204,6 +210,7 @@ def launch_experiment(member: Member, experiment: Experiment, *, repetitions: in
         locked.state = Experiment.State.RUNNING
         locked.repetitions = blocks.stop
         locked.save(update_fields=["state", "repetitions"])
+        audit.record(member, "experiment.launch", f"experiment {locked.name}", after={"runs": len(runs)})
         for run in runs:
             announce(run)
     experiment.refresh_from_db()
@@ -241,6 +248,7 @@ def cancel_run(member: Member, run: Run) -> None:
             locked.failure = "Cancelled before it started; no host was touched."
             locked.finished_at, locked.next_at = now, None
         locked.save(update_fields=["cancel_requested_at", "state", "outcome", "failure", "finished_at", "next_at"])
+        audit.record(member, "run.cancel", f"run #{locked.number}")
         if locked.state == Run.State.FINISHED and locked.experiment_id is not None:
             conclude_experiment(locked.experiment_id)
     run.refresh_from_db()
@@ -256,6 +264,13 @@ def cancel_experiment(member: Member, experiment: Experiment) -> None:
             continue  # it finished in between
     Experiment.objects.filter(pk=experiment.pk).update(state=Experiment.State.CANCELLED)
     experiment.refresh_from_db()
+
+
+def _described(choice: Choice) -> dict[str, object]:
+    """The choice in names, for the audit trail."""
+    parts = (choice.application, choice.recipe, choice.workload, choice.sut, choice.driver)
+    names = ("application", "recipe", "workload", "sut", "driver")
+    return {**{name: str(part) for name, part in zip(names, parts, strict=True)}, "parameters": dict(choice.parameters)}
 
 
 def _choice(candidate: Candidate | Variant, workload: Workload) -> Choice:

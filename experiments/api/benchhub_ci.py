@@ -23,7 +23,6 @@ import uuid
 from http.client import HTTPException
 from typing import Any, NoReturn
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 PASS, FAIL, INCONCLUSIVE, ERROR = 0, 1, 2, 3
@@ -133,13 +132,13 @@ def trigger(api: Api, options: argparse.Namespace) -> str:
     say(f"Idempotency key: {key}")
     labels = pairs(options.label, "--label")
     if options.experiment:
-        body = {"copy": True, "labels": labels}
+        wanted = options.experiment
+        body: dict[str, Any] = {"experiment": int(wanted) if wanted.isdigit() else wanted, "labels": labels}
         if options.repetitions:
             body["repetitions"] = options.repetitions
-        number = find_experiment(api, options.experiment)
-        started = api.post(f"/experiments/{number}/launch", body, key)
-        what, name, runs = f"experiment:{started['id']}", started["name"], len(started["runs"])
-        say(f"Started {what} ({name}), a copy of experiment {number}: {runs} runs")
+        started = api.post("/experiments/copies", body, key)
+        what = f"experiment:{started['id']}"
+        say(f"Started {what}, a copy of {wanted}: {len(started['runs'])} runs")
         return what
     needed = ("application", "recipe", "workload", "sut", "driver")
     missing = [name for name in needed if not getattr(options, name)]
@@ -150,16 +149,6 @@ def trigger(api: Api, options: argparse.Namespace) -> str:
     what = f"run:{api.post('/runs', body, key)['number']}"
     say(f"Started {what}")
     return what
-
-
-def find_experiment(api: Api, reference: str) -> int:
-    """The number of an experiment: given as such, or the newest one of this name."""
-    if reference.isdigit():
-        return int(reference)
-    found = api.get("/experiments?" + urlencode({"name": reference, "limit": 1}))["items"]
-    if not found:
-        raise Trouble(f"There is no experiment named {reference!r}.")
-    return int(found[0]["id"])
 
 
 def pairs(texts: list[str] | None, option: str) -> dict[str, str]:

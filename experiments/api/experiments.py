@@ -115,12 +115,14 @@ class ExperimentIn(Body):
 
 class LaunchIn(Body):
     repetitions: int | None = Field(None, ge=1, le=100, description="More blocks for an experiment that has run")
-    copy_first: bool = Field(
-        False,
-        validation_alias="copy",
-        description="Launch a copy, so that the same question can be asked for every commit",
-    )
-    labels: Labels = Field({}, description="Added to the labels of the copy")
+
+
+class CopyIn(Body):
+    """Names the experiment in the body, so that a repeated request stays the same one when a copy has the same name."""
+
+    experiment: int | str = Field(description="Its number, or its name: then the newest one of this name")
+    repetitions: int | None = Field(None, ge=1, le=100, description="Else as in the experiment")
+    labels: Labels = Field({}, description="Added to the labels of the experiment")
 
 
 @router.get("", response=ExperimentPage)
@@ -183,22 +185,26 @@ def get_experiment(request: HttpRequest, experiment_id: int) -> ExperimentOut:
     return _detail(member, find_experiment(member, experiment_id))
 
 
+@router.post("/copies", response={202: ExperimentOut}, auth=LAUNCH)
+@idempotent
+def launch_copy(request: HttpRequest, payload: CopyIn) -> Status[ExperimentOut]:
+    """Launch a copy of an experiment, so that the same question can be asked for every commit."""
+    member = member_of(request)
+    original = _named(member, payload.experiment)
+    experiment = copy_experiment(member, original, labels=payload.labels, repetitions=payload.repetitions)
+    launch.launch_experiment(member, experiment)
+    return Status(202, _detail(member, experiment))
+
+
 @router.post("/{int:experiment_id}/launch", response={202: ExperimentOut}, auth=LAUNCH)
 @idempotent
 def launch_experiment(
     request: HttpRequest, experiment_id: int, payload: LaunchIn | None = FromBody(None)
 ) -> Status[ExperimentOut]:
-    """Queue the runs: of a draft, more repetitions of a finished one, or of a copy (`copy: true`)."""
+    """Queue the runs of a draft, or more repetitions of an experiment that has run."""
     member = member_of(request)
     experiment = find_experiment(member, experiment_id)
-    wanted = payload or LaunchIn()
-    if wanted.copy_first:
-        experiment = copy_experiment(member, experiment, labels=wanted.labels, repetitions=wanted.repetitions)
-        launch.launch_experiment(member, experiment)
-    else:
-        if wanted.labels:
-            raise RequestError("Labels can be given to a copy only; set copy to true.", field="labels")
-        launch.launch_experiment(member, experiment, repetitions=wanted.repetitions)
+    launch.launch_experiment(member, experiment, repetitions=payload.repetitions if payload else None)
     return Status(202, _detail(member, experiment))
 
 
@@ -224,6 +230,20 @@ async def experiment_verdict(
         return VerdictOut.of(experiment_gate(experiment), title=experiment.name, url=url)
 
     return await waited_for(look, wait)
+
+
+def _named(member: Member, reference: int | str) -> Experiment:
+    key = "pk" if isinstance(reference, int) else "name"
+    found: Experiment | None = (
+        Experiment.objects.for_team(member.team)
+        .select_related("workload")
+        .filter(**{key: reference})
+        .order_by("-id")
+        .first()
+    )
+    if found is None:
+        raise RequestError(f"There is no experiment {reference!r}.", field="experiment")
+    return found
 
 
 def _detail(member: Member, experiment: Experiment) -> ExperimentOut:

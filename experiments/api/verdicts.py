@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections
+from django.db import connection
 from django.http import HttpRequest
 from pydantic import BaseModel, Field
 
@@ -69,7 +69,8 @@ def _looked(look: Callable[[], VerdictOut]) -> VerdictOut:
     try:
         return look()
     finally:
-        close_old_connections()  # many jobs may wait at a time, and PostgreSQL's connections are few
+        if not connection.in_atomic_block:
+            connection.close()  # many jobs may wait at a time, and PostgreSQL's connections are few
 
 
 def absolute(request: HttpRequest, path: str) -> str:

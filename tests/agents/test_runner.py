@@ -7,8 +7,9 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,16 +102,19 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SshdHost, 
 
 @pytest.fixture
 def lab(hosts: tuple[SshdHost, SshdHost], tmp_path: Path) -> Iterator[Lab]:
-    sut, driver = hosts
-    made = Lab(sut, driver, tmp_path, free_port())
-    made.etc.mkdir()
-    (made.etc / "app.conf").write_text("as it was\n")
-    wrk = tmp_path / "wrk"
-    wrk.write_text(WRK.format(witness=made.witness))
-    wrk.chmod(0o755)
-    yield made
-    for host in (sut, driver):
+    yield make_lab(*hosts, tmp_path)
+    for host in hosts:
         shutil.rmtree(host.home / ".benchhub", ignore_errors=True)
+
+
+def make_lab(sut: SshdHost, driver: SshdHost, folder: Path) -> Lab:
+    lab = Lab(sut, driver, folder, free_port())
+    lab.etc.mkdir()
+    (lab.etc / "app.conf").write_text("as it was\n")
+    wrk = folder / "wrk"
+    wrk.write_text(WRK.format(witness=lab.witness))
+    wrk.chmod(0o755)
+    return lab
 
 
 @dataclass
@@ -149,11 +153,8 @@ class Watched:
 
 
 def port_is_free(port: int) -> bool:
-    with contextlib.suppress(OSError):
-        import socket
-
-        with socket.create_connection(("127.0.0.1", port), timeout=1):
-            return False
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return False
     return True
 
 
@@ -462,9 +463,10 @@ async def test_a_load_tool_that_is_killed_fails_the_run(lab: Lab) -> None:
     watched = Watched(lab)
 
     def kill(event: e.AnyEvent) -> None:
-        if isinstance(event, e.LoadStarted):
+        if isinstance(event, e.Samples) and event.role == "driver":
             (pid,) = lab.starts
             os.kill(int(pid), signal.SIGKILL)
+            watched.on_event = lambda event: None
 
     watched.on_event = kill
     record = await watched.run(lab.spec(phases=(("measure", 30),)))
@@ -590,24 +592,52 @@ def stored(events: list[e.AnyEvent]) -> list[e.AnyEvent]:
     return [event for event in events if not isinstance(event, e.Samples | e.Logged)]
 
 
-async def test_a_run_is_resumed_after_every_event(lab: Lab) -> None:
+@pytest.fixture
+def labs(tmp_path: Path) -> Iterator[list[Lab]]:
+    """Four pairs of hosts: a run mostly waits, so four at a time take little longer than one."""
+    with contextlib.ExitStack() as stack:
+        made = []
+        for number in range(4):
+            folder = tmp_path / str(number)
+            (folder / "sut").mkdir(parents=True)
+            (folder / "driver").mkdir()
+            sut = stack.enter_context(running_sshd(folder / "sut"))
+            driver = stack.enter_context(running_sshd(folder / "driver"))
+            made.append(make_lab(sut, driver, folder))
+        yield made
+
+
+@pytest.mark.parametrize("part", range(3))
+async def test_a_run_is_resumed_after_every_event(lab: Lab, labs: list[Lab], part: int) -> None:
     """A worker dies after each event in turn; the next one goes on. Always restored, the load never started twice."""
-    spec = lab.spec(file_step(lab), phases=(("warm_up", 1), ("measure", 1)))
     whole = Watched(lab)
-    assert (await whole.run(spec)).failed is None
-    assert len(lab.starts) == 2
-    for count in range(len(stored(whole.events)) - 1):
-        lab.witness.unlink(missing_ok=True)
-        shutil.rmtree(lab.sut.home / ".benchhub/fence", ignore_errors=True)
-        shutil.rmtree(lab.driver.home / ".benchhub/fence", ignore_errors=True)
-        before = await die_after(lab, spec, count)
-        second = Watched(lab, fence=2, events=[e.from_json(e.to_json(event)) for event in before])
-        record = await second.run(spec, Record.fold(second.events))
-        died_after = stored(before)[-1]
-        assert record.failed is None, (count, died_after, record.failed)
-        assert len(lab.starts) == 2, (count, died_after)
-        assert [report.exit_status for report in record.reports.values()] == [0, 0], (count, died_after)
-        assert_left_as_it_was(lab, record)
+    assert (await whole.run(resumed_spec(lab))).failed is None
+    counts = list(range(len(stored(whole.events)) - 1))[part::3]
+
+    async def work(own: Lab) -> None:
+        while counts:
+            await die_and_resume(own, counts.pop())
+
+    await asyncio.gather(*(work(own) for own in labs))
+
+
+def resumed_spec(lab: Lab) -> RunSpec:
+    return lab.spec(file_step(lab), phases=(("warm_up", 1), ("measure", 1)))
+
+
+async def die_and_resume(lab: Lab, count: int) -> None:
+    lab.witness.unlink(missing_ok=True)
+    for host in (lab.sut, lab.driver):
+        shutil.rmtree(host.home / ".benchhub", ignore_errors=True)
+    spec = resumed_spec(lab)
+    before = await die_after(lab, spec, count)
+    second = Watched(lab, fence=2, events=[e.from_json(e.to_json(event)) for event in before])
+    record = await second.run(spec, Record.fold(second.events))
+    died_after = stored(before)[-1:]
+    assert record.failed is None, (count, died_after, record.failed)
+    assert len(lab.starts) == 2, (count, died_after)
+    assert [report.exit_status for report in record.reports.values()] == [0, 0], (count, died_after)
+    assert_left_as_it_was(lab, record)
 
 
 async def test_an_old_holder_of_the_host_can_do_nothing_any_more(lab: Lab) -> None:
@@ -628,7 +658,7 @@ async def test_a_runner_that_is_told_to_leave_leaves_all_as_it_is(lab: Lab) -> N
     spec = lab.spec(file_step(lab), phases=(("measure", 3),))
     first = Watched(lab)
     task = asyncio.create_task(first.run(spec))
-    await eventually(lambda: bool(first.of(e.LoadStarted)))
+    await eventually(lambda: bool(first.of(e.LoadStarted) and lab.starts))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -662,8 +692,3 @@ async def test_restore_sh_works_without_any_controller(lab: Lab) -> None:
     assert (lab.etc / "app.conf").read_text() == "as it was\n"
     assert not (lab.etc / "second.conf").exists()
     assert not (lab.directory(lab.sut) / "instance").exists()
-
-
-@contextlib.asynccontextmanager
-async def nothing() -> AsyncIterator[None]:
-    yield

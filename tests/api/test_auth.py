@@ -38,6 +38,7 @@ BODIES: dict[str, Any] = {
         "variants": [{"name": "a", **{key: value for key, value in NAMES.items() if key != "workload"}}],
     },
     "launch_experiment": {},
+    "launch_copy": {"experiment": "q"},
     "create_run": NAMES,
     "create_import": {"kind": "wrk", "text": "x"},
     "create_token": {"name": "t", "scopes": ["read"]},
@@ -149,6 +150,7 @@ def test_names_of_another_team_cannot_be_used(full: dict[str, str], other_admin:
     for path, body, field in (
         ("/runs", NAMES, "application"),
         ("/experiments", BODIES["create_experiment"], "workload"),
+        ("/experiments/copies", {"experiment": "q"}, "experiment"),
         ("/imports", {"kind": "wrk", "text": "x", "recipe": "limits"}, "text"),
         ("/hosts", {"name": "x", "address": "127.0.0.1", "user": "b", "jump": "sut-1"}, "jump"),
         ("/hosts", {"name": "x", "address": "127.0.0.1", "user": "b", "team": 1}, "team"),

@@ -53,13 +53,16 @@ def test_a_key_that_cannot_be_stored_is_refused(api: ApiClient, stock: dict[str,
     assert api.post("/runs", NAMES, headers={"Idempotency-Key": key}).status_code == 422
 
 
-@pytest.mark.parametrize("path", ["/experiments/{id}/launch", "/runs/{number}/rerun", "/experiments"])
+@pytest.mark.parametrize(
+    "path", ["/experiments/{id}/launch", "/experiments/copies", "/runs/{number}/rerun", "/experiments"]
+)
 def test_everything_that_starts_takes_a_key(api: ApiClient, stock: dict[str, Any], path: str) -> None:
     values = {
         "id": api.post("/experiments", BODIES["create_experiment"]).json()["id"],
         "number": api.post("/runs", NAMES).json()["number"],
     }
-    body = BODIES["create_experiment"] if path == "/experiments" else {}
+    bodies = {"/experiments": BODIES["create_experiment"], "/experiments/copies": {"experiment": "q"}}
+    body = bodies.get(path, {})
     first, again = (api.post(path.format(**values), body, headers=KEY) for _ in range(2))
     assert (first.status_code // 100, first.content) == (2, again.content)
 

@@ -105,9 +105,10 @@ def test_an_experiment_is_launched_and_copied_for_the_next_commit(api: ApiClient
     assert launched.status_code == 202, launched.content
     assert (launched.json()["state"], len(launched.json()["runs"])) == ("running", 6)
     assert api.post(f"/experiments/{experiment['id']}/launch", {}).status_code == 409
-    copied = api.post(
-        f"/experiments/{experiment['id']}/launch", {"copy": True, "labels": {"commit": "abc"}, "repetitions": 1}
-    ).json()
+    wanted = {"experiment": "more files", "labels": {"commit": "abc"}, "repetitions": 1}
+    copied = api.post("/experiments/copies", wanted, headers={"Idempotency-Key": "build-1"}).json()
+    again = api.post("/experiments/copies", wanted, headers={"Idempotency-Key": "build-1"}).json()
+    assert again["id"] == copied["id"]
     assert copied["id"] != experiment["id"]
     assert (copied["labels"], len(copied["runs"]), copied["variants"]) == ({"commit": "abc"}, 2, experiment["variants"])
     page = api.get("/experiments?name=more files&limit=1").json()

@@ -1,0 +1,131 @@
+"""The read side: series, comparison, and a configuration difference that names exactly what was changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.documents import save_version
+from experiments.errors import RequestError
+from experiments.history import comparable_runs, compare, live_runs, metric_history, series_of
+from experiments.imports import import_report
+from experiments.launch import Choice, launch_run
+from experiments.models import Member, Recipe, Run, Workload
+from tests.experiments.conftest import WORKLOAD
+from tests.experiments.finished import finish_next, report, whole_run
+
+CASES = Path(__file__).parents[1] / "agents/cases/wrk2"
+
+
+def test_a_series_is_the_history_of_one_fingerprint(admin: Member, stock: dict[str, Any]) -> None:
+    other = save_version(admin, Workload, "other", {**WORKLOAD, "path": "/other"})
+    for throughput in (1000.0, 1100.0, 900.0):
+        launch_run(admin, Choice(**stock))
+        finish_next(whole_run(report(throughput)))
+    launch_run(admin, Choice(**stock))
+    finish_next(whole_run(report(5000.0, errors_connect=1280)))
+    launch_run(admin, Choice(**{**stock, "workload": other}))
+    elsewhere = finish_next()
+    newest, first = series_of(admin.team)
+    assert (newest.fingerprint, newest.workload) == (elsewhere.fingerprint, "other v1")
+    assert (first.application, first.workload, first.tool) == ("tomcat v1", "home page v1", "wrk 4.2.0")
+    history = metric_history(admin.team, first.fingerprint, "throughput_rps")
+    assert [(point.number, point.value) for point in history.points] == [(1, 1000.0), (2, 1100.0), (3, 900.0)]
+    assert not history.truncated
+    short = metric_history(admin.team, first.fingerprint, "latency_p99_ms", limit=2)
+    assert [point.number for point in short.points] == [2, 3]
+    assert short.truncated
+    assert metric_history(admin.team, first.fingerprint, "throughput_rps", recipe="none").points == ()
+    with pytest.raises(RequestError, match="no metric"):
+        metric_history(admin.team, first.fingerprint, "speed")
+
+
+def test_another_team_sees_nothing_of_it(admin: Member, other_admin: Member, stock: dict[str, Any]) -> None:
+    launch_run(admin, Choice(**stock))
+    run = finish_next()
+    assert series_of(other_admin.team) == []
+    assert metric_history(other_admin.team, run.fingerprint, "throughput_rps").points == ()
+    with pytest.raises(RequestError, match="There is no run #1"):
+        comparable_runs(other_admin.team, [1])
+
+
+BASE = {"process.limits.nofile": "1024", "sysctl.vm.swappiness": "60", "cpu.0.mhz": "2400", "jvm.version": "17"}
+
+
+def test_a_comparison_names_the_change_that_was_made_and_the_one_that_was_not(
+    admin: Member, stock: dict[str, Any]
+) -> None:
+    sides = [(1024, 1000.0, BASE), (4096, 1200.0, {**BASE, "process.limits.nofile": "4096", "cpu.0.mhz": "2500"})]
+    drifted = {**BASE, "jvm.version": "17.0.1"}
+    for nofile, throughput, configuration in [*sides, (1024, 990.0, drifted)]:
+        launch_run(admin, Choice(**stock, parameters={"nofile": nofile}))
+        finish_next(whole_run(report(throughput), configuration=configuration))
+    found = compare(comparable_runs(admin.team, [1, 2]))
+    assert found.comparable
+    assert found.confounders == ()
+    assert [d.path for d in found.configuration.asked] == ["process.limits.nofile"]
+    assert found.configuration.asked[0].values == ("1024", "4096")
+    assert found.configuration.drift == ()
+    assert [d.path for d in found.configuration.noise] == ["cpu.0.mhz"]
+    throughput_row = next(row for row in found.rows if row.metric.name == "throughput_rps")
+    assert throughput_row.values == (1000.0, 1200.0)
+    assert throughput_row.changes_pct == (None, pytest.approx(20.0))
+    same_recipe = compare(comparable_runs(admin.team, [1, 3]))
+    assert same_recipe.configuration.asked == ()
+    assert [d.path for d in same_recipe.configuration.drift] == ["jvm.version"]
+
+
+def test_a_comparison_first_says_what_else_differs(admin: Member, stock: dict[str, Any]) -> None:
+    other = save_version(admin, Workload, "other", WORKLOAD)
+    recipe = save_version(admin, Recipe, "nothing", {"steps": []})
+    for choice in (Choice(**stock), Choice(**{**stock, "workload": other, "recipe": recipe})):
+        launch_run(admin, choice)
+        finish_next()
+    found = compare(comparable_runs(admin.team, [2, 1]))
+    assert [run.number for run in found.runs] == [2, 1]
+    assert not found.comparable
+    assert [(c.what, c.values) for c in found.confounders] == [("workload", ("other v1", "home page v1"))]
+
+
+@pytest.mark.parametrize("numbers", [[1], list(range(1, 12))])
+def test_two_to_ten_runs_are_compared(admin: Member, numbers: list[int]) -> None:
+    for number in numbers:
+        Run.objects.create(team=admin.team, number=number, state="finished")
+    with pytest.raises(RequestError, match="between 2 and 10"):
+        compare(comparable_runs(admin.team, numbers))
+
+
+def test_the_published_runs_with_connect_errors_come_out_invalid_with_the_reason(admin: Member) -> None:
+    runs = {
+        name: import_report(admin, kind="wrk2", text=(CASES / f"published-{name}.txt").read_text())
+        for name in ("default", "no-access-log", "seven-threads")
+    }
+    assert {name: round(run.throughput_rps or 0) for name, run in runs.items()} == {
+        "default": 50517,
+        "no-access-log": 59452,
+        "seven-threads": 154479,
+    }
+    for name in ("default", "no-access-log"):
+        run = runs[name]
+        assert (run.validity, run.outcome, run.errors_total) == ("invalid", "succeeded", run.metrics["errors_total"])
+        sentences = [finding["sentence"] for finding in run.findings if finding["level"] == "invalid"]
+        assert any("1280" in sentence or "1,280" in sentence for sentence in sentences), sentences
+    assert runs["seven-threads"].validity != "invalid"
+    found = compare(comparable_runs(admin.team, [1, 3]))
+    assert "validity" in [confounder.what for confounder in found.confounders]
+    series = series_of(admin.team)
+    assert len(series) == 1
+    points = metric_history(admin.team, series[0].fingerprint, "throughput_rps").points
+    assert [point.number for point in points] == [3]
+
+
+def test_live_runs_come_running_first(admin: Member, stock: dict[str, Any]) -> None:
+    from experiments.dispatch import claim_next
+
+    for _ in range(3):
+        launch_run(admin, Choice(**stock))
+    finish_next()
+    claim_next("worker")
+    assert [(run.number, run.state) for run in live_runs(admin.team)] == [(2, "preparing"), (3, "queued")]
