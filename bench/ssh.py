@@ -78,8 +78,10 @@ def _measure(count: int, work: Mapping[str, Work], rounds: int) -> dict[str, lis
             for name in names[turn % len(names) :] + names[: turn % len(names)]:
                 started_s = time.perf_counter()
                 work[name](hosts, Path(place), url)
+                took_s = time.perf_counter() - started_s
+                print(f"{count} hosts, round {turn}: {name} {took_s:.2f} s", file=sys.stderr)
                 if turn:
-                    times[name].append(time.perf_counter() - started_s)
+                    times[name].append(took_s)
     return times
 
 

@@ -45,7 +45,7 @@ def test_a_run_that_went_well(queued: Run) -> None:
     assert (busy.unit, busy.values) == ("ratio", [0.9] * 14)
     assert not run.events.filter(kind="samples").exists()
     assert [
-        event["moment"] for event in run.events.filter(kind="snapshot_taken").values_list("payload", flat=True)
+        event["moment"] for event in run.events.filter(kind="snapshot_taken").order_by("seq").values_list("payload", flat=True)
     ] == [
         "before",
         "after",
@@ -60,7 +60,7 @@ def test_a_run_that_went_well(queued: Run) -> None:
         (report(errors_connect=1280), "errors"),
         (report(errors_status=10_000), "errors"),
         ({**report(), "requests": 0, "throughput_rps": 0.0}, "requests"),
-        (report(duration_s=4.0), "duration"),
+        (report(requests=4000), "duration"),
         (report(complete=False, usable=False, error="broken", why="broken"), "report"),
     ],
     ids=["connect", "status", "nothing", "short", "no report"],
