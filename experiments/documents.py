@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import transaction
 from django.db.models import Max
@@ -23,13 +23,13 @@ from experiments.yaml_text import dump_yaml, parse_yaml
 
 __all__ = ["archive", "diff_versions", "parse_yaml", "save_version", "to_yaml"]
 
+Saved = TypeVar("Saved", bound=Document)
+
 _RAW_KINDS = frozenset({"command"})
 _ASSUMED_CPUS = 8  # stands in for `sut_cpu_count` when a recipe is checked without a host
 
 
-def save_version(
-    member: Member, model: type[Document], name: str, body: Mapping[str, Any], *, note: str = ""
-) -> Document:
+def save_version(member: Member, model: type[Saved], name: str, body: Mapping[str, Any], *, note: str = "") -> Saved:
     """Store `body` as the newest version of `name`; a body equal to the newest version's returns that one.
 
     RequestError.field is the dotted path of what does not fit the schema. Raw commands need the role admin.
@@ -50,11 +50,11 @@ def save_version(
         # The team's row is the lock: version numbers have no gap and no double, whoever saves at the same time.
         Team.objects.select_for_update(no_key=True).get(pk=member.team_id)
         versions = model.objects.filter(team_id=member.team_id, name=name)
-        newest: Document | None = versions.order_by("-version").first()
+        newest: Saved | None = versions.order_by("-version").first()
         if newest is not None and newest.body == stored and not newest.archived:
             return newest
         number = (versions.aggregate(last=Max("version"))["last"] or 0) + 1
-        created: Document = model.objects.create(
+        created: Saved = model.objects.create(
             team_id=member.team_id,
             name=name,
             version=number,
