@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+MISTAKE_HINT = "The worker's log has the details; please report them."
+"""The hint of an error that nobody foresaw: it is ours, and the person can do nothing else about it."""
+
 
 class AgentError(Exception):
     """Something that a person must be told; `hint` says what to do about it."""
@@ -42,7 +45,3 @@ class ParseError(AgentError):
     def __init__(self, message: str, *, hint: str = "", line: int | None = None) -> None:
         super().__init__(message, hint=hint)
         self.line = line
-
-
-class RestoreError(AgentError):
-    """The host could not be proven to be as it was before."""

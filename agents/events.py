@@ -34,7 +34,7 @@ class PhaseFinished:
 
 @dataclass(frozen=True)
 class FactsCollected:
-    """`profile` is the stable part of the facts, flat; `home` the run's directory on that host."""
+    """`profile` is the stable part of the facts, flat; `directory` the run's own one on that host."""
 
     role: Role
     digest: str

@@ -132,7 +132,7 @@ def _start(spec: RunSpec, launch: Launch) -> PlanItem:
     details = [f"CPUs {cpus}"] if cpus else []
     details += [f"{name} {value}" for name, value in launch.limits.items()]
     details += list(launch.jvm_options)
-    details += [f"{name}={value}" for name, value in launch.environment.items()]
+    details += launch.environment  # the names alone: a value may be a secret
     return PlanItem(spec.sut.name, f"Start {server.kind} on port {server.port}", note=", ".join(details), changes=True)
 
 

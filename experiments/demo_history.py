@@ -9,8 +9,10 @@ from django.utils import timezone
 
 from experiments.launch import Choice, freeze, reserve_numbers
 from experiments.made_up import digest_of, made_up_metrics
-from experiments.models import Application, ConfigSnapshot, HardwareProfile, Host, Member, Recipe, Run, Series, Workload
+from experiments.models import Application, ConfigSnapshot, HardwareProfile, Host, Member, Recipe, Run, Workload
+from experiments.series import extend_series
 from experiments.snapshots import content_digest
+from experiments.summary import summarise
 
 HISTORY_WORKLOAD = "Nightly HelloWorld (demo history)"
 DAYS, RUNS_PER_DAY = 28, 2
@@ -44,53 +46,40 @@ def make_history(member: Member, *, sut: Host, driver: Host, application: Applic
     runs = []
     for index in range(count):
         at = start + timedelta(days=DAYS * index / count)
-        metrics = made_up_metrics(float(throughput[index]), random)
-        runs.append(
-            Run(
-                team=member.team,
-                number=first + index,
-                spec=spec,
-                fingerprint=fingerprint,
-                labels={"branch": "main", "commit": digest_of(f"commit {index}")[:10]},
-                tags=["demo"],
-                notes="Made-up figures of the demonstration.",
-                application=application,
-                recipe=recipe,
-                workload=workload,
-                sut=sut,
-                driver=driver,
-                sut_profile=profile,
-                state=Run.State.FINISHED,
-                outcome=Run.Outcome.SUCCEEDED,
-                validity=Run.Validity.VALID,
-                restore=Run.Restore.VERIFIED,
-                created_by_id=member.user_id,
-                started_at=at,
-                measured_at=at,
-                finished_at=at + timedelta(seconds=45),
-                metrics=metrics,
-                throughput_rps=metrics["throughput_rps"],
-                latency_p50_ms=metrics["latency_p50_ms"],
-                latency_p99_ms=metrics["latency_p99_ms"],
-                errors_total=0,
-                sut_cpu_ratio=metrics["sut_cpu_ratio"],
-                driver_cpu_ratio=metrics["driver_cpu_ratio"],
-                config=configs[0] if index < CHANGE_AT else configs[1],
-                is_demo=True,
-            )
+        run = Run(
+            team=member.team,
+            number=first + index,
+            spec=spec,
+            fingerprint=fingerprint,
+            labels={"branch": "main", "commit": digest_of(f"commit {index}")[:10]},
+            tags=["demo"],
+            notes="Made-up figures of the demonstration.",
+            application=application,
+            recipe=recipe,
+            workload=workload,
+            sut=sut,
+            driver=driver,
+            sut_profile=profile,
+            state=Run.State.FINISHED,
+            outcome=Run.Outcome.SUCCEEDED,
+            validity=Run.Validity.VALID,
+            restore=Run.Restore.VERIFIED,
+            created_by_id=member.user_id,
+            started_at=at,
+            measured_at=at,
+            finished_at=at + timedelta(seconds=45),
+            config=configs[0] if index < CHANGE_AT else configs[1],
+            is_demo=True,
         )
+        summarise(run, made_up_metrics(float(throughput[index]), random))
+        runs.append(run)
     stored = Run.objects.bulk_create(runs)
-    Series.objects.update_or_create(
-        team=member.team,
-        fingerprint=fingerprint,
-        defaults={
-            "application": str(application),
-            "workload": str(workload),
-            "tool": "wrk (demo history)",
-            "latency_basis": "service_time",
-            "sut_profile": profile,
-            "last_run": stored[-1],
-        },
+    extend_series(
+        stored[-1],
+        application=str(application),
+        workload=str(workload),
+        tool="wrk (demo history)",
+        latency_basis="service_time",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from django.db import transaction
 from django.db.models import Max
@@ -32,7 +32,8 @@ _ASSUMED_CPUS = 8  # stands in for `sut_cpu_count` when a recipe is checked with
 def save_version(member: Member, model: type[Saved], name: str, body: Mapping[str, Any], *, note: str = "") -> Saved:
     """Store `body` as the newest version of `name`; a body equal to the newest version's returns that one.
 
-    RequestError.field is the dotted path of what does not fit the schema. Raw commands need the role admin.
+    RequestError.field is the dotted path of what does not fit the schema. Raw commands, and files outside the run's
+    instance, need the role admin.
     """
     require(member, Role.EDITOR)
     name = name.strip()
@@ -44,17 +45,20 @@ def save_version(member: Member, model: type[Saved], name: str, body: Mapping[st
     if isinstance(document, RecipeDocument):
         _check_steps(document)
     stored = document.model_dump(mode="json", by_alias=True)
-    if _has_raw_commands(stored) and member.role != Role.ADMIN:
-        raise Forbidden("Raw commands run with all the rights of the host's user, so only an admin may save them.")
+    if _reaches_the_host(stored) and member.role != Role.ADMIN:
+        raise Forbidden(
+            "Raw commands and files outside the run's own instance can do anything on the host, "
+            "so only an admin may save them."
+        )
     with transaction.atomic():
         # The team's row is the lock: version numbers have no gap and no double, whoever saves at the same time.
         Team.objects.select_for_update(no_key=True).get(pk=member.team_id)
         versions = model.objects.filter(team_id=member.team_id, name=name)
-        newest: Saved | None = versions.order_by("-version").first()
+        newest = cast("Saved | None", versions.order_by("-version").first())
         if newest is not None and newest.body == stored and not newest.archived:
             return newest
         number = (versions.aggregate(last=Max("version"))["last"] or 0) + 1
-        created: Saved = model.objects.create(
+        created = model(
             team_id=member.team_id,
             name=name,
             version=number,
@@ -62,6 +66,7 @@ def save_version(member: Member, model: type[Saved], name: str, body: Mapping[st
             note=note.strip(),
             created_by_id=member.user_id,
         )
+        created.save(force_insert=True)
         record(
             member,
             f"{noun(model)}.save",
@@ -122,7 +127,8 @@ def _validated(model: type[Document], body: Mapping[str, Any]) -> Any:
 def _check_steps(document: RecipeDocument) -> None:
     """Every step must fit its kind, as far as that can be said before the parameters are known."""
     for index, step in enumerate(document.steps):
-        if step.get("kind") not in STEPS:
+        kind = step.get("kind")
+        if not isinstance(kind, str) or kind not in STEPS:
             known = ", ".join(sorted(STEPS))
             raise RequestError(f"Step {index + 1} has no kind of: {known}.", field=f"steps.{index}.kind")
     open_ended = [name for name, p in document.parameters.items() if p.default is None and not p.choices]
@@ -135,10 +141,13 @@ def _check_steps(document: RecipeDocument) -> None:
         raise RequestError(error.message, field="steps") from error
 
 
-def _has_raw_commands(body: Mapping[str, Any]) -> bool:
+def _reaches_the_host(body: Mapping[str, Any]) -> bool:
+    """Whether it holds shell text, or names a file that is read and written as root (a parameter may make it one)."""
     server = body.get("server")
-    kinds = [step.get("kind") for step in body.get("steps", ())] + [server.get("kind") if server else None]
-    return any(kind in _RAW_KINDS for kind in kinds)
+    steps = body.get("steps", ())
+    kinds = [step.get("kind") for step in steps] + [server.get("kind") if server else None]
+    outside = any(str(step.get("path", "")).strip().startswith(("/", "${")) for step in steps)
+    return outside or any(kind in _RAW_KINDS for kind in kinds)
 
 
 def _flat(node: Any, path: str = "") -> Iterator[tuple[str, str]]:

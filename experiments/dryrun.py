@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.errors import AgentError
+from agents.errors import MISTAKE_HINT, AgentError
 from agents.plan import Plan, build_plan
 from agents.spec import RunSpec
 from agents.ssh import connect
@@ -19,6 +19,7 @@ from experiments.access import require_launch_on
 from experiments.host_keys import connect_args
 from experiments.launch import Choice, freeze
 from experiments.models import DryRun, Host, Member
+from experiments.outbox import send
 
 logger = logging.getLogger(__name__)
 
@@ -40,15 +41,15 @@ def perform_dry_run(dry_run_id: int) -> None:
     dry_run = DryRun.objects.select_related("sut__jump", "driver__jump").filter(pk=dry_run_id, state="pending").first()
     if dry_run is None:
         return
-    spec = RunSpec.model_validate(dry_run.spec)
     try:
+        spec = RunSpec.model_validate(dry_run.spec)
         plan = asyncio.run(_plan(spec, dry_run.sut, dry_run.driver))
     except AgentError as error:
         dry_run.state, dry_run.message, dry_run.hint = DryRun.State.FAILED, error.message, error.hint
     except Exception:  # nobody would ever see it: the page waits for the row
         logger.exception("dry run %s", dry_run.pk)
         dry_run.state, dry_run.message = DryRun.State.FAILED, "BenchHub made a mistake in looking at the hosts."
-        dry_run.hint = "The worker's log has the details; please report them."
+        dry_run.hint = MISTAKE_HINT
     else:
         dry_run.state, dry_run.plan = DryRun.State.READY, asdict(plan)
     dry_run.save(update_fields=["state", "message", "hint", "plan"])
@@ -85,7 +86,4 @@ def _readable(step: Any) -> bool:
 def _send(dry_run_id: int) -> None:
     from experiments.tasks import dry_run
 
-    try:
-        dry_run.apply_async((dry_run_id,), retry=False)
-    except (OSError, dry_run.OperationalError) as error:
-        logger.warning("dry run %s: the broker took no message (%s)", dry_run_id, error)
+    send(dry_run, dry_run_id)

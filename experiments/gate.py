@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from experiments.metrics import METRICS
 from experiments.models import Experiment, Run, StoredVerdict, Variant
+from experiments.summary import figure
 
 GateOutcome = Literal["pass", "fail", "inconclusive", "error"]
 
@@ -93,9 +94,9 @@ def experiment_gate(experiment: Experiment) -> GateVerdict:
 def run_gate(run: Run) -> GateVerdict:
     """The decision on a single run: whether its figures may be trusted."""
     numbers = tuple(
-        GateNumber(spec.name, spec.label, spec.unit, value=run.metrics[spec.name], decides=False)
+        GateNumber(spec.name, spec.label, spec.unit, value=value)
         for spec in METRICS.values()
-        if run.metrics.get(spec.name) is not None and not (run.hides_latency and spec.name.startswith("latency_"))
+        if (value := figure(run, spec.name)) is not None
     )
     if run.is_live:
         return GateVerdict("inconclusive", False, (f"The run is {run.get_state_display()}.",), numbers)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db.models import F, FloatField, Q
 from django.db.models.fields.json import KeyTransform
@@ -17,6 +16,7 @@ from experiments.configuration import ConfigurationDiff, diff
 from experiments.errors import RequestError
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Experiment, Run, SampleSeries, Series, Team
+from experiments.summary import figure
 
 MAX_POINTS = 2000
 MAX_COMPARED = 10
@@ -159,15 +159,6 @@ def samples_of(run: Run, *, channels: Sequence[str] = ()) -> list[SampleSeries]:
     return list(series.filter(channel__in=channels) if channels else series)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One repetition of one variant."""
-
-    variant_id: int
-    block: int
-    run: Run | None
-
-
 def experiment_runs(experiment: Experiment) -> list[Run]:
     """The experiment's runs in order, with names, without wide columns."""
     return list(experiment.runs.with_names().order_by("number"))
@@ -184,7 +175,7 @@ def live_runs(team: Team) -> list[Run]:
 
 
 def _row(metric: MetricSpec, runs: Sequence[Run]) -> MetricRow | None:
-    values = tuple(_figure(run, metric.name) for run in runs)
+    values = tuple(figure(run, metric.name) for run in runs)
     if all(value is None for value in values):
         return None
     base = values[0]
@@ -193,13 +184,6 @@ def _row(metric: MetricSpec, runs: Sequence[Run]) -> MetricRow | None:
         for index, value in enumerate(values)
     )
     return MetricRow(metric, values, changes)
-
-
-def _figure(run: Run, name: str) -> float | None:
-    if run.hides_latency and name.startswith("latency_"):
-        return None
-    value: Any = run.metrics.get(name)
-    return None if value is None else float(value)
 
 
 def _confounders(runs: Sequence[Run]) -> tuple[Confounder, ...]:

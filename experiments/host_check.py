@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 
 from django.db import transaction
 from django.utils import timezone
 
 from agents import facts
-from agents.errors import AgentError
+from agents.errors import MISTAKE_HINT, AgentError
 from agents.ssh import HostKey, connect, scan_host_key
 from experiments.host_keys import connect_args, fingerprint
-from experiments.keys import KeyFileError
-from experiments.models import HardwareProfile, Host, HostProfile
+from experiments.models import Host
+from experiments.profiles import store_profile
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,12 @@ def perform_check(host_id: int) -> None:
         return
     try:
         seen = asyncio.run(_look(host))
-    except (AgentError, KeyFileError) as error:
-        hint = error.hint if isinstance(error, AgentError) else "An operator must restore the key file."
-        _store_failure(host, str(error), hint)
+    except AgentError as error:
+        _store_failure(host, error.message, error.hint)
+        return
+    except Exception:  # the page waits for the row, and the check would be repeated for ever
+        logger.exception("the connection test of host %s", host.pk)
+        _store_failure(host, "BenchHub made a mistake in testing this host.", MISTAKE_HINT)
         return
     if seen.offered is not None:
         _store_offer(host, seen.offered)
@@ -79,23 +85,14 @@ def _store_offer(host: Host, offered: HostKey) -> None:
 
 
 def _store_facts(host: Host, found: facts.HostFacts) -> None:
-    now = timezone.now()
     with transaction.atomic():
         locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
-        profile, _ = HardwareProfile.objects.get_or_create(
-            team_id=locked.team_id, digest=found.digest(), defaults={"facts": found.profile()}
-        )
-        newest = locked.profile_history.first()
-        if newest is not None and newest.profile_id == profile.pk:
-            HostProfile.objects.filter(pk=newest.pk).update(last_seen_at=now)
-        else:
-            HostProfile.objects.create(host=locked, profile=profile, last_seen_at=now)
-        locked.profile, locked.last_seen_at = profile, now
+        store_profile(locked, found.digest(), found.profile())
         if locked.state == Host.State.UNREACHABLE:
             locked.state, locked.state_reason = Host.State.READY, ""
         unread = "".join(f" Not read: {kind} ({problem})." for kind, problem in found.unread.items())
         locked.last_check = _check("ok", f"Logged in and read {len(found.profile())} facts.{unread}", "")
-        locked.save(update_fields=["profile", "last_seen_at", "state", "state_reason", "last_check"])
+        locked.save(update_fields=["state", "state_reason", "last_check"])
 
 
 def _check(state: str, message: str, hint: str) -> dict[str, str]:

@@ -14,9 +14,10 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 
+from agents.errors import ConnectError
 from agents.ssh import Address
 from experiments.errors import RequestError
-from experiments.keys import unseal
+from experiments.keys import KeyFileError, unseal
 from experiments.models import Host
 
 
@@ -49,8 +50,16 @@ def public_half(private_key: str) -> str:
 
 
 def connect_args(host: Host) -> tuple[Address, str]:
-    """Where the host is and the private key to log in with. For workers only; KeyFileError when no key opens it."""
-    return _address(host), unseal(bytes(host.private_key), row=key_row(host))
+    """Where the host is and the private key to log in with. For workers only; ConnectError when no key opens it."""
+    try:
+        private_key = unseal(bytes(host.private_key), row=key_row(host))
+    except KeyFileError as error:
+        raise ConnectError(
+            f"The private key for {host.name} cannot be opened: {error}",
+            hint="Give the workers the key file with which it was stored, or store the key again.",
+            permanent=True,
+        ) from error
+    return _address(host), private_key
 
 
 def _address(host: Host) -> Address:

@@ -16,15 +16,17 @@ from agents.report import LoadReport
 from experiments.access import require
 from experiments.artifacts import keep
 from experiments.audit import record
+from experiments.documents import noun
 from experiments.errors import RequestError
 from experiments.judgement import findings_json, judge
 from experiments.labels import check_labels
 from experiments.launch import reserve_numbers
 from experiments.metrics import figures
-from experiments.models import Application, Document, Member, Recipe, Role, Run, Series, Workload
+from experiments.models import Application, Document, Member, Recipe, Role, Run, Workload
+from experiments.series import extend_series
+from experiments.summary import summarise
 
 MAX_REPORT_CHARS = 5_000_000
-_COLUMNS = ("throughput_rps", "latency_p50_ms", "latency_p99_ms")
 
 
 def import_report(
@@ -91,8 +93,7 @@ def _named(member: Member, model: type[Document], name: str) -> Any:
         return None
     found = model.objects.for_team(member.team).newest_versions().filter(name=name).first()
     if found is None:
-        noun = model.__name__.lower()
-        raise RequestError(f"There is no {noun} named {name[:120]!r}.", field=noun)
+        raise RequestError(f"There is no {noun(model)} named {name[:120]!r}.", field=noun(model))
     return found
 
 
@@ -105,10 +106,7 @@ def _fill(run: Run, report: LoadReport, found: Mapping[str, Any]) -> None:
     run.outcome = Run.Outcome.SUCCEEDED
     run.validity, run.hides_latency = validity.state, validity.hides_latency
     run.findings = findings_json(validity)
-    run.metrics = figures(found)
-    for name in _COLUMNS:
-        setattr(run, name, run.metrics.get(name))
-    run.errors_total = int(run.metrics["errors_total"]) if "errors_total" in run.metrics else None
+    summarise(run, figures(found))
 
 
 def _add_to_series(run: Run, report: LoadReport) -> None:
@@ -125,15 +123,10 @@ def _add_to_series(run: Run, report: LoadReport) -> None:
     )
     run.fingerprint = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     run.save(update_fields=["fingerprint"])
-    Series.objects.update_or_create(
-        team_id=run.team_id,
-        fingerprint=run.fingerprint,
-        defaults={"last_run": run},
-        create_defaults={
-            "application": str(run.application or "imported")[:120],
-            "workload": str(run.workload or report.url or "imported")[:120],
-            "tool": f"{report.tool} (imported)",
-            "latency_basis": report.latency_basis,
-            "last_run": run,
-        },
+    extend_series(
+        run,
+        application=str(run.application or "imported"),
+        workload=str(run.workload or report.url or "imported"),
+        tool=f"{report.tool} (imported)",
+        latency_basis=report.latency_basis,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from experiments.host_keys import connect_args, fingerprint, key_row, public_hal
 from experiments.keys import seal
 from experiments.labels import check_labels
 from experiments.models import Host, HostGrant, Member, Role
+from experiments.outbox import send
 
 __all__ = [
     "add_host",
@@ -36,9 +36,8 @@ __all__ = [
     "update_host",
 ]
 
-logger = logging.getLogger(__name__)
-
 _CHANGEABLE = ("name", "address", "port", "user", "roles", "data_address", "jump", "labels")
+_ADDRESS_CHANGED = "The address changed, so the host key must be approved."
 _NO_KEY_YET = "ssh-ed25519 none"  # HostAddress wants a key; a host that is only being described has none
 
 
@@ -104,8 +103,11 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
             _check(host)
             after = described(host)
             if any(before[key] != after[key] for key in ("address", "port")):
+                if host.leased_by_id is not None:
+                    raise Conflict(f"A run uses {before['name']} and must put it back; wait for its end.")
                 host.host_key = host.offered_host_key = ""
-                host.state, host.state_reason = Host.State.NEW, "The address changed, so the host key must be approved."
+                if host.state not in (Host.State.DIRTY, Host.State.DRAINED):
+                    host.state, host.state_reason = Host.State.NEW, _ADDRESS_CHANGED
             if private_key is not None:
                 host.public_key = public_half(private_key)
                 host.private_key = seal(private_key, row=key_row(host))
@@ -163,7 +165,7 @@ def set_drained(member: Member, host: Host, drained: bool) -> None:
         if drained and locked.state in (Host.State.READY, Host.State.UNREACHABLE):
             locked.state, locked.state_reason = Host.State.DRAINED, "Drained by a person."
         elif not drained and locked.state == Host.State.DRAINED:
-            locked.state, locked.state_reason = Host.State.READY, ""
+            _back_in_service(locked)
         elif (locked.state == Host.State.DRAINED) != drained:
             raise Conflict(f"{locked.name} is {locked.get_state_display()}; that must be solved first.")
         locked.save(update_fields=["state", "state_reason"])
@@ -182,7 +184,7 @@ def clear_dirty(member: Member, host: Host, reason: str) -> None:
         if locked.state != Host.State.DIRTY:
             raise Conflict(f"{locked.name} is not dirty.")
         before = {"state": locked.state, "reason": locked.state_reason}
-        locked.state, locked.state_reason = Host.State.READY, ""
+        _back_in_service(locked)
         locked.save(update_fields=["state", "state_reason"])
         after = {"state": locked.state, "reason": reason.strip()}
         record(member, "host.clear_dirty", f"host {locked.name}", before=before, after=after)
@@ -224,6 +226,12 @@ def described(host: Host) -> dict[str, Any]:
     }
 
 
+def _back_in_service(host: Host) -> None:
+    """Ready, or still new when its key was never approved at the address that it has now."""
+    ready = bool(host.host_key)
+    host.state, host.state_reason = (Host.State.READY, "") if ready else (Host.State.NEW, _ADDRESS_CHANGED)
+
+
 def _check(host: Host) -> None:
     if "/" in host.name or not host.name.isprintable():
         raise RequestError("A host's name is printable and has no slash.", field="name")
@@ -252,13 +260,9 @@ def _check(host: Host) -> None:
 
 
 def _hint_check(host_id: int) -> None:
-    """A broker that is down fails no request; the dispatcher finds hosts whose check is pending."""
     from experiments.tasks import check_host
 
-    try:
-        check_host.apply_async((host_id,), retry=False)
-    except (OSError, check_host.OperationalError) as error:
-        logger.warning("host %s: the broker took no message (%s)", host_id, error)
+    send(check_host, host_id)
 
 
 def _now() -> str:

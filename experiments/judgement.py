@@ -13,6 +13,7 @@ from experiments.analysis.verdict import Verdict
 from experiments.analysis.verdict import judge as judge_pair
 from experiments.metrics import METRICS
 from experiments.models import Experiment, Run, StoredVerdict, Variant
+from experiments.summary import figure
 
 _LOAD_FIELDS = (
     "requests",
@@ -75,7 +76,7 @@ def store_verdicts(experiment: Experiment) -> None:
     baseline = next((variant for variant in variants if variant.is_baseline), None)
     if baseline is None:
         return
-    runs = list(experiment.runs.filter(state=Run.State.FINISHED).order_by("block"))
+    runs = list(experiment.runs.filter(state=Run.State.FINISHED).order_by("block").defer("spec", "findings"))
     for metric in _judged_metrics(experiment):
         for candidate in variants:
             if candidate.pk == baseline.pk:
@@ -116,12 +117,12 @@ def _judge_variants(
 
 
 def _figure(run: Run, metric: str) -> float | None:
-    """The run's figure when it counts. An invalid run, or latency that saturation hides, is a missing repetition."""
+    """The run's figure when it counts. An invalid run, or latency that saturation hides, is a missing repetition.
+
+    So is a figure of 0, which has no logarithm: verdicts compare ratios.
+    """
     usable = run.outcome == Run.Outcome.SUCCEEDED and run.validity in Run.USABLE
-    if not usable or (run.hides_latency and metric.startswith("latency_")):
-        return None
-    value = run.metrics.get(metric)
-    return float(value) if value else None
+    return (figure(run, metric) or None) if usable else None
 
 
 def _numbers(verdict: Verdict) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from django.db import transaction
 from django.db.models import F
+from django.db.models.functions import Now
 from django.utils import timezone
 from pydantic import ValidationError
 
@@ -29,6 +30,9 @@ from experiments.models import Application, Experiment, Host, Member, Recipe, Ro
 from experiments.outbox import announce
 
 V = TypeVar("V")
+
+NEVER_STARTED = "Cancelled before it started; no host was touched."
+MAX_REPETITIONS, MAX_VARIANTS = 100, 50
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,8 @@ def create_experiment(
 
 def launch_experiment(member: Member, experiment: Experiment, *, repetitions: int | None = None) -> list[Run]:
     """Queue the runs of an experiment: all of them, or `repetitions` more blocks of a finished one."""
+    if repetitions is not None:
+        _check_repetitions(repetitions)
     variants = list(
         experiment.variants.select_related("application", "recipe", "sut__profile", "driver", "experiment__workload")
     )
@@ -245,7 +251,7 @@ def cancel_run(member: Member, run: Run) -> None:
         locked.cancel_requested_at = locked.cancel_requested_at or now
         if locked.state == Run.State.QUEUED:
             locked.state, locked.outcome = Run.State.FINISHED, Run.Outcome.CANCELLED
-            locked.failure = "Cancelled before it started; no host was touched."
+            locked.failure = NEVER_STARTED
             locked.finished_at, locked.next_at = now, None
         locked.save(update_fields=["cancel_requested_at", "state", "outcome", "failure", "finished_at", "next_at"])
         audit.record(member, "run.cancel", f"run #{locked.number}")
@@ -255,14 +261,28 @@ def cancel_run(member: Member, run: Run) -> None:
 
 
 def cancel_experiment(member: Member, experiment: Experiment) -> None:
-    """Cancel every run of the experiment that is not finished."""
+    """Cancel the experiment and every run of it that is not finished. Conflict when it has come to its end already."""
     require(member, Role.LAUNCHER)
-    for run in experiment.runs.exclude(state=Run.State.FINISHED).order_by("-number"):
-        try:
-            cancel_run(member, run)
-        except Conflict:
-            continue  # it finished in between
-    Experiment.objects.filter(pk=experiment.pk).update(state=Experiment.State.CANCELLED)
+    with transaction.atomic():
+        # Runs before the experiment, as everywhere: whoever ends a run locks them in this order.
+        runs = experiment.runs.exclude(state=Run.State.FINISHED)
+        ids = list(runs.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
+        locked = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment.pk)
+        if locked.state not in (Experiment.State.DRAFT, Experiment.State.RUNNING):
+            raise Conflict(f"This experiment is {locked.get_state_display()} already.")
+        open_runs = Run.objects.filter(pk__in=ids)
+        open_runs.filter(cancel_requested_at=None).update(cancel_requested_at=Now())
+        open_runs.filter(state=Run.State.QUEUED).update(
+            state=Run.State.FINISHED,
+            outcome=Run.Outcome.CANCELLED,
+            failure=NEVER_STARTED,
+            finished_at=Now(),
+            next_at=None,
+        )
+        locked.state = Experiment.State.CANCELLED
+        locked.save(update_fields=["state"])
+        audit.record(member, "experiment.cancel", f"experiment {locked.name}", after={"runs": len(ids)})
+        conclude_experiment(experiment.pk)
     experiment.refresh_from_db()
 
 
@@ -316,15 +336,19 @@ def _check_hosts(choice: Choice) -> None:
         raise RequestError("All parts of a run must belong to one team.")
 
 
+def _check_repetitions(repetitions: int) -> None:
+    if not 1 <= repetitions <= MAX_REPETITIONS:
+        raise RequestError(f"Repetitions must be between 1 and {MAX_REPETITIONS}.", field="repetitions")
+
+
 def _check_experiment(name: str, candidates: Sequence[Candidate], repetitions: int, margin_ratio: float) -> None:
     if not name.strip():
         raise RequestError("Give the experiment a name.", field="name")
-    if not 1 <= repetitions <= 100:
-        raise RequestError("Repetitions must be between 1 and 100.", field="repetitions")
+    _check_repetitions(repetitions)
     if not 0 < margin_ratio < 1:
         raise RequestError("The margin must be between 0 and 1 (0.03 is 3 %).", field="margin_ratio")
-    if not 1 <= len(candidates) <= 50:
-        raise RequestError("An experiment has between 1 and 50 variants.", field="variants")
+    if not 1 <= len(candidates) <= MAX_VARIANTS:
+        raise RequestError(f"An experiment has between 1 and {MAX_VARIANTS} variants.", field="variants")
     names = [candidate.name for candidate in candidates]
     if len(set(names)) != len(names):
         raise RequestError("Two variants have the same name.", field="variants")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from django.db import transaction
 
 from experiments.models import Run
 
 logger = logging.getLogger(__name__)
+
+HINT_EXPIRES_S = 15
+"""A hint is worth nothing once the dispatcher has sent the next one."""
 
 
 def announce(run: Run) -> None:
@@ -18,12 +22,15 @@ def announce(run: Run) -> None:
 
 
 def hint(run_id: int) -> None:
-    """Send the hint. A broker that is down delays the run until the next dispatch; it never fails the request."""
+    """Say that a run is due."""
     from experiments.tasks import execute_run
 
+    send(execute_run, run_id)
+
+
+def send(task: Any, row_id: int) -> None:
+    """Hand a task its row. A broker that is down delays it until the next dispatch; it never fails the request."""
     try:
-        execute_run.apply_async((run_id,), retry=False, expires=15)
-    except OSError as error:
-        logger.warning("run %s: the broker took no message (%s); the dispatcher will send it", run_id, error)
-    except execute_run.OperationalError as error:
-        logger.warning("run %s: the broker took no message (%s); the dispatcher will send it", run_id, error)
+        task.apply_async((row_id,), retry=False, expires=HINT_EXPIRES_S)
+    except (OSError, task.OperationalError) as error:
+        logger.warning("%s %s: the broker took no message (%s); the dispatcher will send it", task.name, row_id, error)

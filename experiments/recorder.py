@@ -24,7 +24,8 @@ from agents.events import (
 )
 from agents.record import Record
 from agents.spec import RunSpec, fingerprint
-from experiments.models import ConfigSnapshot, HardwareProfile, Host, HostProfile, Run, RunEvent
+from experiments.models import ConfigSnapshot, Run, RunEvent
+from experiments.profiles import store_profile
 from experiments.snapshots import content_digest
 
 _NEXT_SEQ = """
@@ -120,13 +121,7 @@ class Recorder:
     def _facts(self, event: FactsCollected) -> dict[str, Any]:
         run = Run.objects.select_related("sut", "driver").get(pk=self.run_id)
         host = run.sut if event.role == "sut" else run.driver
-        profile, _ = HardwareProfile.objects.get_or_create(
-            team_id=run.team_id, digest=event.digest, defaults={"facts": dict(event.profile)}
-        )
-        if host is not None:
-            now = timezone.now()
-            Host.objects.filter(pk=host.pk).update(profile=profile, last_seen_at=now)
-            HostProfile.objects.update_or_create(host=host, profile=profile, defaults={"last_seen_at": now})
+        profile = store_profile(host, event.digest, event.profile) if host is not None else None
         if event.role == "sut":
             return {"sut_profile": profile}
         spec = RunSpec.model_validate(run.spec)

@@ -13,6 +13,7 @@ from experiments.metrics import METRICS
 from experiments.models import Run, Team
 from experiments.run_filter import RunFilter, matching
 from experiments.run_order import sort_key, whole_ordering
+from experiments.summary import figure
 
 _CHUNK = 500
 
@@ -22,7 +23,7 @@ def _plain(name: str) -> Callable[[Run], Any]:
 
 
 def _metric(name: str) -> Callable[[Run], Any]:
-    return lambda run: None if run.hides_latency and name.startswith("latency_") else run.metrics.get(name)
+    return lambda run: figure(run, name)
 
 
 COLUMNS: dict[str, Callable[[Run], Any]] = {

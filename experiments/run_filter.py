@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.db.models import Q, TextField
 from django.db.models.functions import Cast
@@ -135,8 +135,10 @@ def parse_time(text: str, name: str) -> datetime:
     """A date or date and time in ISO form; without an offset it is UTC. RequestError names the field."""
     try:
         found = parse_datetime(text) or parse_datetime(f"{text}T00:00:00")
-    except ValueError:
+        if found is not None and timezone.is_aware(found):
+            found = found.astimezone(UTC)  # an offset can carry the first or the last day out of the calendar
+    except (ValueError, OverflowError):
         found = None
     if found is None:
         raise RequestError(f"{name} must be a time such as 2026-01-31 or 2026-01-31T12:00:00Z.", field=name)
-    return found if timezone.is_aware(found) else timezone.make_aware(found)
+    return found if timezone.is_aware(found) else timezone.make_aware(found, UTC)

@@ -105,10 +105,15 @@ def _decode(cursor: str, sort: str) -> _Position:
         case _:
             raise problem
     key, _ = sort_key(sort)
-    if key == "finished_at" and isinstance(value, str):
-        checked: float | str | None = parse_time(value, "cursor").isoformat()
-    elif value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
-        checked = value
+    if value is None:
+        checked: float | str | None = None
+    elif key == "finished_at" and isinstance(value, str):
+        checked = parse_time(value, "cursor").isoformat()
+    elif key != "finished_at" and isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            checked = float(value)
+        except OverflowError as error:
+            raise problem from error
     else:
         raise problem
     return _Position(checked, number, backwards)

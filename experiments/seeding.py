@@ -19,8 +19,10 @@ from experiments.analysis.findings import Finding
 from experiments.judgement import store_verdicts
 from experiments.launch import reserve_numbers
 from experiments.made_up import digest_of, made_up_metrics
-from experiments.models import Experiment, Run, SampleSeries, Series, Team, Variant
+from experiments.models import Experiment, Run, SampleSeries, Team, Variant
 from experiments.seeding_stock import KERNELS, Line, Stock, stock_of
+from experiments.series import extend_series
+from experiments.summary import summarise
 
 SEED = 20250811
 DAYS = 730
@@ -193,10 +195,7 @@ def _outcome(run: Run, metrics: dict[str, float], luck: float) -> None:
         metrics["errors_total"] = 1280.0
     elif luck < 0.085:
         run.validity, run.findings = Run.Validity.SUSPECT, [asdict(_SUSPECT)]
-    run.metrics = metrics
-    run.throughput_rps, run.errors_total = metrics["throughput_rps"], int(metrics["errors_total"])
-    run.latency_p50_ms, run.latency_p99_ms = metrics["latency_p50_ms"], metrics["latency_p99_ms"]
-    run.sut_cpu_ratio, run.driver_cpu_ratio = metrics["sut_cpu_ratio"], metrics["driver_cpu_ratio"]
+    summarise(run, metrics)
 
 
 def _series(team: Team, stock: Stock) -> None:
@@ -204,18 +203,12 @@ def _series(team: Team, stock: Stock) -> None:
         last = Run.objects.for_team(team).counted().filter(fingerprint=line.fingerprint).order_by("-number").first()
         if last is None:
             continue
-        Series.objects.update_or_create(
-            team=team,
-            fingerprint=line.fingerprint,
-            defaults={"last_run": last},
-            create_defaults={
-                "application": str(line.application),
-                "workload": str(line.workload),
-                "tool": "wrk (made up)",
-                "latency_basis": "service_time",
-                "sut_profile": line.profile,
-                "last_run": last,
-            },
+        extend_series(
+            last,
+            application=str(line.application),
+            workload=str(line.workload),
+            tool="wrk (made up)",
+            latency_basis="service_time",
         )
 
 

@@ -68,9 +68,7 @@ def _recipe(member: Member, spec: RunSpec, sut: Host) -> Recipe:
         },
         "steps": [step.model_dump(mode="json", by_alias=True) for step in wanted.steps],
     }
-    saved = save_version(member, Recipe, wanted.name, body, note="From a run's specification.")
-    assert isinstance(saved, Recipe)  # noqa: S101 - save_version returns what it was asked for
-    return saved
+    return save_version(member, Recipe, wanted.name, body, note="From a run's specification.")
 
 
 def _version(member: Member, model: type[Document], name: str, version: int) -> Any:

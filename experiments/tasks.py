@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from celery import shared_task
+from django.db.models.functions import Now
 
 from experiments import dispatch as queue
 from experiments.dryrun import perform_dry_run
 from experiments.execution import execute_next
 from experiments.host_check import perform_check
-from experiments.models import Host
-from experiments.outbox import hint
+from experiments.models import DryRun, Host
+from experiments.outbox import hint, send
 
-HINT_EXPIRES_S = 15
-"""A hint is worth nothing once the dispatcher has sent the next one."""
+MOST_REPEATED = 100
+DRY_RUN_TAKES = timedelta(minutes=1)
+"""One that waits for longer has lost its message, or its hosts are slow to answer: reading them twice is harmless."""
 
 
 @shared_task(name="experiments.tasks.execute_run")
@@ -32,9 +36,12 @@ def dispatch() -> None:
 
 @shared_task(name="experiments.tasks.reap")
 def reap() -> None:
-    """Repeat the connection tests whose message was lost."""
-    for host_id in Host.objects.filter(last_check__state="pending").values_list("pk", flat=True)[:100]:
-        check_host.apply_async((host_id,), retry=False, expires=HINT_EXPIRES_S)
+    """Repeat the connection tests and dry runs whose message was lost."""
+    for host_id in Host.objects.filter(last_check__state="pending").values_list("pk", flat=True)[:MOST_REPEATED]:
+        send(check_host, host_id)
+    lost = DryRun.objects.filter(state=DryRun.State.PENDING, created_at__lt=Now() - DRY_RUN_TAKES)
+    for dry_run_id in lost.values_list("pk", flat=True)[:MOST_REPEATED]:
+        send(dry_run, dry_run_id)
 
 
 @shared_task(name="experiments.tasks.check_host")

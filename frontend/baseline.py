@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from experiments.analysis.interval import mean_of
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Run
+from experiments.summary import figure as usable
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,15 @@ def baseline_of(run: Run) -> Baseline | None:
     if run.validity == Run.Validity.INVALID:
         return None
     if run.experiment_id is not None and run.variant is not None and not run.variant.is_baseline:
-        runs = list(Run.objects.counted().filter(experiment=run.experiment_id, variant__is_baseline=True))
+        runs = list(
+            Run.objects.counted()
+            .filter(experiment=run.experiment_id, variant__is_baseline=True)
+            .only("number", "metrics", "hides_latency")
+        )
         if not runs:
             return None
-        means = {name: mean_of([r.metrics[name] for r in runs if _usable(r, name)]) for name in METRICS}
-        figures = {name: mean.value for name, mean in means.items() if mean is not None}
+        values = {name: [value for r in runs if (value := usable(r, name)) is not None] for name in METRICS}
+        figures = {name: mean.value for name in METRICS if (mean := mean_of(values[name])) is not None}
         plural = "s" if len(runs) > 1 else ""
         return Baseline(f"baseline, {len(runs)} run{plural}", tuple(r.number for r in runs), figures)
     if not run.fingerprint or run.recipe is None:
@@ -55,14 +60,14 @@ def baseline_of(run: Run) -> Baseline | None:
     )
     if earlier is None:
         return None
-    figures = {name: earlier.metrics[name] for name in METRICS if _usable(earlier, name)}
+    figures = {name: value for name in METRICS if (value := usable(earlier, name)) is not None}
     return Baseline(f"#{earlier.number}", (earlier.number,), figures)
 
 
 def figure(run: Run, name: str, baseline: Baseline | None) -> Figure:
     """One of the run's figures with its change."""
     metric = METRICS[name]
-    value = run.metrics.get(name) if _usable(run, name) else None
+    value = usable(run, name)
     base = baseline.figures.get(name) if baseline else None
     change = value / base - 1 if value is not None and base else None
     return Figure(metric, value, change, tone_of(metric, change))
@@ -73,7 +78,3 @@ def tone_of(metric: MetricSpec, change_ratio: float | None) -> str:
     if change_ratio is None or abs(change_ratio) < metric.noise_floor_ratio or change_ratio == 0:
         return "neutral"
     return "good" if (change_ratio > 0) == metric.higher_is_better else "bad"
-
-
-def _usable(run: Run, name: str) -> bool:
-    return run.metrics.get(name) is not None and not (run.hides_latency and name.startswith("latency_"))

@@ -10,11 +10,11 @@ from typing import Any
 from django.db.models.fields.json import KeyTransform
 
 from experiments.analysis.interval import mean_of
-from experiments.history import MetricHistory
+from experiments.analysis.thinning import thinned
+from experiments.history import MAX_POINTS, MetricHistory
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Run, RunEvent, SampleSeries, Variant
-
-MAX_POINTS = 2000
+from experiments.summary import figure
 
 
 @dataclass(frozen=True)
@@ -62,19 +62,6 @@ def channel_json(series: SampleSeries, **more: object) -> dict[str, Any]:
     """One in-run line, thinned out to at most 2,000 points."""
     at_s, values = thinned(series.at_s, series.values)
     return {"role": series.role, "channel": series.channel, "unit": series.unit, "at_s": at_s, "values": values, **more}
-
-
-def thinned(at_s: Sequence[float], values: Sequence[float], most: int = MAX_POINTS) -> tuple[list[float], list[float]]:
-    """At most `most` points: of each stretch its lowest and its highest value, so that no peak is lost."""
-    if len(values) <= most:
-        return list(at_s), list(values)
-    size = -(-2 * len(values) // most)
-    kept: list[int] = []
-    for start in range(0, len(values), size):
-        stretch = range(start, min(start + size, len(values)))
-        ends = {min(stretch, key=values.__getitem__), max(stretch, key=values.__getitem__)}
-        kept.extend(sorted(ends))
-    return [at_s[i] for i in kept], [values[i] for i in kept]
 
 
 def _live_channels(run: Run, group: Group, t0_unix_s: float | None) -> tuple[list[dict[str, Any]], float | None, int]:
@@ -158,8 +145,7 @@ def counts(run: Run, variant: Variant, metric: str) -> bool:
         run.variant_id == variant.pk
         and run.outcome == Run.Outcome.SUCCEEDED
         and run.validity in Run.USABLE
-        and run.metrics.get(metric) is not None
-        and not (run.hides_latency and metric.startswith("latency_"))
+        and figure(run, metric) is not None
     )
 
 

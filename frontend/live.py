@@ -18,6 +18,7 @@ from django.db import Error, close_old_connections
 from django.http import Http404, HttpResponseBase, JsonResponse, StreamingHttpResponse
 
 from experiments.models import Run, RunEvent
+from experiments.shown_events import shown
 from frontend.access import TeamRequest, async_team_view
 
 logger = logging.getLogger(__name__)
@@ -49,7 +50,8 @@ def read_events(run_id: int, after: int) -> Batch:
 
 
 def as_json(row: RunEvent) -> str:
-    light = {key: value for key, value in row.payload.items() if key not in HEAVY.get(row.kind, ())}
+    heavy = HEAVY.get(row.kind, ())
+    light = {key: value for key, value in shown(row.kind, row.payload).items() if key not in heavy}
     return json.dumps({**light, "kind": row.kind, "seq": row.seq, "at": row.at.isoformat()}, separators=(",", ":"))
 
 

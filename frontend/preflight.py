@@ -51,8 +51,12 @@ def checks_of(member: Member, choice: Choice, spec: RunSpec | None) -> list[Chec
             break
     if spec is not None:
         found += _cpu_checks(choice, spec)
+    return worst_first(found)
+
+
+def worst_first(checks: Iterable[Check]) -> list[Check]:
     order = {"fail": 0, "warn": 1, "pass": 2}
-    return sorted(found, key=lambda check: order[check.result])
+    return sorted(checks, key=lambda check: order[check.result])
 
 
 def place_in_queue(team: Team, hosts: Iterable[Host]) -> Place:

@@ -7,5 +7,5 @@ MAX_DIGITS = 18
 
 
 def id_in(text: str) -> int | None:
-    """The id in a value of a query string or form; None when it is none."""
+    """The id, or another whole number, in a value of a query string or form; None when it is none."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS else None

@@ -46,6 +46,9 @@ STORY_KINDS = (
 )
 """The kinds that the story needs; samples, log lines and tool outputs are not read for it."""
 
+FILE_CONTENT = "content"
+"""The setting that holds a whole file, which perhaps root alone may read: no page shows it."""
+
 
 @dataclass(frozen=True)
 class PhaseState:
@@ -139,7 +142,8 @@ def _journal(
         undone = step.index in reverted
         if done is None:
             for setting, before in step.before.items():
-                yield JournalRow(step.index, step.title, setting, None, before, None, "", "", undone)
+                shown = None if setting == FILE_CONTENT else before
+                yield JournalRow(step.index, step.title, setting, None, shown, None, "", "", undone)
             continue
         for outcome in done.outcomes:
             yield JournalRow(

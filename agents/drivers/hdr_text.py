@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agents.drivers.report_lines import Lines
-from agents.drivers.wrk_units import DURATION, duration_ms
+from agents.drivers.wrk_units import DURATION, read_percentiles
 from agents.report import Histogram, HistogramRow, LatencySummary
 
 _PERCENTILE = re.compile(rf" *([0-9]{{1,3}}\.[0-9]{{3}})% +({DURATION})", re.ASCII)
@@ -26,10 +26,7 @@ def read_block(lines: Lines) -> LatencySummary | None:
 
     None when no sample was recorded: the zeros that are printed then are not figures. Raises ParseError.
     """
-    percentiles: dict[str, float] = {}
-    while match := lines.take(_PERCENTILE):
-        if (value := duration_ms(match[2])) is not None:
-            percentiles[f"{float(match[1]):g}"] = value
+    percentiles = read_percentiles(lines, _PERCENTILE)
     if "100" not in percentiles:
         raise lines.error("expected the percentiles up to 100.000%")
     lines.skip_blank()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from agents.drivers.report_lines import Lines
+from agents.drivers.wrk_text import why_unusable
 from agents.report import LatencySummary, LoadErrors, LoadReport
 
 FORMAT = "wrk-lua-csv"
@@ -54,13 +55,8 @@ def read_csv(text: str) -> LoadReport:
     # The script divides bytes by microseconds, so its bytes_per_sec column holds MB/s: it is worked out here instead.
     bytes_per_s = round(size / (duration_us / 1e6), 2) if duration_us else None
     latency = _latency([_known(figure) for figure in row.groups()[11:]])
-    why = None
-    if requests == 0:
-        why = "no request completed"
-    elif status >= requests:
-        why = "every response was a non-2xx/3xx: the throughput is that of an error page"
-    elif latency is None:
-        why = "every response came after the timeout; no latency was recorded"
+    errors = LoadErrors(connect, read, write, timeout, status)
+    why = why_unusable("wrk", requests, errors, latency)
     return LoadReport(
         "wrk",
         FORMAT,
@@ -73,7 +69,7 @@ def read_csv(text: str) -> LoadReport:
         throughput_rps=_known(row[10]),
         bytes_read=size,
         bytes_per_s=bytes_per_s,
-        errors=LoadErrors(connect, read, write, timeout, status),
+        errors=errors,
         latency=latency,
         started_or_written_at=row[1],
     )

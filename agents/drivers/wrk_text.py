@@ -11,7 +11,17 @@ from typing import Literal
 
 from agents.drivers import hdr_text
 from agents.drivers.report_lines import Lines
-from agents.drivers.wrk_units import BYTES, DURATION, PERCENT, RATE, duration_ms, percent, rate, size_bytes
+from agents.drivers.wrk_units import (
+    BYTES,
+    DURATION,
+    PERCENT,
+    RATE,
+    duration_ms,
+    percent,
+    rate,
+    read_percentiles,
+    size_bytes,
+)
 from agents.errors import ParseError
 from agents.report import LatencySummary, LoadErrors, LoadReport, ThreadRates
 
@@ -72,7 +82,7 @@ def read_text(text: str, tool: Tool) -> LoadReport:
     throughput = lines.expect(_THROUGHPUT, "'Requests/sec:'")
     transfer = lines.expect(_TRANSFER, "'Transfer/sec:'")
     _nothing_more(lines)
-    why = _why_unusable(tool, requests, errors, latency)
+    why = why_unusable(tool, requests, errors, latency)
     return replace(
         base,
         usable=why is None,
@@ -181,10 +191,7 @@ def _distributions(
 
 
 def _plain_percentiles(lines: Lines) -> dict[str, float]:
-    percentiles: dict[str, float] = {}
-    while match := lines.take(_PERCENTILE):
-        if (value := duration_ms(match[2])) is not None:
-            percentiles[f"{float(match[1]):g}"] = value
+    percentiles = read_percentiles(lines, _PERCENTILE)
     if not percentiles:
         raise lines.error("expected the percentiles of the latency distribution")
     return percentiles
@@ -208,7 +215,8 @@ def _nothing_more(lines: Lines) -> None:
     raise lines.error(f"more than {MAX_LINES_AROUND} lines after the report", hint="Is this the right file?")
 
 
-def _why_unusable(tool: Tool, requests: int, errors: LoadErrors, latency: LatencySummary | None) -> str | None:
+def why_unusable(tool: Tool, requests: int, errors: LoadErrors, latency: LatencySummary | None) -> str | None:
+    """Why the figures must not enter a comparison, in plain words; None when they may."""
     if requests == 0:
         return "no request completed"
     if errors.status is not None and errors.status >= requests:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from agents.drivers.report_lines import Lines
+
 DURATION = r"(?:[0-9]{1,15}\.[0-9]{2}(?:us|ms|s|m|h)|-?nan(?:us|ms|s)?)"
 RATE = r"(?:[0-9]{1,15}\.[0-9]{2}[kMGTP]?|-?nan)"
 BYTES = r"[0-9]{1,15}\.[0-9]{2}[KMGTP]?B"
@@ -36,6 +38,15 @@ def size_bytes(text: str) -> float:
 def percent(text: str) -> float | None:
     """The number of "57.79%"; None for -nan%. The text matches PERCENT."""
     return _split(text.removesuffix("%"))[0]
+
+
+def read_percentiles(lines: Lines, row: re.Pattern[str]) -> dict[str, float]:
+    """The rows that come next, (percentile, DURATION) each: "99.9" -> milliseconds; -nan rows are left out."""
+    percentiles = {}
+    while match := lines.take(row):
+        if (value := duration_ms(match[2])) is not None:
+            percentiles[f"{float(match[1]):g}"] = value
+    return percentiles
 
 
 def _split(text: str) -> tuple[float | None, str]:

@@ -29,7 +29,7 @@ class Readiness(Frozen):
     path: str = Field("/", pattern=r"^/[^\s]*$")
     status: int = Field(200, ge=100, le=599)
     body_contains: str = ""
-    log_pattern: Annotated[str, AfterValidator(_regular_expression)] = ""
+    log_pattern: Annotated[str, Field(max_length=1000), AfterValidator(_regular_expression)] = ""
     timeout_s: float = Field(60.0, gt=0, le=900)
 
 

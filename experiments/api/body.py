@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
 from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
@@ -14,7 +16,9 @@ from experiments.errors import RequestError
 from experiments.yaml_text import parse_yaml
 
 MAX_DEPTH = 50
+MAX_VALUES = 50_000
 _MOST_DIGITS = 19
+T = TypeVar("T")
 _JSON = frozenset({"application/json"})
 _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
 
@@ -45,20 +49,31 @@ class StrictParser(Parser):
     ) -> dict[str, Any]:
         found: dict[str, Any] = super().parse_querydict(data, list_fields, request)
         for name, value in found.items():
-            if "\0" in name or "\0" in str(value):
+            if "\0" in name or any("\0" in str(one) for one in (value if isinstance(value, list) else [value])):
                 raise RequestError("A NUL character cannot be searched for.", field=name.replace("\0", ""))
         return found
 
 
 def read_json(text: str) -> Any:
-    """The data in `text`. BodyError for what JSON itself, or the database, does not know."""
+    """The data in `text`. BodyError for what JSON itself, or the database, does not know, and for far too much of it."""
+    seen = itertools.count(1)
+
+    def counted(read: Callable[[Any], T]) -> Callable[[Any], T]:
+        def reader(found: Any) -> T:
+            # Counted while it is read: millions of small values would keep the server busy for seconds.
+            if next(seen) > MAX_VALUES:
+                raise _too_many()
+            return read(found)
+
+        return reader
+
     try:
         data = json.loads(
             text,
-            object_pairs_hook=_unique,
+            object_pairs_hook=counted(_unique),
             parse_constant=_no_constant,
-            parse_float=_finite,
-            parse_int=_bounded,
+            parse_float=counted(_finite),
+            parse_int=counted(_bounded),
         )
     except RecursionError as error:
         raise BodyError(422, f"The body is nested deeper than {MAX_DEPTH} levels.") from error
@@ -78,6 +93,8 @@ def _decoded(body: bytes) -> str:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MAX_VALUES:
+        raise _too_many()
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
@@ -103,13 +120,20 @@ def _bounded(text: str) -> int:
     return int(text)
 
 
+def _too_many() -> BodyError:
+    return BodyError(422, f"The body holds more than {MAX_VALUES} values.")
+
+
 def _check(data: Any) -> None:
-    """Depth and characters, without recursion."""
-    level, depth = [data], 0
+    """Depth, number and characters, without recursion."""
+    level, depth, values = [data], 0, 0
     while level:
         depth += 1
         if depth > MAX_DEPTH:
             raise BodyError(422, f"The body is nested deeper than {MAX_DEPTH} levels.")
+        values += len(level)
+        if values > MAX_VALUES:
+            raise _too_many()
         below: list[Any] = []
         for node in level:
             if isinstance(node, str):

@@ -19,11 +19,13 @@ from experiments.api.idempotency import idempotent
 from experiments.api.shapes import (
     MAX_ID,
     Body,
+    Flag,
     Labels,
     Named,
     Parameters,
     Reference,
     RunRow,
+    Whole,
     experiment_url,
 )
 from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
@@ -98,7 +100,7 @@ class VariantIn(Body):
     sut: str = Field(min_length=1, max_length=120)
     driver: str = Field(min_length=1, max_length=120)
     parameters: Parameters = {}
-    is_baseline: bool = False
+    is_baseline: Flag = False
 
 
 class ExperimentIn(Body):
@@ -106,7 +108,7 @@ class ExperimentIn(Body):
     question: str = Field("", max_length=400)
     workload: Reference
     variants: list[VariantIn] = Field(min_length=1, max_length=50)
-    repetitions: int = Field(5, ge=1, le=100)
+    repetitions: Whole = Field(5, ge=1, le=100)
     order: Literal["blocks", "interleaved", "sequential"] = "blocks"
     primary_metric: str = Field("throughput_rps", max_length=60)
     margin_ratio: float = Field(0.03, gt=0, lt=1)
@@ -114,14 +116,14 @@ class ExperimentIn(Body):
 
 
 class LaunchIn(Body):
-    repetitions: int | None = Field(None, ge=1, le=100, description="More blocks for an experiment that has run")
+    repetitions: Whole | None = Field(None, ge=1, le=100, description="More blocks for an experiment that has run")
 
 
 class CopyIn(Body):
     """Names the experiment in the body, so that a repeated request stays the same one when a copy has the same name."""
 
-    experiment: int | str = Field(description="Its number, or its name: then the newest one of this name")
-    repetitions: int | None = Field(None, ge=1, le=100, description="Else as in the experiment")
+    experiment: Whole | str = Field(description="Its number, or its name: then the newest one of this name")
+    repetitions: Whole | None = Field(None, ge=1, le=100, description="Else as in the experiment")
     labels: Labels = Field({}, description="Added to the labels of the experiment")
 
 

@@ -15,7 +15,7 @@ from experiments import inventory
 from experiments.access import may_launch_on, require
 from experiments.api.auth import ADMIN, LAUNCH, READ, WRITE, member_of
 from experiments.api.finding import find_host, named_host
-from experiments.api.shapes import Body, Labels
+from experiments.api.shapes import Body, Flag, Labels, Whole
 from experiments.errors import RequestError
 from experiments.models import Host, Member, Role
 
@@ -80,7 +80,7 @@ class HostOut(BaseModel):
 class HostIn(Body):
     name: str = Field(min_length=1, max_length=120)
     address: str = Field(min_length=1, max_length=253)
-    port: int = Field(22, ge=1, le=65535)
+    port: Whole = Field(22, ge=1, le=65535)
     user: str = Field(min_length=1, max_length=64)
     roles: Roles = "both"
     data_address: str = Field("", max_length=253)
@@ -96,7 +96,7 @@ class HostChange(Body):
 
     name: str | None = Field(None, min_length=1, max_length=120)
     address: str | None = Field(None, min_length=1, max_length=253)
-    port: int | None = Field(None, ge=1, le=65535)
+    port: Whole | None = Field(None, ge=1, le=65535)
     user: str | None = Field(None, min_length=1, max_length=64)
     roles: Roles | None = None
     data_address: str | None = Field(None, max_length=253)
@@ -110,7 +110,7 @@ class KeyApproval(Body):
 
 
 class DrainIn(Body):
-    drained: bool
+    drained: Flag
 
 
 class ReasonIn(Body):
@@ -119,7 +119,7 @@ class ReasonIn(Body):
 
 class GrantIn(Body):
     user: str = Field(min_length=1, max_length=150)
-    granted: bool = True
+    granted: Flag = True
 
 
 class GrantsOut(BaseModel):
@@ -165,8 +165,8 @@ def change_host(request: HttpRequest, name: str, payload: HostChange) -> HostOut
     for key, value in changes.items():
         if value is None and key != "jump":
             raise RequestError(f"{key} cannot be null; leave it out to keep it.", field=key)
-    if changes.get("jump"):
-        changes["jump"] = named_host(member, changes["jump"], field="jump")
+    if "jump" in changes:
+        changes["jump"] = named_host(member, changes["jump"], field="jump") if changes["jump"] else None
     changed = inventory.update_host(member, host, private_key=private_key, **changes)
     return HostOut.of(find_host(member, changed.name), member)
 

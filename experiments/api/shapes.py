@@ -10,6 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.recipe import Value
 from experiments.models import Document, Host, Run
 
+# Where `true` must not be read as 1 and `"no"` not as false: it decides what starts.
+Whole = Annotated[int, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
 Labels = Annotated[dict[str, Annotated[str, Field(max_length=200)]], Field(max_length=50)]
 Tags = Annotated[list[Annotated[str, Field(max_length=60)]], Field(max_length=50)]
 Parameters = Annotated[dict[str, Value], Field(max_length=100)]

@@ -11,7 +11,7 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from experiments.api.auth import ADMIN, Scope, member_of
-from experiments.api.shapes import Body
+from experiments.api.shapes import Body, Whole
 from experiments.errors import NotFound
 from experiments.models import Member, Role, Token
 from experiments.tokens import MAX_DAYS, issue, revoke
@@ -50,7 +50,7 @@ class NewTokenOut(TokenOut):
 class TokenIn(Body):
     name: str = Field(min_length=1, max_length=120)
     scopes: list[Scope] = Field(min_length=1)
-    days: int = Field(90, ge=1, le=MAX_DAYS)
+    days: Whole = Field(90, ge=1, le=MAX_DAYS)
 
 
 @router.get("", response=list[TokenOut])

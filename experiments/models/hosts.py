@@ -32,7 +32,7 @@ class HostQuerySet(TeamOwnedQuerySet):
 
 
 class Host(models.Model):
-    """A machine that runs may use. `last_check`: the last connection test (state pending|ok|failed, message, hint, at)."""
+    """A machine that runs may use. `last_check`: state (pending|ok|failed), message, hint, at of the connection."""
 
     class State(models.TextChoices):
         NEW = "new", "host key not approved"

@@ -10,6 +10,7 @@ from experiments.models import Host, Team
 from frontend.forms.launching import LabelsField
 
 SSH_PORT = 22
+ROLES = [(Host.Roles.SUT, "SUT"), (Host.Roles.DRIVER, "Driver"), (Host.Roles.BOTH, "SUT and driver")]
 
 
 class AddressField(forms.CharField):
@@ -43,7 +44,7 @@ class NewHostForm(forms.Form):
     name = forms.CharField(max_length=120, widget=forms.TextInput(attrs={"placeholder": "arm-1", "autofocus": True}))
     address = AddressField(max_length=262, widget=forms.TextInput(attrs={"placeholder": "10.0.0.5 or arm-1.lab:2222"}))
     user = forms.CharField(max_length=64, widget=forms.TextInput(attrs={"placeholder": "bench"}))
-    roles = forms.ChoiceField(choices=Host.Roles.choices, initial=Host.Roles.BOTH, label="Role")
+    roles = forms.ChoiceField(choices=ROLES, initial=Host.Roles.BOTH, label="Role")
     private_key = forms.CharField(
         required=False,
         strip=False,
@@ -66,7 +67,7 @@ class HostForm(forms.Form):
     name = forms.CharField(max_length=120)
     address = AddressField(max_length=262, help_text="Another address must show its host key again.")
     user = forms.CharField(max_length=64)
-    roles = forms.ChoiceField(choices=Host.Roles.choices, label="Role")
+    roles = forms.ChoiceField(choices=ROLES, label="Role")
     data_address = forms.CharField(
         max_length=253,
         required=False,

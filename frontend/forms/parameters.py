@@ -17,7 +17,7 @@ def parameter_field(name: str, parameter: Parameter) -> forms.Field:
     default = parameter.default
     shown = str(default).lower() if isinstance(default, bool) else str(default)
     bounds = [
-        f"{word} {bound:g}"
+        f"{word} {bound:.12g}"
         for word, bound in (("at least", parameter.minimum), ("at most", parameter.maximum))
         if bound is not None
     ]
@@ -35,6 +35,7 @@ def parameter_field(name: str, parameter: Parameter) -> forms.Field:
         )
     if parameter.type in ("int", "float"):
         common |= {"min_value": parameter.minimum, "max_value": parameter.maximum}
+        common["error_messages"] = dict.fromkeys(("min_value", "max_value"), f"Must be {' and '.join(bounds)}.")
     field: forms.Field = TYPES[parameter.type](**common)
     if default is not None:
         field.widget.attrs["placeholder"] = shown

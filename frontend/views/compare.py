@@ -25,15 +25,20 @@ CHANNELS = {
 
 
 def asked_runs(request: TeamRequest) -> list[Run]:
-    """The runs of `?runs=142,145` or `?runs=142&runs=145`. RequestError says what is wrong with it."""
-    asked = ",".join(request.GET.getlist("runs"))
+    """The runs of `?runs=142,145`, or of `?runs=145&runs=142` as ticked in a list: there the oldest is the baseline.
+
+    RequestError says what is wrong with it.
+    """
+    given = request.GET.getlist("runs")
+    asked = ",".join(given)
     words = [word.strip().lstrip("#") for word in asked.split(",") if word.strip()]
     for word in words:
         if not (word.isascii() and word.isdigit() and len(word) < 10):
             raise RequestError(f"{word!r} is no run number.", field="runs")
     if len(words) > MAX_COMPARED:
         raise RequestError(f"Compare at most {MAX_COMPARED} runs; {len(words)} were chosen.", field="runs")
-    return comparable_runs(request.team, [int(word) for word in words])
+    numbers = [int(word) for word in words]
+    return comparable_runs(request.team, sorted(numbers) if len(given) > 1 else numbers)
 
 
 @team_view()

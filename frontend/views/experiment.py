@@ -18,6 +18,7 @@ from experiments.models import Experiment, Role, Run, StoredVerdict, Variant
 from frontend.access import TeamRequest, team_view
 from frontend.charts import ab_json, counts, metric_named
 from frontend.matrix import matrix_of
+from frontend.query import id_in
 
 PAGE = 50
 
@@ -25,7 +26,7 @@ PAGE = 50
 @team_view()
 def experiments(request: TeamRequest) -> HttpResponse:
     """The team's experiments, newest first."""
-    before = request.GET.get("before", "")
+    before = id_in(request.GET.get("before", ""))
     rows = (
         Experiment.objects.for_team(request.team)
         .select_related("workload", "created_by")
@@ -38,8 +39,8 @@ def experiments(request: TeamRequest) -> HttpResponse:
         )
         .order_by("-id")
     )
-    if before.isascii() and before.isdigit():
-        rows = rows.filter(id__lt=int(before))
+    if before is not None:
+        rows = rows.filter(id__lt=before)
     found = list(rows[: PAGE + 1])
     older = f"before={found[PAGE - 1].pk}" if len(found) > PAGE else ""
     return render(request, "experiment/experiments.html", {"experiments": found[:PAGE], "older_query": older})
@@ -114,8 +115,7 @@ def cancel_experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
 def launch_experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     """Start a draft, or add `repetitions` more blocks to one that has run."""
     found = find_experiment(request, experiment_id)
-    text = request.POST.get("repetitions", "")
-    more = int(text) if text.isascii() and text.isdigit() and 0 < int(text) <= 100 else None
+    more = id_in(request.POST.get("repetitions", ""))
     try:
         runs = launch.launch_experiment(request.member, found, repetitions=more)
     except Forbidden:

@@ -18,9 +18,9 @@ from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import ExperimentForm, VariantForm, refuse, versioned
 from frontend.forms.model_fields import show_scalar
 from frontend.forms.variants import Rows, bound_rows, changed_rows
-from frontend.preflight import Check
+from frontend.preflight import Check, worst_first
 from frontend.query import id_in
-from frontend.views.new_run import api_url, curl, preview_of
+from frontend.views.new_run import api_url, curl, last_parts, preview_of
 
 PART_NAMES = ("application", "recipe", "sut", "driver")
 
@@ -152,18 +152,19 @@ def _merged(previews: dict[str, tuple[str, dict[str, Any]]]) -> list[Check]:
         else Check(check.result, f"{', '.join(names)}: {check.sentence}")
         for check, names in seen.items()
     ]
-    order = {"fail": 0, "warn": 1, "pass": 2}
-    return sorted(merged, key=lambda check: order[check.result])
+    return worst_first(merged)
 
 
 def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, Rows]:
     source = id_in(request.GET.get("from", ""))
     if source is None:
+        parts = last_parts(request)
+        place = {name: parts.get(name) for name in ("application", "sut", "driver")}
         blank = {
-            str(row): VariantForm(choices, prefix=f"v{row}", initial={"name": name})
-            for row, name in enumerate(("baseline", "candidate"))
+            str(row): VariantForm(choices, prefix=f"v{row}", initial=initial)
+            for row, initial in enumerate((parts | {"name": "baseline"}, place | {"name": "candidate"}))
         }
-        return ExperimentForm(choices), Rows(blank, "0")
+        return ExperimentForm(choices, initial={"workload": parts.get("workload")}), Rows(blank, "0")
     variants = Variant.objects.select_related(None).order_by("position")
     found = (
         Experiment.objects.for_team(request.team)

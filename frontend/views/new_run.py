@@ -155,14 +155,20 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
             raise NotFound(f"There is no run #{source} to copy.")
         initial = _parts(run) | {"labels": run.labels, "tags": ", ".join(run.tags)}
     else:
-        run = runs.filter(created_by=request.user).order_by("-number").first()
-        initial = _parts(run) if run else {}
+        initial = last_parts(request)
     for name in ("application", "recipe", "workload", "sut", "driver"):
         if id_in(request.GET.get(name, "")) is not None:
             initial[name] = request.GET[name]
             if name == "recipe":
                 initial = {key: value for key, value in initial.items() if not key.startswith("p_")}
     return initial
+
+
+def last_parts(request: TeamRequest) -> dict[str, Any]:
+    """The parts of the member's last run; nothing before the first one."""
+    runs = Run.objects.for_team(request.team).filter(origin=Run.Origin.EXECUTED, created_by=request.user)
+    run = runs.order_by("-number").first()
+    return _parts(run) if run else {}
 
 
 def _parts(run: Run) -> dict[str, Any]:

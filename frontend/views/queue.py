@@ -18,8 +18,10 @@ from frontend.schedule import schedule_of
 @team_view()
 def queue(request: TeamRequest) -> HttpResponseBase:
     """Running and waiting runs; the page renews itself every few seconds."""
-    blocked = Host.objects.for_team(request.team).exclude(state=Host.State.READY).order_by("name")
-    context = {"schedule": schedule_of(request.team), "blocked": blocked.only("id", "name", "state", "state_reason")}
+    schedule = schedule_of(request.team)
+    needed = {host for expected in schedule.waiting for host in (expected.run.sut_id, expected.run.driver_id) if host}
+    blocked = Host.objects.for_team(request.team).filter(pk__in=needed).exclude(state=Host.State.READY).order_by("name")
+    context = {"schedule": schedule, "blocked": blocked.only("id", "name", "state", "state_reason")}
     return render(request, "queue/page.html", context)
 
 

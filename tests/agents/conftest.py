@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 
 from agents.ssh import SshSession, connect
+from tests.agents.run_lab import lab, lab_hosts
 from tests.sshd import SshdHost, sshd_host
 
-__all__ = ["session", "sshd_host"]
+__all__ = ["lab", "lab_hosts", "session", "sshd_host"]
 
 
 @pytest_asyncio.fixture

@@ -5,187 +5,38 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
-import socket
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents import events as e
-from agents.command import Command
-from agents.errors import ConnectError, FenceError
+from agents.errors import ConnectError
+from agents.jobs import Job
 from agents.record import Record
-from agents.runner import Control, Runner
+from agents.runner import Runner
 from agents.session import Session
-from agents.spec import HostAddress, RunSpec
+from agents.spec import HostAddress
 from agents.ssh import connect
-from tests.agents.specs import make_spec
-from tests.agents.tomcat_install import free_port
-from tests.sshd import SshdHost, children, eventually, exists, process_bytes, running_sshd
+from tests.agents.run_lab import (
+    REFUSED,
+    XML_STEP,
+    Lab,
+    Watched,
+    assert_left_as_it_was,
+    die_after,
+    file_step,
+    free_port,
+    needs_wrk,
+    port_is_free,
+    stored,
+)
+from tests.sshd import children, eventually, process_bytes
 
-pytestmark = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed (package wrk)")
-
-KEY = "r1-65f0"
-SERVER_XML = '<Server port="8005"><Service name="a"><Connector port="8080"/></Service></Server>\n'
-
-# Counts its starts, so that a second load is seen; what it becomes is the real wrk.
-WRK = """#!/bin/sh
-[ "$1" = -v ] || echo "$$" >>"{witness}"
-exec wrk "$@"
-"""
-
-
-@dataclass(frozen=True)
-class Lab:
-    """Two hosts; `witness` has a line for each start of the load tool, `etc` stands for files of the SUT itself."""
-
-    sut: SshdHost
-    driver: SshdHost
-    folder: Path
-    port: int
-
-    @property
-    def witness(self) -> Path:
-        return self.folder / "starts"
-
-    @property
-    def etc(self) -> Path:
-        return self.folder / "etc"
-
-    @property
-    def starts(self) -> list[str]:
-        return self.witness.read_text().split() if self.witness.exists() else []
-
-    def directory(self, host: SshdHost) -> Path:
-        return host.home / ".benchhub/runs" / KEY
-
-    def spec(
-        self, *steps: dict[str, Any], phases: tuple[tuple[str, int], ...] = (("measure", 1),), **server: Any
-    ) -> RunSpec:
-        argv = [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", str(self.port)]
-        stages = [{"name": kind, "kind": kind, "duration_s": duration_s} for kind, duration_s in phases]
-        driver = {"kind": "wrk", "connections": 2, "threads": 1, "binary": str(self.folder / "wrk")}
-        cpus = sorted(os.sched_getaffinity(0))
-        return make_spec(
-            steps=steps,
-            server={
-                "argv": argv,
-                "port": self.port,
-                "files": {"index.html": "hello\n", "conf/server.xml": SERVER_XML},
-                "ready": {"body_contains": "hello", "timeout_s": 30},
-                "cpus": str(cpus[0]),
-                **server,
-            },
-            workload={"driver": driver, "phases": stages, "cpus": str(cpus[-1])},
-            sut=_address("sut", self.sut),
-            driver=_address("driver", self.driver),
-        )
+pytestmark = needs_wrk
 
 
-def _address(name: str, host: SshdHost) -> HostAddress:
-    return HostAddress(name=name, address=host.address, port=host.port, user=host.user, host_key=host.host_key)
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SshdHost, SshdHost]]:
-    with (
-        running_sshd(tmp_path_factory.mktemp("sut")) as sut,
-        running_sshd(tmp_path_factory.mktemp("driver")) as driver,
-    ):
-        yield sut, driver
-
-
-@pytest.fixture
-def lab(hosts: tuple[SshdHost, SshdHost], tmp_path: Path) -> Iterator[Lab]:
-    yield make_lab(*hosts, tmp_path)
-    for host in hosts:
-        shutil.rmtree(host.home / ".benchhub", ignore_errors=True)
-
-
-def make_lab(sut: SshdHost, driver: SshdHost, folder: Path) -> Lab:
-    lab = Lab(sut, driver, folder, free_port())
-    lab.etc.mkdir()
-    (lab.etc / "app.conf").write_text("as it was\n")
-    wrk = folder / "wrk"
-    wrk.write_text(WRK.format(witness=lab.witness))
-    wrk.chmod(0o755)
-    return lab
-
-
-@dataclass
-class Watched:
-    """What a runner is given, and what came of it. `on_event` may act at any event, before it is stored."""
-
-    lab: Lab
-    fence: int = 1
-    events: list[e.AnyEvent] = field(default_factory=list)
-    cancelled: bool = False
-    on_event: Callable[[e.AnyEvent], None] = lambda event: None
-    patience_s: float = 30.0
-
-    async def emit(self, event: e.AnyEvent) -> None:
-        self.on_event(event)
-        self.events.append(event)
-
-    async def connect(self, address: HostAddress) -> Session:
-        host = self.lab.sut if address.name == "sut" else self.lab.driver
-        return await connect(host.login(address.name), host.private_key)
-
-    def runner(self, spec: RunSpec, record: Record | None = None) -> Runner:
-        control = Control(self.connect, self.emit, lambda: self.cancelled, self.fence, self.patience_s)
-        return Runner(KEY, spec, record or Record(), control)
-
-    async def run(self, spec: RunSpec, record: Record | None = None) -> Record:
-        await self.runner(spec, record).run()
-        return Record.fold(self.events)
-
-    def of(self, kind: type[e.AnyEvent]) -> list[Any]:
-        return [event for event in self.events if isinstance(event, kind)]
-
-    @property
-    def log(self) -> str:
-        return "\n".join(line for event in self.of(e.Logged) for line in event.lines)
-
-
-def port_is_free(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-        return False
-    return True
-
-
-def assert_left_as_it_was(lab: Lab, record: Record) -> None:
-    assert record.restored == e.Restored(())
-    assert (lab.etc / "app.conf").read_text() == "as it was\n"
-    assert sorted(path.name for path in lab.etc.iterdir()) == ["app.conf"]
-    assert not lab.directory(lab.sut).exists()
-    assert not lab.directory(lab.driver).exists()
-    assert port_is_free(lab.port)
-    assert not any(exists(int(pid)) for pid in lab.starts)
-
-
-def file_step(lab: Lab, name: str = "app.conf", content: str = "tuned\n") -> dict[str, Any]:
-    """A file in a directory of the test's own: no root needed when its owner logs in."""
-    quoted = str(lab.etc / name)
-    return {
-        "kind": "command",
-        "run": 'printf %s "$2" >"$1.part" && mv "$1.part" "$1"',
-        "undo": 'if [ -n "$3" ]; then printf %s "$3" >"$1"; else rm -f "$1"; fi',
-        "observe": 'cat "$1" 2>/dev/null || echo absent',
-        "expect": content,
-        "arguments": [quoted, content, "as it was\n" if name == "app.conf" else ""],
-    }
-
-
-XML_STEP = {
-    "kind": "xml_edit",
-    "path": "conf/server.xml",
-    "edits": [{"op": "set", "select": "Service/Connector", "attributes": {"maxThreads": 8}}],
-}
 TAIL = [
     "phase_started stop", "phase_finished stop", "phase_started restore", "phase_finished restore",
     "phase_started verify", "phase_finished verify", "restored",
@@ -259,8 +110,6 @@ async def test_intent_is_stored_before_the_host_is_touched(lab: Lab) -> None:
 
 
 FAILS = {"kind": "command", "run": "echo no such knob >&2; exit 7", "undo": ":"}
-REFUSED = {"kind": "command", "run": ":", "undo": ":", "observe": "echo 1", "expect": "2"}
-MISSING = {"kind": "sysctl", "values": {"net.core.no_such_key": "1"}}
 
 
 @pytest.mark.parametrize(
@@ -294,7 +143,9 @@ async def test_a_refused_value_fails_the_run_also_when_the_worker_died_right_the
     first = Watched(lab)
     spec = lab.spec(file_step(lab), REFUSED)
     await first.run(spec)
-    cut = next(i for i, event in enumerate(first.events) if isinstance(event, e.StepApplied) and event.index == 2)
+    cut = next(
+        i for i, event in enumerate(stored(first.events)) if isinstance(event, e.StepApplied) and event.index == 2
+    )
     events = await die_after(lab, spec, cut)
     second = Watched(lab, fence=2, events=list(events))
     record = await second.run(spec, Record.fold(events))
@@ -447,13 +298,14 @@ async def test_a_server_that_dies_under_load_fails_the_run(lab: Lab) -> None:
     watched = Watched(lab)
 
     def kill(event: e.AnyEvent) -> None:
-        if isinstance(event, e.LoadStarted):
+        if isinstance(event, e.Samples) and event.role == "driver":
             pid = Record.fold(watched.events).started_jobs["server"].pid
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
+            watched.on_event = lambda event: None
 
     watched.on_event = kill
-    record = await watched.run(lab.spec(file_step(lab)))
+    record = await watched.run(lab.spec(file_step(lab), phases=(("measure", 4),)))
     assert record.failed is not None
     assert record.failed.message == "The server ended during the load (exit status 137)."
     assert_left_as_it_was(lab, record)
@@ -479,9 +331,8 @@ async def test_a_load_tool_that_is_killed_fails_the_run(lab: Lab) -> None:
 
 async def test_a_warm_up_without_a_usable_report_does_no_harm(lab: Lab) -> None:
     tool = lab.folder / "wrk"
-    text = tool.read_text().replace(
-        "exec wrk", '[ "$(wc -l <"%s")" != 1 ] || { echo ???; exit 0; }\nexec wrk' % lab.witness
-    )
+    no_report_at_first = f'[ "$(wc -l <"{lab.witness}")" != 1 ] || {{ echo ???; exit 0; }}\nexec wrk'
+    text = tool.read_text().replace("exec wrk", no_report_at_first)
     tool.write_text(text.replace('[ "$1" = -v ] ||', '[ "$1" = -v ] && exec wrk -v;'))
     record = await Watched(lab).run(lab.spec(phases=(("warm_up", 1), ("measure", 1))))
     assert record.failed is None
@@ -517,7 +368,6 @@ async def test_a_foreign_change_is_reported_and_left_alone(lab: Lab) -> None:
 
 
 async def test_a_process_that_cannot_be_ended_is_reported(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agents.jobs import Job
 
     kill = Job.kill
 
@@ -567,128 +417,3 @@ async def test_a_bug_in_a_monitor_leaves_a_gap_and_nothing_else(lab: Lab, monkey
     record = await watched.run(lab.spec(phases=(("measure", 2),)))
     assert record.failed is None
     assert "BenchHub made a mistake in reading them" in watched.log
-
-
-class WorkerDiedError(BaseException):
-    """As when the process is killed: nothing of the runner's own gets to act."""
-
-
-async def die_after(lab: Lab, spec: RunSpec, count: int) -> list[e.AnyEvent]:
-    """The events of a run whose worker died right after event `count` was stored."""
-    watched = Watched(lab)
-
-    def die(event: e.AnyEvent) -> None:
-        if len(stored(watched.events)) > count:
-            raise WorkerDiedError
-
-    watched.on_event = die
-    with pytest.raises(WorkerDiedError):
-        await watched.run(spec)
-    return watched.events
-
-
-def stored(events: list[e.AnyEvent]) -> list[e.AnyEvent]:
-    """The events that leave state; samples and log lines come at any time."""
-    return [event for event in events if not isinstance(event, e.Samples | e.Logged)]
-
-
-@pytest.fixture
-def labs(tmp_path: Path) -> Iterator[list[Lab]]:
-    """Four pairs of hosts: a run mostly waits, so four at a time take little longer than one."""
-    with contextlib.ExitStack() as stack:
-        made = []
-        for number in range(4):
-            folder = tmp_path / str(number)
-            (folder / "sut").mkdir(parents=True)
-            (folder / "driver").mkdir()
-            sut = stack.enter_context(running_sshd(folder / "sut"))
-            driver = stack.enter_context(running_sshd(folder / "driver"))
-            made.append(make_lab(sut, driver, folder))
-        yield made
-
-
-@pytest.mark.parametrize("part", range(2))
-async def test_a_run_is_resumed_after_every_event(lab: Lab, labs: list[Lab], part: int) -> None:
-    """A worker dies after each event in turn; the next one goes on. Always restored, the load never started twice."""
-    whole = Watched(lab)
-    assert (await whole.run(resumed_spec(lab))).failed is None
-    counts = list(range(len(stored(whole.events)) - 1))[part::2]
-
-    async def work(own: Lab) -> None:
-        while counts:
-            await die_and_resume(own, counts.pop())
-
-    await asyncio.gather(*(work(own) for own in labs))
-
-
-def resumed_spec(lab: Lab) -> RunSpec:
-    return lab.spec(file_step(lab))
-
-
-async def die_and_resume(lab: Lab, count: int) -> None:
-    lab.witness.unlink(missing_ok=True)
-    for host in (lab.sut, lab.driver):
-        shutil.rmtree(host.home / ".benchhub", ignore_errors=True)
-    spec = resumed_spec(lab)
-    before = await die_after(lab, spec, count)
-    second = Watched(lab, fence=2, events=[e.from_json(e.to_json(event)) for event in before])
-    record = await second.run(spec, Record.fold(second.events))
-    died_after = stored(before)[-1:]
-    assert record.failed is None, (count, died_after, record.failed)
-    assert len(lab.starts) == 1, (count, died_after)
-    assert [report.exit_status for report in record.reports.values()] == [0], (count, died_after)
-    assert_left_as_it_was(lab, record)
-
-
-async def test_an_old_holder_of_the_host_can_do_nothing_any_more(lab: Lab) -> None:
-    spec = lab.spec(file_step(lab), phases=(("measure", 60),))
-    old, new = Watched(lab, fence=1), Watched(lab, fence=2)
-    first = asyncio.create_task(old.run(spec))
-    await eventually(lambda: bool(old.of(e.LoadStarted)))
-    new.events, new.cancelled = list(old.events), True
-    record = await new.run(spec, Record.fold(new.events))
-    assert_left_as_it_was(lab, record)
-    with pytest.raises(FenceError):
-        await first
-    assert old.of(e.Restored) == []
-    assert old.of(e.StepReverted) == []
-
-
-async def test_a_runner_that_is_told_to_leave_leaves_all_as_it_is(lab: Lab) -> None:
-    spec = lab.spec(file_step(lab), phases=(("measure", 3),))
-    first = Watched(lab)
-    task = asyncio.create_task(first.run(spec))
-    await eventually(lambda: bool(first.of(e.LoadStarted) and lab.starts))
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert exists(int(lab.starts[0]))
-    assert (lab.etc / "app.conf").read_text() == "tuned\n"
-    assert all(not children(host.pid) for host in (lab.sut, lab.driver)) or await no_connections(lab)
-    second = Watched(lab, fence=2, events=list(first.events))
-    record = await second.run(spec, Record.fold(second.events))
-    assert record.failed is None
-    assert len(lab.starts) == 1
-    assert_left_as_it_was(lab, record)
-
-
-async def no_connections(lab: Lab) -> bool:
-    await eventually(lambda: not children(lab.sut.pid) and not children(lab.driver.pid))
-    return True
-
-
-async def test_restore_sh_works_without_any_controller(lab: Lab) -> None:
-    spec = lab.spec(file_step(lab), file_step(lab, "second.conf"))
-    whole = Watched(lab)
-    await whole.run(spec)
-    applied = [i for i, event in enumerate(stored(whole.events)) if isinstance(event, e.StepApplied)]
-    await die_after(lab, spec, applied[-1])
-    assert (lab.etc / "second.conf").exists()
-    session: Session = await connect(lab.sut.login(), lab.sut.private_key)
-    for _ in range(2):
-        result = await session.run(Command(("sh", str(lab.directory(lab.sut) / "journal/restore.sh"))))
-        assert result.exit_status == 0, result
-    await session.close()
-    assert (lab.etc / "app.conf").read_text() == "as it was\n"
-    assert not (lab.etc / "second.conf").exists()
-    assert not (lab.directory(lab.sut) / "instance").exists()

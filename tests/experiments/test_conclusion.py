@@ -35,7 +35,8 @@ def test_a_run_that_went_well(queued: Run) -> None:
     assert (run.latency_p50_ms, run.latency_p99_ms, run.errors_total) == (6.0, 20.0, 0)
     assert run.metrics["server_cpu_ratio"] == 3.5
     assert run.metrics["cpu_ms_per_request"] == 1.75
-    assert (run.sut_cpu_ratio, run.driver_cpu_ratio) == (pytest.approx(0.9), pytest.approx(0.3))
+    assert run.sut_cpu_ratio == pytest.approx(0.9)
+    assert run.driver_cpu_ratio == pytest.approx(0.3)
     assert (run.owner, run.lease_until) == ("", None)
     assert host_states() == READY
     artifact = run.artifacts.get()
@@ -45,7 +46,8 @@ def test_a_run_that_went_well(queued: Run) -> None:
     assert (busy.unit, busy.values) == ("ratio", [0.9] * 14)
     assert not run.events.filter(kind="samples").exists()
     assert [
-        event["moment"] for event in run.events.filter(kind="snapshot_taken").order_by("seq").values_list("payload", flat=True)
+        event["moment"]
+        for event in run.events.filter(kind="snapshot_taken").order_by("seq").values_list("payload", flat=True)
     ] == [
         "before",
         "after",
@@ -55,20 +57,20 @@ def test_a_run_that_went_well(queued: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "load, check",
+    "load",
     [
-        (report(errors_connect=1280), "errors"),
-        (report(errors_status=10_000), "errors"),
-        ({**report(), "requests": 0, "throughput_rps": 0.0}, "requests"),
-        (report(requests=4000), "duration"),
-        (report(complete=False, usable=False, error="broken", why="broken"), "report"),
+        report(errors_connect=1280),
+        report(errors_status=10_000),
+        {**report(), "requests": 0, "throughput_rps": 0.0},
+        report(requests=4000),
+        report(complete=False, usable=False, error="broken", why="broken"),
     ],
     ids=["connect", "status", "nothing", "short", "no report"],
 )
-def test_figures_that_mean_nothing_make_the_run_invalid(queued: Run, load: dict[str, Any], check: str) -> None:
+def test_figures_that_mean_nothing_make_the_run_invalid(queued: Run, load: dict[str, Any]) -> None:
     run = finish_next(whole_run(load))
     assert run.validity == "invalid", run.findings
-    assert any(finding["level"] == "invalid" for finding in run.findings), check
+    assert any(finding["level"] == "invalid" for finding in run.findings)
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,24 @@ def test_raw_commands_need_an_admin(admin: Member, make_member: MakeMember) -> N
     assert stored.document().resolve({})[0].kind == "command"
 
 
+@pytest.mark.parametrize(
+    "path, needs_admin",
+    [("conf/logging.properties", False), ("/etc/cron.d/x", True), ("${place}", True), ("${place}/x", True)],
+)
+def test_files_outside_the_instance_need_an_admin(
+    admin: Member, make_member: MakeMember, path: str, needs_admin: bool
+) -> None:
+    body = {
+        "parameters": {"place": {"type": "str", "default": "conf"}},
+        "steps": [{"kind": "file", "path": path, "content": "x"}],
+    }
+    editor = make_member(admin.team, Role.EDITOR)
+    if needs_admin:
+        with pytest.raises(Forbidden):
+            save_version(editor, Recipe, "file", body)
+    assert save_version(admin if needs_admin else editor, Recipe, "file", body).version == 1
+
+
 def test_a_launcher_saves_no_document(team: Any, make_member: MakeMember) -> None:
     with pytest.raises(Forbidden):
         save_version(make_member(team, Role.LAUNCHER), Recipe, "limits", RECIPE)

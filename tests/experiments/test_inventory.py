@@ -105,6 +105,15 @@ def test_another_address_needs_another_approval(admin: Member) -> None:
     assert (moved.state, moved.host_key) == ("new", "")
 
 
+def test_a_dirty_host_stays_dirty_at_another_address(admin: Member) -> None:
+    host = ready_host(admin, "sut")
+    Host.objects.filter(pk=host.pk).update(state="dirty", state_reason="not put back")
+    moved = update_host(admin, host, port=2222)
+    assert (moved.state, moved.state_reason, moved.host_key) == ("dirty", "not put back", "")
+    clear_dirty(admin, moved, "reinstalled")
+    assert moved.state == "new"
+
+
 def test_a_dirty_host_is_not_put_into_service_by_draining_it(admin: Member) -> None:
     host = ready_host(admin, "sut")
     set_drained(admin, host, True)

@@ -22,7 +22,7 @@ from experiments.launch import (
     rerun,
     run_order,
 )
-from experiments.models import Experiment, HardwareProfile, Host, Member, Recipe, Role, Run
+from experiments.models import AuditEntry, Experiment, HardwareProfile, Host, Member, Recipe, Role, Run
 from tests.experiments.conftest import MakeMember, ready_host
 from tests.experiments.finished import finish_next, whole_run
 
@@ -55,7 +55,11 @@ def test_a_run_holds_all_that_it_needs_from_the_moment_it_is_launched(admin: Mem
 
 def test_a_recipe_knows_the_cpus_that_the_server_may_use(admin: Member, choice: Choice) -> None:
     recipe = save_version(admin, Recipe, "cpus", {"steps": [{"kind": "limits", "nofile": "${sut_cpu_count * 100}"}]})
-    sides = {"application": choice.application, "workload": choice.workload, "driver": choice.driver}
+    sides: dict[str, Any] = {
+        "application": choice.application,
+        "workload": choice.workload,
+        "driver": choice.driver,
+    }
     with pytest.raises(RequestError, match="sut_cpu_count") as refusal:
         freeze(Choice(recipe=recipe, sut=choice.sut, **sides))
     assert refusal.value.field == "parameters"
@@ -67,7 +71,7 @@ def test_a_recipe_knows_the_cpus_that_the_server_may_use(admin: Member, choice: 
 
 def test_what_does_not_fit_is_refused_with_its_field(admin: Member, choice: Choice) -> None:
     fresh = Host.objects.create(team=admin.team, name="new", address="127.0.0.1", user="bench")
-    cases = [
+    cases: list[tuple[dict[str, Any], str, str]] = [
         ({"sut": fresh}, "sut", "not approved yet"),
         ({"sut": choice.driver}, "sut", "its role is driver"),
         ({"driver": choice.sut}, "driver", "its role is sut"),
@@ -177,6 +181,10 @@ def test_a_cancelled_experiment_stays_cancelled_when_its_running_run_ends(
     assert run is not None
     cancel_experiment(admin, experiment)
     assert experiment.state == "cancelled"
+    assert AuditEntry.objects.filter(action="experiment.cancel").count() == 1
+    with pytest.raises(Conflict):
+        cancel_experiment(admin, experiment)
+    assert set(experiment.runs.exclude(pk=run.pk).values_list("state", "outcome")) == {("finished", "cancelled")}
     run.refresh_from_db()
     assert (run.state, run.cancel_requested_at is not None) == ("preparing", True)
     recorder = Recorder(run.pk, run.fence)

@@ -74,6 +74,13 @@ def test_facts_make_profiles_and_the_fingerprint(run: Run, recorder: Recorder) -
     assert sut.last_seen_at is not None
 
 
+def test_a_host_that_went_back_to_an_earlier_profile_can_be_measured(run: Run, recorder: Recorder) -> None:
+    for digest in ("a" * 64, "c" * 64, "a" * 64, "a" * 64):  # a test kernel in between
+        recorder.store(e.FactsCollected("sut", digest, FACTS, "/sut", "boot", 0.0, "11.0.9"))
+    history = Host.objects.get(name="sut-1").profile_history.values_list("profile__digest", flat=True)
+    assert [digest[0] for digest in history] == ["a", "c", "a"]
+
+
 def test_equal_configurations_are_stored_once(admin: Member, stock: dict[str, Any]) -> None:
     for _ in range(2):
         launch_run(admin, Choice(**stock))

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from frontend.charts import MAX_POINTS, percentile_points, thinned
+from experiments.analysis.thinning import MAX_POINTS, thinned
+from frontend.charts import percentile_points
 from frontend.sparkline import points_of
 
 CHARTS = Path(__file__).resolve().parents[2] / "frontend" / "static" / "js" / "charts"

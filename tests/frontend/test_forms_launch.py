@@ -67,7 +67,7 @@ def test_a_run_is_launched_with_its_parameters_labels_and_tags(admin: Member, st
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"p_nofile": "12"}, "greater than or equal to 1024"),
+        ({"p_nofile": "12"}, "Must be at least 1024"),
         ({"p_nofile": "many"}, "whole number"),
         ({"labels": "no equals sign"}, "write key=value"),
         ({"application": ""}, "This field is required"),
@@ -226,7 +226,7 @@ def test_rows_are_added_copied_and_removed_with_all_that_was_typed(
     [
         ({"v1-name": "default"}, "Two variants have the same name"),
         ({"v1-name": ""}, "This field is required"),
-        ({"v1-p_nofile": "1"}, "greater than or equal to 1024"),
+        ({"v1-p_nofile": "1"}, "Must be at least 1024"),
         ({"repetitions": "0"}, "greater than or equal to 1"),
     ],
 )

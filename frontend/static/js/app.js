@@ -97,6 +97,27 @@ document.addEventListener("keydown", (event) => {
   pending = event.key;
 });
 
+// What scrolls sideways can be reached and scrolled with the keyboard.
+function focusScrollable() {
+  for (const element of document.querySelectorAll(".table-wrap, .stepper, pre")) {
+    if (element.scrollWidth > element.clientWidth || element.scrollHeight > element.clientHeight) element.tabIndex = 0;
+  }
+}
+
+// A form that came back with a problem shows it, wherever the page was scrolled to.
+function showProblem(root) {
+  root.querySelector("form .note-bad[role=alert], form .errorlist, form .field-error")?.scrollIntoView({ block: "center" });
+  root.querySelector("[aria-invalid=true]")?.focus({ preventScroll: true });
+}
+
 document.addEventListener("htmx:afterSwap", (event) => refreshTimes(event.target));
+document.addEventListener("htmx:afterSettle", (event) => {
+  focusScrollable();
+  if (event.target.closest("form")) showProblem(event.target);
+});
+document.addEventListener("toggle", focusScrollable, true);
+addEventListener("resize", focusScrollable);
+focusScrollable();
+showProblem(document);
 refreshTimes();
 setInterval(refreshTimes, AGO_EVERY_MS);

@@ -86,8 +86,8 @@ export function draw(canvas, json, figure) {
   figures.add(figure);
   const { unit } = json.metric;
   const marked = new Set(json.highlight);
-  const x = { type: "time", time: { minUnit: "hour", tooltipFormat: "yyyy-MM-dd HH:mm", displayFormats: { hour: "MMM d HH:mm", day: "MMM d", week: "MMM d", month: "MMM yyyy" } } };
-  const config = options({ unit, x, zero: false });
+  const x = { type: "time", time: { minUnit: "minute", tooltipFormat: "yyyy-MM-dd HH:mm", displayFormats: { minute: "HH:mm", hour: "MMM d HH:mm", day: "MMM d", week: "MMM d", month: "MMM yyyy" } } };
+  const config = options({ unit, x, zero: unit === "ratio", grace: unit === "ratio" ? 0 : "6%" });
   const range = rangeInAddress();
   if (!Number.isNaN(range.min) && !Number.isNaN(range.max)) {
     config.scales.x.min = range.min;

@@ -1,0 +1,28 @@
+"""The hardware that a host shows, as profiles over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.utils import timezone
+
+from experiments.models import HardwareProfile, Host, HostProfile
+
+
+def store_profile(host: Host, digest: str, facts: Mapping[str, str]) -> HardwareProfile:
+    """Say that the host shows these facts now: the same facts go on, others begin a new entry of its history.
+
+    A host that goes back to an earlier profile (after a test kernel) gets a new entry, not a longer old one. Call it
+    inside a transaction; it leaves the host's other fields, and `host` itself, as they are.
+    """
+    now = timezone.now()
+    profile, _ = HardwareProfile.objects.get_or_create(
+        team_id=host.team_id, digest=digest, defaults={"facts": dict(facts)}
+    )
+    newest = host.profile_history.first()
+    if newest is not None and newest.profile_id == profile.pk:
+        HostProfile.objects.filter(pk=newest.pk).update(last_seen_at=now)
+    else:
+        HostProfile.objects.create(host=host, profile=profile, last_seen_at=now)
+    Host.objects.filter(pk=host.pk).update(profile=profile, last_seen_at=now)
+    return profile

@@ -1,0 +1,216 @@
+"""Two SSH hosts with a small server and a load tool that counts its starts, and a run that can be watched."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import events as e
+from agents.record import Record
+from agents.runner import Control, Runner
+from agents.session import Session
+from agents.spec import HostAddress, RunSpec
+from agents.ssh import connect
+from tests.agents.specs import make_spec
+from tests.sshd import SshdHost, exists, running_sshd
+
+needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed (package wrk)")
+
+KEY = "r1-65f0"
+SERVER_XML = '<Server port="8005"><Service name="a"><Connector port="8080"/></Service></Server>\n'
+
+# Counts its starts, so that a second load is seen; what it becomes is the real wrk.
+WRK = """#!/bin/sh
+[ "$1" = -v ] || echo "$$" >>"{witness}"
+exec wrk "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Two hosts; `witness` has a line for each start of the load tool, `etc` stands for files of the SUT itself."""
+
+    sut: SshdHost
+    driver: SshdHost
+    folder: Path
+    port: int
+
+    @property
+    def witness(self) -> Path:
+        return self.folder / "starts"
+
+    @property
+    def etc(self) -> Path:
+        return self.folder / "etc"
+
+    @property
+    def starts(self) -> list[str]:
+        return self.witness.read_text().split() if self.witness.exists() else []
+
+    def directory(self, host: SshdHost) -> Path:
+        return host.home / ".benchhub/runs" / KEY
+
+    def spec(
+        self, *steps: dict[str, Any], phases: tuple[tuple[str, int], ...] = (("measure", 1),), **server: Any
+    ) -> RunSpec:
+        argv = [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1", str(self.port)]
+        stages = [{"name": kind, "kind": kind, "duration_s": duration_s} for kind, duration_s in phases]
+        driver = {"kind": "wrk", "connections": 2, "threads": 1, "binary": str(self.folder / "wrk")}
+        cpus = sorted(os.sched_getaffinity(0))
+        return make_spec(
+            steps=steps,
+            server={
+                "argv": argv,
+                "port": self.port,
+                "files": {"index.html": "hello\n", "conf/server.xml": SERVER_XML},
+                "ready": {"body_contains": "hello", "timeout_s": 30},
+                "cpus": str(cpus[0]),
+                **server,
+            },
+            workload={"driver": driver, "phases": stages, "cpus": str(cpus[-1])},
+            sut=_address("sut", self.sut),
+            driver=_address("driver", self.driver),
+        )
+
+
+def _address(name: str, host: SshdHost) -> HostAddress:
+    return HostAddress(name=name, address=host.address, port=host.port, user=host.user, host_key=host.host_key)
+
+
+@pytest.fixture(scope="module")
+def lab_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SshdHost, SshdHost]]:
+    with (
+        running_sshd(tmp_path_factory.mktemp("sut")) as sut,
+        running_sshd(tmp_path_factory.mktemp("driver")) as driver,
+    ):
+        yield sut, driver
+
+
+@pytest.fixture
+def lab(lab_hosts: tuple[SshdHost, SshdHost], tmp_path: Path) -> Iterator[Lab]:
+    yield make_lab(*lab_hosts, tmp_path)
+    for host in lab_hosts:
+        shutil.rmtree(host.home / ".benchhub", ignore_errors=True)
+
+
+def free_port() -> int:
+    """A port for a server, below those that the kernel gives to clients and to other tests, wrk's among them."""
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)
+        if port_is_free(port):
+            return port
+
+
+def make_lab(sut: SshdHost, driver: SshdHost, folder: Path) -> Lab:
+    lab = Lab(sut, driver, folder, free_port())
+    lab.etc.mkdir()
+    (lab.etc / "app.conf").write_text("as it was\n")
+    wrk = folder / "wrk"
+    wrk.write_text(WRK.format(witness=lab.witness))
+    wrk.chmod(0o755)
+    return lab
+
+
+@dataclass
+class Watched:
+    """What a runner is given, and what came of it. `on_event` may act at any event, before it is stored."""
+
+    lab: Lab
+    fence: int = 1
+    events: list[e.AnyEvent] = field(default_factory=list)
+    cancelled: bool = False
+    on_event: Callable[[e.AnyEvent], None] = lambda event: None
+    patience_s: float = 30.0
+
+    async def emit(self, event: e.AnyEvent) -> None:
+        self.on_event(event)
+        self.events.append(event)
+
+    async def connect(self, address: HostAddress) -> Session:
+        host = self.lab.sut if address.name == "sut" else self.lab.driver
+        return await connect(host.login(address.name), host.private_key)
+
+    def runner(self, spec: RunSpec, record: Record | None = None) -> Runner:
+        control = Control(self.connect, self.emit, lambda: self.cancelled, self.fence, self.patience_s)
+        return Runner(KEY, spec, record or Record(), control)
+
+    async def run(self, spec: RunSpec, record: Record | None = None) -> Record:
+        await self.runner(spec, record).run()
+        return Record.fold(self.events)
+
+    def of(self, kind: type[e.AnyEvent]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def log(self) -> str:
+        return "\n".join(line for event in self.of(e.Logged) for line in event.lines)
+
+
+def port_is_free(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return False
+    return True
+
+
+def assert_left_as_it_was(lab: Lab, record: Record) -> None:
+    assert record.restored == e.Restored(())
+    assert (lab.etc / "app.conf").read_text() == "as it was\n"
+    assert sorted(path.name for path in lab.etc.iterdir()) == ["app.conf"]
+    assert not lab.directory(lab.sut).exists()
+    assert not lab.directory(lab.driver).exists()
+    assert port_is_free(lab.port)
+    assert not any(exists(int(pid)) for pid in lab.starts)
+
+
+def file_step(lab: Lab, name: str = "app.conf", content: str = "tuned\n") -> dict[str, Any]:
+    """A file in a directory of the test's own: no root needed when its owner logs in."""
+    quoted = str(lab.etc / name)
+    return {
+        "kind": "command",
+        "run": 'printf %s "$2" >"$1.part" && mv "$1.part" "$1"',
+        "undo": 'if [ -n "$3" ]; then printf %s "$3" >"$1"; else rm -f "$1"; fi',
+        "observe": 'cat "$1" 2>/dev/null || echo absent',
+        "expect": content,
+        "arguments": [quoted, content, "as it was\n" if name == "app.conf" else ""],
+    }
+
+
+XML_STEP = {
+    "kind": "xml_edit",
+    "path": "conf/server.xml",
+    "edits": [{"op": "set", "select": "Service/Connector", "attributes": {"maxThreads": 8}}],
+}
+REFUSED = {"kind": "command", "run": ":", "undo": ":", "observe": "echo 1", "expect": "2"}
+
+
+class WorkerDiedError(BaseException):
+    """As when the process is killed: nothing of the runner's own gets to act."""
+
+
+async def die_after(lab: Lab, spec: RunSpec, count: int) -> list[e.AnyEvent]:
+    """The events of a run whose worker died right after event `count` was stored."""
+    watched = Watched(lab)
+
+    def die(event: e.AnyEvent) -> None:
+        if len(stored(watched.events)) > count:
+            raise WorkerDiedError
+
+    watched.on_event = die
+    with pytest.raises(WorkerDiedError):
+        await watched.run(spec)
+    return watched.events
+
+
+def stored(events: list[e.AnyEvent]) -> list[e.AnyEvent]:
+    """The events that a record remembers: dying after any other is dying after the one before it."""
+    return [event for event in events if not isinstance(event, e.PhaseStarted | e.Samples | e.Logged)]
