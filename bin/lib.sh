@@ -164,6 +164,7 @@ bh_tomcat() {
   archive=$cache/tomcat-$BH_TOMCAT_VERSION.tar.gz
   if ! bh_tomcat_is_whole "$archive"; then
     mkdir -p "$cache"
+    rmdir "$cache"/fetch.* 2>/dev/null || true  # of a start that was interrupted
     draft=$(mktemp -d "$cache/fetch.XXXXXX")
     bh_note "fetching Tomcat $BH_TOMCAT_VERSION with Maven"
     bh_live mvn -B dependency:get "-Dartifact=org.apache.tomcat:tomcat:$BH_TOMCAT_VERSION:tar.gz" -Dtransitive=false &&

@@ -51,7 +51,6 @@ def claim_next(owner: str) -> Run | None:
             attempts=F("attempts") + 1,
             started_at=Coalesce(F("started_at"), Now()),
             state=Run.State.PREPARING if run.state == Run.State.QUEUED else run.state,
-            next_at=None,
         )
     run.refresh_from_db()
     return run

@@ -252,8 +252,8 @@ def cancel_run(member: Member, run: Run) -> None:
         if locked.state == Run.State.QUEUED:
             locked.state, locked.outcome = Run.State.FINISHED, Run.Outcome.CANCELLED
             locked.failure = NEVER_STARTED
-            locked.finished_at, locked.next_at = now, None
-        locked.save(update_fields=["cancel_requested_at", "state", "outcome", "failure", "finished_at", "next_at"])
+            locked.finished_at = now
+        locked.save(update_fields=["cancel_requested_at", "state", "outcome", "failure", "finished_at"])
         audit.record(member, "run.cancel", f"run #{locked.number}")
         if locked.state == Run.State.FINISHED and locked.experiment_id is not None:
             conclude_experiment(locked.experiment_id)
@@ -277,7 +277,6 @@ def cancel_experiment(member: Member, experiment: Experiment) -> None:
             outcome=Run.Outcome.CANCELLED,
             failure=NEVER_STARTED,
             finished_at=Now(),
-            next_at=None,
         )
         locked.state = Experiment.State.CANCELLED
         locked.save(update_fields=["state"])
@@ -310,7 +309,6 @@ def _queue(member: Member, choice: Choice, spec: RunSpec, *, number: int) -> Run
         sut=choice.sut,
         driver=choice.driver,
         created_by_id=member.user_id,
-        next_at=timezone.now(),
     )
 
 

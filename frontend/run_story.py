@@ -103,7 +103,7 @@ def tell(events: Sequence[AnyEvent], *, live: bool) -> Story:
     return Story(
         phases=_phases(events, failed, live),
         journal=tuple(_journal(intended, {e.index: e for e in events if isinstance(e, StepApplied)}, reverted)),
-        differences=restored.differences if restored else None,
+        differences=(*restored.differences, *restored.driver_differences) if restored else None,
         reverted_steps=len(reverted),
         intended_steps=len({e.index for e in intended}),
         measure_from_unix_s=measured.at_unix_s if measured else None,

@@ -70,7 +70,7 @@ def test_asking_when_nothing_runs_changes_nothing(data: Path, option: str, statu
     assert not data.exists()
 
 
-@pytest.mark.parametrize("arguments", [["--port"], ["--port", "http"], ["--prot=1"], ["start"]])
+@pytest.mark.parametrize("arguments", [["--port"], ["--port", "http"], ["--port", "65536"], ["--prot=1"], ["start"]])
 def test_an_argument_that_makes_no_sense_starts_nothing(data: Path, arguments: list[str]) -> None:
     result = demo(data, *arguments)
 

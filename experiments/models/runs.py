@@ -117,7 +117,6 @@ class Run(models.Model):
     owner = models.CharField(max_length=120, blank=True)
     fence = models.BigIntegerField(default=0)
     lease_until = models.DateTimeField(null=True)
-    next_at = models.DateTimeField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     last_seq = models.PositiveIntegerField(default=0)
     cancel_requested_at = models.DateTimeField(null=True)
@@ -150,9 +149,7 @@ class Run(models.Model):
         indexes = [
             # A series: one fingerprint in the order of measuring (Trends, Compare's history strip).
             models.Index(fields=["team", "fingerprint", "number"], name="run_series"),
-            # The dispatcher looks every few seconds for what is due; finished runs stay out of the index.
-            models.Index(fields=["next_at"], name="run_due", condition=Q(next_at__isnull=False)),
-            # Live pages and the queue: the few runs that are not finished.
+            # The queue, the dispatcher and live pages: the few runs that are not finished.
             models.Index(fields=["team", "state", "number"], name="run_live", condition=~Q(state="finished")),
             # Filters of the runs page; each keeps keyset order by number.
             models.Index(fields=["team", "recipe", "-number"], name="run_by_recipe"),

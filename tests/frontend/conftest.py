@@ -100,7 +100,6 @@ def _finished(run: Run, throughput_rps: float) -> dict[str, Any]:
         "findings": [
             {"check": "errors", "level": "ok", "sentence": "No request failed.", "evidence": {}, "source": "docs"}
         ],
-        "next_at": None,
     }
 
 

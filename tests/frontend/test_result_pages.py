@@ -41,7 +41,7 @@ def make_experiment(admin: Member, stock: dict[str, Any], make_run: MakeRun) -> 
         for run in launch_experiment(admin, experiment):
             done = make_run(throughput_rps=1000.0 + run.number)
             fields = {name: getattr(done, name) for name in FINISHED}
-            Run.objects.filter(pk=run.pk).update(**fields, next_at=None)
+            Run.objects.filter(pk=run.pk).update(**fields)
         few, many = experiment.variants.all()
         StoredVerdict.objects.create(
             experiment=experiment,

@@ -87,7 +87,10 @@ export function draw(canvas, json, figure) {
   const { unit } = json.metric;
   const marked = new Set(json.highlight);
   const x = { type: "time", time: { minUnit: "minute", tooltipFormat: "yyyy-MM-dd HH:mm", displayFormats: { minute: "HH:mm", hour: "MMM d HH:mm", day: "MMM d", week: "MMM d", month: "MMM yyyy" } } };
-  const config = options({ unit, x, zero: unit === "ratio", grace: unit === "ratio" ? 0 : "6%" });
+  const values = json.points.map((point) => point.value);
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const nearZero = low >= 0 && low < (high - low) / 2;
+  const config = options({ unit, x, zero: unit === "ratio" || nearZero, grace: unit === "ratio" ? 0 : "6%" });
   const range = rangeInAddress();
   if (!Number.isNaN(range.min) && !Number.isNaN(range.max)) {
     config.scales.x.min = range.min;
