@@ -61,11 +61,10 @@ class Loading:
         job = Job(self._driver, f"{self._directory}/jobs/{name}")
         age_s = await self._start(index, phase, name, job)
         started = self._record.started_jobs[name]
-        monitors = [MONITORS[kind] for kind in ("cpu", "memory", "network", "threads")]
         async with Watch(
             self._driver,
             "driver",
-            monitors,
+            tuple(MONITORS.values()),
             self._emit,
             pid=started.pid,
             interval_s=self._spec.monitor_interval_s,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agents import snapshot
 from agents.command import Command
-from agents.errors import AgentError, CommandError, ConnectError, FenceError, PlanError
+from agents.errors import MISTAKE_HINT, AgentError, CommandError, ConnectError, FenceError, PlanError
 from agents.events import (
     AnyEvent,
     ConfigurationCaptured,
@@ -36,6 +36,7 @@ from agents.monitors import MONITORS
 from agents.preparation import check_cpus, launch_of, look_at_host, server_cpus
 from agents.readiness import listening_command, wait_until_ready
 from agents.record import Record
+from agents.redaction import masked
 from agents.session import Session
 from agents.spec import HostAddress, RunSpec
 from agents.steps import is_host_step
@@ -44,12 +45,10 @@ from agents.tuning import Tuning
 from agents.watch import Watch
 
 Connect = Callable[[HostAddress], Awaitable[Session]]
-SUT_MONITORS = ("cpu", "memory", "network", "threads")
 MAX_LOG_BYTES = 256 << 10
 CANCELLED_PATIENCE_S = 10.0
 """How long a cancelled run waits for a host that is away."""
 ROLES: tuple[Role, Role] = ("sut", "driver")
-MISTAKE_HINT = "The worker's log has the details; please report them."
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +127,7 @@ class Runner:
         async with Watch(
             await self._session("sut"),
             "sut",
-            [MONITORS[kind] for kind in SUT_MONITORS],
+            tuple(MONITORS.values()),
             self._emit,
             pid=server.pid,
             interval_s=self._spec.monitor_interval_s,
@@ -220,7 +219,7 @@ class Runner:
         values |= await self._settings_now(sut)
         values["load_tool.version"] = self._record.facts["driver"].tool_version
         values["server.version"] = self._record.facts["sut"].tool_version
-        shown = {path: value.replace(directory, "$RUN") for path, value in values.items()}
+        shown = {path: masked(path, value).replace(directory, "$RUN") for path, value in values.items()}
         await self._emit(ConfigurationCaptured(shown))
         for problem in server.problems(await self._server_log(job)):
             await self._say(problem, level="warning")

@@ -9,6 +9,7 @@ from agents.errors import AgentError, ConnectError, FenceError, PlanError
 from agents.events import AnyEvent, Logged, StepApplied, StepIntended, StepReverted
 from agents.journal import undo_text, write_command
 from agents.record import Record
+from agents.redaction import masked_outcome
 from agents.servers.base import Server
 from agents.session import Session
 from agents.steps.base import HostStep, SettingOutcome, State, StepContext
@@ -54,8 +55,9 @@ class Tuning:
             await self._change(command, step.title())
         effective = await self._state(step)
         outcomes = step.outcomes(before, effective)
-        await self._emit(StepApplied(index, outcomes, effective))
-        lines = tuple(f"  {o.setting}: {o.before} -> {o.effective} ({o.result})" for o in outcomes)
+        shown = tuple(map(masked_outcome, outcomes))
+        await self._emit(StepApplied(index, shown, effective))
+        lines = tuple(f"  {o.setting}: {o.before} -> {o.effective} ({o.result})" for o in shown)
         await self._emit(Logged("runner", (step.title(), *lines)))
         self._insist(step, outcomes)
 

@@ -219,11 +219,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_CREATE_MISSING_QUEUES = False
-CELERY_TASK_QUEUES = [Queue(name) for name in ("runs", "default", "parse")]  # type: ignore[no-untyped-call]
-CELERY_TASK_ROUTES = {
-    "experiments.tasks.execute_run": {"queue": "runs"},
-    "experiments.tasks.parse_*": {"queue": "parse"},
-}
+CELERY_TASK_QUEUES = [Queue(name) for name in ("runs", "default")]  # type: ignore[no-untyped-call]
+CELERY_TASK_ROUTES = {"experiments.tasks.execute_run": {"queue": "runs"}}
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(BENCHHUB_DATA_DIR / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {

@@ -62,10 +62,7 @@ class Child:
 
 
 def child_specs(port: int) -> tuple[ChildSpec, ...]:
-    """The processes of BenchHub: runs wait on hosts in threads, untrusted files are parsed in a process of their own.
-
-    The dispatcher has a worker to itself, so that neither can hold it up.
-    """
+    """The processes of BenchHub. Runs wait in threads of one worker; the dispatcher has another to itself."""
     python = sys.executable
     celery = (python, "-m", "celery", "-A", "benchhub")
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
@@ -83,13 +80,10 @@ def child_specs(port: int) -> tuple[ChildSpec, ...]:
     web += ("--lifespan", "off", "--no-access-log", "--timeout-graceful-shutdown", "5")
     runs = (*celery, "worker", "-n", "runs@%h", "-Q", "runs", "-P", "threads", "-c", "4", *quiet)
     default = (*celery, "worker", "-n", "default@%h", "-Q", "default", "-P", "threads", "-c", "2", *quiet)
-    parse: tuple[str, ...] = (*celery, "worker", "-n", "parse@%h", "-Q", "parse", "-P", "prefork", "-c", "1", *quiet)
-    parse += ("--time-limit", "300", "--max-memory-per-child", "1048576")  # seconds, KiB
     return (
         ChildSpec("web", web, 1, 15, {"DATABASE_POOL_SIZE": "10"}),
         ChildSpec("worker-runs", runs, 2, 45),
         ChildSpec("worker-default", default, 2, 45),
-        ChildSpec("worker-parse", parse, 2, 45),
         ChildSpec("beat", (*celery, "beat"), 0, 10),
     )
 

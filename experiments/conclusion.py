@@ -19,7 +19,9 @@ from experiments.analysis.validity import HostFigures
 from experiments.artifacts import keep
 from experiments.judgement import findings_json, judge, mean_in, stalled_s, store_verdicts
 from experiments.metrics import figures
-from experiments.models import Experiment, Host, Run, RunEvent, SampleSeries, Series
+from experiments.models import Experiment, Host, Run, RunEvent, SampleSeries
+from experiments.series import extend_series
+from experiments.summary import summarise
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +61,14 @@ def conclude(run_id: int, fence: int, record: Record) -> None:
         _restore_proof(run, record)
         _finish(run)
         if run.outcome == Run.Outcome.SUCCEEDED and run.fingerprint:
-            _extend_series(run, spec, record)
+            driver = spec.workload.driver
+            extend_series(
+                run,
+                application=str(run.application),
+                workload=str(run.workload),
+                tool=f"{driver.kind} {record.facts['driver'].tool_version}",
+                latency_basis=driver.latency_basis,
+            )
         if run.experiment_id is not None:
             conclude_experiment(run.experiment_id)
 
@@ -133,15 +142,10 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
     )
     if metrics.get("throughput_rps") and "server_cpu_ratio" in metrics:
         metrics["cpu_ms_per_request"] = metrics["server_cpu_ratio"] * 1000 / metrics["throughput_rps"]
-    run.metrics = metrics
+    summarise(run, metrics)
     hosts = _host_figures(spec, record, measured, channels, metrics, duration_s)
     validity = judge(measured.report, requested_duration_s=duration_s, hosts=hosts)
     run.validity, run.findings, run.hides_latency = validity.state, findings_json(validity), validity.hides_latency
-    run.throughput_rps = metrics.get("throughput_rps")
-    run.latency_p50_ms = metrics.get("latency_p50_ms")
-    run.latency_p99_ms = metrics.get("latency_p99_ms")
-    run.errors_total = int(metrics["errors_total"]) if "errors_total" in metrics else None
-    run.sut_cpu_ratio, run.driver_cpu_ratio = metrics.get("sut_cpu_ratio"), metrics.get("driver_cpu_ratio")
 
 
 def _host_figures(
@@ -238,23 +242,6 @@ def _quarantine(run: Run, host_id: int | None, differences: Sequence[str]) -> No
     reason = f"Run #{run.number} could not be proven undone: " + "; ".join(differences[:5])
     Host.objects.filter(pk__in=[host_id]).update(state=Host.State.DIRTY, state_reason=reason)
     logger.warning("host %s is dirty: %s", host_id, reason)
-
-
-def _extend_series(run: Run, spec: RunSpec, record: Record) -> None:
-    driver = spec.workload.driver
-    Series.objects.update_or_create(
-        team_id=run.team_id,
-        fingerprint=run.fingerprint,
-        defaults={"last_run": run},
-        create_defaults={
-            "application": str(run.application),
-            "workload": str(run.workload),
-            "tool": f"{driver.kind} {record.facts['driver'].tool_version}",
-            "latency_basis": driver.latency_basis,
-            "sut_profile_id": run.sut_profile_id,
-            "last_run": run,
-        },
-    )
 
 
 def _known(**values: float | None) -> dict[str, float]:

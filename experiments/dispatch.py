@@ -42,9 +42,9 @@ def claim_next(owner: str) -> Run | None:
         run = _orphan() or _startable()
         if run is None:
             return None
-        if run.state == Run.State.QUEUED:
-            Host.objects.filter(pk__in=_hosts_of(run)).update(leased_by=run)
-        Run.objects.filter(pk=run.pk).update(
+        # A cancel or a conclusion may have come between the look and the claim: only what is still so is claimed.
+        same = Run.objects.filter(pk=run.pk, state=run.state, fence=run.fence)
+        claimed = same.update(
             fence=_next_fence(),
             owner=owner,
             lease_until=Now() + timedelta(seconds=settings.BENCHHUB_LEASE_S),
@@ -52,6 +52,10 @@ def claim_next(owner: str) -> Run | None:
             started_at=Coalesce(F("started_at"), Now()),
             state=Run.State.PREPARING if run.state == Run.State.QUEUED else run.state,
         )
+        if not claimed:
+            return None
+        if run.state == Run.State.QUEUED:
+            Host.objects.filter(pk__in=_hosts_of(run)).update(leased_by=run)
     run.refresh_from_db()
     return run
 
@@ -84,10 +88,10 @@ def _startable() -> Run | None:
     A run that waits for a host out of service holds up nobody: only a person can end that.
     """
     wanted: set[int] = set()
-    queued: list[Run] = list(_queued().select_related("sut", "driver")[:MAX_LOOKED_AT])
+    ready = _queued().filter(sut__state=Host.State.READY, driver__state=Host.State.READY)
+    names = ("state", "fence", "sut_id", "driver_id", "sut__leased_by_id", "driver__leased_by_id")
+    queued: list[Run] = list(ready.select_related("sut", "driver").only(*names)[:MAX_LOOKED_AT])
     for run in queued:
-        if not _in_service(run):
-            continue
         hosts = _hosts_of(run)
         if not wanted & hosts and all(host.leased_by_id is None for host in (run.sut, run.driver) if host):
             return run

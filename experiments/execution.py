@@ -15,7 +15,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, close_old_connections
 
-from agents.errors import ConnectError, FenceError
+from agents.errors import MISTAKE_HINT, ConnectError, FenceError
 from agents.record import Record
 from agents.runner import Control, Runner
 from agents.session import Session
@@ -24,7 +24,6 @@ from agents.ssh import connect as ssh_connect
 from experiments.conclusion import conclude, give_up
 from experiments.dispatch import claim_next
 from experiments.host_keys import connect_args
-from experiments.keys import KeyFileError
 from experiments.models import Host, Run
 from experiments.outbox import hint
 from experiments.recorder import Recorder
@@ -38,8 +37,6 @@ HAND_OVER_LOOK_S = 0.25
 MAX_ATTEMPTS = 50
 """Workers that may begin with one run: one that kills each of them must come to an end, too."""
 DATABASE_AWAY = (OperationalError, InterfaceError)
-
-_LOG_HINT = "The workers' logs have the details; please report them."
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,7 +55,9 @@ def execute_next() -> bool:
         return False
     logger.info("run %s (#%s): claimed with fence %s, attempt %s", run.pk, run.number, run.fence, run.attempts)
     if run.attempts > MAX_ATTEMPTS:
-        give_up(run.pk, run.fence, f"{MAX_ATTEMPTS} workers began with this run and none came to its end.", _LOG_HINT)
+        give_up(
+            run.pk, run.fence, f"{MAX_ATTEMPTS} workers began with this run and none came to its end.", MISTAKE_HINT
+        )
         return True
     try:
         async_to_sync(_execute)(run)
@@ -72,7 +71,7 @@ def execute_next() -> bool:
         return False
     except Exception:
         logger.exception("run %s: given up, in a way that nobody foresaw", run.pk)
-        give_up(run.pk, run.fence, "BenchHub made a mistake and could not carry on with this run.", _LOG_HINT)
+        give_up(run.pk, run.fence, "BenchHub made a mistake and could not carry on with this run.", MISTAKE_HINT)
     return True
 
 
@@ -170,12 +169,5 @@ async def _connect(run: Run, address: HostAddress) -> Session:
             hint="Launch the run again if the new key is right.",
             permanent=True,
         )
-    try:
-        target, private_key = connect_args(host)
-    except KeyFileError as error:
-        raise ConnectError(
-            f"The private key for {host.name} cannot be opened: {error}",
-            hint="Give the workers the key file with which it was stored, or store the key again.",
-            permanent=True,
-        ) from error
+    target, private_key = connect_args(host)
     return await ssh_connect(target, private_key)

@@ -28,8 +28,8 @@ from experiments.models import ConfigSnapshot, Run, RunEvent
 from experiments.profiles import store_profile
 from experiments.snapshots import content_digest
 
-_NEXT_SEQ = """
-UPDATE experiments_run SET last_seq = last_seq + 1 WHERE id = %s AND fence = %s RETURNING last_seq
+_TAKE_SEQ = """
+UPDATE experiments_run SET last_seq = %(seq)s WHERE id = %(run)s AND fence = %(fence)s AND last_seq = %(seq)s - 1
 """
 
 STATES = {
@@ -53,6 +53,7 @@ class Recorder:
     def __init__(self, run_id: int, fence: int) -> None:
         self.run_id = run_id
         self.fence = fence
+        self._seq: int | None = None
 
     def record(self) -> Record:
         """What the stored events add up to; samples and log lines leave no state, so they are not read."""
@@ -62,7 +63,8 @@ class Recorder:
     def store(self, event: AnyEvent) -> None:
         """Store one event and what it means for the run's row. FenceError when another worker holds the run now."""
         with transaction.atomic():
-            seq = self._next_seq()
+            if (seq := self._next_seq()) is None:
+                return
             RunEvent.objects.create(
                 run_id=self.run_id,
                 seq=seq,
@@ -73,6 +75,7 @@ class Recorder:
             )
             if changes := self._changes(event):
                 Run.objects.filter(pk=self.run_id).update(**changes)
+        self._seq = seq
 
     def beat(self) -> bool:
         """Hold the lease for another while; True when a person asked for the end. FenceError = the run is not ours."""
@@ -86,13 +89,26 @@ class Recorder:
         """Hand the run over: its lease ends now, so that the next worker adopts it at once."""
         Run.objects.filter(pk=self.run_id, fence=self.fence).update(lease_until=Now(), owner="")
 
-    def _next_seq(self) -> int:
+    def _next_seq(self) -> int | None:
+        """The next event's number; None when it is stored already: its commit was done, only the answer was lost."""
+        if self._seq is None:
+            self._seq = self._stored_seq()
+        seq = self._seq + 1
         with connection.cursor() as cursor:
-            cursor.execute(_NEXT_SEQ, [self.run_id, self.fence])
-            row = cursor.fetchone()
-        if row is None:
+            cursor.execute(_TAKE_SEQ, {"run": self.run_id, "fence": self.fence, "seq": seq})
+            if cursor.rowcount:
+                return seq
+        if self._stored_seq() != seq:
+            raise FenceError("Another writer has stored events of this run.")
+        self._seq = seq
+        return None
+
+    def _stored_seq(self) -> int:
+        mine = Run.objects.filter(pk=self.run_id, fence=self.fence)
+        stored: int | None = mine.values_list("last_seq", flat=True).first()
+        if stored is None:
             raise FenceError("Another worker holds this run now.")
-        return int(row[0])
+        return stored
 
     def _changes(self, event: AnyEvent) -> dict[str, Any]:
         match event:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from django.db.models.functions import Length
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from ninja.params.functions import Query
@@ -17,6 +18,7 @@ from experiments.api.finding import find_run
 from experiments.errors import NotFound
 from experiments.history import samples_of
 from experiments.metrics import METRICS
+from experiments.shown_events import shown
 
 router = Router(auth=READ, tags=["runs"])
 
@@ -93,7 +95,10 @@ def list_events(
     run = find_run(member_of(request), number)
     found = list(run.events.filter(seq__gt=after).order_by("seq")[:limit])
     return EventsOut(
-        items=[EventOut(seq=event.seq, kind=event.kind, at=event.at, payload=event.payload) for event in found],
+        items=[
+            EventOut(seq=event.seq, kind=event.kind, at=event.at, payload=shown(event.kind, event.payload))
+            for event in found
+        ],
         finished=not run.is_live and len(found) < limit,
     )
 
@@ -173,11 +178,11 @@ def list_artifacts(request: HttpRequest, number: int) -> list[ArtifactOut]:
             name=artifact.name,
             media_type=artifact.media_type,
             sha256=artifact.sha256,
-            size_bytes=len(artifact.content),
+            size_bytes=artifact.size_bytes,
             url=f"{request.path}/{quote(artifact.name, safe='')}",
             created_at=artifact.created_at,
         )
-        for artifact in run.artifacts.order_by("name")
+        for artifact in run.artifacts.defer("content").annotate(size_bytes=Length("content")).order_by("name")
     ]
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 import pytest
 
-from experiments.models import Experiment, Host, Run
+from experiments.models import Experiment, Host, Recipe, Run
 from tests.api.conftest import ApiClient
 from tests.api.test_auth import BODIES, NAMES
 
 DEEP = b'{"notes":' + b"[" * 1000 + b"]" * 1000 + b"}"
 VERY_DEEP = b"[" * 100_000
+MANY_KEYS = b"{" + b",".join(b'"k%d":0' % number for number in range(50_001)) + b"}"
+DOUBLE_AT_THE_END = b"{" + b",".join(b'"k%d":0' % number for number in range(40_000)) + b',"k39999":0}'
+
+
+def cursor(*position: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
 
 
 def raw(**changes: Any) -> bytes:
@@ -31,6 +38,11 @@ def raw(**changes: Any) -> bytes:
         (b'{"application": "\xc3("}', 400, ""),
         (DEEP, 422, ""),
         (VERY_DEEP, 422, ""),
+        (MANY_KEYS, 422, ""),
+        (DOUBLE_AT_THE_END, 422, "k39999"),
+        (b'{"notes": [' + b"0," * 50_000 + b"0]}", 422, ""),
+        (b'{"notes": [' + b"[]," * 50_000 + b"[]]}", 422, ""),
+        (b'{"notes": [' + b"true," * 50_000 + b"true]}", 422, ""),
         (b'{"application": 1e999}', 422, ""),
         (b'{"application": NaN}', 422, ""),
         (b'{"application": -Infinity}', 422, ""),
@@ -100,7 +112,13 @@ def test_another_content_type_is_refused(api: ApiClient, stock: dict[str, Any], 
         "/runs?since=x",
         "/runs?query=%00",
         "/runs?fields=spec",
+        "/runs?since=0001-01-01T00:00:00%2B23:59",
+        "/runs?until=9999-12-31T23:59:59-23:59",
+        f"/runs?sort=-finished_at&cursor={cursor('-finished_at', 1, 1, False)}",
+        f"/runs?sort=throughput_rps&cursor={cursor('throughput_rps', 10**400, 1, False)}",
         "/runs/csv?columns=x",
+        "/runs/csv?since=0001-01-01T00:00:00%2B23:59",
+        "/runs/1/samples?channel=cpu&channel=%00",
         "/runs/1/events?after=-1",
         "/runs/1/events?after=99999999999999999999",
         "/compare?baseline=1&candidate=2",
@@ -149,6 +167,8 @@ def test_what_does_not_exist_is_not_found(api: ApiClient, stock: dict[str, Any],
         ({"variants": BODIES["create_experiment"]["variants"] * 2}, "variants"),
         ({"repetitions": 0}, "repetitions"),
         ({"repetitions": 2**31}, "repetitions"),
+        ({"repetitions": True}, "repetitions"),
+        ({"repetitions": "2"}, "repetitions"),
         ({"margin_ratio": 0}, "margin_ratio"),
         ({"order": "random"}, "order"),
         ({"primary_metric": "speed"}, "primary_metric"),
@@ -184,3 +204,32 @@ def test_a_host_that_cannot_be(api: ApiClient, change: Any, field: str) -> None:
         assert not Host.objects.exists()
     else:
         assert answer.status_code < 500
+
+
+@pytest.mark.parametrize(
+    "path, body, field",
+    [
+        ("/experiments/copies", {"experiment": True}, "experiment.int"),
+        ("/experiments/copies", {"experiment": "nope", "repetitions": True}, "repetitions"),
+        ("/experiments/1/launch", {"repetitions": True}, "repetitions"),
+        ("/hosts/sut-1/drain", {"drained": 1}, "drained"),
+        ("/tokens", {"name": "ci", "scopes": ["read"], "days": True}, "days"),
+    ],
+)
+def test_yes_is_not_a_number(api: ApiClient, stock: dict[str, Any], path: str, body: Any, field: str) -> None:
+    answer = api.post(path, body)
+    assert (answer.status_code, answer.json()["field"]) == (422, field), answer.content
+
+
+@pytest.mark.parametrize("kind", [[], {}, [[]], None, 1, "nope"])
+def test_a_step_without_a_kind_is_named(api: ApiClient, kind: Any) -> None:
+    answer = api.put("/recipes/odd", {"steps": [{"kind": kind}]})
+    assert (answer.status_code, answer.json()["field"]) == (422, "steps.0.kind"), answer.content
+    assert not Recipe.objects.filter(name="odd").exists()
+
+
+@pytest.mark.parametrize("jump", ["", " ", None])
+def test_no_jump_host_can_be_said_in_words_too(api: ApiClient, jump: str | None) -> None:
+    api.post("/hosts", {"name": "h", "address": "127.0.0.1", "user": "bench"})
+    answer = api.send("PATCH", "/hosts/h", {"jump": jump})
+    assert (answer.status_code, answer.json()["jump"]) == (200, None), answer.content

@@ -77,7 +77,7 @@ def test_a_run_page_tells_the_figures_the_journal_and_the_proof(browser: Client,
     assert "Changes are against #1." in page
     assert "net.core.somaxconn" in page
     assert "Not on this host" in page
-    assert "1 of 1 step undone" in page
+    assert "1 of 1 change undone" in page
 
 
 def test_nothing_is_called_better_than_or_because_of_an_invalid_run(browser: Client, make_run: MakeRun) -> None:
