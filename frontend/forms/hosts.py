@@ -38,12 +38,26 @@ class AddressField(forms.CharField):
         return host if port == SSH_PORT else f"{shown}:{port}"
 
 
+class UserField(forms.CharField):
+    """The user to log in as."""
+
+    def clean(self, value: Any) -> str:
+        text: str = super().clean(value)
+        try:
+            USER_NAME.validate_python(text)
+        except ValidationError as error:
+            raise forms.ValidationError(
+                "A user name has letters, digits, '.', '_' and '-', and starts with a letter or '_'."
+            ) from error
+        return text
+
+
 class NewHostForm(forms.Form):
     """Four fields; everything else has a default that can be changed later."""
 
     name = forms.CharField(max_length=120, widget=forms.TextInput(attrs={"placeholder": "arm-1", "autofocus": True}))
     address = AddressField(max_length=262, widget=forms.TextInput(attrs={"placeholder": "10.0.0.5 or arm-1.lab:2222"}))
-    user = forms.CharField(max_length=64, widget=forms.TextInput(attrs={"placeholder": "bench"}))
+    user = UserField(max_length=64, widget=forms.TextInput(attrs={"placeholder": "bench"}))
     roles = forms.ChoiceField(choices=ROLES, initial=Host.Roles.BOTH, label="Role")
     private_key = forms.CharField(
         required=False,
@@ -66,7 +80,7 @@ class HostForm(forms.Form):
 
     name = forms.CharField(max_length=120)
     address = AddressField(max_length=262, help_text="Another address must show its host key again.")
-    user = forms.CharField(max_length=64)
+    user = UserField(max_length=64)
     roles = forms.ChoiceField(choices=ROLES, label="Role")
     data_address = forms.CharField(
         max_length=253,

@@ -11,7 +11,7 @@ from agents.steps.base import SettingOutcome
 @pytest.mark.parametrize(
     "path, value, shown",
     [
-        ("tomcat.server_xml.Server/Service/Connector@keystorePass", "x", "x"),
+        ("tomcat.server_xml.Server/Service/Connector@keystorePass", "x", HIDDEN),
         (
             "tomcat.server_xml.Server/Service/Connector@keystorePassword",
             "x",
