@@ -148,12 +148,13 @@ class Job:
             if caught_up:
                 await asyncio.sleep(min(interval_s, max(0.0, end_s - time.monotonic())))
 
-    async def kill(self, grace_s: int = 5) -> tuple[str, ...]:
+    async def kill(self, grace_s: int = 5, *, cookie: str = "") -> tuple[str, ...]:
         """End every process of the job: TERM, `grace_s`, KILL. Returns "pid name" of what is left, () when nothing is.
 
-        Finds them by session and by cookie, so also what called setsid or was left behind. Safe to call again.
+        Finds them by session and by cookie, so also what called setsid or was left behind; with the `cookie` of its
+        start also when the job's directory is gone. Safe to call again.
         """
-        result = await self._change(kill_command(self.directory, grace_s), "Ending a job")
+        result = await self._change(kill_command(self.directory, grace_s, cookie), "Ending a job")
         return tuple(result.text.splitlines())
 
     async def _poll(self, out_offset: int, err_offset: int, max_bytes: int) -> _Poll:

@@ -182,13 +182,16 @@ echo "$state $rc $pid $start $made $out $err $more $n_out $n_err"
 _KILL = (
     _IDENTITY
     + """
-dir=$1 grace=$2
-[ -e "$dir" ] || exit 0
-cd "$dir" && read -r spid sstart made cookie <starter || exit 1
-[ "$made" = "$boot" ] || exit 0
-while [ ! -s meta ] && alive "$spid" "$sstart" "$made"; do sleep 0.05; done
-session=0 start=0
-[ ! -s meta ] || read -r session start made <meta
+dir=$1 grace=$2 cookie=$3
+spid=0 sstart=0 session=0 start=0
+if [ -e "$dir" ]; then
+  cd "$dir" && read -r spid sstart made cookie <starter || exit 1
+  [ "$made" = "$boot" ] || exit 0
+  while [ ! -s meta ] && alive "$spid" "$sstart" "$made"; do sleep 0.05; done
+  [ ! -s meta ] || read -r session start made <meta
+else
+  [ -n "$cookie" ] && cd / || exit 0
+fi
 find_left() {
   left=''
   for file in $(grep -lsF -- "COOKIE_VARIABLE=$cookie" /proc/[0-9]*/environ); do
@@ -273,9 +276,12 @@ def poll_command(directory: str, *, out_offset: int = 0, err_offset: int = 0, ma
     return script(_POLL, job_directory(directory), str(out_offset), str(err_offset), str(max_bytes))
 
 
-def kill_command(directory: str, grace_s: int) -> Command:
-    """Ends every process of the job; prints "PID NAME" of those that are left."""
-    return script(_KILL, job_directory(directory), str(grace_s), timeout_s=grace_s + REAP_S + 20.0)
+def kill_command(directory: str, grace_s: int, cookie: str = "") -> Command:
+    """Ends every process of the job; prints "PID NAME" of those that are left.
+
+    `cookie` finds them when somebody removed the job's directory; without it such a job counts as never started.
+    """
+    return script(_KILL, job_directory(directory), str(grace_s), cookie, timeout_s=grace_s + REAP_S + 20.0)
 
 
 def job_directory(path: str) -> str:

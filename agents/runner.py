@@ -261,7 +261,7 @@ class Runner:
     async def _end(self, name: str, intended: JobIntended) -> None:
         try:
             job = Job(await self._session(intended.role), intended.directory)
-            remaining = await job.kill()
+            remaining = await job.kill(cookie=intended.cookie)
             if name not in self._record.ended_jobs and not remaining:
                 await self._emit(JobEnded(name, (await job.status()).exit_status))
         except FenceError:

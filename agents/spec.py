@@ -16,6 +16,7 @@ from agents.steps import AnyStep
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:\-\[\]]{1,253}$")]
 MAX_PHASE_S = 24 * 3600
+USER_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.\-]{0,63}$"
 
 
 class HostAddress(Frozen):
@@ -24,7 +25,7 @@ class HostAddress(Frozen):
     name: Name
     address: HostName
     port: int = Field(22, ge=1, le=65535)
-    user: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.\-]{0,63}$")
+    user: str = Field(pattern=USER_PATTERN)
     host_key: str = Field(description="The pinned host key, as in known_hosts: 'ssh-ed25519 AAAA...'")
     data_address: HostName | Literal[""] = ""
 

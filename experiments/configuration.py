@@ -26,6 +26,10 @@ NOISE = (
 """Paths that change by themselves (measured on idle hosts)."""
 
 
+IN_PART = "configuration.recorded_in_part"
+"""A path that marks a configuration of which only some values are known."""
+
+
 @dataclass(frozen=True)
 class Difference:
     """One path that differs. None = not there on that side."""
@@ -50,13 +54,18 @@ class ConfigurationDiff:
 def diff(
     configurations: Iterable[Mapping[str, str]], *, asked: Callable[[str], bool], noise: Iterable[str] = NOISE
 ) -> ConfigurationDiff:
-    """Paths that are not the same in all `configurations`. `asked(path)` says whether the recipes explain a path."""
+    """Paths that are not the same in all `configurations`. `asked(path)` says whether the recipes explain a path.
+
+    A side recorded in part (`IN_PART` is in it; an import has nothing at all) says nothing about what it lacks.
+    """
     sides = list(configurations)
+    partial = [not side or IN_PART in side for side in sides]
     patterns = tuple(noise)
     groups: dict[str, list[Difference]] = {"asked": [], "drift": [], "noise": []}
-    for path in sorted(set().union(*sides)):
+    for path in sorted(set().union(*sides) - {IN_PART}):
         values = tuple(side.get(path) for side in sides)
-        if len(set(values)) == 1:
+        known = {value for value, part in zip(values, partial, strict=True) if value is not None or not part}
+        if len(known) == 1:
             continue
         if asked(path):
             group = "asked"

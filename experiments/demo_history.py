@@ -7,6 +7,7 @@ from datetime import timedelta
 import numpy as np
 from django.utils import timezone
 
+from experiments.configuration import IN_PART
 from experiments.launch import Choice, freeze, reserve_numbers
 from experiments.made_up import digest_of, made_up_metrics
 from experiments.models import Application, ConfigSnapshot, HardwareProfile, Host, Member, Recipe, Run, Workload
@@ -21,6 +22,7 @@ CHANGE_AT = 36
 SEED = 20250811
 
 _BEFORE = {
+    IN_PART: "made up for the demonstration",
     "sut.kernel.release": "6.1.0-37-amd64",
     "sysctl.net.core.somaxconn": "4096",
     "sysctl.kernel.numa_balancing": "0",

@@ -56,8 +56,8 @@ def claim_next(owner: str) -> Run | None:
             return None
         if run.state == Run.State.QUEUED:
             Host.objects.filter(pk__in=_hosts_of(run)).update(leased_by=run)
-    run.refresh_from_db()
-    return run
+    whole: Run = Run.objects.get(pk=run.pk)
+    return whole
 
 
 def something_to_do() -> bool:

@@ -65,6 +65,8 @@ def metric_history(
     if spec is None:
         raise RequestError(f"There is no metric {metric!r}; known: {', '.join(METRICS)}.", field="metric")
     runs = Run.objects.for_team(team).counted().filter(fingerprint=fingerprint)
+    if "\0" in recipe:
+        raise RequestError("No recipe has a NUL character in its name.", field="recipe")
     if recipe:
         runs = runs.filter(recipe__name=recipe)
     if since:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import numpy as np
 from django.db import connection, transaction
@@ -60,14 +59,17 @@ def seed_runs(team: Team, count: int, *, seed: int = SEED) -> int:
         slots = _experiments(team, stock, count)
         _copy_in(_runs(team, stock, slots, first, count, random))
         _series(team, stock)
-        _samples(team, first + count - 1, random)
+        _samples(team, range(first, first + count)[-SAMPLED_RUNS:], random)
         for experiment in {slot.experiment.pk: slot.experiment for slot in slots.values()}.values():
             store_verdicts(experiment)
     return first
 
 
 def _copy_in(runs: Iterable[Run]) -> None:
-    """Store runs with COPY: several times as fast as INSERT, and `queued_at` stays what the run says."""
+    """Store runs with COPY: several times as fast as INSERT, and `queued_at` stays what the run says.
+
+    Making a run may ask the database nothing: its connection is busy with the COPY, and would wait for itself.
+    """
     fields = [field for field in Run._meta.concrete_fields if not field.primary_key]
     into = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(Run._meta.db_table), sql.SQL(", ").join(sql.Identifier(str(field.column)) for field in fields)
@@ -124,7 +126,6 @@ def _experiments(team: Team, stock: Stock, count: int) -> dict[int, _Slot]:
 def _runs(
     team: Team, stock: Stock, slots: dict[int, _Slot], first: int, count: int, random: np.random.Generator
 ) -> Iterator[Run]:
-    specs: dict[tuple[int, int], dict[str, Any]] = {}
     lines = random.integers(len(stock.lines), size=count)
     recipes = random.integers(len(stock.recipes), size=count)
     noise = np.exp(random.normal(0, 0.015, count))
@@ -134,15 +135,13 @@ def _runs(
         slot = slots.get(index)
         at_line, at_recipe = (slot.line, slot.recipe) if slot else (int(lines[index]), int(recipes[index]))
         line, recipe = stock.lines[at_line], stock.recipes[at_recipe]
-        if (at_line, at_recipe) not in specs:
-            specs[at_line, at_recipe] = line.spec(recipe)
         # A new kernel every half a year or so, some faster and some slower; the SUTs get it one after the other.
         kernel = min(len(KERNELS) - 1, int(len(KERNELS) * index / count + 0.1 * line.sut_position))
         throughput_rps = _speed_rps(line, at_recipe, kernel) * float(noise[index])
         run = Run(
             team=team,
             number=first + index,
-            spec=specs[at_line, at_recipe],
+            spec=stock.specs[at_line, at_recipe],
             fingerprint=line.fingerprint,
             labels=_labels(index, float(luck[index])),
             tags=["nightly"] if index % 3 else ["nightly", "release"],
@@ -212,8 +211,8 @@ def _series(team: Team, stock: Stock) -> None:
         )
 
 
-def _samples(team: Team, last: int, random: np.random.Generator) -> None:
-    newest = Run.objects.for_team(team).counted().filter(number__gt=last - SAMPLED_RUNS, number__lte=last)
+def _samples(team: Team, numbers: range, random: np.random.Generator) -> None:
+    newest = Run.objects.for_team(team).counted().filter(number__in=numbers)
     at_s = [float(second) for second in range(SAMPLE_POINTS)]
     SampleSeries.objects.bulk_create(
         SampleSeries(

@@ -55,6 +55,8 @@ class Stock:
 
     lines: tuple[Line, ...]
     recipes: tuple[Recipe, ...]
+    specs: Mapping[tuple[int, int], Mapping[str, Any]]
+    """By position of the line and of the recipe."""
     configs: Mapping[tuple[int, int, int], ConfigSnapshot]
     """By position of the SUT, of the recipe and of the kernel."""
 
@@ -81,7 +83,12 @@ def stock_of(team: Team) -> Stock:
         for position, recipe in enumerate(recipes)
         for kernel in range(len(KERNELS))
     }
-    return Stock(lines, recipes, configs)
+    specs = {
+        (at_line, at_recipe): line.spec(recipe)
+        for at_line, line in enumerate(lines)
+        for at_recipe, recipe in enumerate(recipes)
+    }
+    return Stock(lines, recipes, specs, configs)
 
 
 def _profile(team: Team, name: str, cpus: int, machine: str) -> HardwareProfile:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from django import forms
 
+from agents.spec import USER_PATTERN
 from experiments.models import Host, Team
 from frontend.forms.launching import LabelsField
 
@@ -38,18 +39,12 @@ class AddressField(forms.CharField):
         return host if port == SSH_PORT else f"{shown}:{port}"
 
 
-class UserField(forms.CharField):
+class UserField(forms.RegexField):
     """The user to log in as."""
 
-    def clean(self, value: Any) -> str:
-        text: str = super().clean(value)
-        try:
-            USER_NAME.validate_python(text)
-        except ValidationError as error:
-            raise forms.ValidationError(
-                "A user name has letters, digits, '.', '_' and '-', and starts with a letter or '_'."
-            ) from error
-        return text
+    def __init__(self, **kwargs: Any) -> None:
+        words = "A user name has letters, digits, '.', '_' and '-', and starts with a letter or '_'."
+        super().__init__(USER_PATTERN, error_messages={"invalid": words}, **kwargs)
 
 
 class NewHostForm(forms.Form):
@@ -57,7 +52,7 @@ class NewHostForm(forms.Form):
 
     name = forms.CharField(max_length=120, widget=forms.TextInput(attrs={"placeholder": "arm-1", "autofocus": True}))
     address = AddressField(max_length=262, widget=forms.TextInput(attrs={"placeholder": "10.0.0.5 or arm-1.lab:2222"}))
-    user = UserField(max_length=64, widget=forms.TextInput(attrs={"placeholder": "bench"}))
+    user = UserField(widget=forms.TextInput(attrs={"placeholder": "bench"}))
     roles = forms.ChoiceField(choices=ROLES, initial=Host.Roles.BOTH, label="Role")
     private_key = forms.CharField(
         required=False,
@@ -80,7 +75,7 @@ class HostForm(forms.Form):
 
     name = forms.CharField(max_length=120)
     address = AddressField(max_length=262, help_text="Another address must show its host key again.")
-    user = UserField(max_length=64)
+    user = UserField()
     roles = forms.ChoiceField(choices=ROLES, label="Role")
     data_address = forms.CharField(
         max_length=253,

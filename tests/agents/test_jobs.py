@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import secrets
+import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -205,6 +206,17 @@ async def test_every_process_of_a_job_is_ended(job: Job, text: str) -> None:
     assert not [pid for pid in pids if exists(pid)]
     assert (await job.status()).state == "exited"
     assert await job.kill() == ()
+
+
+@pytest.mark.parametrize(("cookie", "is_left"), [(COOKIE, False), ("", True)], ids=["cookie", "no cookie"])
+async def test_a_job_whose_directory_was_removed_is_found_by_its_cookie(job: Job, cookie: str, is_left: bool) -> None:
+    await job.start(script("echo $$; exec sleep 300"), cookie=COOKIE)
+    pid = int(await first_line(job))
+    shutil.rmtree(job.directory)
+    assert await job.kill(cookie=cookie) == ()
+    assert exists(pid) is is_left
+    assert await job.kill(cookie=COOKIE) == ()
+    assert not exists(pid)
 
 
 async def test_a_job_of_five_hundred_processes_is_ended(job: Job) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.configuration import Difference, diff
+from experiments.configuration import IN_PART, Difference, diff
 
 
 def test_each_difference_is_asked_drift_or_noise() -> None:
@@ -31,3 +31,13 @@ def test_more_than_two_sides() -> None:
     found = diff([{"a": "1"}, {"a": "1"}, {"a": "2"}], asked=lambda path: False)
     assert found.drift == (Difference("a", ("1", "1", "2")),)
     assert diff([], asked=lambda path: False).empty
+
+
+def test_what_was_never_recorded_is_no_drift() -> None:
+    full = {"kernel": "6.1", "vm.swappiness": "60"}
+    partly = {IN_PART: "imported", "kernel": "6.12"}
+    assert diff([full, partly], asked=lambda path: False).drift == (Difference("kernel", ("6.1", "6.12")),)
+    assert diff([full, {}], asked=lambda path: False).empty
+    assert diff([full, {"kernel": "6.1"}], asked=lambda path: False).drift == (
+        Difference("vm.swappiness", ("60", None)),
+    )
