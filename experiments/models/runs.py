@@ -156,9 +156,12 @@ class Run(models.Model):
             models.Index(fields=["team", "workload", "-number"], name="run_by_workload"),
             models.Index(fields=["team", "sut", "-number"], name="run_by_sut"),
             models.Index(fields=["experiment", "variant", "block"], name="run_by_experiment"),
-            # Sorting the runs page by its two most used figures.
+            # Sorting the runs page by its two most used figures, and by time.
             models.Index(fields=["team", "-throughput_rps", "-number"], name="run_by_throughput"),
             models.Index(fields=["team", "latency_p99_ms", "-number"], name="run_by_p99"),
+            models.Index(fields=["team", "-finished_at", "-number"], name="run_by_finish"),
+            # The few archived runs, which every other list leaves out.
+            models.Index(fields=["team", "-number"], condition=Q(archived=True), name="run_archived"),
             # CI asks by commit, branch or build.
             GinIndex(fields=["labels"], name="run_labels", opclasses=["jsonb_path_ops"]),
         ]
