@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable
 
+import regex
+
 from agents.command import Command, script
-from agents.errors import CommandError, NotReady
+from agents.errors import CommandError, NotReady, PlanError
 from agents.jobs import Job
 from agents.servers.base import Readiness
 from agents.session import Session
 
 PROBE_ROUND_S = 2.0
 PAUSE_S = 0.1
-MAX_LOG_BYTES = 1 << 20
+MATCH_TIMEOUT_S = 1.0
 
 # Prints the body and, on the last line, the status; tries for a while before it answers, to save round trips.
 _PROBE = r"""
@@ -66,7 +67,7 @@ async def wait_until_ready(
     deadline = time.monotonic() + ready.timeout_s
     while True:
         check()
-        logged = not ready.log_pattern or re.search(ready.log_pattern, await read_log()) is not None
+        logged = not ready.log_pattern or _matches(ready.log_pattern, await read_log())
         wrong = await _probe(driver, url, ready) if logged else f"its log has no line like {ready.log_pattern!r} yet"
         status = await server.status()
         if status.state != "running":  # whatever answered, it was not this server
@@ -95,3 +96,14 @@ async def _probe(driver: Session, url: str, ready: Readiness) -> str:
     if ready.body_contains and ready.body_contains not in body:
         return f"{url} answered {status}, but without {ready.body_contains!r} in the body"
     return ""
+
+
+def _matches(pattern: str, log: str) -> bool:
+    """Whether the log has it. PlanError for a pattern that would keep the worker busy for seconds: it must beat."""
+    try:
+        return regex.search(pattern, log, timeout=MATCH_TIMEOUT_S) is not None
+    except TimeoutError:
+        raise PlanError(
+            f"The log pattern {pattern!r} takes longer than {MATCH_TIMEOUT_S:g} s to look for.",
+            hint="Write it without repetitions inside repetitions, such as (a+)+.",
+        ) from None

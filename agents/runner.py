@@ -133,8 +133,12 @@ class Runner:
             interval_s=self._spec.monitor_interval_s,
             cpus=server_cpus(self._spec),
         ):
-            await self._do("warm_up", lambda: self._load(phases[:-1]))
-            await self._do("measure", lambda: self._load(phases[-1:]))
+            try:
+                await self._do("warm_up", lambda: self._load(phases[:-1]))
+                await self._do("measure", lambda: self._load(phases[-1:]))
+            except CommandError:
+                await self._insist_on_the_server()  # a tool that finds no server is not what went wrong
+                raise
         await self._do("collect", self._collect)
 
     async def _back(self) -> None:
@@ -242,16 +246,24 @@ class Runner:
             await loading.run_phase(index, self._spec.workload.phases[index])
 
     async def _collect(self) -> None:
-        """The server's last words. CommandError when it did not live through the load, or its host was restarted."""
+        """The server's last words."""
         job = Job(await self._session("sut"), f"{self._directory('sut')}/jobs/server")
         lines = (await self._server_log(job)).splitlines()
         await self._emit(Logged("server", tuple(lines[-200:])))
+        await self._insist_on_the_server()
+
+    async def _insist_on_the_server(self) -> None:
+        """CommandError when the server did not live through the load, or its host was restarted."""
+        job = Job(await self._session("sut"), f"{self._directory('sut')}/jobs/server")
         status = await job.status()
-        if status.state != "running":
-            raise CommandError(
-                f"The server ended during the load (exit status {status.exit_status}).",
-                hint="Its last lines: " + (" / ".join(lines[-5:]) or "none"),
-            )
+        if status.state == "running":
+            return
+        how = "in an unknown way" if status.exit_status is None else f"with exit status {status.exit_status}"
+        last = (await self._server_log(job)).strip().splitlines()[-1:] if status.state != "absent" else []
+        raise CommandError(
+            f"The server ended during the load {how}.",
+            hint=f"Its last line: {last[0][:300]}" if last else "It left no log; was its directory removed?",
+        )
 
     async def _stop(self) -> None:
         """End every job that was ever intended; what is left counts as not restored."""

@@ -32,7 +32,7 @@ def request(member: Member, choice: Choice) -> DryRun:
         dry_run = DryRun.objects.create(
             team=member.team, sut=choice.sut, driver=choice.driver, spec=spec.model_dump(mode="json")
         )
-        transaction.on_commit(lambda: _send(dry_run.pk))
+        transaction.on_commit(lambda: _send(dry_run.pk), robust=True)
     return dry_run
 
 

@@ -125,7 +125,7 @@ def request_check(member: Member, host: Host) -> None:
     with transaction.atomic():
         host.last_check = {"state": "pending", "message": "Waiting for a worker.", "hint": "", "at": _now()}
         host.save(update_fields=["last_check"])
-        transaction.on_commit(lambda: _hint_check(host_id))
+        transaction.on_commit(lambda: _hint_check(host_id), robust=True)
 
 
 def approve_key(member: Member, host: Host, fingerprint_text: str) -> None:

@@ -18,7 +18,7 @@ HINT_EXPIRES_S = 15
 def announce(run: Run) -> None:
     """Tell the workers about a run once the transaction is committed; the dispatcher repeats what gets lost."""
     run_id = run.pk
-    transaction.on_commit(lambda: hint(run_id))
+    transaction.on_commit(lambda: hint(run_id), robust=True)  # what is stored is done, whatever becomes of the hint
 
 
 def hint(run_id: int) -> None:

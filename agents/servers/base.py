@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Annotated
 
+import regex
 from pydantic import AfterValidator, Field
 
 from agents.command import Command
@@ -17,8 +17,8 @@ from agents.model import Frozen
 
 def _regular_expression(pattern: str) -> str:
     try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
+        regex.compile(pattern)
+    except (regex.error, RecursionError, OverflowError) as error:
         raise ValueError(f"this is not a regular expression: {error}") from None
     return pattern
 
