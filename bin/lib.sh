@@ -96,10 +96,17 @@ bh_missing() {
         bh_has setpriv || echo util-linux
         bh_has curl || echo curl
         bh_has ps || echo procps ;;
-      test) bh_has chromium || bh_has chromium-browser || bh_has google-chrome || echo chromium ;;
+      test)
+        bh_has chromium || bh_has chromium-browser || bh_has google-chrome || echo chromium
+        bh_compose version >/dev/null 2>&1 || echo docker-compose ;;
       *) bh_die "no such group of packages: $group" ;;
     esac
   done
+}
+
+# Docker Compose, whichever kind is here; reading its file needs no engine.
+bh_compose() {
+  if docker compose version >/dev/null 2>&1; then docker compose "$@"; else docker-compose "$@"; fi
 }
 
 # Installs what the groups miss; silent when nothing is missing.
