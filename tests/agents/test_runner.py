@@ -307,7 +307,7 @@ async def test_a_server_that_dies_under_load_fails_the_run(lab: Lab) -> None:
     watched.on_event = kill
     record = await watched.run(lab.spec(file_step(lab), phases=(("measure", 4),)))
     assert record.failed is not None
-    assert record.failed.message == "The server ended during the load (exit status 137)."
+    assert record.failed.message == "The server ended during the load with exit status 137."
     assert_left_as_it_was(lab, record)
 
 
@@ -371,8 +371,8 @@ async def test_a_process_that_cannot_be_ended_is_reported(lab: Lab, monkeypatch:
 
     kill = Job.kill
 
-    async def spare_the_server(self: Job, grace_s: int = 5) -> tuple[str, ...]:
-        return ("4711 python",) if self.directory.endswith("server") else await kill(self, grace_s)
+    async def spare_the_server(self: Job, **more: Any) -> tuple[str, ...]:
+        return ("4711 python",) if self.directory.endswith("server") else await kill(self, **more)
 
     monkeypatch.setattr(Job, "kill", spare_the_server)
     watched = Watched(lab)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from experiments.models import Experiment, Run, SampleSeries, Series, StoredVerdict, Team
+from experiments.models import Run, Series, StoredVerdict, Team
 from experiments.seeding import seed_runs
 from tests.experiments.conftest import MakeMember, make_member  # noqa: F401 - fixture
 
@@ -21,18 +21,14 @@ EXPERIMENT_NAMES = 3
 
 @pytest.fixture(scope="module")
 def seeded(django_db_setup: None, django_db_blocker: Any) -> Any:
-    """Two teams with few and with many runs, for all tests of this module."""
-    with django_db_blocker.unblock():
+    """Two teams with few and with many runs, for all tests of this module; nothing of them is ever committed."""
+    with django_db_blocker.unblock(), transaction.atomic():
         teams = {}
         for count in (FEW, MANY):
             teams[count] = Team.objects.create(slug=f"seeded-{count}", name="Seeded")
             seed_runs(teams[count], count)
         yield teams
-        for team in teams.values():
-            SampleSeries.objects.filter(run__team=team).delete()
-            Series.objects.for_team(team).delete()
-            Run.objects.for_team(team).delete()
-            Experiment.objects.for_team(team).delete()
+        transaction.set_rollback(True)
 
 
 def figures(team: Team) -> list[tuple[Any, ...]]:
