@@ -10,6 +10,7 @@ process_frames() {
   for name in limits status cmdline environ; do cat "/proc/$1/$name" 2>/dev/null | frame "process.$name"; done
   java=$(readlink "/proc/$1/exe")
   case ${java##*/} in java) ;; *) return 0;; esac
+  cat "${java%/bin/java}/release" 2>/dev/null | frame jvm.release
   jcmd=${java%/*}/jcmd
   [ -x "$jcmd" ] || jcmd=$(command -v jcmd) || return 0
   for name in VM.flags VM.version VM.command_line; do
@@ -45,6 +46,7 @@ def parse_process(frames: Mapping[str, bytes]) -> dict[str, str]:
         **{f"process.arguments[{i}]": a for i, a in enumerate(_parts(text.get("process.cmdline", "")))},
         **dict(_environment(text.get("process.environ", ""))),
         **dict(_flags(text.get("jvm.VM.flags", ""))),
+        **dict(_release(text.get("jvm.release", ""))),
         **dict(_jvm(text.get("jvm.VM.version", ""), text.get("jvm.VM.command_line", ""))),
     }
 
@@ -78,6 +80,13 @@ def _environment(text: str) -> Iterator[tuple[str, str]]:
 def _flags(text: str) -> Iterator[tuple[str, str]]:
     for sign, switch, name, value in _FLAG.findall(text):
         yield (f"jvm.flags.{switch}", "true" if sign == "+" else "false") if sign else (f"jvm.flags.{name}", value)
+
+
+def _release(text: str) -> Iterator[tuple[str, str]]:
+    """What the file `release` of a Java installation says; a runtime without development tools has no jcmd to ask."""
+    fields = dict(re.findall(r'^(\w+)="([^"]*)"', text, re.MULTILINE))
+    if version := fields.get("JAVA_RUNTIME_VERSION") or fields.get("JAVA_VERSION"):
+        yield "jvm.version", version
 
 
 def _jvm(version: str, command_line: str) -> Iterator[tuple[str, str]]:
