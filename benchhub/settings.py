@@ -181,7 +181,6 @@ USE_I18N = False
 USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = envpath("BENCHHUB_STATIC_ROOT") or BENCHHUB_DATA_DIR / "staticfiles"
-MEDIA_ROOT = BENCHHUB_DATA_DIR / "media"
 # Hashed names need `collectstatic`; without it (tests, development) the files are served from where they lie.
 BENCHHUB_COLLECTED_STATIC = envbool("BENCHHUB_COLLECTED_STATIC", not BENCHHUB_EMBEDDED)
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not BENCHHUB_COLLECTED_STATIC

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from experiments.analysis.verdict import gate_of
 from experiments.metrics import METRICS
 from experiments.models import Experiment, Run, StoredVerdict, Variant
 from experiments.summary import figure
 
 GateOutcome = Literal["pass", "fail", "inconclusive", "error"]
 
-_UNDECIDED = ("invalid", "inconclusive")
 _TITLES: dict[GateOutcome, str] = {
     "pass": "✅ pass",
     "fail": "❌ fail",
@@ -62,10 +62,10 @@ def decide(pairs: Sequence[Pair]) -> tuple[GateOutcome, tuple[str, ...]]:
     """The worst of all candidates: a proven loss fails, then what prevented a verdict, then what stayed open."""
     if not pairs:
         return "inconclusive", ("There is no candidate to compare with the baseline.",)
-    worse = [pair for pair in pairs if pair.outcome is not None and pair.outcome.startswith("worse")]
+    worse = [pair for pair in pairs if pair.outcome is not None and gate_of(pair.outcome) == "fail"]
     if worse:
         return "fail", tuple(pair.sentence for pair in worse)
-    undecided = [pair for pair in pairs if pair.outcome is None or pair.outcome in _UNDECIDED]
+    undecided = [pair for pair in pairs if pair.outcome is None or gate_of(pair.outcome) == "neutral"]
     failures = tuple(dict.fromkeys(failure for pair in undecided for failure in pair.failures))
     if failures:
         return "error", failures

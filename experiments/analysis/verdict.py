@@ -32,6 +32,13 @@ Interval = tuple[float, float]
 ROUNDING = 1e-12
 
 
+def gate_of(outcome: str) -> GateResult:
+    """What a gate makes of a verdict: only a proven loss fails; too little data is neutral, for a policy to decide."""
+    if outcome in ("worse", "worse_size_uncertain"):
+        return "fail"
+    return "neutral" if outcome in ("invalid", "inconclusive") else "pass"
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What the repetitions say. Changes are candidate against baseline, in percent of the baseline.
@@ -65,10 +72,7 @@ class Verdict:
 
     @property
     def gate(self) -> GateResult:
-        """What a CI gate makes of it: only a proven loss fails; too little data is neutral, for a policy to decide."""
-        if self.outcome in ("worse", "worse_size_uncertain"):
-            return "fail"
-        return "neutral" if self.outcome in ("invalid", "inconclusive") else "pass"
+        return gate_of(self.outcome)
 
     def headline(
         self,

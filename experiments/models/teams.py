@@ -52,11 +52,6 @@ class TeamOwnedQuerySet(models.QuerySet[Any]):
     def for_team(self, team: Team) -> Self:
         return self.filter(team=team)
 
-    def for_user(self, user: AnyUser) -> Self:
-        if not user.is_authenticated:
-            return self.none()
-        return self.filter(team__members__user=user)
-
 
 class Token(models.Model):
     """An API token `bh_<id>_<secret>`; only a keyed hash of the secret is stored."""
