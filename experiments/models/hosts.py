@@ -32,7 +32,12 @@ class HostQuerySet(TeamOwnedQuerySet):
 
 
 class Host(models.Model):
-    """A machine that runs may use. `last_check`: state (pending|ok|failed), message, hint, at of the connection."""
+    """A machine that runs may use.
+
+    `last_check`: state (pending|ok|failed), message, hint, at of the connection. `differences`: what is not as before
+    on a dirty host, one plain sentence each, left by `dirty_run`. `last_restore`: the same fields as `last_check`, of
+    the last time that a person asked for the host to be put back.
+    """
 
     class State(models.TextChoices):
         NEW = "new", "host key not approved"
@@ -61,6 +66,9 @@ class Host(models.Model):
     public_key = models.TextField(blank=True)
     state = models.CharField(max_length=16, choices=State.choices, default=State.NEW)
     state_reason = models.TextField(blank=True)
+    differences = models.JSONField(default=list)
+    dirty_run = models.ForeignKey("Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    last_restore = models.JSONField(default=dict)
     profile = models.ForeignKey(HardwareProfile, null=True, blank=True, on_delete=models.PROTECT, related_name="hosts")
     leased_by = models.ForeignKey("Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="leases")
     last_seen_at = models.DateTimeField(null=True)
@@ -99,6 +107,27 @@ class HostGrant(models.Model):
 
     def __str__(self) -> str:
         return f"{self.member} on {self.host}"
+
+
+class Reservation(models.Model):
+    """Hosts that a person keeps for themselves until `until`: only their own runs start there meanwhile."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="reservations")
+    member = models.ForeignKey(Member, on_delete=models.CASCADE, related_name="reservations")
+    hosts = models.ManyToManyField(Host, related_name="reservations")
+    reason = models.CharField(max_length=200, blank=True)
+    starts_at = models.DateTimeField()
+    until = models.DateTimeField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = TeamOwnedQuerySet.as_manager()
+
+    class Meta:
+        # The dispatcher asks which of them hold now.
+        indexes = [models.Index(fields=["until"], name="reservation_until")]
+
+    def __str__(self) -> str:
+        return f"reservation of {self.member} until {self.until:%Y-%m-%d %H:%M}"
 
 
 class HostProfile(models.Model):

@@ -79,6 +79,20 @@ class Run(models.Model):
         VERIFIED = "verified"
         DIRTY = "dirty"
 
+    class Priority(models.IntegerChoices):
+        LOW = -1
+        NORMAL = 0
+        HIGH = 1
+
+    class Cause(models.TextChoices):
+        """Whose fault the end was, which decides whether the same run once more may succeed."""
+
+        NONE = "", "none"
+        PERSON = "person"
+        SPECIFICATION = "specification"
+        HOST = "host"
+        BENCHHUB = "benchhub", "BenchHub"
+
     class Origin(models.TextChoices):
         EXECUTED = "executed"
         IMPORTED = "imported"
@@ -113,6 +127,11 @@ class Run(models.Model):
     restore = models.CharField(max_length=16, choices=Restore.choices, default=Restore.NONE, blank=True)
     failure = models.TextField(blank=True)
     failure_hint = models.TextField(blank=True)
+    cause = models.CharField(max_length=16, choices=Cause.choices, default=Cause.NONE, blank=True)
+
+    priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL)
+    retry_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="retries")
+    retries_left = models.PositiveSmallIntegerField(default=0)
 
     owner = models.CharField(max_length=120, blank=True)
     fence = models.BigIntegerField(default=0)

@@ -1,0 +1,44 @@
+"""What BenchHub knows of itself: its workers, its queues, and counts that only ever grow."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Worker(models.Model):
+    """A worker process that said it is there. One that has been silent for long is gone; its row says since when."""
+
+    name = models.CharField(max_length=120, unique=True)
+    queues = models.JSONField(default=list)
+    version = models.CharField(max_length=32)
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Canary(models.Model):
+    """The last message that was sent through a queue to see whether anybody takes it: late = the queue is stuck."""
+
+    queue = models.CharField(max_length=60, unique=True)
+    sent_at = models.DateTimeField()
+    taken_at = models.DateTimeField(null=True)
+    delay_s = models.FloatField(null=True)
+
+    def __str__(self) -> str:
+        return self.queue
+
+
+class Tally(models.Model):
+    """A counter for the metrics page, kept where a restart loses nothing: name, label, and the value so far."""
+
+    name = models.CharField(max_length=60)
+    label = models.CharField(max_length=60, blank=True)
+    value = models.FloatField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "label"], name="one_tally_per_label")]
+
+    def __str__(self) -> str:
+        return f"{self.name}{{{self.label}}} {self.value:g}"
