@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+Cause = Literal["person", "specification", "host", "benchhub"]
+"""Whose the end of a run is: only after `host` and `benchhub` may the same run succeed when it is tried again."""
+
 MISTAKE_HINT = "The worker's log has the details; please report them."
 """The hint of an error that nobody foresaw: it is ours, and the person can do nothing else about it."""
 
 
 class AgentError(Exception):
-    """Something that a person must be told; `hint` says what to do about it."""
+    """Something that a person must be told; `hint` says what to do about it, `cause` whose it is."""
+
+    cause: Cause = "specification"
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -18,13 +25,29 @@ class AgentError(Exception):
 class ConnectError(AgentError):
     """No connection to a host. `permanent` means that trying again cannot help (key refused, host key changed)."""
 
+    cause: Cause = "host"
+
     def __init__(self, message: str, *, hint: str = "", permanent: bool = False) -> None:
         super().__init__(message, hint=hint)
         self.permanent = permanent
+        if permanent:  # the same run once more would be refused the same
+            self.cause = "specification"
 
 
 class CommandError(AgentError):
     """A remote command failed, timed out, or ended without telling its exit status."""
+
+
+class HostError(AgentError):
+    """The host lost something in the middle of the run: it was restarted, or a process of the run was killed there."""
+
+    cause = "host"
+
+
+class MistakeError(AgentError):
+    """BenchHub itself failed, in a way that nobody foresaw."""
+
+    cause = "benchhub"
 
 
 class FenceError(AgentError):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from agents.errors import Cause
 from agents.steps.base import SettingOutcome
 
 Role = Literal["sut", "driver"]
@@ -82,7 +83,7 @@ class StepReverted:
 
 @dataclass(frozen=True)
 class JobStarted:
-    """A detached process on a host: `name` is `server` or `load-0`..., the identity is pid + start time + boot_id."""
+    """A detached process on a host: `name` is `server` or `load-0`; the identity is pid + start time + boot_id."""
 
     name: str
     role: Role
@@ -100,6 +101,7 @@ class JobIntended:
     role: Role
     directory: str
     cookie: str
+    privileged: bool = False
     kind: Literal["job_intended"] = "job_intended"
 
 
@@ -122,6 +124,16 @@ class LoadStarted:
 
 
 @dataclass(frozen=True)
+class ResultFile:
+    """A tool's result file as it was on the driver host; `kept` names the artifact that holds it, "" = none does."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+    kept: str
+
+
+@dataclass(frozen=True)
 class LoadReported:
     """The tool's whole output, its sha256, and the figures read from it (`LoadReport.to_json`)."""
 
@@ -131,6 +143,7 @@ class LoadReported:
     output: str
     sha256: str
     report: Mapping[str, Any]
+    result_file: ResultFile | None = None
     kind: Literal["load_reported"] = "load_reported"
 
 
@@ -168,6 +181,7 @@ class Failed:
     message: str
     hint: str = ""
     cancelled: bool = False
+    cause: Cause = "benchhub"
     kind: Literal["failed"] = "failed"
 
 
@@ -175,11 +189,13 @@ class Failed:
 class Restored:
     """The end of the undo: what on the SUT is not as before, in plain words; empty = proven equal.
 
-    `driver_differences` is the same for the driver host: what of the load was left there.
+    `driver_differences` is the same for the driver host: what of the load was left there. `away` are the hosts that
+    could not be reached: looking again later may prove them equal.
     """
 
     differences: tuple[str, ...]
     driver_differences: tuple[str, ...] = ()
+    away: tuple[Role, ...] = ()
     kind: Literal["restored"] = "restored"
 
 

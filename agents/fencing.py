@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from agents.command import Command, CommandResult, script
-from agents.errors import FenceError
+from agents.errors import ConnectError, FenceError
 from agents.session import Session, Stream
 from agents.transfer import put_command
 
 LOCK_WAIT_S = 10
 _REFUSED_STATUS = 97
 _REFUSED_TEXT = b"benchhub-fence: "
+_BUSY_STATUS = 75
+_BUSY_TEXT = b"benchhub-fence is held"
 
 # The lock is held while the command runs, so that two holders never change the host at once; the command does not
 # inherit it, so that a job which it leaves behind does not hold it. Under sudo the files stay the login user's.
@@ -27,7 +29,7 @@ own() {{ [ -z "${{SUDO_UID-}}" ] || chown "$SUDO_UID" "$@"; }}
 [ -d "$dir" ] || {{ mkdir -p -- "$dir" && own "$dir"; }} || exit 1
 [ -e "$dir/lock" ] || {{ : >>"$dir/lock" && own "$dir/lock"; }} || exit 1
 exec 9<"$dir/lock"
-flock -w {LOCK_WAIT_S} 9 || {{ echo "another command has been changing this host for {LOCK_WAIT_S} s" >&2; exit 75; }}
+flock -w {LOCK_WAIT_S} 9 || {{ echo "{_BUSY_TEXT.decode()}" >&2; exit {_BUSY_STATUS}; }}
 seen=0
 [ ! -e "$dir/fence" ] || seen=$(cat "$dir/fence") || exit 1
 case $seen in '' | *[!0-9]*) echo "$dir/fence does not hold a number" >&2; exit 1 ;; esac
@@ -75,6 +77,11 @@ class FencedSession:
             raise FenceError(
                 f"{self.host} belongs to a newer holder: {result.stderr.decode('utf-8', 'replace').strip()}",
                 hint="Nothing was changed. The newer holder goes on with the run; this one must stop.",
+            )
+        if result.exit_status == _BUSY_STATUS and result.stderr.startswith(_BUSY_TEXT):
+            raise ConnectError(
+                f"{self.host} takes no change: another one has been going on there for {LOCK_WAIT_S} s.",
+                hint="It may be putting itself back at this moment; BenchHub looks again later.",
             )
         return result
 

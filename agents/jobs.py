@@ -14,7 +14,8 @@ from typing import Literal
 
 from agents.command import Command, CommandResult
 from agents.errors import CommandError
-from agents.launcher import job_script, kill_command, poll_command, start_command
+from agents.job_script import job_script
+from agents.launcher import kill_command, poll_command, start_command
 from agents.session import Session
 from agents.transfer import get_command
 
@@ -43,7 +44,9 @@ class JobStatus:
 
     exited: the command ended; `exit_status` as a shell tells it, None = Unknown (the record is damaged).
     dead: it is gone and nobody recorded how (reboot, supervisor killed). absent: never started here.
-    `truncated`: it wrote more than the cap; the sizes are of what is kept.
+    `truncated`: it wrote more than was kept (the cap, or a full disk); the sizes are of what is kept.
+    The SHA-256 of each output is of what was kept when the command ended: whoever has fetched it all proves so with it.
+    None before that, on a host without sha256sum, and when a process that was left behind has written since.
     """
 
     state: State
@@ -54,6 +57,8 @@ class JobStatus:
     out_bytes: int = 0
     err_bytes: int = 0
     truncated: bool = False
+    out_sha256: str | None = None
+    err_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -175,23 +180,33 @@ def _parse_poll(output: bytes) -> _Poll:
     if words == ["absent"]:
         return _Poll(JobStatus("absent"))
     state = next((s for s in _STATES if words and s == words[0]), None)
-    if state is None or len(words) != 10:
+    if state is None or len(words) != 14:
         raise CommandError("A job's state on the host could not be read.")
-    rc, pid, ticks, boot_id, out_bytes, err_bytes, more, n_out, n_err = words[1:]
+    rc, pid, ticks, boot_id, out_bytes, err_bytes, more, *sums, n_out, n_err = words[1:]
+    ended = state == "exited"
     status = JobStatus(
         state,
-        exit_status=int(rc) if state == "exited" and re.fullmatch(r"\d{1,3}", rc) and int(rc) <= 255 else None,
+        exit_status=int(rc) if ended and re.fullmatch(r"\d{1,3}", rc) and int(rc) <= 255 else None,
         pid=_number(pid) or None,
         start_ticks=_number(ticks) or None,
         boot_id=None if boot_id == "-" else boot_id,
         out_bytes=int(out_bytes),
         err_bytes=int(err_bytes),
         truncated=more == "yes",
+        out_sha256=_sum(sums[0], sums[1], int(out_bytes)) if ended else None,
+        err_sha256=_sum(sums[2], sums[3], int(err_bytes)) if ended else None,
     )
     out, err = rest[: int(n_out)], rest[int(n_out) :]
     if len(out) + len(err) != int(n_out) + int(n_err):
         raise CommandError("The output of a job did not arrive whole.")
     return _Poll(status, out, err)
+
+
+def _sum(size: str, digest: str, size_now_bytes: int) -> str | None:
+    """The recorded checksum. An output that has shrunk keeps its own, so that the loss shows."""
+    summed_bytes = _number(size)
+    known = summed_bytes is not None and size_now_bytes <= summed_bytes and re.fullmatch(r"[0-9a-f]{64}", digest)
+    return digest if known else None
 
 
 def _number(text: str | None) -> int | None:

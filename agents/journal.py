@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 
 from agents.command import Command, script
 from agents.events import StepIntended
+from agents.launcher import kill_command
 
 # A cut link ends `cat` like the end of the data does, so only the length tells a whole journal from half of one.
 _WRITE = r"""
@@ -27,10 +29,25 @@ mv -f .restore.tmp restore.sh
 sync . 2>/dev/null || sync
 """
 
-_HEADER = """#!/bin/sh
-# Puts this host back as it was before the run. Works without BenchHub: run it as the same user, as often as you like.
+KILL_GRACE_S = 5
+
+# Needs $run, the run's directory. A job of root can only be ended by root; without sudo there is none.
+_END_JOB = shlex.quote(kill_command("/run/job", KILL_GRACE_S).argv[2])
+END_JOBS = f"""
+as_root=
+[ "$(id -u)" = 0 ] || ! sudo -n true 2>/dev/null || as_root="sudo -n"
+for job in "$run"/jobs/*/; do
+  [ ! -d "$job" ] || $as_root sh -c {_END_JOB} sh "${{job%/}}" {KILL_GRACE_S} ""
+done
+""".strip()
+
+_HEADER = f"""#!/bin/sh
+# Ends what the run started on this host and puts the host back as it was before. Works without BenchHub: run it as the
+# same user, as often as you like.
 if [ "$(id -u)" = 0 ]; then SUDO=; else SUDO="sudo -n"; fi
 failed=0
+run=$(cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
+{END_JOBS}
 """
 
 

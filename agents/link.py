@@ -80,6 +80,7 @@ class Link:
 
     async def _patiently(self, attempt: Callable[[Session], Awaitable[T]]) -> T:
         pause_s = FIRST_PAUSE_S
+        failing_since_s: float | None = None
         while True:
             session: Session | None = None
             try:
@@ -90,11 +91,17 @@ class Link:
                 if self._lost_at_s is None:
                     self._lost_at_s = time.monotonic()
                     if self._on_trouble is not None and not error.permanent:
-                        await self._on_trouble(f"Lost {self._name}: {error.message} Trying again.")
-                if error.permanent or time.monotonic() - self._lost_at_s + pause_s > self._patience_s():
+                        why = error.message.rstrip(".")
+                        tries = f"Trying again for up to {self._patience_s():.0f} s."
+                        await self._on_trouble(f"Lost {self._name}: {why}. {tries}")
+                # Others may get through in between, and this command never: its own time counts as well.
+                failing_since_s = min(failing_since_s or self._lost_at_s, self._lost_at_s)
+                if error.permanent or time.monotonic() - failing_since_s + pause_s > self._patience_s():
                     raise
             else:
-                self._lost_at_s = None
+                lost_at_s, self._lost_at_s = self._lost_at_s, None
+                if lost_at_s is not None and self._on_trouble is not None:
+                    await self._on_trouble(f"{self._name} is back after {time.monotonic() - lost_at_s:.0f} s.")
                 return result
             await asyncio.sleep(pause_s * random.uniform(0.7, 1.3))  # noqa: S311 - jitter
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)

@@ -9,12 +9,14 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from agents.collecting import KeepFile, collect_results
 from agents.command import script
-from agents.drivers.base import Target
-from agents.errors import CommandError, ParseError
-from agents.events import AnyEvent, JobEnded, JobIntended, JobStarted, LoadReported, LoadStarted, Logged
-from agents.jobs import Job, JobStatus, Started
+from agents.drivers.base import Driver, Target
+from agents.errors import CommandError, HostError, ParseError
+from agents.events import AnyEvent, JobEnded, JobIntended, JobStarted, LoadReported, LoadStarted, Logged, ResultFile
+from agents.jobs import Job, JobStatus, Started, StreamName
 from agents.monitors import MONITORS
+from agents.preparation import insist_same_boot
 from agents.record import Record
 from agents.report import LoadReport
 from agents.session import Session
@@ -41,8 +43,10 @@ class Loading:
         record: Record,
         emit: Callable[[AnyEvent], Awaitable[None]],
         check: Callable[[], None],
+        keep: KeepFile | None = None,
     ) -> None:
         self._spec = spec
+        self._keep = keep
         self._driver = driver
         self._directory = directory
         self._record = record
@@ -90,6 +94,7 @@ class Loading:
             cpus=workload.cpus,
             max_output_bytes=MAX_OUTPUT_BYTES,
         )
+        insist_same_boot(self._record.facts["driver"], self._driver.host, started.boot_id)
         age_s = await self._age_s(started) if started.already else 0.0
         at_unix_s = time.time() - age_s
         if name not in self._record.started_jobs:
@@ -108,8 +113,10 @@ class Loading:
     async def _follow(self, job: Job, phase: Phase, age_s: float) -> JobStatus:
         """Wait for the tool's end. While it works it is looked at seldom: each look costs the driver host CPU."""
         end_s = time.monotonic() - age_s + phase.duration_s
+        shown = 0
         while True:
             status = await job.status()
+            shown = await self._show(job, status, shown)
             if status.state != "running":
                 return status
             over_s = time.monotonic() - end_s
@@ -119,6 +126,17 @@ class Loading:
                     hint="It was ended. Look at the server: a connection that never answers can hold the tool.",
                 )
             await self._pause(LAST_LOOKS_S if over_s > -LAST_LOOKS_S else min(SELDOM_S, -over_s))
+
+    async def _show(self, job: Job, status: JobStatus, shown: int) -> int:
+        """Show what the tool says of its progress since byte `shown`; returns up to where it has been shown."""
+        tool = self._spec.workload.driver
+        if type(tool).is_progress is Driver.is_progress or status.out_bytes <= shown:
+            return shown
+        whole, newline, _ = (await job.read("out", shown, 1 << 16)).rpartition(b"\n")
+        lines = [line for line in whole.decode("utf-8", "replace").splitlines() if tool.is_progress(line)]
+        if lines:
+            await self._emit(Logged("driver", tuple(lines)))
+        return shown + len(whole) + len(newline)
 
     async def _pause(self, seconds: float) -> None:
         """Sleep, but notice within a quarter of a second that the run was cancelled."""
@@ -130,15 +148,18 @@ class Loading:
     async def _collect(self, index: int, phase: Phase, name: str, job: Job, status: JobStatus) -> None:
         tool = self._spec.workload.driver
         if status.state != "exited" or status.exit_status is None:
-            raise CommandError(
+            raise HostError(
                 f"{tool.kind} on {self._driver.host} is gone and nobody knows how it ended (state {status.state}).",
-                hint="Was the driver host restarted, or the process killed? The run cannot be trusted.",
+                hint="Was the driver host restarted, or the process killed? This load does not count; launch it again.",
             )
         out = await _whole(job, status)
         await self._emit(JobEnded(name, status.exit_status))
         text, measured = out.decode("utf-8", "replace"), phase.kind == "measure"
-        report = self._parsed(text, measured).to_json()
-        reported = LoadReported(index, measured, status.exit_status, text, hashlib.sha256(out).hexdigest(), report)
+        report, file = self._parsed(text, measured), None
+        if tool.result_file and measured and report.complete:
+            report, file = await self._results(index, report)
+        sha256 = hashlib.sha256(out).hexdigest()
+        reported = LoadReported(index, measured, status.exit_status, text, sha256, report.to_json(), file)
         await self._emit(reported)
         self._insist(reported)
 
@@ -152,6 +173,25 @@ class Loading:
             unknown = LoadReport(tool.kind, tool.formats[0], tool.load_model, tool.latency_basis, usable=False, why=why)
             return replace(unknown, complete=False, error=why) if measured else unknown
 
+    async def _results(self, index: int, printed: LoadReport) -> tuple[LoadReport, ResultFile | None]:
+        """The report in the tool's result file; one that is none makes the phase's report incomplete, and says why."""
+        tool = self._spec.workload.driver
+        try:
+            return await collect_results(
+                self._driver,
+                f"{self._directory}/files",
+                tool,
+                printed,
+                f"{index}-measure-{tool.result_file}",
+                emit=self._emit,
+                check=self._check,
+                keep=self._keep,
+            )
+        except ParseError as error:
+            line = f" (line {error.line})" if error.line is not None else ""
+            why = f"its result file is no report: {error.message}{line}"
+            return replace(printed, complete=False, error=why, usable=False, why=why), None
+
     def _insist(self, reported: LoadReported) -> None:
         if not reported.report["complete"]:
             kind, error = self._spec.workload.driver.kind, reported.report.get("error")
@@ -161,14 +201,27 @@ class Loading:
 async def _whole(job: Job, status: JobStatus) -> bytes:
     """Standard output then standard error, every byte; CommandError when it is more than a report can be."""
     if status.truncated or status.out_bytes + status.err_bytes > MAX_OUTPUT_BYTES:
-        raise CommandError(f"The load tool printed more than {MAX_OUTPUT_BYTES >> 20} MB; that is no report.")
+        raise CommandError(
+            f"The load tool printed more than could be kept ({MAX_OUTPUT_BYTES >> 20} MB, or the host's disk is full).",
+            hint="That is no report. Look at what it prints, and at the free space of the driver host.",
+        )
     parts = []
-    for stream, size in (("out", status.out_bytes), ("err", status.err_bytes)):
-        offset = 0
+    streams: tuple[tuple[StreamName, int, str | None], ...] = (
+        ("out", status.out_bytes, status.out_sha256),
+        ("err", status.err_bytes, status.err_sha256),
+    )
+    for stream, size, sha256 in streams:
+        offset, digest = 0, hashlib.sha256()
         while offset < size:
-            chunk = await job.read("out" if stream == "out" else "err", offset, 1 << 20)
+            chunk = await job.read(stream, offset, 1 << 20)
             if not chunk:
                 raise CommandError(f"The output of the load tool ended at byte {offset} of {size}.")
             parts.append(chunk)
+            digest.update(chunk)
             offset += len(chunk)
+        if sha256 is not None and digest.hexdigest() != sha256:
+            raise HostError(
+                "The output of the load tool is not what it wrote: its checksum on the host is another one.",
+                hint="Did somebody write into the run's directory, or is the disk damaged? Launch the run again.",
+            )
     return b"".join(parts)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
-from agents.command import script
+from agents.command import Command, script
 from agents.cpuset import format_cpus, parse_cpus
-from agents.errors import PlanError
+from agents.disk import Need, parse_room, room_command, shortage
+from agents.errors import HostError, PlanError
 from agents.events import FactsCollected, Role
 from agents.facts import collect
 from agents.launch import Launch
@@ -15,6 +16,9 @@ from agents.session import Session
 from agents.spec import RunSpec
 from agents.steps.affinity import AffinityStep
 from agents.steps.base import LaunchStep
+
+NEEDED_BYTES, NEEDED_FILES = 32 << 20, 2000
+"""What a run writes in the login's home, with some to spare: the server's instance and logs, outputs, the journal."""
 
 # The last thing that is asked of a host: one that cannot take part keeps no trace of the run.
 _DIRECTORY = """
@@ -31,6 +35,7 @@ async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_ke
     PlanError when the tool or the server is missing, with the words of the version command.
     """
     tool_version = await _version(session, role, spec)
+    await _insist_on_room(session)
     facts = await collect(session)
     access = facts.access
     asked_s = time.time()
@@ -46,6 +51,32 @@ async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_ke
         clock_offset_s=_clock_offset_s(clock, asked_s, answered_s),
         tool_version=tool_version,
     )
+
+
+async def _insist_on_room(session: Session) -> None:
+    """HostError when the disk of the home directory is too full: told before anything is changed, not in the middle."""
+    home = (await session.run(script("cd && pwd -P"))).check(f"Finding the home directory on {session.host}")
+    directories = (home.text.strip(),)
+    found = parse_room(
+        (await session.run(room_command(directories))).check("Reading the free space").stdout, directories
+    )
+    needed = (Need(directories[0], NEEDED_BYTES, NEEDED_FILES),)
+    if (missing := shortage(session.host, found, needed)) is not None:
+        raise HostError(missing, hint="Make room there, then launch the run again.")
+
+
+def boot_id_command() -> Command:
+    """Prints what a restart of the host changes."""
+    return Command(("cat", "/proc/sys/kernel/random/boot_id"))
+
+
+def insist_same_boot(facts: FactsCollected, host: str, boot_id: str | None) -> None:
+    """HostError when the host was restarted since its facts were read; an unknown `boot_id` tells nothing."""
+    if boot_id and facts.boot_id and boot_id != facts.boot_id:
+        raise HostError(
+            f"{host} was restarted during the run.",
+            hint="Settings and processes of the run were lost with it, so nothing was measured. Launch the run again.",
+        )
 
 
 def _clock_offset_s(clock: str, asked_s: float, answered_s: float) -> float | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from agents.steps.base import SettingOutcome
+if TYPE_CHECKING:  # the steps are many, and whoever writes a log line needs none of them
+    from agents.steps.base import SettingOutcome
 
 HIDDEN = "(hidden)"
 
-_WORDS = r"(?:pass(?:word|wd|phrase)|key(?:store)?pass|secret|credential|api_?key|auth_?token|private_?key)"
+_WORDS = (
+    r"(?:pass(?:word|wd|phrase)|key(?:store)?pass|secret|credential|api_?key|auth_?token|private_?key|fastopen_key)"
+)
 _NAME = re.compile(_WORDS, re.IGNORECASE)
 _ASSIGNMENT = re.compile(rf"([\w.\-]*{_WORDS}[\w.\-]*[=:])[^\s,;\"']+", re.IGNORECASE)
 

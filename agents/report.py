@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 LoadModel = Literal["open", "closed"]
 LatencyBasis = Literal["response_time", "service_time"]
@@ -55,17 +55,27 @@ class ThreadRates:
 
 @dataclass(frozen=True)
 class LoadErrors:
-    """Counts. None = the tool does not count this kind; `status` = responses called bad by their status."""
+    """Counts. None = the tool does not count this kind; `status` = responses called bad by their status.
+
+    `other` = failed requests of which the tool does not say how they failed.
+    """
 
     connect: int | None = None
     read: int | None = None
     write: int | None = None
     timeout: int | None = None
     status: int | None = None
+    other: int | None = None
 
     @property
     def total(self) -> int:
-        return sum(n or 0 for n in (self.connect, self.read, self.write, self.timeout, self.status))
+        return sum(n or 0 for n in (self.connect, self.read, self.write, self.timeout, self.status, self.other))
+
+
+class MoreFigures(Protocol):
+    """What only some tools tell, as flat keys with units; for example `agents.request_figures.RequestFigures`."""
+
+    def to_json(self) -> dict[str, object]: ...
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,10 @@ class LoadReport:
     `offered_rate_rps` was asked for, `throughput_rps` was achieved. `duration_nominal_s` is the rounded figure of a
     header line, `duration_s` the printed measured one. `usable` False means that the figures must not enter a
     comparison; `why` says so in plain words. `error` is the tool's own message when it did not run (`complete` False).
+    `bytes_read` came from the server, headers included; `body_bytes` leaves the headers out. `status_codes` maps "200"
+    to the number of responses, `error_messages` the tool's own words to how often they were true. `details` are figures
+    that only this tool prints, units in their names; they are kept and shown, but nothing is computed from them.
+    `users` are those of a closed model that are not connections. `notes` say what a reader of the figures must know.
     """
 
     tool: str
@@ -88,6 +102,7 @@ class LoadReport:
     url: str | None = None
     threads: int | None = None
     connections: int | None = None
+    users: int | None = None
     offered_rate_rps: float | None = None
     duration_nominal_s: float | None = None
     duration_s: float | None = None
@@ -95,12 +110,18 @@ class LoadReport:
     throughput_rps: float | None = None
     bytes_read: int | None = None
     bytes_per_s: float | None = None
+    body_bytes: int | None = None
+    status_codes: Mapping[str, int] = field(default_factory=dict)
+    error_messages: Mapping[str, int] = field(default_factory=dict)
+    details: Mapping[str, float | str] = field(default_factory=dict)
     errors: LoadErrors = field(default_factory=LoadErrors)
     thread_rates: ThreadRates | None = None
     latency: LatencySummary | None = None
     uncorrected_latency: LatencySummary | None = None
     calibrated_threads: int | None = None
     started_or_written_at: str | None = None
+    notes: tuple[str, ...] = ()
+    more: MoreFigures | None = None
 
     def to_json(self) -> dict[str, object]:
         """The report as flat keys with units (`latency_p99.9_ms`, `errors_connect`); what is unknown is absent."""
@@ -114,6 +135,7 @@ class LoadReport:
             "url": self.url,
             "threads": self.threads,
             "connections": self.connections,
+            "users": self.users,
             "offered_rate_rps": self.offered_rate_rps,
             "duration_nominal_s": self.duration_nominal_s,
             "duration_s": self.duration_s,
@@ -121,14 +143,20 @@ class LoadReport:
             "throughput_rps": self.throughput_rps,
             "bytes": self.bytes_read,
             "bytes_per_s": self.bytes_per_s,
+            "body_bytes": self.body_bytes,
+            "status_codes": dict(self.status_codes) or None,
+            "errors": dict(self.error_messages) or None,
             "errors_connect": self.errors.connect,
             "errors_read": self.errors.read,
             "errors_write": self.errors.write,
             "errors_timeout": self.errors.timeout,
             "errors_status": self.errors.status,
+            "errors_other": self.errors.other,
             "calibrated_threads": self.calibrated_threads,
             "started_or_written_at": self.started_or_written_at,
+            "notes": list(self.notes) or None,
         }
+        out.update({k: v for k, v in self.details.items() if k not in plain})
         out.update({k: v for k, v in plain.items() if v is not None})
         if self.thread_rates:
             rates = self.thread_rates
@@ -141,9 +169,11 @@ class LoadReport:
                 )
             )
         if self.latency:
-            out.update(_latency_json(self.latency))
+            out.update(latency_json(self.latency))
         if self.uncorrected_latency:
-            out["uncorrected"] = _latency_json(self.uncorrected_latency)
+            out["uncorrected"] = latency_json(self.uncorrected_latency)
+        if self.more:
+            out.update(self.more.to_json())
         return out
 
 
@@ -151,7 +181,8 @@ def _present(**values: float | None) -> dict[str, object]:
     return {k: v for k, v in values.items() if v is not None}
 
 
-def _latency_json(latency: LatencySummary) -> dict[str, object]:
+def latency_json(latency: LatencySummary) -> dict[str, object]:
+    """The summary as flat keys; what is unknown is absent."""
     out = _present(
         latency_mean_ms=latency.mean_ms,
         latency_stdev_ms=latency.stdev_ms,

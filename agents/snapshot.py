@@ -6,14 +6,20 @@ import fnmatch
 from collections.abc import Mapping
 
 from agents.command import Command, script
+from agents.redaction import masked
+from agents.session import Session
 
+# Not here: which CPUs serve an interrupt (irqbalance moves them), which services run and which packages are installed
+# (too much, and it changes by itself): those steps read back what they changed.
 _READ = r"""
-grep -rs '' /proc/sys 2>/dev/null
-for f in /sys/devices/system/cpu/online /sys/kernel/mm/transparent_hugepage/enabled \
-         /sys/kernel/mm/transparent_hugepage/defrag /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor; do
-  [ -r "$f" ] && printf '%s:' "$f" && cat "$f"
-done
-grep -v '^Filename' /proc/swaps 2>/dev/null | sed 's/^/\/proc\/swaps:/' | cut -d' ' -f1
+grep -rs '' /proc/sys
+grep -Hs '' /sys/devices/system/cpu/online /sys/devices/system/cpu/cpu[0-9]*/online
+grep -Hs '' /sys/devices/system/cpu/cpufreq/boost /sys/devices/system/cpu/intel_pstate/no_turbo
+grep -Hs '' /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor
+grep -Hs '' /sys/devices/system/cpu/cpu[0-9]*/cpufreq/energy_performance_preference
+grep -Hs '' /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/transparent_hugepage/defrag
+grep -Hs '' /sys/kernel/mm/transparent_hugepage/shmem_enabled /sys/kernel/mm/transparent_hugepage/hugepages-*/enabled
+sed -n 's|^\(/[^ \t]*\)[ \t].*[ \t]\(-\{0,1\}[0-9]*\)$|/proc/swaps:\1 priority \2|p' /proc/swaps 2>/dev/null | sort
 exit 0
 """
 
@@ -64,13 +70,19 @@ def parse(output: bytes) -> dict[str, str]:
     return values
 
 
+async def read(session: Session) -> dict[str, str]:
+    """All settings of the host as they are now. CommandError when they cannot be read."""
+    result = await session.run(command(), max_output_bytes=MAX_BYTES)
+    return parse(result.check("Reading all settings").stdout)
+
+
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """Settings that are not as before, one plain sentence each."""
+    """Settings that are not as before, one plain sentence each; the values of secrets are not told."""
     found = []
     for name in sorted(set(before) | set(after)):
         was, now = before.get(name), after.get(name)
         if was != now:
-            found.append(f"{name} was {_shown(was)} and is {_shown(now)}")
+            found.append(f"{name} was {_shown(name, was)} and is {_shown(name, now)}")
     return tuple(found)
 
 
@@ -80,5 +92,5 @@ def _name(path: str) -> str:
     return path.lstrip("/").replace("/", ".")
 
 
-def _shown(value: str | None) -> str:
-    return "not there" if value is None else repr(value)
+def _shown(name: str, value: str | None) -> str:
+    return "not there" if value is None else repr(masked(name, value))

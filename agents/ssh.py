@@ -6,17 +6,16 @@ import asyncio
 import math
 import shlex
 import signal
-import threading
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
 import asyncssh
 
 from agents.command import Command, CommandResult
 from agents.errors import CommandError, ConnectError
+from agents.login_turns import LoginTurns
 from agents.session import Stream
 from agents.transfer import get_command, put_command
 
@@ -26,6 +25,13 @@ KEEPALIVE_INTERVAL_S = 5
 KEEPALIVE_MISSES = 3
 MAX_CHANNELS = 4
 """Channels at a time on one connection; sshd allows 10 by default, and a host may allow fewer."""
+KILL_AFTER_S = 5
+"""How long a command that is out of time may take to end before it is killed."""
+ANSWER_WITHIN_S = 10
+"""How long after that the host may take to say so."""
+_ENDED_BY_TIMEOUT = (124, 137)  # timeout(1): it sent TERM; it sent KILL
+SESSION_WAIT_S = 5
+"""How long sshd may take to notice that an earlier session on the connection is over."""
 MAX_LOGINS_PER_HOST = 2
 """Logins in progress to one host: sshd starts to reset connections when many log in at once (MaxStartups)."""
 
@@ -62,35 +68,7 @@ class HostKey:
     fingerprint: str
 
 
-class _LoginTurns:
-    """Process-wide turns at logging in. Each run has its own event loop, so an asyncio.Semaphore would not do."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._in_progress: defaultdict[tuple[str, int], int] = defaultdict(int)
-
-    @asynccontextmanager
-    async def turn(self, address: str, port: int) -> AsyncIterator[None]:
-        key = (address, port)
-        while not self._take(key):  # noqa: ASYNC110 (an Event belongs to one event loop)
-            await asyncio.sleep(0.05)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._in_progress[key] -= 1
-                if not self._in_progress[key]:
-                    del self._in_progress[key]
-
-    def _take(self, key: tuple[str, int]) -> bool:
-        with self._lock:
-            if self._in_progress[key] >= MAX_LOGINS_PER_HOST:
-                return False
-            self._in_progress[key] += 1
-            return True
-
-
-_logins = _LoginTurns()
+_logins = LoginTurns(MAX_LOGINS_PER_HOST)
 
 
 async def connect(address: Address, private_key: str | bytes, passphrase: str | None = None) -> SshSession:
@@ -217,14 +195,15 @@ class SshSession:
         return self.address.name
 
     async def run(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
-        # The host ends the command itself too: a root login may not be signalled through sshd, and the link may be cut.
+        # The host ends the command itself: a root login may not be signalled through sshd, and a link that was cut for
+        # a while delays an answer, which is no fault of the command. Only the host can tell the two apart.
         limit_s = math.ceil(command.timeout_s) + 1
-        words = ("timeout", "-k", "5", str(limit_s), *command.argv)
+        words = ("timeout", "-k", str(KILL_AFTER_S), str(limit_s), *command.argv)
         async with self._channels:
             process = await self._open(f"exec {self._shell(words, command.privileged)}")
             started_s = time.monotonic()
             try:
-                async with asyncio.timeout(command.timeout_s):
+                async with asyncio.timeout(limit_s + KILL_AFTER_S + ANSWER_WITHIN_S):
                     out, err, _ = await asyncio.gather(
                         _read(process.stdout, max_output_bytes),
                         _read(process.stderr, max_output_bytes),
@@ -232,14 +211,15 @@ class SshSession:
                     )
                     await process.wait_closed()
             except TimeoutError as exc:
-                raise CommandError(
-                    f"A command on {self.host} did not end within {command.timeout_s:g} s: {_brief(command)}"
-                ) from exc
+                _end(process)
+                await self._insist_on_an_answer()
+                raise self._overdue(command) from exc
             finally:
                 _end(process)
-        return CommandResult(
-            _exit_status(process), out.data, err.data, time.monotonic() - started_s, out.truncated or err.truncated
-        )
+        duration_s, status = time.monotonic() - started_s, _exit_status(process)
+        if status in _ENDED_BY_TIMEOUT and duration_s >= command.timeout_s:
+            raise self._overdue(command)
+        return CommandResult(status, out.data, err.data, duration_s, out.truncated or err.truncated)
 
     async def mutate(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
         return await self.run(command, max_output_bytes=max_output_bytes)
@@ -285,13 +265,39 @@ class SshSession:
         sudo = ("sudo", "-n", "--") if privileged and self.address.user != "root" else ()
         return shlex.join((*sudo, *words))
 
+    def _overdue(self, command: Command) -> CommandError:
+        return CommandError(
+            f"A command on {self.host} did not end within {command.timeout_s:g} s, and was ended: {_brief(command)}"
+        )
+
+    async def _insist_on_an_answer(self) -> None:
+        """ConnectError when the host is silent: then it was the link that failed, and not the command that hung."""
+        try:
+            async with asyncio.timeout(KEEPALIVE_INTERVAL_S):
+                process = await self._open("true")
+                await process.wait_closed()
+        except TimeoutError as exc:
+            raise ConnectError(f"{self.address} has been silent for {KEEPALIVE_INTERVAL_S:g} s.") from exc
+        if process.exit_status is None:
+            raise ConnectError(f"The connection to {self.address} ended under a command.")
+
     async def _open(self, text: str) -> asyncssh.SSHClientProcess[bytes]:
         if "\0" in text:
             raise CommandError("A command for a shell cannot contain a NUL character.")
-        try:
-            return await self.connection.create_process(text, encoding=None)
-        except _LOST as exc:
-            raise ConnectError(f"The connection to {self.address} takes no command: {exc}") from exc
+        give_up_s = time.monotonic() + SESSION_WAIT_S
+        while True:
+            try:
+                return await self.connection.create_process(text, encoding=None)
+            except _LOST as exc:
+                if not isinstance(exc, asyncssh.ChannelOpenError) or self.connection.is_closed():
+                    raise ConnectError(f"The connection to {self.address} takes no command: {exc}") from exc
+                if time.monotonic() > give_up_s:  # a new connection would be refused the same
+                    raise ConnectError(
+                        f"{self.address} refuses another session on one connection; BenchHub needs {MAX_CHANNELS}.",
+                        hint="Set MaxSessions in its sshd_config to 10, which is sshd's default, and reload sshd.",
+                        permanent=True,
+                    ) from exc
+            await asyncio.sleep(0.1)
 
     def _stream_closed(self) -> None:
         self._streams -= 1

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from agents.command import Command
-from agents.errors import AgentError, ConnectError, FenceError, PlanError
-from agents.events import AnyEvent, Logged, StepApplied, StepIntended, StepReverted
+from agents.errors import AgentError, CommandError, ConnectError, FenceError, PlanError
+from agents.events import AnyEvent, JobEnded, JobIntended, Logged, StepApplied, StepIntended, StepReverted
+from agents.jobs import Job, JobStatus
 from agents.journal import undo_text, write_command
 from agents.record import Record
-from agents.redaction import masked_outcome
+from agents.redaction import masked, masked_outcome
 from agents.servers.base import Server
 from agents.session import Session
 from agents.steps.base import HostStep, SettingOutcome, State, StepContext
@@ -19,15 +23,37 @@ Emit = Callable[[AnyEvent], Awaitable[None]]
 INSTANCE = 0
 """Index of the journal entry for the private instance directory; the recipe's steps count from 1."""
 
+MAX_STEP_OUTPUT_BYTES = 1 << 16
+FIRST_LOOK_S = 0.05
+SELDOM_S = 1.0
+
 
 class Tuning:
-    """The changes of one run on its SUT. Every method may be called again after a crash at any line."""
+    """The changes of one run on its SUT. Every method may be called again after a crash at any line.
 
-    def __init__(self, sut: Session, directory: str, record: Record, emit: Emit) -> None:
+    `check` raises when the run is to end; it is asked while a long step runs. `attempt` tells a later try at the way
+    back from the first one, so that what may only run once per try runs again. `force` also puts back what somebody
+    else has changed since.
+    """
+
+    def __init__(
+        self,
+        sut: Session,
+        directory: str,
+        record: Record,
+        emit: Emit,
+        *,
+        check: Callable[[], None] = lambda: None,
+        attempt: str = "",
+        force: bool = False,
+    ) -> None:
         self._sut = sut
         self._directory = directory
         self._record = record
         self._emit = emit
+        self._check = check
+        self._attempt = attempt
+        self._force = force
         self.context = StepContext(instance=f"{directory}/instance")
 
     async def create_instance(self, server: Server) -> None:
@@ -51,8 +77,11 @@ class Tuning:
         before: State = intended.before if intended else await self._state(step)
         commands = step.apply(self.context, before)
         await self._intend(StepIntended(index, step.title(), before, undo_text(step.revert(self.context, before))))
-        for command in commands:
-            await self._change(command, step.title())
+        for number, command in enumerate(commands):
+            if step.once:
+                await self._change_once(f"step-{index}-{number}", command, step.title(), check=self._check)
+            else:
+                await self._change(command, step.title())
         effective = await self._state(step)
         outcomes = step.outcomes(before, effective)
         shown = tuple(map(masked_outcome, outcomes))
@@ -67,15 +96,20 @@ class Tuning:
         ConnectError when the host stays away: then none of the others can be taken back either.
         """
         problems: list[str] = []
-        for index in sorted(self._record.intended, reverse=True):
-            if index in self._record.reverted:
+        todo = [index for index in sorted(self._record.intended, reverse=True) if index not in self._record.reverted]
+        kept = bool(todo) and (await self._sut.run(Command(("test", "-d", self.context.instance)))).ok
+        for index in todo:
+            step = steps.get(index)
+            if not kept and step is not None and step.in_instance:
+                await self._emit(StepReverted(index))  # gone with the instance, which restore.sh has removed
                 continue
             try:
-                problems += await self._revert_one(index, steps.get(index))
+                problems += await self._revert_one(index, step)
             except (ConnectError, FenceError):
                 raise
             except AgentError as error:
-                problems.append(f"{self._record.intended[index].title}: {error.message}")
+                title = self._record.intended[index].title
+                problems.append(error.message if title in error.message else f"{title}: {error.message}")
         return tuple(problems)
 
     async def _revert_one(self, index: int, step: HostStep | None) -> list[str]:
@@ -86,29 +120,44 @@ class Tuning:
         if step is None:
             return [f"{self._record.intended[index].title}: the step is not in the recipe any more"]
         before = self._record.intended[index].before
+        await self._let_undos_end(index, step, before)
         now = await self._state(step)
         if conflicts := self._conflicts(index, step, before, now):
             return conflicts
         if now != before or not before:  # a step that shows no state is always undone
-            for command in step.revert(self.context, before):
-                await self._change(command, f"Undoing: {step.title()}")
+            for number, command in enumerate(step.revert(self.context, before)):
+                if step.once:
+                    name = f"undo-{index}-{number}{self._attempt}"
+                    await self._change_once(name, command, f"Undoing: {step.title()}", check=lambda: None)
+                else:
+                    await self._change(command, f"Undoing: {step.title()}")
             now = await self._state(step)
-        left = [key for key in before if now.get(key) != before[key]]
-        if left:
+        if left := step.differing(before, now):
             return [f"{step.title()}: {key} could not be put back" for key in left]
         await self._emit(StepReverted(index))
         return []
 
+    async def _let_undos_end(self, index: int, step: HostStep, before: State) -> None:
+        """Wait for an undo that an earlier worker began: no second one may run beside it, and only its end tells what
+        is left to do."""
+        limit_s = max((command.timeout_s for command in step.revert(self.context, before)), default=0.0)
+        for name, intended in list(self._record.jobs.items()):
+            if name.startswith(f"undo-{index}-") and name not in self._record.ended_jobs:
+                job = Job(self._sut, intended.directory, privileged=intended.privileged)
+                await _until_ended(job, intended.cookie, limit_s, f"Undoing: {step.title()}", lambda: None)
+
     def _conflicts(self, index: int, step: HostStep, before: State, now: State) -> list[str]:
         """A setting that is neither as found, nor as asked, nor as read back was changed by someone else: leave it."""
         applied = self._record.applied.get(index)
-        if applied is None:
+        if applied is None or self._force:
             return []  # died while applying: any mixture of both states is ours
         wanted = step.wanted(before)
         return [
-            f"{step.title()}: someone else changed {key} during the run; it was left as it is"
-            for key in before
-            if now.get(key) not in (before[key], applied.effective.get(key), wanted.get(key))
+            f"{step.title()}: someone else changed {key} during the run, so this step was left as it is. It was "
+            f"{_shown(key, before[key])}, the run made it {_shown(key, applied.effective.get(key))}, "
+            f"now it is {_shown(key, now.get(key))}"
+            for key in step.differing(before, now)
+            if now.get(key) not in (applied.effective.get(key), wanted.get(key))
         ]
 
     async def _state(self, step: HostStep) -> State:
@@ -124,9 +173,28 @@ class Tuning:
     async def _change(self, command: Command, what: str) -> None:
         (await self._sut.mutate(command)).check(what)
 
+    async def _change_once(self, name: str, command: Command, what: str, *, check: Callable[[], None]) -> None:
+        """A command that may not be repeated, as a detached job: after a cut, or when another worker comes, it is found
+        running or ended. CommandError when it fails, or when nobody knows how it ended."""
+        job = Job(self._sut, f"{self._directory}/jobs/{name}", privileged=command.privileged)
+        if name not in self._record.jobs:
+            await self._emit(JobIntended(name, "sut", job.directory, secrets.token_hex(16), command.privileged))
+        cookie = self._record.jobs[name].cookie
+        await job.start(command, cookie=cookie, max_output_bytes=MAX_STEP_OUTPUT_BYTES)
+        status = await _until_ended(job, cookie, command.timeout_s, what, check)
+        if name not in self._record.ended_jobs:
+            await self._emit(JobEnded(name, status.exit_status))
+        if status.exit_status != 0:
+            said = await job.read("err", 0, MAX_STEP_OUTPUT_BYTES) or await job.read("out", 0, MAX_STEP_OUTPUT_BYTES)
+            last = " / ".join(said.decode("utf-8", "replace").strip().splitlines()[-3:])
+            how = f"exit status {status.exit_status}" if status.exit_status is not None else "an unknown end"
+            raise CommandError(f"{what} failed with {how}{': ' if last else ''}{last}")
+
     def _insist(self, step: HostStep, outcomes: tuple[SettingOutcome, ...]) -> None:
         """PlanError when the host does not have, or did not take, what the step asks for."""
-        missing = [o.setting for o in outcomes if o.result == "unsupported"]
+        missing = [
+            f"{o.setting} ({o.detail})" if o.detail else o.setting for o in outcomes if o.result == "unsupported"
+        ]
         if missing and step.unsupported == "fail":
             raise PlanError(
                 f"{self._sut.host} does not have {', '.join(missing)}.",
@@ -135,10 +203,31 @@ class Tuning:
         refused = [o for o in outcomes if o.result == "refused"]
         if refused:
             first = refused[0]
+            why = f", {first.detail}" if first.detail else ""
             raise PlanError(
-                f"{self._sut.host} did not take {first.setting} = {first.wanted}: it shows {first.effective}.",
+                f"{self._sut.host} did not take {first.setting} = {first.wanted}: it shows {first.effective}{why}.",
                 hint="The value may be out of range, read-only here, or need root.",
             )
+
+
+async def _until_ended(job: Job, cookie: str, limit_s: float, what: str, check: Callable[[], None]) -> JobStatus:
+    """The job's status once it does not run any more; CommandError when it had to be ended after `limit_s`."""
+    end_s, pause_s = time.monotonic() + limit_s, FIRST_LOOK_S
+    while (status := await job.status()).state == "running":
+        check()
+        if time.monotonic() > end_s:
+            await job.kill(cookie=cookie)
+            raise CommandError(f"{what}: it did not end within {limit_s:g} s, and was ended.")
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 2, SELDOM_S)
+    return status
+
+
+def _shown(key: str, value: str | None) -> str:
+    if value is None:
+        return "not there"
+    text = " ".join(masked(key, value).split())
+    return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
 def _remove_directory(path: str) -> Command:

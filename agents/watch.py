@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 
 from agents.cpuset import parse_cpus
 from agents.errors import AgentError, FenceError
@@ -15,13 +14,22 @@ from agents.monitors.base import Monitor
 from agents.monitors.stream import FrameReader, Sampler, new_mark, stream_command
 from agents.session import Session
 
-RESTART_PAUSE_S = 1.0
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 30.0
 
 logger = logging.getLogger(__name__)
 
 
+def restart_pause_s(in_vain: int) -> float:
+    """How long to wait before the stream is started again after `in_vain` starts that gave no sample."""
+    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(in_vain, 10))
+
+
 class Watch:
     """An async context: samples flow while it is open. A cut restarts the stream; the gap stays a gap.
+
+    Nothing piles up: the stream is read on only when `emit` has taken the last samples, and until then it is the host
+    that waits. A trouble is told once until samples flow again.
 
     `cpus` are those that the watched process may use ("" = all): they get a channel of their own,
     `cpu_set.busy_ratio`, so that server and load tool on one machine are told apart.
@@ -46,6 +54,9 @@ class Watch:
         self._interval_s = interval_s
         self._cpus = parse_cpus(cpus)
         self._task: asyncio.Task[None] | None = None
+        self._in_vain = 0
+        self._told: set[str] = set()
+        self._left_out: set[str] = set()
 
     async def __aenter__(self) -> Watch:
         self._task = asyncio.create_task(self._watch())
@@ -54,8 +65,9 @@ class Watch:
     async def __aexit__(self, *_: object) -> None:
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait({self._task})  # unlike `await`, this leaves our own cancellation alone
+            if not self._task.cancelled():
+                self._task.result()
 
     async def _watch(self) -> None:
         while True:
@@ -69,9 +81,13 @@ class Watch:
                 logger.exception("the monitors of %s", self._session.host)
                 await self._say("BenchHub made a mistake in reading them; its log has the details.")
                 return
-            await asyncio.sleep(RESTART_PAUSE_S)
+            await asyncio.sleep(restart_pause_s(self._in_vain))
+            self._in_vain += 1
 
     async def _say(self, text: str) -> None:
+        if text in self._told:
+            return
+        self._told.add(text)
         await self._emit(Logged(self._session.host, (f"Monitors: {text}",), "warning"))
 
     async def _read_stream(self) -> None:
@@ -90,8 +106,17 @@ class Watch:
                     values = {channel.name: (channel.unit, value) for channel, value in batch.values.items()}
                     values |= self._of_the_set(values)
                     await self._emit(Samples(self._role, batch.at_s + (offset_s or 0.0), values))
+                    self._in_vain = 0
+                    self._told.clear()
+                for kind in sampler.given_up:
+                    await self._leave_out(kind)
         finally:
             await stream.close()
+
+    async def _leave_out(self, kind: str) -> None:
+        if kind not in self._left_out:
+            self._left_out.add(kind)
+            await self._say(f"{kind} gave what BenchHub cannot read and is left out; its log has the details.")
 
     def _of_the_set(self, values: Mapping[str, tuple[str, float]]) -> dict[str, tuple[str, float]]:
         names = [f"cpu.{cpu}.busy_ratio" for cpu in self._cpus] or ["cpu.busy_ratio"]

@@ -6,10 +6,36 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agents.drivers.ab import Ab
+from agents.drivers.autocannon import Autocannon
 from agents.drivers.base import Driver
+from agents.drivers.h2load import H2load
+from agents.drivers.hey import Hey
+from agents.drivers.hyperfoil import Hyperfoil
+from agents.drivers.jmeter import Jmeter
+from agents.drivers.k6 import K6
+from agents.drivers.oha import Oha
+from agents.drivers.siege import Siege
+from agents.drivers.vegeta import Vegeta
 from agents.drivers.wrk import Wrk
 from agents.drivers.wrk2 import Wrk2
 
-AnyDriver = Annotated[Wrk | Wrk2, Field(discriminator="kind")]
+AnyDriver = Annotated[
+    Ab | Autocannon | H2load | Hey | Hyperfoil | Jmeter | K6 | Oha | Siege | Vegeta | Wrk | Wrk2,
+    Field(discriminator="kind"),
+]
 
-DRIVERS: dict[str, type[Driver]] = {"wrk": Wrk, "wrk2": Wrk2}
+DRIVERS: dict[str, type[Driver]] = {
+    "ab": Ab,
+    "autocannon": Autocannon,
+    "h2load": H2load,
+    "hey": Hey,
+    "hyperfoil": Hyperfoil,
+    "jmeter": Jmeter,
+    "k6": K6,
+    "oha": Oha,
+    "siege": Siege,
+    "vegeta": Vegeta,
+    "wrk": Wrk,
+    "wrk2": Wrk2,
+}

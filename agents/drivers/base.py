@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from agents.command import Command
@@ -21,12 +23,46 @@ class Target:
 class Driver(Frozen, ABC):
     """A load tool and its options. One file per tool; registered in `agents.drivers.AnyDriver`."""
 
-    load_model: ClassVar[LoadModel]
-    latency_basis: ClassVar[LatencyBasis]
     formats: ClassVar[tuple[str, ...]]
     """The texts that `parse` reads, first the one of `command`."""
+    result_file: ClassVar[str] = ""
+    """The file, in the command's working directory, that holds the results of a tool that does not print them."""
 
     kind: str
+
+    @property
+    def needs_shell(self) -> bool:
+        """Whether its author can run programs of their own on the driver host through it."""
+        return False
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether the load is an amount of work, so that the phase's duration is only its upper bound."""
+        return False
+
+    @property
+    def late_start_s(self) -> float:
+        """By how much the span from the first request to the last answer may fall short of the phase's duration."""
+        return 0.0
+
+    @property
+    def max_result_bytes(self) -> int:
+        """How large the result file may become."""
+        return 0
+
+    def is_progress(self, line: str) -> bool:
+        """Whether a line that the tool prints is worth showing while it runs."""
+        return False
+
+    @property
+    @abstractmethod
+    def load_model(self) -> LoadModel:
+        """Whether requests follow a schedule (open) or wait for earlier answers (closed), with these options."""
+
+    @property
+    @abstractmethod
+    def latency_basis(self) -> LatencyBasis:
+        """Whether latency counts from when a request was due (response time) or from when it was sent."""
 
     @abstractmethod
     def version_command(self) -> Command:
@@ -50,3 +86,10 @@ class Driver(Frozen, ABC):
 
         Raises ParseError when the text is not a whole report of this tool.
         """
+
+    def parse_results(self, path: Path, printed: LoadReport, on_progress: Callable[[int, int], None]) -> LoadReport:
+        """The report in the fetched result file; `printed` is what `parse` made of the output.
+
+        `on_progress` gets the bytes read and the bytes in all; what it raises ends the reading. Raises ParseError.
+        """
+        raise NotImplementedError(f"{self.kind} has no result file")

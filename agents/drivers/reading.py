@@ -3,18 +3,66 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from getopt import GetoptError, gnu_getopt
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
-from agents.drivers import wrk, wrk2, wrk_csv
+from agents.drivers import (
+    ab_text,
+    autocannon_json,
+    h2load_text,
+    hey_text,
+    hyperfoil,
+    hyperfoil_json,
+    hyperfoil_text,
+    jmeter,
+    k6,
+    k6_json,
+    k6_text,
+    oha_reports,
+    siege_reports,
+    vegeta_json,
+    wrk,
+    wrk2,
+    wrk_csv,
+)
+from agents.drivers.command_line import GRAMMARS, CommandLine, read_command_of, words_of
+from agents.drivers.jmeter_text import read_statistics, read_summary
+from agents.drivers.jtl import read_jtl_file, read_jtl_text
 from agents.drivers.wrk_text import read_text
 from agents.errors import ParseError
 from agents.report import LoadReport
 
 READERS: dict[str, Callable[[str], LoadReport]] = {
+    "ab": ab_text.read_text,
+    "ab-text": ab_text.read_text,
+    "autocannon": autocannon_json.read_json,
+    "autocannon-json": autocannon_json.read_json,
+    "h2load": h2load_text.read_text,
+    "h2load-text": h2load_text.read_text,
+    "hey": hey_text.read_text,
+    "hey-text": hey_text.read_text,
+    "hyperfoil": hyperfoil.read,
+    "hyperfoil-json": hyperfoil_json.read_json,
+    "hyperfoil-wrk-text": hyperfoil_text.read_text,
+    "jmeter": jmeter.read,
+    "jmeter-dashboard-statistics": read_statistics,
+    "jmeter-jtl-csv": read_jtl_text,
+    "jmeter-jtl-xml": read_jtl_text,
+    "jmeter-summariser": read_summary,
+    "k6": k6.read,
+    "k6-summary": k6_json.read_json,
+    "k6-summary-export": k6_json.read_json,
+    "k6-text": k6_text.read_text,
+    "oha": oha_reports.read,
+    "oha-json": oha_reports.read_json,
+    "oha-text": oha_reports.read_text,
+    "siege": siege_reports.read,
+    "siege-json": siege_reports.read_json,
+    "siege-text": siege_reports.read_text,
+    "vegeta": vegeta_json.read_json,
+    "vegeta-json": vegeta_json.read_json,
     "wrk": wrk.read,
     "wrk-text": lambda text: read_text(text, "wrk"),
     "wrk-lua-csv": wrk_csv.read_csv,
@@ -23,7 +71,12 @@ READERS: dict[str, Callable[[str], LoadReport]] = {
 }
 """The kind of a driver (its format is then detected) or the name of a format -> what reads it."""
 
-MAX_COMMAND_CHARS = 100_000
+FILE_READERS: dict[str, Callable[[Path, Callable[[int, int], None]], LoadReport]] = {
+    "jmeter": read_jtl_file,
+    "jmeter-jtl-csv": read_jtl_file,
+    "jmeter-jtl-xml": read_jtl_file,
+}
+"""What reads files of any size from the disk: it gets the path, and what to tell the bytes read and in all."""
 
 _SHORT = "c:d:s:t:H:T:R:B:LUv"
 _LONG = ["connections=", "duration=", "threads=", "script=", "header=", "timeout=", "rate=", "batch_latency"]
@@ -32,16 +85,6 @@ _AMOUNT = re.compile(r"([0-9]{1,12})([kMG]?)", re.ASCII | re.IGNORECASE)
 _TIME = re.compile(r"([0-9]{1,9})([smh]?)", re.ASCII | re.IGNORECASE)
 _TIMES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 _S_PER = {"": 1, "s": 1, "m": 60, "h": 3600}
-
-
-@dataclass(frozen=True)
-class CommandLine:
-    """What a command line of wrk or wrk2 says."""
-
-    connections: int | None = None
-    threads: int | None = None
-    offered_rate_rps: float | None = None
-    duration_s: float | None = None
 
 
 def read_report(kind: str, text: str, command: str = "") -> LoadReport:
@@ -54,9 +97,9 @@ def read_report(kind: str, text: str, command: str = "") -> LoadReport:
         known = ", ".join(sorted(READERS))
         raise ParseError(f"there is no reader for '{kind[:60]}'", hint=f"Known kinds: {known}.")
     report = reader(text)
-    if not command.strip():
+    if not command.strip() or report.tool not in ("wrk", "wrk2", *GRAMMARS):
         return report
-    said = read_command(command)
+    said = read_command_of(report.tool, command) if report.tool in GRAMMARS else read_command(command)
     for name, printed, asked in (
         ("connections", report.connections, said.connections),
         ("threads", report.threads, said.threads),
@@ -66,13 +109,28 @@ def read_report(kind: str, text: str, command: str = "") -> LoadReport:
                 f"the report is of {printed} {name}, but the command line says {asked}",
                 hint="Give the command line that printed this report.",
             )
+    report = _with_schedule(report, said)
     return replace(
         report,
         connections=said.connections if report.connections is None else report.connections,
         threads=said.threads if report.threads is None else report.threads,
-        offered_rate_rps=said.offered_rate_rps if report.load_model == "open" else None,
+        offered_rate_rps=_offered(report, said),
         duration_nominal_s=said.duration_s if report.duration_nominal_s is None else report.duration_nominal_s,
     )
+
+
+def _with_schedule(report: LoadReport, said: CommandLine) -> LoadReport:
+    """The report of a tool that follows a schedule when it is given a rate, and says so nowhere in its report."""
+    grammar = GRAMMARS.get(report.tool)
+    if grammar is None or said.offered_rate_rps is None or report.load_model == "open":
+        return report
+    return replace(report, load_model="open", latency_basis=grammar.basis(said))
+
+
+def _offered(report: LoadReport, said: CommandLine) -> float | None:
+    if report.load_model != "open":
+        return None
+    return said.offered_rate_rps if report.offered_rate_rps is None else report.offered_rate_rps
 
 
 def read_command(command: str) -> CommandLine:
@@ -80,12 +138,7 @@ def read_command(command: str) -> CommandLine:
 
     Raises ParseError when the quoting is broken or an option has a value that the tool would refuse.
     """
-    if len(command) > MAX_COMMAND_CHARS:
-        raise ParseError(f"the command line has more than {MAX_COMMAND_CHARS} characters")
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise ParseError(f"the command line cannot be split into words: {error}", hint="Check its quotes.") from error
+    words = words_of(command)
     names = [i for i, word in enumerate(words) if PurePosixPath(word).name in ("wrk", "wrk2")]
     try:
         options, _ = gnu_getopt(words[names[0] + 1 :] if names else words, _SHORT, _LONG)

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agents.drivers import wrk_text
+from agents.drivers.http_options import Binary
 from agents.drivers.wrk_options import WrkOptions
 from agents.report import LatencyBasis, LoadModel, LoadReport
 
@@ -29,7 +30,7 @@ class Wrk2(WrkOptions):
 
     kind: Literal["wrk2"] = "wrk2"
     offered_rate_rps: int = Field(ge=1, le=1_000_000_000)
-    binary: str = Field("wrk2", pattern=r"^[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,200}$")
+    binary: Binary = "wrk2"
     uncorrected_latency: bool = False
     """Also print the latency counted from when a request was really sent (-U)."""
 

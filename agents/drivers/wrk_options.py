@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from agents.command import Command, script
 from agents.drivers.base import Driver, Target
-from agents.errors import ParseError, PlanError
+from agents.drivers.http_options import MARGIN_S, Binary, Headers, checked_url, header_options, whole_seconds
+from agents.errors import ParseError
 from agents.report import LoadReport
 
 SCRIPT_NAME = "load.lua"
 
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _VERSION = re.compile(r"^wrk (\S{1,60})(?: \[[a-z]+\])? Copyright", re.ASCII | re.MULTILINE)
 
 
@@ -30,20 +29,10 @@ class WrkOptions(Driver):
     threads: int = Field(ge=1, le=1024)
     timeout_s: int = Field(2, ge=1, le=3600)
     latency: bool = True
-    headers: dict[str, str] = Field(default_factory=dict, max_length=100)
+    headers: Headers = Field(default_factory=dict)
     script: str = Field("", max_length=256_000)
     """Lua text. It is written to the driver host as `load.lua` in the directory in which the command runs."""
-    binary: str = Field("wrk", pattern=r"^[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,200}$")
-
-    @field_validator("headers")
-    @classmethod
-    def _headers_are_one_line(cls, headers: dict[str, str]) -> dict[str, str]:
-        for name, value in headers.items():
-            if not _HEADER_NAME.fullmatch(name):
-                raise ValueError(f"'{name[:100]}' is not the name of an HTTP header")
-            if _CONTROL.search(value):
-                raise ValueError(f"the value of header {name} has a line break or another control character")
-        return headers
+    binary: Binary = "wrk"
 
     @model_validator(mode="after")
     def _connections_fit_threads(self) -> WrkOptions:
@@ -69,19 +58,15 @@ class WrkOptions(Driver):
 
     def command(self, target: Target, duration_s: float) -> Command:
         """The command line. PlanError when the duration is not whole seconds or the URL is not HTTP."""
-        if duration_s < 1 or duration_s != int(duration_s):
-            raise PlanError(f"{self.kind} runs for whole seconds, at least 1, not for {duration_s:g} s")
-        if not re.fullmatch(r"https?://[^\s\x00-\x1f]{1,8000}", target.url):
-            raise PlanError(f"'{target.url[:200]}' is not an http:// or https:// address")
-        argv = [self.binary, f"-t{self.threads}", f"-c{self.connections}", f"-d{int(duration_s)}s"]
+        seconds, url = whole_seconds(self.kind, duration_s), checked_url(target)
+        argv = [self.binary, f"-t{self.threads}", f"-c{self.connections}", f"-d{seconds}s"]
         argv += [f"--timeout={self.timeout_s}s", *self._own_arguments()]
         if self.latency:
             argv.append("--latency")
-        for name, value in self.headers.items():
-            argv += ["-H", f"{name}: {value}"]
+        argv += header_options(self.headers)
         if self.script:
             argv += ["-s", SCRIPT_NAME]
-        return Command((*argv, target.url), timeout_s=duration_s + self.timeout_s + 60)
+        return Command((*argv, url), timeout_s=seconds + self.timeout_s + MARGIN_S)
 
     def _own_arguments(self) -> list[str]:
         """Arguments that only this tool has."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from agents.drivers import hdr_text
+from agents.drivers.outcome import ERROR_PAGES, NO_REQUEST
 from agents.drivers.report_lines import Lines
 from agents.drivers.wrk_units import (
     BYTES,
@@ -218,9 +219,9 @@ def _nothing_more(lines: Lines) -> None:
 def why_unusable(tool: Tool, requests: int, errors: LoadErrors, latency: LatencySummary | None) -> str | None:
     """Why the figures must not enter a comparison, in plain words; None when they may."""
     if requests == 0:
-        return "no request completed"
+        return NO_REQUEST
     if errors.status is not None and errors.status >= requests:
-        return "every response was a non-2xx/3xx: the throughput is that of an error page"
+        return ERROR_PAGES
     if latency is None and tool == "wrk":
         return "every response came after the timeout; no latency was recorded"
     if latency is None:

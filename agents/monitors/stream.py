@@ -7,6 +7,7 @@ line of /proc/uptime that stands before the files of each tells where they begin
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,8 @@ from agents.errors import ParseError, PlanError
 from agents.monitors.base import Channel, Monitor, Reading
 
 MAX_FRAME_BYTES = 8 << 20
+
+logger = logging.getLogger(__name__)
 
 # `read`, `printf` and the loop are builtins: a tick starts one cat and one sleep. printf fails when nobody reads any
 # more, also where SIGPIPE is ignored, and that ends the loop.
@@ -128,11 +131,15 @@ def _readings(kinds: str, at_s: float, text: str) -> dict[str, Reading]:
 
 
 class Sampler:
-    """Turns frames into samples: each against the one before, so that the first gives nothing."""
+    """Turns frames into samples: each against the one before, so that the first gives nothing.
+
+    `given_up` names the monitors that failed on what they were given: the others go on without them.
+    """
 
     def __init__(self, monitors: Sequence[Monitor]) -> None:
         self._monitors = tuple(monitors)
         self._before: Frame | None = None
+        self.given_up: list[str] = []
 
     def feed(self, frames: Sequence[Frame]) -> list[SampleBatch]:
         """A batch for each frame that has one before it; nothing across a reboot, where the clock goes back."""
@@ -144,7 +151,11 @@ class Sampler:
             values: dict[Channel, float] = {}
             for monitor in self._monitors:
                 old, new = before.readings.get(monitor.kind), frame.readings.get(monitor.kind)
-                if old and new and new.at_s > old.at_s:
-                    values.update(monitor.samples(old, new))
+                if old and new and new.at_s > old.at_s and monitor.kind not in self.given_up:
+                    try:
+                        values.update(monitor.samples(old, new))
+                    except Exception:
+                        logger.exception("the monitor %s", monitor.kind)
+                        self.given_up.append(monitor.kind)
             batches.append(SampleBatch(frame.at_s, values))
         return batches

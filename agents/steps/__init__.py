@@ -12,9 +12,16 @@ from agents.steps.command import CommandStep
 from agents.steps.cpu_online import CpuOnlineStep
 from agents.steps.environment import EnvironmentStep
 from agents.steps.file import FileStep
+from agents.steps.governor import GovernorStep
+from agents.steps.irq_affinity import IrqAffinityStep
 from agents.steps.jvm_options import JvmOptionsStep
 from agents.steps.limits import LimitsStep
+from agents.steps.packages import PackagesStep
+from agents.steps.properties import PropertiesStep
+from agents.steps.service import ServiceStep
+from agents.steps.swap import SwapStep
 from agents.steps.sysctl import SysctlStep
+from agents.steps.thp import ThpStep
 from agents.steps.xml_edit import XmlEditStep
 
 AnyStep = Annotated[
@@ -23,9 +30,16 @@ AnyStep = Annotated[
     | CpuOnlineStep
     | EnvironmentStep
     | FileStep
+    | GovernorStep
+    | IrqAffinityStep
     | JvmOptionsStep
     | LimitsStep
+    | PackagesStep
+    | PropertiesStep
+    | ServiceStep
+    | SwapStep
     | SysctlStep
+    | ThpStep
     | XmlEditStep,
     Field(discriminator="kind"),
 ]
@@ -36,9 +50,16 @@ STEPS: dict[str, type[Step]] = {
     "cpu_online": CpuOnlineStep,
     "environment": EnvironmentStep,
     "file": FileStep,
+    "governor": GovernorStep,
+    "irq_affinity": IrqAffinityStep,
     "jvm_options": JvmOptionsStep,
     "limits": LimitsStep,
+    "packages": PackagesStep,
+    "properties": PropertiesStep,
+    "service": ServiceStep,
+    "swap": SwapStep,
     "sysctl": SysctlStep,
+    "thp": ThpStep,
     "xml_edit": XmlEditStep,
 }
 

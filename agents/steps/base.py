@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from agents.command import Command
 from agents.launch import Launch
@@ -61,12 +61,25 @@ class Step(Frozen, ABC):
     def explains(self, path: str) -> bool:
         """Whether this step sets `path` of the effective configuration, so that a difference there was asked for."""
 
+    @property
+    def needs_shell(self) -> bool:
+        """Whether its author can run programs of their own on the host, so that not everyone may save and launch it."""
+        return False
+
 
 class HostStep(Step):
     """A change on the SUT that must be put back."""
 
+    once: ClassVar[bool] = False
+    """Whether its commands may not be repeated after a cut: they run as detached jobs under a start token."""
+
     unsupported: Literal["fail", "skip"] = "fail"
     """What to do about a setting that this host does not have: fail the run, or note it and go on."""
+
+    @property
+    def in_instance(self) -> bool:
+        """Whether all that it changes is in the run's private instance directory, and gone with it."""
+        return False
 
     @abstractmethod
     def probe(self, context: StepContext) -> Command:
@@ -87,6 +100,10 @@ class HostStep(Step):
     @abstractmethod
     def revert(self, context: StepContext, before: State) -> tuple[Command, ...]:
         """Commands that bring any state between back to `before`. Safe to run twice, and when nothing was applied."""
+
+    def differing(self, before: State, now: State) -> tuple[str, ...]:
+        """The keys of `before` that are otherwise now. A step leaves out what only describes the host."""
+        return tuple(key for key in before if now.get(key) != before[key])
 
     def outcomes(self, before: State, after: State) -> tuple[SettingOutcome, ...]:
         """Compare what was asked with what the host shows now."""

@@ -6,7 +6,7 @@ Parameters of a recipe belong into `arguments` only: they reach the scripts as `
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
@@ -24,6 +24,8 @@ class CommandStep(HostStep):
 
     model_config = ConfigDict(str_strip_whitespace=False)
 
+    once: ClassVar[bool] = True
+
     kind: Literal["command"] = "command"
     run: Shell
     undo: Shell
@@ -38,6 +40,10 @@ class CommandStep(HostStep):
 
     def explains(self, path: str) -> bool:
         return False
+
+    @property
+    def needs_shell(self) -> bool:
+        return True
 
     def probe(self, context: StepContext) -> Command:
         return self._command(context, self.observe or ":")

@@ -13,11 +13,15 @@ from agents.steps.base import HostStep, SettingOutcome, State, StepContext
 
 _PROBE = """
 cd "$1/devices/system/cpu" || exit 1
-printf 'online %s\\npresent %s\\nswitchable ' "$(cat online)" "$(cat present)"
+printf 'listed %s\\npresent %s\\nswitchable ' "$(cat online)" "$(cat present)"
+on=
 for file in cpu[0-9]*/online; do
-  if [ -e "$file" ]; then cpu=${file%/online}; printf '%s,' "${cpu#cpu}"; fi
+  [ -e "$file" ] || continue
+  cpu=${file%/online}
+  printf '%s,' "${cpu#cpu}"
+  [ "$(cat "$file")" != 1 ] || on=$on${cpu#cpu},
 done
-echo
+printf '\\non %s\\n' "$on"
 """
 
 # Writes only what differs: the kernel does real work for each write, and both directions may be repeated.
@@ -56,11 +60,16 @@ class CpuOnlineStep(HostStep):
         return script(_PROBE, context.sysfs)
 
     def parse(self, output: bytes) -> State:
+        """A CPU with an `online` file of its own is as that file says; the summary counts for those that have none."""
         fields = dict(line.partition(" ")[::2] for line in output.decode("utf-8", "replace").splitlines())
         try:
-            return {key: format_cpus(parse_cpus(fields[key])) for key in ("online", "present", "switchable")}
+            listed, present, switchable, on = (
+                set(parse_cpus(fields[key])) for key in ("listed", "present", "switchable", "on")
+            )
         except (KeyError, ValueError) as error:
             raise ParseError(f"the CPU lists of this host cannot be read: {error}") from None
+        lists = {"online": (listed - switchable) | on, "present": present, "switchable": switchable}
+        return {key: format_cpus(list(cpus)) for key, cpus in lists.items()}
 
     def wanted(self, before: State) -> State:
         return {"online": self.online}
@@ -84,6 +93,9 @@ class CpuOnlineStep(HostStep):
 
     def revert(self, context: StepContext, before: State) -> tuple[Command, ...]:
         return _switch(context, _set(before, "online"), _set(before, "switchable"))
+
+    def differing(self, before: State, now: State) -> tuple[str, ...]:
+        return ("online",) if before["online"] != now["online"] else ()
 
     def outcomes(self, before: State, after: State) -> tuple[SettingOutcome, ...]:
         if missing := self._missing(before):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
@@ -15,6 +16,12 @@ def _not_ours(name: str) -> str:
         raise ValueError("names beginning with BENCHHUB_ mark the processes of a run")
     return name
 
+
+# What these name, every program or every JVM loads or runs.
+_LOADS_CODE = re.compile(
+    r"LD_.*|PATH|IFS|ENV|BASH_.*|SHELLOPTS|PS4|GCONV_PATH|CLASSPATH|J(?:AVA|RE)_HOME|_?J.*_OPT(?:ION)?S|.*_OPTS"
+    r"|(?:PYTHON|PERL|RUBY|NODE).*"
+)
 
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$"), AfterValidator(_not_ours)]
 VariableValue = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=16384)]
@@ -30,6 +37,10 @@ class EnvironmentStep(LaunchStep):
 
     def title(self) -> str:
         return f"Environment {', '.join(self.variables)}"
+
+    @property
+    def needs_shell(self) -> bool:
+        return any(_LOADS_CODE.fullmatch(name) for name in self.variables)
 
     def explains(self, path: str) -> bool:
         return path.removeprefix("process.environment.") in self.variables

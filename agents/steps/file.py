@@ -8,28 +8,19 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from agents.command import Command
-from agents.steps.base import HostStep, Result, SettingOutcome, State, StepContext
-from agents.steps.remote_file import (
-    MAX_FILE_BYTES,
-    FilePath,
-    decode_content,
-    encode_content,
-    parse_file,
-    read_file,
-    restore_file,
-    write_file,
-)
+from agents.steps.base import Result, SettingOutcome, State, StepContext
+from agents.steps.places import runs_code
+from agents.steps.remote_file import MAX_FILE_BYTES, RemoteFileStep, decode_content, encode_content
 
 NEW_FILE_MODE = "0644"
 
 
-class FileStep(HostStep):
+class FileStep(RemoteFileStep):
     """Puts `content` into the file at `path`; a file that did not exist before is removed again afterwards."""
 
     model_config = ConfigDict(str_strip_whitespace=False)
 
     kind: Literal["file"] = "file"
-    path: FilePath
     content: str = Field(max_length=MAX_FILE_BYTES // 4)
     mode: str | None = Field(None, pattern=r"^0?[0-7]{3}$")
     """Octal permissions; None keeps those of the file, 0644 for a new one."""
@@ -37,14 +28,12 @@ class FileStep(HostStep):
     def title(self) -> str:
         return f"Write {self.path} ({len(self.content.encode())} bytes)"
 
+    @property
+    def needs_shell(self) -> bool:
+        return runs_code(self.path, self.mode)
+
     def explains(self, path: str) -> bool:
         return False
-
-    def probe(self, context: StepContext) -> Command:
-        return read_file(context, self.path)
-
-    def parse(self, output: bytes) -> State:
-        return parse_file(self.path, output)
 
     def wanted(self, before: State) -> State:
         mode = (self.mode or before.get("mode") or NEW_FILE_MODE).zfill(4)
@@ -55,10 +44,7 @@ class FileStep(HostStep):
         content, mode = wanted["content"], wanted["mode"]
         if content is None or mode is None or (content, mode) == (before.get("content"), before.get("mode")):
             return ()
-        return (write_file(context, self.path, content, mode, before.get("owner")),)
-
-    def revert(self, context: StepContext, before: State) -> tuple[Command, ...]:
-        return restore_file(context, self.path, before)
+        return (self.write(context, content, mode, before),)
 
     def outcomes(self, before: State, after: State) -> tuple[SettingOutcome, ...]:
         """Size and SHA-256 in place of the content. A file that was not there is no unsupported setting."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import Field
@@ -9,6 +10,13 @@ from pydantic import Field
 from agents.jvm import JvmOption
 from agents.launch import Launch
 from agents.steps.base import LaunchStep
+
+# Agents, commands that the JVM runs, and where it finds classes and libraries.
+_LOADS_CODE = re.compile(
+    r"-agent|-javaagent|-Xrun|-Xbootclasspath|-XX:(?:OnError|OnOutOfMemoryError|Flags|VMOptionsFile)|-cp|--?class-?path"
+    r"|-jar|-p\b|--module-path|--patch-module|--upgrade-module-path|-Djava\.(?:library|class|ext|endorsed)|-D.*rmi|@"
+    r"|-Dcom\.sun\.management\.jmxremote",
+)
 
 
 class JvmOptionsStep(LaunchStep):
@@ -19,6 +27,10 @@ class JvmOptionsStep(LaunchStep):
 
     def title(self) -> str:
         return f"JVM options {' '.join(self.options)}"
+
+    @property
+    def needs_shell(self) -> bool:
+        return any(_LOADS_CODE.match(option) for option in self.options)
 
     def explains(self, path: str) -> bool:
         return path.startswith(("jvm.flags.", "jvm.arguments", "process.arguments[")) or path.endswith("_JAVA_OPTIONS")

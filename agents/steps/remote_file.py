@@ -1,78 +1,22 @@
-"""Whole files on a host as step state: read with their mode and owner, written beside and renamed, removed again."""
+"""Whole files on a host as step state: read with all their attributes, written beside and renamed, removed again."""
 
 from __future__ import annotations
 
 import base64
+from abc import abstractmethod
 from typing import Annotated
 
 from pydantic import AfterValidator
 
 from agents.command import Command, script
 from agents.errors import ParseError, PlanError
-from agents.steps.base import State, StepContext
+from agents.steps import remote_file_scripts
+from agents.steps.base import HostStep, State, StepContext
+from agents.steps.places import refusal, runs_code
 
 MAX_FILE_BYTES = 512 * 1024
-FORBIDDEN = (
-    "/proc",
-    "/sys",
-    "/dev",
-    "/boot",
-    "/etc/passwd",
-    "/etc/shadow",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
-    "/etc/ssh",
-)
-"""Where no step writes a file: not files at all, needed to boot, or the keys to the host itself."""
 
 _BINARY = "base64:"
-
-_READ = """
-path=$1 limit=$2 instance=$3
-shift 3
-directory=$(dirname -- "$path")
-real=$(cd -P -- "$directory" 2>/dev/null && pwd -P) || { echo "refused its directory does not exist"; exit 0; }
-if [ -n "$instance" ]; then
-  inside=$(cd -P -- "$instance" && pwd -P)
-  case $real/ in "$inside"/*) ;; *) echo "refused a symbolic link leads out of the instance directory"; exit 0;; esac
-fi
-for forbidden; do
-  case $real/$(basename -- "$path")/ in "$forbidden"/*) echo "refused it is under $forbidden"; exit 0;; esac
-done
-if [ -L "$path" ]; then echo "refused it is a symbolic link"; exit 0; fi
-if [ ! -e "$path" ]; then echo absent; exit 0; fi
-if [ ! -f "$path" ]; then echo "refused it is not a regular file"; exit 0; fi
-if [ ! -r "$path" ]; then echo "refused it cannot be read"; exit 0; fi
-set -- $(stat -c '%a %u:%g %h %s' -- "$path")
-if [ "$3" != 1 ]; then echo "refused it has $3 hard links"; exit 0; fi
-if [ "$4" -gt "$limit" ]; then echo "refused it is larger than $limit bytes"; exit 0; fi
-echo "file $1 $2 $4"
-cat -- "$path"
-"""
-
-# cp first: the temporary file takes over owner, ACL and extended attributes of the file that it replaces.
-_WRITE = """
-set -eu
-path=$1 mode=$2 owner=$3
-directory=$(dirname -- "$path")
-if [ -L "$path" ] || { [ -e "$path" ] && [ ! -f "$path" ]; }; then
-  echo "$path is not a regular file any more" >&2; exit 1
-fi
-temporary=$(mktemp -- "$directory/.benchhub.XXXXXX")
-trap 'rm -f -- "$temporary"' EXIT
-if [ -e "$path" ]; then cp --preserve=all -- "$path" "$temporary" 2>/dev/null || cp -p -- "$path" "$temporary"; fi
-cat >"$temporary"
-if [ -n "$owner" ] && [ "$(stat -c %u:%g -- "$temporary")" != "$owner" ]; then chown -- "$owner" "$temporary"; fi
-chmod -- "$mode" "$temporary"
-sync -- "$temporary" 2>/dev/null || sync
-mv -f -- "$temporary" "$path"
-sync -- "$directory" 2>/dev/null || sync
-"""
-
-_REMOVE = """
-if [ -L "$1" ] || { [ -e "$1" ] && [ ! -f "$1" ]; }; then echo "$1 is not a regular file any more" >&2; exit 1; fi
-rm -f -- "$1"
-"""
 
 
 def _checked(path: str) -> str:
@@ -81,57 +25,119 @@ def _checked(path: str) -> str:
     parts = path.removeprefix("/").split("/")
     if any(part in ("", ".", "..") for part in parts):
         raise ValueError(f"'{path}' must name a file without '.', '..' and empty parts")
-    if path.startswith("/") and (found := next((f for f in FORBIDDEN if f"{path}/".startswith(f"{f}/")), None)):
-        raise ValueError(f"files under {found} cannot be written by a step")
+    if path.startswith("/") and (reason := refusal(path)):
+        raise ValueError(f"{path} cannot be written by a step: {reason}")
     return path
 
 
 FilePath = Annotated[str, AfterValidator(_checked)]
-"""An absolute path, or one inside the instance directory of the run."""
+"""An absolute path in one of the allowed places, or one inside the instance directory of the run."""
 
 
-def read_file(context: StepContext, path: str) -> Command:
-    """Prints state and content for `parse_file`; an absolute path is read as root."""
-    outside = path.startswith("/")
-    args = (context.path(path), str(MAX_FILE_BYTES), "" if outside else context.instance, *FORBIDDEN)
-    return script(_READ, *args, privileged=outside)
+class RemoteFileStep(HostStep):
+    """A change of one file; `path` is inside the instance directory unless it is absolute. Absolute ones need root."""
+
+    path: FilePath
+
+    @property
+    def needs_shell(self) -> bool:
+        return runs_code(self.path)
+
+    @property
+    def in_instance(self) -> bool:
+        return not self.path.startswith("/")
+
+    def probe(self, context: StepContext) -> Command:
+        return script(
+            remote_file_scripts.READ, *self._place(context), str(MAX_FILE_BYTES), privileged=not self.in_instance
+        )
+
+    def parse(self, output: bytes) -> State:
+        """`content`, `mode`, `owner` and `attributes` (ACL, extended attributes); all None when there is no file.
+
+        Raises PlanError when the path is nothing that a step may touch (a link, a directory, out of bounds).
+        """
+        return parse_file(self.path, output)
+
+    def revert(self, context: StepContext, before: State) -> tuple[Command, ...]:
+        """Brings the file back to `before`; removes it when there was none."""
+        content, mode = before.get("content"), before.get("mode")
+        if content is None or mode is None:
+            return (script(remote_file_scripts.REMOVE, *self._place(context), privileged=not self.in_instance),)
+        attributes = before.get("attributes") or ""
+        return (self._write(context, remote_file_scripts.RESTORE, content, mode, before, attributes),)
+
+    def write(self, context: StepContext, content: str, mode: str, before: State) -> Command:
+        """Replaces the whole file in one rename; owner and attributes stay as they are."""
+        return self._write(context, remote_file_scripts.WRITE, content, mode, before)
+
+    def _write(
+        self, context: StepContext, text: str, content: str, mode: str, before: State, *attributes: str
+    ) -> Command:
+        data = decode_content(content)
+        args = (mode, before.get("owner") or "", str(len(data)), *attributes)
+        return script(text, *self._place(context), *args, stdin=data, privileged=not self.in_instance, timeout_s=60)
+
+    def _place(self, context: StepContext) -> tuple[str, str]:
+        return context.path(self.path), context.instance if self.in_instance else ""
+
+
+class FileEditStep(RemoteFileStep):
+    """A change of some settings in a file that must exist."""
+
+    @abstractmethod
+    def edit(self, data: bytes) -> bytes:
+        """The edited content. PlanError when the edits do not fit the file."""
+
+    def wanted(self, before: State) -> State:
+        """The edited content. Raises PlanError when an edit does not fit the file."""
+        return {**before, "content": self._edited(before["content"])}
+
+    def apply(self, context: StepContext, before: State) -> tuple[Command, ...]:
+        content, mode = before["content"], before["mode"]
+        if content is None or mode is None:
+            if self.unsupported == "skip":
+                return ()
+            raise PlanError(
+                f"{self.path} does not exist on this host", hint="Correct the path, or set unsupported: skip."
+            )
+        edited = self._edited(content)
+        return () if edited is None or edited == content else (self.write(context, edited, mode, before),)
+
+    def revert(self, context: StepContext, before: State) -> tuple[Command, ...]:
+        # A file that did not exist was never made by this step, so there is nothing to remove.
+        return super().revert(context, before) if before.get("content") is not None else ()
+
+    def _edited(self, content: str | None) -> str | None:
+        if content is None:
+            return None
+        try:
+            return encode_content(self.edit(decode_content(content)))
+        except PlanError as error:
+            raise PlanError(f"{self.path}: {error.message}", hint=error.hint) from None
 
 
 def parse_file(path: str, output: bytes) -> State:
-    """`content`, `mode` and `owner`, all None for a file that does not exist.
-
-    Raises PlanError when the path is nothing that a step may touch (a link, a directory, out of bounds).
-    """
-    header, _, content = output.partition(b"\n")
-    word, _, rest = header.decode("utf-8", "replace").partition(" ")
+    header, _, rest = output.partition(b"\n")
+    word, _, told = header.decode("utf-8", "replace").partition(" ")
     if word == "absent":
-        return {"content": None, "mode": None, "owner": None}
+        return {"content": None, "mode": None, "owner": None, "attributes": None}
     if word == "refused":
-        raise PlanError(f"{path} cannot be edited: {rest}", hint="Name a regular file of its own.")
-    fields = rest.split()
-    if word != "file" or len(fields) != 3 or not fields[2].isdigit():
+        raise PlanError(f"{path} cannot be edited: {told}", hint="Name a regular file of its own.")
+    fields = told.split()
+    if word != "file" or len(fields) != 4 or not (fields[2].isdigit() and fields[3].isdigit()):
         raise ParseError(f"no file state for {path}", line=1)
-    if len(content) != int(fields[2]):
+    *attributes, content = rest.split(b"\n", int(fields[3]))
+    if len(attributes) != int(fields[3]) or len(content) != int(fields[2]):
         raise ParseError(
             f"{path} changed while it was read, or the output was cut: {len(content)} of {fields[2]} bytes"
         )
-    return {"content": encode_content(content), "mode": fields[0].zfill(4), "owner": fields[1]}
-
-
-def write_file(context: StepContext, path: str, content: str, mode: str, owner: str | None) -> Command:
-    """Replaces the whole file in one rename. `content` is as in the state, `owner` "uid:gid" or None to leave it."""
-    data = decode_content(content)
-    return script(
-        _WRITE, context.path(path), mode, owner or "", stdin=data, privileged=path.startswith("/"), timeout_s=60
-    )
-
-
-def restore_file(context: StepContext, path: str, before: State) -> tuple[Command, ...]:
-    """Brings the file back to `before`; removes it when there was none."""
-    content, mode = before.get("content"), before.get("mode")
-    if content is None or mode is None:
-        return (script(_REMOVE, context.path(path), privileged=path.startswith("/")),)
-    return (write_file(context, path, content, mode, before.get("owner")),)
+    return {
+        "content": encode_content(content),
+        "mode": fields[0].zfill(4),
+        "owner": fields[1],
+        "attributes": b"\n".join(attributes).decode("utf-8", "replace"),
+    }
 
 
 def encode_content(data: bytes) -> str:

@@ -21,7 +21,7 @@ _ALLOWED = re.compile(
 # Actions rather than settings, or settings whose writing changes others: none of them can be put back.
 _REFUSED = re.compile(
     r"vm\.(?:drop_caches|compact_memory|stat_refresh)|net\.ipv[46]\.route\.flush|net\.ipv4\.ip_forward"
-    r"|net\.ipv[46]\.conf\.[^.]+\.(?:mc_)?forwarding"
+    r"|net\.ipv[46]\.conf\.[^.]+\.(?:mc_)?forwarding|net\.ipv6\.conf\.[^.]+\.disable_ipv6"
 )
 _NAME = re.compile(r"[a-z]+(?:\.[A-Za-z0-9_\-]+)+")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:/+\- ]{1,256}")
@@ -34,6 +34,9 @@ PAIRS = (
     ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
 )
 """Two names for one setting: writing one to a value sets the other to 0."""
+
+_LISTS = ("net.ipv4.ip_local_reserved_ports", "kernel.watchdog_cpumask")
+"""The kernel sorts these and joins neighbours: 3,1,2 reads back as 1-3."""
 
 _OTHER = {a: b for pair in PAIRS for a, b in (pair, pair[::-1])}
 
@@ -75,10 +78,17 @@ def _normal(value: object) -> object:
 
 
 def _value(value: str) -> str:
-    value = " ".join(part for part in re.split(r"[ \t]+", value) if part)
+    value = " ".join(_number(part) for part in re.split(r"[ \t]+", value) if part)
     if not _VALUE.fullmatch(value):
         raise ValueError("a value is made of letters, digits, spaces and . , : / + - _")
     return value
+
+
+def _number(word: str) -> str:
+    """A number as the kernel shows it: 0x10 is 16. It reads 010 as 8, which nobody means."""
+    if re.fullmatch(r"0[0-9]+", word):
+        raise ValueError(f"{word} is octal to the kernel: write the number without the leading zero")
+    return str(int(word, 16)) if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", word) else word
 
 
 class SysctlStep(HostStep):
@@ -133,7 +143,7 @@ class SysctlStep(HostStep):
     def apply(self, context: StepContext, before: State) -> tuple[Command, ...]:
         if (unable := self._unable(before)) and self.unsupported == "fail":
             raise PlanError(
-                f"this host does not let anyone set {', '.join(unable)}",
+                f"this host does not let anyone set {', '.join(f'{key} ({why})' for key, why in unable.items())}",
                 hint="Take it out of the recipe, or set unsupported: skip on the step.",
             )
         values = [(k, v) for k, v in self.values.items() if k not in unable and v != before[k]]
@@ -145,12 +155,13 @@ class SysctlStep(HostStep):
         old = [(key, before[key]) for key in keys]
         return _write(context, [(key, value) for key, value in old if value is not None])
 
+    def differing(self, before: State, now: State) -> tuple[str, ...]:
+        return tuple(key for key in super().differing(before, now) if key != READ_ONLY)
+
     def outcomes(self, before: State, after: State) -> tuple[SettingOutcome, ...]:
         unable = self._unable(before)
         asked = [outcome for outcome in super().outcomes(before, after) if outcome.setting in self.values]
-        return tuple(
-            replace(o, result="unsupported", detail=unable[o.setting]) if o.setting in unable else o for o in asked
-        )
+        return tuple(_explained(outcome, unable.get(outcome.setting)) for outcome in asked)
 
     def _unable(self, before: State) -> dict[str, str]:
         """The parameters that this host lacks or does not let anyone change, with the reason."""
@@ -161,6 +172,27 @@ class SysctlStep(HostStep):
 
     def _keys(self) -> list[str]:
         return list(dict.fromkeys(name for key in self.values for name in (key, _OTHER.get(key, key))))
+
+
+def _explained(outcome: SettingOutcome, unable: str | None) -> SettingOutcome:
+    """The outcome with the reason for what did not become as asked."""
+    if unable is not None:
+        return replace(outcome, result="unsupported", detail=unable)
+    if outcome.result != "refused" or outcome.wanted is None or outcome.effective is None:
+        return outcome
+    if outcome.setting in _LISTS and _members(outcome.wanted) == _members(outcome.effective):
+        same = outcome.before is not None and _members(outcome.before) == _members(outcome.wanted)
+        return replace(outcome, result="unchanged" if same else "applied")
+    kept = outcome.effective == outcome.before
+    return replace(outcome, detail="the kernel kept the old value" if kept else "the kernel rounded or limited it")
+
+
+def _members(text: str) -> set[int]:
+    """The numbers of a list such as 1-3,8080; a port has up to five digits."""
+    numbers: set[int] = set()
+    for first, last in re.findall(r"(\d{1,5})(?:-(\d{1,5}))?", text):
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers
 
 
 def _out_of_force(key: str, state: State) -> bool:

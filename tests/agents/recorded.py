@@ -45,7 +45,8 @@ def cases(kind: str) -> list[Case]:
     found = []
     for expected in sorted((CASES / kind).glob("*.expected.json")):
         name = expected.name.removesuffix(".expected.json")
-        raw = [p for p in expected.parent.glob(f"{name}.*") if p != expected and p.suffix in (".txt", ".csv", ".json")]
+        suffixes = (".txt", ".csv", ".json", ".xml")
+        raw = [p for p in expected.parent.glob(f"{name}.*") if p != expected and p.suffix in suffixes]
         raw = [p for p in raw if p.stem == name]
         if len(raw) == 1:
             found.append(Case(f"{kind}/{name}", raw[0].read_bytes(), json.loads(expected.read_text())))

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from agents import events as e
+from agents.control import Control
 from agents.record import Record
-from agents.runner import Control, Runner
+from agents.runner import Runner
 from agents.session import Session
 from agents.spec import HostAddress, RunSpec
 from agents.ssh import connect
@@ -131,6 +132,7 @@ class Watched:
     cancelled: bool = False
     on_event: Callable[[e.AnyEvent], None] = lambda event: None
     patience_s: float = 30.0
+    deadman_s: int = 600
 
     async def emit(self, event: e.AnyEvent) -> None:
         self.on_event(event)
@@ -141,7 +143,7 @@ class Watched:
         return await connect(host.login(address.name), host.private_key)
 
     def runner(self, spec: RunSpec, record: Record | None = None) -> Runner:
-        control = Control(self.connect, self.emit, lambda: self.cancelled, self.fence, self.patience_s)
+        control = Control(self.connect, self.emit, lambda: self.cancelled, self.fence, self.patience_s, self.deadman_s)
         return Runner(KEY, spec, record or Record(), control)
 
     async def run(self, spec: RunSpec, record: Record | None = None) -> Record:
@@ -195,6 +197,20 @@ REFUSED = {"kind": "command", "run": ":", "undo": ":", "observe": "echo 1", "exp
 
 class WorkerDiedError(BaseException):
     """As when the process is killed: nothing of the runner's own gets to act."""
+
+
+async def die_when(lab: Lab, spec: RunSpec, kind: type[e.AnyEvent], *, deadman_s: int = 600) -> list[e.AnyEvent]:
+    """The events of a run whose worker died when it was about to store the first event of this kind."""
+    watched = Watched(lab, deadman_s=deadman_s)
+
+    def die(event: e.AnyEvent) -> None:
+        if isinstance(event, kind):
+            raise WorkerDiedError
+
+    watched.on_event = die
+    with pytest.raises(WorkerDiedError):
+        await watched.run(spec)
+    return watched.events
 
 
 async def die_after(lab: Lab, spec: RunSpec, count: int) -> list[e.AnyEvent]:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 import shutil
 import signal
 from collections.abc import Callable
@@ -15,40 +14,19 @@ import pytest
 from agents.command import Command, script
 from agents.cpuset import format_cpus
 from agents.errors import CommandError, PlanError
+from agents.job_script import job_script
 from agents.jobs import Job, JobStatus, StreamName
-from agents.launcher import COOKIE_VARIABLE, job_script
 from agents.ssh import SshSession, connect
+from agents.supervisor import COOKIE_VARIABLE
+from tests.agents.job_ends import COOKIE, end, first_line, folder
 from tests.sshd import SshdHost, eventually, exists, process_bytes
 
-COOKIE = secrets.token_hex()  # tests that run beside these must not end their processes
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 @pytest.fixture
 def job(session: SshSession, tmp_path: Path) -> Job:
     return Job(session, str(tmp_path / "jobs" / "1"))
-
-
-def folder(job: Job) -> Path:
-    return Path(job.directory)
-
-
-async def end(job: Job, *, deadline_s: float = 60.0) -> tuple[JobStatus, bytes, bytes]:
-    """The last state of a job and all of its output."""
-    got: dict[str, bytes] = {"out": b"", "err": b""}
-
-    async def keep(stream: StreamName, offset: int, data: bytes) -> None:
-        assert offset == len(got[stream])
-        got[stream] += data
-
-    status = await job.follow(keep, interval_s=0.02, deadline_s=deadline_s)
-    return status, got["out"], got["err"]
-
-
-async def first_line(job: Job) -> str:
-    """What the job printed first, as soon as it is there."""
-    await eventually(lambda: b"\n" in (folder(job) / "out").read_bytes())
-    return (folder(job) / "out").read_text().splitlines()[0]
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ async def test_a_command_past_its_time_is_ended_on_the_host_too(
     session: SshSession, sshd_host: SshdHost, text: str
 ) -> None:
     path = sshd_host.home / "overdue"
-    with pytest.raises(CommandError, match=r"sut did not end within 0\.5 s"):
+    with pytest.raises(CommandError, match=r"sut did not end within 0\.5 s, and was ended"):
         await session.run(script(f"exec >{path}; {text}", timeout_s=0.5))
     pid = int(path.read_text())
     await eventually(lambda: not exists(pid))
@@ -114,6 +114,23 @@ async def test_a_silent_connection_is_noticed(sshd_host: SshdHost, monkeypatch: 
     try:
         with pytest.raises(ConnectError, match="takes no command"):
             await session.run(script("echo never"))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        await session.close()
+
+
+async def test_a_command_that_is_overdue_on_a_silent_connection_is_a_lost_connection(
+    sshd_host: SshdHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await connect(sshd_host.login(), sshd_host.private_key)
+    monkeypatch.setattr(agents.ssh, "KEEPALIVE_INTERVAL_S", 0.2)  # the connection itself would wait for 20 s
+    pid = await connection_pid(session)
+    running = asyncio.create_task(session.run(script(': >"$HOME/overdue"; exec sleep 1000', timeout_s=2.0)))
+    await eventually((sshd_host.home / "overdue").exists)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(ConnectError):
+            await running
     finally:
         os.kill(pid, signal.SIGCONT)
         await session.close()

@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from agents.command import Command
 from agents.cpuset import format_cpus
 from agents.errors import PlanError
 from agents.launch import Launch
-from agents.steps import AnyStep
-from agents.steps.base import HostStep, LaunchStep, State, StepContext
+from agents.steps.base import LaunchStep, StepContext
 from agents.steps.cpu_online import CpuOnlineStep
 from agents.steps.file import FileStep
+from tests.agents.step_shell import STEP, context, host_step, run, state
 
-STEP: TypeAdapter[HostStep | LaunchStep] = TypeAdapter(AnyStep)
+__all__ = ["context"]
 
 SERVER_XML = b"""<?xml version='1.0' encoding='utf-8'?>
 <!-- the licence -->
@@ -30,29 +28,6 @@ SERVER_XML = b"""<?xml version='1.0' encoding='utf-8'?>
   </Service>
 </Server>
 """
-
-
-def run(command: Command) -> bytes:
-    done = subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def state(step: HostStep, context: StepContext) -> State:
-    return step.parse(run(step.probe(context)))
-
-
-def host_step(raw: Mapping[str, object]) -> HostStep:
-    step = STEP.validate_python(raw)
-    assert isinstance(step, HostStep)
-    return step
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> StepContext:
-    instance = tmp_path / "instance"
-    (instance / "conf").mkdir(parents=True)
-    return StepContext(str(instance), sysfs=str(tmp_path / "sys"), procfs=str(tmp_path / "proc"))
 
 
 def test_a_new_file_is_written_with_its_mode_and_removed_again(context: StepContext) -> None:
@@ -114,7 +89,7 @@ def test_links_directories_and_ways_out_of_the_instance_are_refused(context: Ste
         "conf/away/target": "out of the instance",
         "conf/directory": "not a regular file",
         "conf/missing/file": "directory does not exist",
-        f"{conf}/proc/version": "under /proc",
+        f"{conf}/proc/version": "none of the places",
     }
     for path, reason in refusals.items():
         with pytest.raises(PlanError, match=reason):
@@ -295,6 +270,17 @@ HOSTILE += [
 ]
 
 
+@pytest.mark.parametrize("text", [text for text in HOSTILE if "\0" not in text])
+@pytest.mark.parametrize("kind", ["service", "packages"])
+def test_hostile_names_of_services_and_packages_never_reach_a_shell(kind: str, text: str) -> None:
+    raws: dict[str, dict[str, object]] = {
+        "service": {"name": text, "running": True},
+        "packages": {"packages": [text]},
+    }
+    with pytest.raises(ValidationError):
+        STEP.validate_python({"kind": kind, **raws[kind]})
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_refused_or_arrives_to_the_letter(
     context: StepContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
@@ -304,6 +290,7 @@ def test_hostile_text_is_refused_or_arrives_to_the_letter(
     cpus, sysctls = make_cpus(context, 2), Path(context.procfs) / "sys/net/core"
     sysctls.mkdir(parents=True)
     (sysctls / "somaxconn").write_text("1\n")
+    Path(context.path("conf/plain.properties")).write_text("note=old\n")
     raws: list[dict[str, object]] = [
         {"kind": "file", "path": text, "content": "x"},
         {"kind": "file", "path": f"conf/{text}", "content": "x"},
@@ -319,6 +306,12 @@ def test_hostile_text_is_refused_or_arrives_to_the_letter(
         {"kind": "sysctl", "values": {f"net.core.{text}": "1"}, "unsupported": "skip"},
         {"kind": "sysctl", "values": {"net.core.somaxconn": text}},
         {"kind": "cpu_online", "online": text},
+        {"kind": "properties", "path": "conf/plain.properties", "values": {text: "x"}},
+        {"kind": "properties", "path": "conf/plain.properties", "values": {"note": text}},
+        {"kind": "properties", "path": "conf/plain.properties", "remove": [text]},
+        {"kind": "thp", "enabled": text},
+        {"kind": "governor", "governor": text, "unsupported": "skip"},
+        {"kind": "irq_affinity", "cpus": "0", "devices": [text], "unsupported": "skip"},
         {"kind": "command", "run": 'printf %s "$1" >argument', "undo": ":", "observe": ":", "arguments": [text]},
         {"kind": "jvm_options", "options": [text]},
         {"kind": "environment", "variables": {text: "x"}},

@@ -64,6 +64,8 @@ def test_a_host_step_probes_applies_and_reverts_as_text(step: HostStep, case: di
         assert step.wanted(before) == case["wanted"]
     outcomes = step.outcomes(before, step.parse(case["after_output"].encode()))
     assert [[o.setting, o.wanted, o.before, o.effective, o.result] for o in outcomes] == case["outcomes"]
+    if "details" in case:
+        assert [o.detail for o in outcomes] == case["details"]
 
 
 @pytest.mark.parametrize("step, case", cases(host=False))

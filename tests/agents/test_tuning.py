@@ -82,7 +82,7 @@ async def test_one_step_that_cannot_be_undone_does_not_keep_the_others(run: Run)
     await run.tuning.apply(2, bad)
     del run.record.intended[0]
     (problem,) = await run.tuning.revert({1: STEP, 2: bad})
-    assert problem.startswith("Run :: Undoing: Run : failed with exit status 1: stuck")
+    assert problem.startswith("Undoing: Run : failed with exit status 1: stuck")
     assert run.file.read_text() == OLD
 
 

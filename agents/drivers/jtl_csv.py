@@ -1,0 +1,257 @@
+"""CSV result files of any size: read in pieces that are counted on two threads, in bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import polars as pl
+
+from agents.drivers.jtl_columns import ELAPSED, KINDS, LABEL, NEEDED, THREAD, TIME
+from agents.drivers.jtl_form import MAX_TIME_MS, JtlForm, Stamps, form_of
+from agents.drivers.jtl_lines import MAX_ELAPSED_MS, Trouble, read_lines
+from agents.drivers.jtl_nesting import Nesting
+from agents.drivers.jtl_part import Part, count
+from agents.drivers.jtl_report import report
+from agents.drivers.jtl_tally import Tally
+from agents.errors import ParseError
+from agents.report import LoadReport
+
+FORMAT = "jmeter-jtl-csv"
+HEAD_BYTES = 1 << 16
+PIECE_BYTES = 8 << 20
+WINDOW_BYTES = 1 << 13
+MAX_RECORD_BYTES = 64 << 20
+THREADS = 2
+
+OnProgress = Callable[[int], None]
+"""Gets the number of bytes read so far; what it raises ends the reading."""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Whole records: these bytes of the source."""
+
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A piece that was counted at once (`part`), or has to be gone through slowly. `lines` are those that it spans."""
+
+    piece: _Piece
+    part: Part | None
+    lines: int
+
+
+def read_csv(source: BinaryIO, on_progress: OnProgress = lambda _bytes: None) -> LoadReport:
+    """The report of the results in `source`, a file or bytes. ParseError when they are no results."""
+    at = _Place(source)
+    head = at.read(0, HEAD_BYTES)
+    mark = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
+    form = form_of(head[mark:])
+    begin = head.find(b"\n", head.index(form.header)) + 1 or len(head) if form.header else mark
+    reader = _Reader(form, at, 1 + head.count(b"\n", 0, begin))
+    try:
+        for piece in _pieces(at, form, begin):
+            reader.add(piece)
+            on_progress(piece.offset + piece.size)
+        return reader.report()
+    finally:
+        reader.close()
+
+
+class _Place:
+    """The bytes of a file (read from any thread) or of a text in memory."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._bytes = source.getbuffer() if isinstance(source, io.BytesIO) else None
+        self._file = -1 if self._bytes is not None else source.fileno()
+        self.size = len(self._bytes) if self._bytes is not None else os.fstat(self._file).st_size
+
+    def read(self, offset: int, size: int) -> bytes:
+        """What there is of `size` bytes from `offset`."""
+        if self._bytes is not None:
+            return bytes(self._bytes[offset : offset + size])
+        return os.pread(self._file, size, offset)
+
+
+class _Reader:
+    """Pieces go in, parts come out of the threads in the same order and are added up here."""
+
+    def __init__(self, form: JtlForm, place: _Place, line: int) -> None:
+        self._form = form
+        self._place = place
+        self._all_names = [name for name in KINDS if name in form.columns]
+        self._names = [name for name in self._all_names if name != THREAD]
+        self._tally = Tally()
+        self._trouble = Trouble()
+        self._nesting: Nesting | None = None
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="jtl")
+        self._waiting: deque[Future[_Counted]] = deque()
+        self._line = line
+
+    def add(self, piece: _Piece) -> None:
+        self._waiting.append(self._pool.submit(self._fast, piece))
+        while len(self._waiting) > 2 * THREADS:
+            self._take()
+
+    def report(self) -> LoadReport:
+        while self._waiting:
+            self._take()
+        return report(self._tally, FORMAT, [*self._form.notes, *self._notes()], self._whys())
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def _take(self) -> None:
+        counted = self._waiting.popleft().result()
+        part = counted.part
+        if part is None:
+            rows = self._rows(counted.piece, slowly=True)
+            nesting = self._nesting_of(rows[LABEL])
+            part = count(nesting.marked(rows) if nesting else rows)
+        elif nesting := self._nesting_of(part.groups[LABEL]):
+            part = count(nesting.marked(self._rows(counted.piece)))
+        self._line += counted.lines
+        self._tally.add(part)
+
+    def _nesting_of(self, labels: pl.Series) -> Nesting | None:
+        """Once a label looks like one of parts, rows are looked at again, with their threads."""
+        self._tally.see_labels(labels.unique().to_list())
+        if parents := self._tally.parents():
+            self._nesting = self._nesting or Nesting()
+            self._nesting.parents = parents
+        return self._nesting
+
+    def _rows(self, piece: _Piece, *, slowly: bool = False) -> pl.DataFrame:
+        data = self._place.read(piece.offset, piece.size)
+        rows = None if slowly else _scan(data, self._form, self._all_names)
+        if rows is None:
+            rows = read_lines(data, self._form, self._all_names, self._line, self._trouble)
+        return rows
+
+    def _fast(self, piece: _Piece) -> _Counted:
+        data = self._place.read(piece.offset, piece.size)
+        frame = _scan(data, self._form, self._names)
+        lines = data.count(b"\n") if frame is None or b'"' in data else frame.height
+        if frame is None or (frame.height != lines and frame.height != _records(data, self._form)):
+            return _Counted(piece, None, lines)
+        return _Counted(piece, count(frame), lines)
+
+    def _notes(self) -> Iterator[str]:
+        torn, last = self._trouble.torn, self._line
+        if torn and torn[-1] >= last - 1:
+            yield f"the last line ({torn[-1]}) is torn and was left out: JMeter was ended while it wrote"
+            torn = torn[:-1]
+        if torn:
+            some = ", ".join(map(str, torn[:5])) + (", ..." if len(torn) > 5 else "")
+            yield f"{len(torn)} lines are no whole results and were left out: {some}"
+        if self._trouble.localized:
+            yield "it has numbers with separators between groups of three digits, as spreadsheets write them"
+
+    def _whys(self) -> Sequence[str]:
+        if not (headers := self._trouble.headers):
+            return []
+        lines = ", ".join(map(str, headers[:5]))
+        return [f"the file holds {len(headers) + 1} runs: a header stands again in line {lines}"]
+
+
+def _pieces(place: _Place, form: JtlForm, begin: int) -> Iterator[_Piece]:
+    """Whole records in pieces of about PIECE_BYTES; only a little is read around each cut."""
+    offset = begin
+    while offset < place.size:
+        end = offset + PIECE_BYTES
+        if end >= place.size:
+            yield _Piece(offset, place.size - offset)
+            return
+        while (cut := _last_start(place, form, offset, end)) is None:
+            end += PIECE_BYTES
+            if end - offset > MAX_RECORD_BYTES:
+                raise ParseError(f"no result begins in {MAX_RECORD_BYTES >> 20} MB after byte {offset}")
+            if end >= place.size:
+                cut = place.size
+                break
+        yield _Piece(offset, cut - offset)
+        offset = cut
+
+
+def _last_start(place: _Place, form: JtlForm, offset: int, end: int) -> int | None:
+    """Where the last record before `end` begins; None when none does after `offset`."""
+    size = WINDOW_BYTES
+    while True:
+        begin = max(offset, end - size)
+        data = place.read(begin, end - begin)
+        at = len(data)
+        while (at := data.rfind(b"\n", 0, at)) >= 0:
+            if form.start.match(data, at + 1):
+                return begin + at + 1
+        if begin == offset:
+            return None
+        size *= 8
+
+
+def _lazy(data: bytes, form: JtlForm) -> pl.LazyFrame:
+    schema: dict[str, type[pl.DataType]] = {
+        name: pl.String if name == TIME and form.stamps.text_format else KINDS.get(name, pl.String)
+        for name in form.columns
+    }
+    return pl.scan_csv(
+        data,
+        has_header=False,
+        schema=schema,
+        separator=form.delimiter,
+        quote_char='"' if b'"' in data else None,
+        empty_string_is_null=False,
+        glob=False,
+    )
+
+
+def _scan(data: bytes, form: JtlForm, names: list[str]) -> pl.DataFrame | None:
+    """The rows; None when they are not whole records with every needed value."""
+    last = form.columns[-1]
+    if data.isspace() or not data.endswith(b"\n") or data.count(b'"') % 2:
+        return None
+    try:
+        frame = _lazy(data, form).select(list(dict.fromkeys([*names, last]))).collect()
+        if form.stamps != Stamps():
+            frame = frame.with_columns(_milliseconds(form.stamps))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):  # it panics at some broken quotes
+        return None
+    if any(frame[name].null_count() for name in {*NEEDED, last} if name in frame.columns):
+        return None
+    elapsed, time = frame[ELAPSED], frame[TIME]
+    if not _is_within(elapsed.min(), elapsed.max(), time.min(), time.max()):
+        return None
+    return frame.select(names)
+
+
+def _is_within(low: object, high: object, start: object, end: object) -> bool:
+    """Whether elapsed times and times are possible ones."""
+    if not (isinstance(low, int) and isinstance(high, int) and isinstance(start, int) and isinstance(end, int)):
+        return False
+    return low >= -MAX_ELAPSED_MS and high <= MAX_ELAPSED_MS and start >= 0 and end < MAX_TIME_MS
+
+
+def _milliseconds(stamps: Stamps) -> pl.Expr:
+    if not stamps.text_format:
+        return pl.col(TIME) * stamps.ms
+    text = pl.col(TIME).str.replace(",", ".", literal=True)
+    text_format = stamps.text_format.replace(".%f", "%.f")
+    return text.str.to_datetime(text_format, time_unit="ms", strict=False).dt.epoch("ms").alias(TIME)
+
+
+def _records(data: bytes, form: JtlForm) -> int:
+    """How many lines look like the beginning of a record."""
+    found = at = 0
+    while at < len(data):
+        found += form.start.match(data, at) is not None
+        at = (data.find(b"\n", at) + 1) or len(data)
+    return found

@@ -1,0 +1,75 @@
+"""How a run reaches its two hosts: links that survive cuts, the fence, and the run's directory on each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from agents.control import Control
+from agents.deadman import DeadMan
+from agents.errors import ConnectError
+from agents.events import Role
+from agents.fencing import FencedSession
+from agents.link import Link
+from agents.record import Record
+from agents.session import Session
+from agents.spec import RunSpec
+
+ROLES: tuple[Role, Role] = ("sut", "driver")
+
+
+class Reach:
+    """Links are made at first use and kept; `on_trouble` is told of a cut in plain words."""
+
+    def __init__(
+        self, spec: RunSpec, record: Record, control: Control, on_trouble: Callable[[str], Awaitable[None]]
+    ) -> None:
+        self._spec = spec
+        self._record = record
+        self._control = control
+        self._on_trouble = on_trouble
+        self._links: dict[Role, Link] = {}
+
+    async def open(self) -> None:
+        """Connect to both hosts now, once: what cannot be reached at the start is told at once."""
+        raise_first(await asyncio.gather(*(self.link(role).open() for role in ROLES), return_exceptions=True))
+
+    async def close(self) -> None:
+        for link in self._links.values():
+            await link.close()
+
+    def link(self, role: Role) -> Link:
+        """The host as it is, for looking; changes go through `session`."""
+        if role not in self._links:
+            address = self._spec.sut if role == "sut" else self._spec.driver
+
+            async def connect() -> Session:
+                return await self._control.connect(address)
+
+            self._links[role] = Link(
+                address.name, connect, patience_s=self._control.patience_now_s, on_trouble=self._on_trouble
+            )
+        return self._links[role]
+
+    def session(self, role: Role) -> FencedSession:
+        """The host behind its fence. ConnectError when the run has not been there."""
+        root = self.directory(role).rpartition("/runs/")[0]
+        return FencedSession(self.link(role), self._control.fence, f"{root}/fence")
+
+    def deadman(self, role: Role) -> DeadMan:
+        """The timer that puts the host back when no worker comes any more."""
+        session = self.session(role)
+        return DeadMan(session, self.directory(role), session.directory, self._control.fence, self._control.deadman_s)
+
+    def directory(self, role: Role) -> str:
+        """The run's own directory on the host."""
+        if role not in self._record.facts:
+            raise ConnectError(f"The {role} was not reached yet.")
+        return self._record.facts[role].directory
+
+
+def raise_first(results: Iterable[object]) -> None:
+    """Several things were tried at once and all have ended; the first failure counts."""
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result

@@ -1,0 +1,146 @@
+"""Edits files of key=value lines: catalina.properties, bootstrap.properties, and many .conf files."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+
+from agents.errors import PlanError
+from agents.steps.base import Result, SettingOutcome, State
+from agents.steps.remote_file import FileEditStep, decode_content
+
+
+def _as_text(value: object) -> object:
+    """YAML writes a: 7 and b: true; the file has only text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _value(text: str) -> str:
+    if any(c != "\t" and not c.isprintable() for c in text):
+        raise ValueError("a value is one line of printable characters")
+    if text[:1].isspace():
+        raise ValueError("a blank at the beginning of a value would be lost")
+    if (len(text) - len(text.rstrip("\\"))) % 2:
+        raise ValueError("a backslash at the end would join the next line")
+    return text
+
+
+Key = Annotated[str, StringConstraints(pattern=r"^[^\s=:#!\\\x00-\x1f\x7f][^\s=:\\\x00-\x1f\x7f]{0,255}$")]
+Value = Annotated[str, BeforeValidator(_as_text), StringConstraints(max_length=4096), AfterValidator(_value)]
+
+
+class PropertiesStep(FileEditStep):
+    """Sets and removes keys of a file of `key = value` lines; comments, order and line ends stay.
+
+    Values are written to the letter. A key that is there several times gets the value everywhere, a new one comes last.
+    `separator` is what stands between key and value; blanks around it stay as they are.
+    """
+
+    model_config = ConfigDict(str_strip_whitespace=False)
+
+    kind: Literal["properties"] = "properties"
+    values: dict[Key, Value] = Field(default_factory=dict, max_length=200)
+    remove: tuple[Key, ...] = Field((), max_length=200)
+    separator: Literal["=", ":", " "] = "="
+
+    @model_validator(mode="after")
+    def _some(self) -> PropertiesStep:
+        if not self.values and not self.remove:
+            raise ValueError("give values to set or keys to remove")
+        if both := set(self.values) & set(self.remove):
+            raise ValueError(f"{min(both)} cannot be set and removed at once")
+        return self
+
+    def title(self) -> str:
+        # The keys alone: a value may be a secret.
+        changes = [*(f"set {key}" for key in self.values), *(f"remove {key}" for key in self.remove)]
+        more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
+        return f"Edit {self.path}: {', '.join(changes[:3])}{more}"
+
+    def explains(self, path: str) -> bool:
+        return any(path.endswith((f".{key}", f"@{key}")) for key in (*self.values, *self.remove))
+
+    def edit(self, data: bytes) -> bytes:
+        """The edited content; the same bytes when all is so already. PlanError when the file is no text."""
+        if b"\0" in data:
+            raise PlanError("this is no text file", hint="Name a file of key=value lines.")
+        lines = _logical_lines(_text(data))
+        for key, value in self.values.items():
+            lines = self._with(lines, key, _text(value.encode()))
+        kept = [line for line in lines if (entry := self._entry(line)) is None or entry["key"] not in self.remove]
+        return "".join(kept).encode("latin-1")
+
+    def outcomes(self, before: State, after: State) -> tuple[SettingOutcome, ...]:
+        """One line per key."""
+        was, now = (self._read(state["content"]) for state in (before, after))
+        outcomes = []
+        for key, wanted in {**self.values, **dict.fromkeys(self.remove)}.items():
+            result: Result = "refused"
+            if before["content"] is None:
+                result = "unsupported"
+            elif now.get(key) == wanted:
+                result = "unchanged" if was.get(key) == wanted else "applied"
+            outcomes.append(SettingOutcome(f"{self.path}@{key}", wanted, was.get(key), now.get(key), result))
+        return tuple(outcomes)
+
+    def _read(self, content: str | None) -> dict[str, str]:
+        if content is None:
+            return {}
+        entries = [entry for line in _logical_lines(_text(decode_content(content))) if (entry := self._entry(line))]
+        return {entry["key"]: _joined(entry).encode("latin-1").decode("utf-8", "replace") for entry in entries}
+
+    def _with(self, lines: list[str], key: str, value: str) -> list[str]:
+        found = {i: entry for i, line in enumerate(lines) if (entry := self._entry(line)) and entry["key"] == key}
+        if found:
+            changed = {i: f"{e['start']}{value}{e['end']}" for i, e in found.items() if _joined(e) != value}
+            return [changed.get(i, line) for i, line in enumerate(lines)]
+        ends = [end[0] for line in lines[-2:] if (end := _END.search(line)) and end[0]]
+        new_line = ends[-1] if ends else "\n"
+        if lines and not lines[-1].endswith(("\n", "\r")):
+            lines = [*lines[:-1], lines[-1] + new_line]
+        if lines and _goes_on(lines[-1]):
+            lines = [*lines, new_line]
+        between = self.separator if self.separator != ":" else ": "
+        return [*lines, f"{key}{between}{value}{new_line}"]
+
+    def _entry(self, line: str) -> re.Match[str] | None:
+        return _ENTRIES[self.separator].fullmatch(line)
+
+
+# Bytes as Latin-1, so that whatever is in the file comes out of it again.
+_REST = r"(?P<value>.*?)(?P<end>(?:\r\n|\n|\r)?)"
+_ENTRIES = {
+    "=": re.compile(rf"(?P<start>[ \t]*(?P<key>[^\s=#!][^\s=]*)[ \t]*=[ \t]*){_REST}", re.DOTALL | re.ASCII),
+    ":": re.compile(rf"(?P<start>[ \t]*(?P<key>[^\s:#!][^\s:]*)[ \t]*:[ \t]*){_REST}", re.DOTALL | re.ASCII),
+    " ": re.compile(rf"(?P<start>[ \t]*(?P<key>[^\s#!]\S*)(?:[ \t]+|(?=[\r\n]|$))){_REST}", re.DOTALL | re.ASCII),
+}
+_END = re.compile(r"(?:\r\n|\n|\r)?\Z")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("latin-1")
+
+
+def _logical_lines(text: str) -> list[str]:
+    """Lines with their ends; one that ends in a backslash goes on in the next, comments never do."""
+    lines: list[str] = []
+    for line in re.findall(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+", text):
+        if lines and _goes_on(lines[-1]):
+            lines[-1] += line
+        else:
+            lines.append(line)
+    return lines
+
+
+def _goes_on(line: str) -> bool:
+    text = _END.sub("", line, count=1)
+    return not re.match(r"[ \t]*[#!]", line) and line != text and (len(text) - len(text.rstrip("\\"))) % 2 == 1
+
+
+def _joined(entry: re.Match[str]) -> str:
+    """The value as a reader of the file sees it: continued lines are one."""
+    return re.sub(r"\\(?:\r\n|\n|\r)[ \t]*", "", entry["value"])
