@@ -37,6 +37,14 @@ def envint(name: str, default: int) -> int:
         raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}.") from error
 
 
+def envchoice(name: str, choices: tuple[str, ...]) -> str:
+    """One of the words that make sense; the first is the default."""
+    value = os.environ.get(name, "").strip() or choices[0]
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} must be {' or '.join(choices)}, not {value!r}.")
+    return value
+
+
 def envlist(name: str, default: tuple[str, ...] = ()) -> list[str]:
     """The comma-separated parts of a variable, without blanks."""
     value = os.environ.get(name)

@@ -10,11 +10,13 @@ from django.core.exceptions import ImproperlyConfigured
 from kombu import Queue  # type: ignore[attr-defined]  # kombu exports lazily
 
 from benchhub import embedded
+from benchhub.connections import BoundedConnection
 from benchhub.environment import (
     broker_url,
     database_settings,
     default_data_dir,
     envbool,
+    envchoice,
     envint,
     envlist,
     envpath,
@@ -76,7 +78,8 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
 ]
 MIDDLEWARE = [
-    "benchhub.health.HealthMiddleware",
+    "benchhub.health.ProbeMiddleware",
+    "benchhub.requests.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "benchhub.security_headers.ContentSecurityPolicyMiddleware",
@@ -108,17 +111,36 @@ TEMPLATES = [
 # Database and cache -------------------------------------------------------------------------------------------------
 # Under ASGI a persistent connection per thread would pile up, so: a new one per request, or a pool (set for the web).
 DATABASE_POOL_SIZE = envint("DATABASE_POOL_SIZE", 0)
+# Only the web has one (benchhub.asgi): the end of a run or a migration may take longer than anybody waits for a page.
+DATABASE_STATEMENT_TIMEOUT_S = envint("DATABASE_STATEMENT_TIMEOUT_S", 0)
 _database = database_settings(_database_url or _urls.database_url)
+# A server that is gone is noticed in seconds, not in the two hours of the kernel's defaults; sockets ignore the latter.
+_patience = {
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "25000",
+}
+_database["OPTIONS"] = _patience | _database["OPTIONS"]
+if DATABASE_STATEMENT_TIMEOUT_S:
+    _limits_ms = {"statement_timeout": DATABASE_STATEMENT_TIMEOUT_S * 1000, "lock_timeout": 10_000}
+    _flags = [_database["OPTIONS"].get("options", ""), *(f"-c {name}={limit}" for name, limit in _limits_ms.items())]
+    _database["OPTIONS"]["options"] = " ".join(_flags).strip()
 if DATABASE_POOL_SIZE:
-    _database["OPTIONS"] = {
-        **_database["OPTIONS"],
-        "pool": {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 10},
+    _database["OPTIONS"]["pool"] = {
+        "min_size": 1,
+        "max_size": DATABASE_POOL_SIZE,
+        "timeout": 10,
+        "reconnect_timeout": 5,  # then the next request tries: the pool's own pauses grow to a minute
+        "connection_class": BoundedConnection,
     }
 DATABASES = {
     "default": {
         **_database,
         "ENGINE": "benchhub.postgresql" if BENCHHUB_EMBEDDED else "django.db.backends.postgresql",
         "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": bool(DATABASE_POOL_SIZE),  # a pooled connection may be older than the server
         "ATOMIC_REQUESTS": False,
     }
 }
@@ -218,7 +240,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_CREATE_MISSING_QUEUES = False
-CELERY_TASK_QUEUES = [Queue(name) for name in ("runs", "default")]  # type: ignore[no-untyped-call]
+_QUEUES = ("runs", "default")
+CELERY_TASK_QUEUES = [Queue(name) for name in _QUEUES]  # type: ignore[no-untyped-call]
 CELERY_TASK_ROUTES = {"experiments.tasks.execute_run": {"queue": "runs"}}
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(BENCHHUB_DATA_DIR / "beat-schedule")
@@ -226,25 +249,59 @@ CELERY_BEAT_SCHEDULE = {
     # Expired ones are dropped: after a Redis that was away, one tick is enough.
     "dispatch": {"task": "experiments.tasks.dispatch", "schedule": 5.0, "options": {"queue": "default", "expires": 5}},
     "reap": {"task": "experiments.tasks.reap", "schedule": 10.0, "options": {"queue": "default", "expires": 10}},
+    **{
+        f"canary-{name}": {
+            "task": "experiments.tasks.canary",
+            "schedule": 30.0,
+            "args": (name,),
+            "options": {"queue": name, "expires": 30},
+        }
+        for name in _QUEUES
+    },
 }
 
 # Runs: how soon another worker adopts the run of a dead one, how often a live one says so, how long a host may be away.
 BENCHHUB_LEASE_S = envint("BENCHHUB_LEASE_S", 60)
 BENCHHUB_HEARTBEAT_S = envint("BENCHHUB_HEARTBEAT_S", 3)
 BENCHHUB_PATIENCE_S = envint("BENCHHUB_PATIENCE_S", 600)
+if not 1 <= BENCHHUB_HEARTBEAT_S <= BENCHHUB_LEASE_S / 2:  # else runs are adopted from workers that live
+    raise ImproperlyConfigured("BENCHHUB_HEARTBEAT_S must be from 1 to half of BENCHHUB_LEASE_S.")
+# After how long without any worker a host puts itself back; more than a cut and an adoption may take together.
+BENCHHUB_DEADMAN_S = envint("BENCHHUB_DEADMAN_S", max(1800, 2 * (BENCHHUB_PATIENCE_S + BENCHHUB_LEASE_S)))
+# It is renewed five times within that time: a cut may begin just before a renewal, and use up all of the patience.
+if 4 * BENCHHUB_DEADMAN_S <= 5 * (BENCHHUB_PATIENCE_S + BENCHHUB_LEASE_S):
+    raise ImproperlyConfigured("BENCHHUB_DEADMAN_S must be more than 5/4 of BENCHHUB_PATIENCE_S + BENCHHUB_LEASE_S.")
+
+# The queue: after how many hours of waiting a run counts as one class more urgent, so that a low one is not passed all
+# night and for ever; for how many days at most a person may keep a host for themselves, as holidays make people forget.
+BENCHHUB_AGEING_H = envint("BENCHHUB_AGEING_H", 6)
+BENCHHUB_RESERVATION_DAYS = envint("BENCHHUB_RESERVATION_DAYS", 14)
+if BENCHHUB_AGEING_H < 1 or BENCHHUB_RESERVATION_DAYS < 1:
+    raise ImproperlyConfigured("BENCHHUB_AGEING_H and BENCHHUB_RESERVATION_DAYS must be at least 1.")
 
 # Logging: one event, one line, on standard error ----------------------------------------------------------------------
+BENCHHUB_LOG_FORMAT = envchoice("BENCHHUB_LOG_FORMAT", ("line", "json"))
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "benchhub.logs.LineFormatter"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"context": {"()": "benchhub.logs.ContextFilter"}},
+    "formatters": {
+        "line": {"()": "benchhub.logs.LineFormatter"},
+        "json": {"()": "benchhub.logs.JsonFormatter"},
+    },
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": BENCHHUB_LOG_FORMAT, "filters": ["context"]}
+    },
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.server": {"handlers": [], "level": "INFO", "propagate": True},
         "uvicorn": {"handlers": [], "level": "INFO", "propagate": True},
         "uvicorn.error": {"handlers": [], "level": "INFO", "propagate": True},
+        "uvicorn.access": {"level": "WARNING"},  # the proxy has one, and probes would fill this one
         "asyncssh": {"level": "WARNING"},
     },
 }
+
+# Metrics: who scrapes from another machine sends this token -----------------------------------------------------------
+BENCHHUB_METRICS_TOKEN = envsecret("BENCHHUB_METRICS_TOKEN") or ""

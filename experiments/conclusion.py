@@ -11,17 +11,21 @@ from django.utils import timezone
 
 from agents.cpuset import parse_cpus
 from agents.errors import FenceError
-from agents.events import LoadReported, SnapshotTaken, to_json
+from agents.events import LoadReported, Restored, SnapshotTaken, from_json, to_json
 from agents.preparation import server_cpus
 from agents.record import Record
 from agents.spec import RunSpec
 from experiments.analysis.validity import HostFigures
 from experiments.artifacts import keep
 from experiments.judgement import findings_json, judge, mean_in, stalled_s, store_verdicts
+from experiments.load_course import load_points
 from experiments.metrics import figures
 from experiments.models import Experiment, Host, Run, RunEvent, SampleSeries
+from experiments.quarantine import quarantine
+from experiments.retries import queue_retry
 from experiments.series import extend_series
 from experiments.summary import summarise
+from experiments.tallies import tally_run
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +75,7 @@ def conclude(run_id: int, fence: int, record: Record) -> None:
             )
         if run.experiment_id is not None:
             conclude_experiment(run.experiment_id)
+        tally_run(run)
 
 
 def give_up(run_id: int, fence: int, message: str, hint: str) -> None:
@@ -81,13 +86,15 @@ def give_up(run_id: int, fence: int, message: str, hint: str) -> None:
             return
         if run.outcome == Run.Outcome.NONE:
             run.outcome, run.failure, run.failure_hint = Run.Outcome.LOST, message, hint
+            run.cause = Run.Cause.BENCHHUB
         restored = RunEvent.objects.filter(run=run, kind="restored").values_list("payload", flat=True).last()
         if restored is not None:
-            _quarantine(run, run.sut_id, restored["differences"])
-            _quarantine(run, run.driver_id, restored["driver_differences"])
+            event = from_json(restored)
+            if isinstance(event, Restored):
+                _quarantine(run, event)
         elif RunEvent.objects.filter(run=run, kind="facts_collected").exists():
             for host_id in (run.sut_id, run.driver_id):
-                _quarantine(run, host_id, ("it was not put back",))
+                quarantine(run, host_id, ("it was not put back",), try_again=True)
         _finish(run)
         if run.experiment_id is not None:
             try:
@@ -95,6 +102,7 @@ def give_up(run_id: int, fence: int, message: str, hint: str) -> None:
                     conclude_experiment(run.experiment_id)
             except Exception:  # it may be the very thing that could not be done
                 logger.exception("experiment %s could not be judged", run.experiment_id)
+        tally_run(run)
 
 
 def conclude_experiment(experiment_id: int) -> None:
@@ -120,12 +128,14 @@ def _finish(run: Run) -> None:
     run.state, run.finished_at, run.lease_until, run.owner = Run.State.FINISHED, timezone.now(), None, ""
     run.save()
     Host.objects.filter(leased_by=run).update(leased_by=None)
+    queue_retry(run)  # before the experiment is judged: it goes on while one of its runs waits
 
 
 def _outcome(run: Run, record: Record) -> None:
     if record.failed is not None:
         run.outcome = Run.Outcome.CANCELLED if record.failed.cancelled else Run.Outcome.FAILED
         run.failure, run.failure_hint = record.failed.message, record.failed.hint
+        run.cause = Run.Cause(record.failed.cause)
     elif any(report.measured for report in record.reports.values()):
         run.outcome = Run.Outcome.SUCCEEDED
     else:
@@ -134,6 +144,9 @@ def _outcome(run: Run, record: Record) -> None:
 
 def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, channels: Channels) -> None:
     duration_s = float(record.loads[measured.index].duration_s)
+    requested_s = _requested_s(spec, measured, duration_s)
+    if spec.workload.driver.may_end_early:  # idle time behind the end of the load is no part of what was measured
+        duration_s = min(duration_s, measured.report.get("duration_s") or duration_s)
     metrics: dict[str, float] = figures(measured.report)
     metrics |= _known(
         sut_cpu_ratio=channels.mean("sut", ["cpu_set.busy_ratio"], duration_s),
@@ -144,8 +157,16 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
         metrics["cpu_ms_per_request"] = metrics["server_cpu_ratio"] * 1000 / metrics["throughput_rps"]
     summarise(run, metrics)
     hosts = _host_figures(spec, record, measured, channels, metrics, duration_s)
-    validity = judge(measured.report, requested_duration_s=duration_s, hosts=hosts)
+    validity = judge(measured.report, requested_duration_s=requested_s, hosts=hosts)
     run.validity, run.findings, run.hides_latency = validity.state, findings_json(validity), validity.hides_latency
+
+
+def _requested_s(spec: RunSpec, measured: LoadReported, duration_s: float) -> float | None:
+    """How long the load was to last; None when the tool did an amount of work, or began as late as it may."""
+    driver = spec.workload.driver
+    lasted_s = measured.report.get("duration_s") or 0.0
+    in_time = driver.late_start_s > 0 and lasted_s >= duration_s - driver.late_start_s
+    return None if driver.may_end_early or in_time else duration_s
 
 
 def _host_figures(
@@ -197,7 +218,7 @@ def _compact_samples(run: Run, record: Record) -> Channels:
     started = next((load.at_unix_s for load in record.loads.values() if load.measured), None)
     if started is None:
         started = next((load.at_unix_s for load in record.loads.values()), 0.0)
-    points: dict[tuple[str, str], tuple[str, list[float], list[float]]] = {}
+    points = load_points(record, started)
     events = RunEvent.objects.filter(run=run, kind="samples").order_by("seq")
     for payload in events.values_list("payload", flat=True).iterator():
         for channel, (unit, value) in payload["values"].items():
@@ -226,22 +247,20 @@ def _restore_proof(run: Run, record: Record) -> None:
         run.restore = Run.Restore.NONE
         return
     run.restore = Run.Restore.VERIFIED if record.intended else Run.Restore.NONE
-    _quarantine(run, run.sut_id, restored.differences)
-    _quarantine(run, run.driver_id, restored.driver_differences)
+    _quarantine(run, restored)
     if run.restore != Run.Restore.DIRTY:
         for event in RunEvent.objects.filter(run=run, kind="snapshot_taken"):
             event.payload = to_json(SnapshotTaken(event.payload["moment"], {}))
             event.save(update_fields=["payload"])
 
 
-def _quarantine(run: Run, host_id: int | None, differences: Sequence[str]) -> None:
-    """Take a host out of service that could not be proven to be as before."""
-    if not differences:
-        return
-    run.restore = Run.Restore.DIRTY
-    reason = f"Run #{run.number} could not be proven undone: " + "; ".join(differences[:5])
-    Host.objects.filter(pk__in=[host_id]).update(state=Host.State.DIRTY, state_reason=reason)
-    logger.warning("host %s is dirty: %s", host_id, reason)
+def _quarantine(run: Run, restored: Restored) -> None:
+    sut, driver = restored.differences, restored.driver_differences
+    if run.sut_id == run.driver_id:
+        quarantine(run, run.sut_id, tuple(dict.fromkeys((*sut, *driver))), try_again=bool(restored.away))
+    else:
+        quarantine(run, run.sut_id, sut, try_again="sut" in restored.away)
+        quarantine(run, run.driver_id, driver, try_again="driver" in restored.away)
 
 
 def _known(**values: float | None) -> dict[str, float]:

@@ -12,8 +12,6 @@ from experiments.access import require
 from experiments.audit import record
 from experiments.demo_history import make_history
 from experiments.documents import parse_yaml, save_version
-from experiments.host_keys import fingerprint
-from experiments.inventory import add_host, approve_key, request_check
 from experiments.launch import Candidate, create_experiment, launch_experiment
 from experiments.library import recipe_text
 from experiments.models import (
@@ -30,6 +28,7 @@ from experiments.models import (
     Team,
     Workload,
 )
+from experiments.own_hosts import OwnHost, keep_own_host
 
 TEAM, USER = "demo", "demo"
 EXPERIMENT = "Tomcat baseline"
@@ -63,15 +62,18 @@ class DemoMachine:
 def seed(machine: DemoMachine, password: str) -> Experiment:
     """Make the demonstration's records; a second call changes only what the machine changed (ports, paths)."""
     member = _member(password)
-    sut = _host(member, "sut", machine.sut_address, machine.sut_port, machine.sut_host_key, Host.Roles.SUT, machine)
-    driver = _host(
+    user, key = machine.login_user, machine.private_key
+    sut = keep_own_host(
         member,
-        "driver",
-        machine.driver_address,
-        machine.driver_port,
-        machine.driver_host_key,
-        Host.Roles.DRIVER,
-        machine,
+        OwnHost("sut", machine.sut_address, machine.sut_port, user, machine.sut_host_key, key, Host.Roles.SUT),
+        is_demo=True,
+    )
+    driver = keep_own_host(
+        member,
+        OwnHost(
+            "driver", machine.driver_address, machine.driver_port, user, machine.driver_host_key, key, Host.Roles.DRIVER
+        ),
+        is_demo=True,
     )
     application, recipes, workload = _documents(member, machine)
     existing: Experiment | None = (
@@ -129,36 +131,14 @@ def _delete_unused(team: Team, profiles: list[int], configs: list[int]) -> None:
 
 def _member(password: str) -> Member:
     team, _ = Team.objects.get_or_create(slug=TEAM, defaults={"name": "Demo", "is_demo": True})
-    user, created = get_user_model().objects.get_or_create(username=USER, defaults={"email": "demo@localhost.invalid"})
+    user, created = get_user_model().objects.get_or_create(
+        username=USER, defaults={"email": "demo@localhost.invalid", "is_staff": True}
+    )
     if created or not user.check_password(password):
         user.set_password(password)
         user.save()
     member, _ = Member.objects.get_or_create(team=team, user=user, defaults={"role": Role.ADMIN})
     return member
-
-
-def _host(member: Member, name: str, address: str, port: int, host_key: str, roles: str, machine: DemoMachine) -> Host:
-    """The demo host, its key pinned without asking: this machine made it a moment ago."""
-    host = Host.objects.for_team(member.team).filter(name=name).first()
-    if host is None:
-        host = add_host(
-            member,
-            name=name,
-            address=address,
-            port=port,
-            user=machine.login_user,
-            private_key=machine.private_key,
-            roles=roles,
-        )
-    if (host.address, host.port, host.host_key) != (address, port, host_key):
-        Host.objects.filter(pk=host.pk).update(
-            address=address, port=port, offered_host_key=host_key, host_key="", is_demo=True
-        )
-        host.refresh_from_db()
-        approve_key(member, host, fingerprint(host_key))
-    elif host.state == Host.State.UNREACHABLE:  # it was off, as its machine was
-        request_check(member, host)
-    return host
 
 
 def _documents(member: Member, machine: DemoMachine) -> tuple[Application, list[Recipe], Workload]:

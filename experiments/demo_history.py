@@ -8,9 +8,10 @@ import numpy as np
 from django.utils import timezone
 
 from experiments.configuration import IN_PART
-from experiments.launch import Choice, freeze, reserve_numbers
+from experiments.launch import Choice, freeze
 from experiments.made_up import digest_of, made_up_metrics
 from experiments.models import Application, ConfigSnapshot, HardwareProfile, Host, Member, Recipe, Run, Workload
+from experiments.run_numbers import reserve_numbers
 from experiments.series import extend_series
 from experiments.snapshots import content_digest
 from experiments.summary import summarise

@@ -11,121 +11,105 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import BigIntegerField, Exists, F, Func, Min, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
 
-from experiments.models import Host, Run, Team
-from experiments.models.runs import RunQuerySet
+from experiments.fairness import shares_of, urgency
+from experiments.models import Host, Reservation, Run
 
-MAX_LOOKED_AT = 500
-"""Queued runs that one claim looks at, oldest first."""
+NEXT_FENCE = Func(template="nextval('experiments_fence')", output_field=BigIntegerField())
+"""One number for the whole installation, always growing: whoever holds a host by a greater one is the newer holder."""
 
 _CLAIM_LOCK = 0x42656E6368  # "Bench"
+NOBODY = 0
+"""Stands for the person of a run whose account is gone: no reservation is theirs."""
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """A queued run and why it does not run yet, in plain words ("" = it is next)."""
+class _Claimable:
+    """A run as it was seen: it is claimed only while it is still so. `hosts` are leased with it."""
 
-    run: Run
-    reason: str
+    run_id: int
+    state: str
+    fence: int | None = None
+    hosts: frozenset[int] = frozenset()
 
 
 def claim_next(owner: str) -> Run | None:
-    """Take the next run for this worker: first one whose worker is gone, else the oldest whose hosts are all free.
+    """Take the next run for this worker: first one whose worker is gone, else the next whose hosts are all free.
 
     The claim raises the fence (one number for the whole installation, always growing) and starts a lease.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIM_LOCK])
-        run = _orphan() or _startable()
-        if run is None:
+        found = _orphan() or _startable()
+        if found is None:
             return None
         # A cancel or a conclusion may have come between the look and the claim: only what is still so is claimed.
-        same = Run.objects.filter(pk=run.pk, state=run.state, fence=run.fence)
-        claimed = same.update(
-            fence=_next_fence(),
+        same = Run.objects.filter(pk=found.run_id, state=found.state)
+        claimed = (same if found.fence is None else same.filter(fence=found.fence)).update(
+            fence=NEXT_FENCE,
             owner=owner,
             lease_until=Now() + timedelta(seconds=settings.BENCHHUB_LEASE_S),
             attempts=F("attempts") + 1,
             started_at=Coalesce(F("started_at"), Now()),
-            state=Run.State.PREPARING if run.state == Run.State.QUEUED else run.state,
+            state=Run.State.PREPARING if found.state == Run.State.QUEUED else found.state,
         )
         if not claimed:
             return None
-        if run.state == Run.State.QUEUED:
-            Host.objects.filter(pk__in=_hosts_of(run)).update(leased_by=run)
-    whole: Run = Run.objects.get(pk=run.pk)
-    return whole
+        if found.hosts:
+            in_order = Host.objects.select_for_update(of=("self",)).filter(pk__in=found.hosts).order_by("pk")
+            list(in_order.values_list("pk"))  # as whoever reserves them locks them
+            Host.objects.filter(pk__in=found.hosts).update(leased_by=found.run_id, last_restore={})
+    run: Run = Run.objects.get(pk=found.run_id)
+    return run
 
 
 def something_to_do() -> bool:
     """Whether a claim could succeed now: a cheap look, the claim itself decides."""
-    with transaction.atomic():
-        return _orphan() is not None or _startable() is not None
+    return _orphan() is not None or _startable() is not None
 
 
-def queue_of(team: Team) -> list[Waiting]:
-    """The team's queue in order, each run with the reason why it waits."""
-    waiting = []
-    taken: dict[int, Run] = {}
-    for run in _queued().filter(team=team).with_names().select_related("sut__leased_by", "driver__leased_by"):
-        waiting.append(Waiting(run, _reason(run, taken)))
-        for host_id in _hosts_of(run) if _in_service(run) else ():
-            taken.setdefault(host_id, run)
-    return waiting
+def _orphan() -> _Claimable | None:
+    lost = Run.objects.filter(state__in=Run.ACTIVE, lease_until__lt=Now()).order_by("lease_until")
+    row = lost.values_list("pk", "state", "fence").first()
+    return _Claimable(*row) if row else None
 
 
-def _orphan() -> Run | None:
-    lost: Run | None = Run.objects.filter(state__in=Run.ACTIVE, lease_until__lt=Now()).order_by("lease_until").first()
-    return lost
+def _startable() -> _Claimable | None:
+    """The first run in the fair order whose hosts are free and wanted by none before it: a wide run is not overtaken.
 
-
-def _startable() -> Run | None:
-    """The oldest queued run whose hosts are free and wanted by no older one: a wide run is never overtaken for ever.
-
-    A run that waits for a host out of service holds up nobody: only a person can end that.
+    Runs of one person with the same hosts and urgency stand or fall together, so that only the oldest of each such
+    group is looked at, however many wait. A run that waits for a host out of service, or reserved for somebody else,
+    holds up nobody.
     """
+    kept = Reservation.objects.filter(Q(hosts=OuterRef("sut")) | Q(hosts=OuterRef("driver")))
+    kept = kept.filter(starts_at__lte=Now(), until__gt=Now()).exclude(
+        member__user=Coalesce(OuterRef("created_by"), NOBODY)
+    )
+    groups = list(
+        Run.objects.filter(~Exists(kept), state=Run.State.QUEUED)
+        .filter(sut__state=Host.State.READY, driver__state=Host.State.READY)
+        .order_by()
+        .annotate(urgency=urgency())
+        .values("team", "created_by", "urgency", "sut", "driver", "sut__leased_by", "driver__leased_by")
+        .annotate(first=Min("pk"))
+    )
+    shares = shares_of({group["team"] for group in groups}) if len(groups) > 1 else None
+    if shares is not None:
+        groups.sort(
+            key=lambda group: shares.key(
+                team_id=group["team"],
+                user_id=group["created_by"],
+                urgency=group["urgency"],
+                run_id=group["first"],
+            )
+        )
     wanted: set[int] = set()
-    ready = _queued().filter(sut__state=Host.State.READY, driver__state=Host.State.READY)
-    names = ("state", "fence", "sut_id", "driver_id", "sut__leased_by_id", "driver__leased_by_id")
-    queued: list[Run] = list(ready.select_related("sut", "driver").only(*names)[:MAX_LOOKED_AT])
-    for run in queued:
-        hosts = _hosts_of(run)
-        if not wanted & hosts and all(host.leased_by_id is None for host in (run.sut, run.driver) if host):
-            return run
+    for group in groups:
+        hosts = frozenset((group["sut"], group["driver"]))
+        if not wanted & hosts and group["sut__leased_by"] is None and group["driver__leased_by"] is None:
+            return _Claimable(group["first"], Run.State.QUEUED, hosts=hosts)
         wanted |= hosts
     return None
-
-
-def _queued() -> RunQuerySet:
-    queued: RunQuerySet = Run.objects.filter(state=Run.State.QUEUED).order_by("id")
-    return queued
-
-
-def _in_service(run: Run) -> bool:
-    return all(host is not None and host.state == Host.State.READY for host in (run.sut, run.driver))
-
-
-def _hosts_of(run: Run) -> set[int]:
-    return {host_id for host_id in (run.sut_id, run.driver_id) if host_id is not None}
-
-
-def _reason(run: Run, taken: dict[int, Run]) -> str:
-    for host in (run.sut, run.driver):
-        if host is None:
-            return "A host of this run does not exist any more."
-        if host.state != Host.State.READY:
-            return f"{host.name} is {host.get_state_display()}{': ' + host.state_reason if host.state_reason else ''}."
-        if host.leased_by is not None:
-            return f"{host.name} is used by run #{host.leased_by.number}."
-        if host.pk in taken:
-            return f"Run #{taken[host.pk].number} is before it on {host.name}."
-    return ""
-
-
-def _next_fence() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT nextval('experiments_fence')")
-        return int(cursor.fetchone()[0])

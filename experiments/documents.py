@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from django.db import transaction
@@ -13,19 +13,21 @@ from pydantic import ValidationError
 from agents.errors import PlanError
 from agents.model import first_problem
 from agents.recipe import RecipeDocument
+from agents.spec import WorkloadDocument
 from agents.steps import STEPS
+from agents.steps.base import Step
 from experiments.access import require
 from experiments.audit import record
 from experiments.configuration import Difference, diff
 from experiments.errors import Forbidden, RequestError
-from experiments.models import Document, Member, Role, Team
+from experiments.models import Document, Member, Recipe, Role, Team
 from experiments.yaml_text import dump_yaml, parse_yaml
 
 __all__ = ["archive", "diff_versions", "parse_yaml", "save_version", "to_yaml"]
 
 Saved = TypeVar("Saved", bound=Document)
 
-_RAW_KINDS = frozenset({"command"})
+_ADMINS_KINDS = frozenset({"command", "packages", "service"})
 _ASSUMED_CPUS = 8  # stands in for `sut_cpu_count` when a recipe is checked without a host
 
 
@@ -44,11 +46,15 @@ def save_version(member: Member, model: type[Saved], name: str, body: Mapping[st
     document = _validated(model, body)
     if isinstance(document, RecipeDocument):
         _check_steps(document)
-    stored = document.model_dump(mode="json", by_alias=True)
-    if _reaches_the_host(stored) and member.role != Role.ADMIN:
+    if isinstance(document, WorkloadDocument) and document.driver.needs_shell and member.role != Role.ADMIN:
         raise Forbidden(
-            "Raw commands and files outside the run's own instance can do anything on the host, "
-            "so only an admin may save them."
+            "This load tool may run programs on the driver host (allow_shell), so only an admin may save it."
+        )
+    stored = document.model_dump(mode="json", by_alias=True)
+    if member.role != Role.ADMIN and (_reaches_the_host(stored) or gives_a_shell(document)):
+        raise Forbidden(
+            "Raw commands, packages, services, files outside the run's own instance and whatever else runs programs "
+            "of its author can do anything on the host, so only an admin may save them."
         )
     with transaction.atomic():
         # The team's row is the lock: version numbers have no gap and no double, whoever saves at the same time.
@@ -141,13 +147,33 @@ def _check_steps(document: RecipeDocument) -> None:
         raise RequestError(error.message, field="steps") from error
 
 
+def gives_a_shell(document: Any) -> bool:
+    """Whether the recipe lets its author run programs of their own, as far as its parameters' defaults tell."""
+    if not isinstance(document, RecipeDocument):
+        return False
+    try:
+        given = {name: p.choices[0] for name, p in document.parameters.items() if p.default is None and p.choices}
+        steps = document.resolve(given, built_in={"sut_cpu_count": _ASSUMED_CPUS})
+    except PlanError:
+        return False  # a parameter without a default: the launch tells
+    return any(step.needs_shell for step in steps)
+
+
+def insist_on_shell(member: Member, recipe: Recipe, steps: Sequence[Step]) -> None:
+    """Forbidden when a parameter turns an editor's recipe into one that only an admin might have saved."""
+    if member.role == Role.ADMIN or not any(step.needs_shell for step in steps):
+        return
+    if not _reaches_the_host(recipe.body) and not gives_a_shell(recipe.document()):
+        raise Forbidden("With these parameters the recipe runs programs of your own; only an admin may launch it so.")
+
+
 def _reaches_the_host(body: Mapping[str, Any]) -> bool:
-    """Whether it holds shell text, or names a file that is read and written as root (a parameter may make it one)."""
+    """Whether it acts on the host as root, or names a file that is written as root (a parameter may make it one)."""
     server = body.get("server")
     steps = body.get("steps", ())
     kinds = [step.get("kind") for step in steps] + [server.get("kind") if server else None]
     outside = any(str(step.get("path", "")).strip().startswith(("/", "${")) for step in steps)
-    return outside or any(kind in _RAW_KINDS for kind in kinds)
+    return outside or any(kind in _ADMINS_KINDS for kind in kinds)
 
 
 def _flat(node: Any, path: str = "") -> Iterator[tuple[str, str]]:

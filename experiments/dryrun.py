@@ -18,7 +18,7 @@ from agents.steps.base import State, StepContext
 from experiments.access import require_launch_on
 from experiments.host_keys import connect_args
 from experiments.launch import Choice, freeze
-from experiments.models import DryRun, Host, Member
+from experiments.models import DryRun, Host, Member, Run
 from experiments.outbox import send
 
 logger = logging.getLogger(__name__)
@@ -38,8 +38,17 @@ def request(member: Member, choice: Choice) -> DryRun:
 
 def perform_dry_run(dry_run_id: int) -> None:
     """Read both hosts and store the plan, or why it cannot be made. Runs in workers."""
-    dry_run = DryRun.objects.select_related("sut__jump", "driver__jump").filter(pk=dry_run_id, state="pending").first()
+    dry_run = (
+        DryRun.objects.select_related("sut__jump", "driver__jump", "sut__leased_by", "driver__leased_by")
+        .filter(pk=dry_run_id, state="pending")
+        .first()
+    )
     if dry_run is None:
+        return
+    if busy := _measured(dry_run.sut, dry_run.driver):
+        dry_run.state, dry_run.message = DryRun.State.FAILED, busy
+        dry_run.hint = "Ask again when it has ended. A run that is launched now waits by itself, and looks first, too."
+        dry_run.save(update_fields=["state", "message", "hint"])
         return
     try:
         spec = RunSpec.model_validate(dry_run.spec)
@@ -75,6 +84,15 @@ async def _plan(spec: RunSpec, sut_host: Host, driver_host: Host) -> Plan:
     finally:
         await driver.close()
     return build_plan(spec, found=found)
+
+
+def _measured(*hosts: Host) -> str:
+    """Why these hosts must not be looked at now: a login beside a measurement is load of our own."""
+    for host in hosts:
+        run = host.leased_by
+        if run is not None and run.state in (Run.State.WARMING_UP, Run.State.MEASURING):
+            return f"{host.name} is being measured by run #{run.number}, and a look at it would change the figures."
+    return ""
 
 
 def _readable(step: Any) -> bool:

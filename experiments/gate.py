@@ -132,6 +132,7 @@ def _pairs(experiment: Experiment, stored: Sequence[StoredVerdict], runs: Sequen
     variants = list(experiment.variants.all())
     baseline = next((variant for variant in variants if variant.is_baseline), None)
     primary = {v.candidate_id: v for v in stored if v.metric == experiment.primary_metric}
+    repeated = {run.retry_of_id for run in runs}  # what was tried again stands and falls with the second try
     pairs = []
     for variant in variants:
         if variant == baseline:
@@ -141,6 +142,7 @@ def _pairs(experiment: Experiment, stored: Sequence[StoredVerdict], runs: Sequen
             f"Run #{run.number} of {_name(run.variant)}: {_failure(run)}"
             for run in runs
             if run.variant_id in (variant.pk, baseline.pk if baseline else None)
+            and run.pk not in repeated
             and run.outcome in (Run.Outcome.FAILED, Run.Outcome.LOST, Run.Outcome.CANCELLED)
         )
         pairs.append(

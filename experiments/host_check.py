@@ -32,8 +32,14 @@ def perform_check(host_id: int) -> None:
 
     Without an approved key it only scans and offers the host's key; with one it logs in and reads the facts.
     """
-    host = Host.objects.select_related("jump").filter(pk=host_id).first()
+    host = Host.objects.select_related("jump", "leased_by").filter(pk=host_id).first()
     if host is None:
+        return
+    if host.leased_by is not None:  # a login beside a measurement is load of our own
+        message = f"Run #{host.leased_by.number} was using this host, so BenchHub did not log in beside it."
+        Host.objects.filter(pk=host.pk).update(
+            last_check=check_state("ok", message, "Test it again when the run has ended.")
+        )
         return
     try:
         seen = asyncio.run(_look(host))
@@ -70,7 +76,7 @@ async def _look(host: Host) -> _Seen:
 def _store_failure(host: Host, message: str, hint: str) -> None:
     with transaction.atomic():
         locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
-        locked.last_check = _check("failed", message, hint)
+        locked.last_check = check_state("failed", message, hint)
         if locked.state == Host.State.READY:
             locked.state, locked.state_reason = Host.State.UNREACHABLE, message
         locked.save(update_fields=["last_check", "state", "state_reason"])
@@ -80,7 +86,7 @@ def _store_offer(host: Host, offered: HostKey) -> None:
     message = f"The host shows the key {fingerprint(offered.line)}."
     hint = "Compare it with `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the host's console, then approve it."
     Host.objects.filter(pk=host.pk, host_key="").update(
-        offered_host_key=offered.line, last_check=_check("ok", message, hint), last_seen_at=timezone.now()
+        offered_host_key=offered.line, last_check=check_state("ok", message, hint), last_seen_at=timezone.now()
     )
 
 
@@ -91,9 +97,10 @@ def _store_facts(host: Host, found: facts.HostFacts) -> None:
         if locked.state == Host.State.UNREACHABLE:
             locked.state, locked.state_reason = Host.State.READY, ""
         unread = "".join(f" Not read: {kind} ({problem})." for kind, problem in found.unread.items())
-        locked.last_check = _check("ok", f"Logged in and read {len(found.profile())} facts.{unread}", "")
+        locked.last_check = check_state("ok", f"Logged in and read {len(found.profile())} facts.{unread}")
         locked.save(update_fields=["state", "state_reason", "last_check"])
 
 
-def _check(state: str, message: str, hint: str) -> dict[str, str]:
+def check_state(state: str, message: str, hint: str = "") -> dict[str, str]:
+    """`Host.last_check`: pending, ok or failed; `at` is now, in UTC."""
     return {"state": state, "message": message, "hint": hint, "at": timezone.now().isoformat(timespec="seconds")}

@@ -20,9 +20,9 @@ from experiments.documents import noun
 from experiments.errors import RequestError
 from experiments.judgement import findings_json, judge
 from experiments.labels import check_labels
-from experiments.launch import reserve_numbers
 from experiments.metrics import figures
 from experiments.models import Application, Document, Member, Recipe, Role, Run, Workload
+from experiments.run_numbers import reserve_numbers
 from experiments.series import extend_series
 from experiments.summary import summarise
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 from pydantic import ValidationError
 
 from agents.model import first_problem
@@ -15,12 +14,13 @@ from agents.ssh import new_key_pair
 from experiments.access import require
 from experiments.audit import record
 from experiments.errors import Conflict, RequestError
-from experiments.host_check import perform_check
+from experiments.host_check import check_state, perform_check
 from experiments.host_keys import connect_args, fingerprint, key_row, public_half
 from experiments.keys import seal
 from experiments.labels import check_labels
 from experiments.models import Host, HostGrant, Member, Role
 from experiments.outbox import send
+from experiments.quarantine import NOT_APPROVED, back_in_service, refuse_while_restoring
 
 __all__ = [
     "add_host",
@@ -37,7 +37,6 @@ __all__ = [
 ]
 
 _CHANGEABLE = ("name", "address", "port", "user", "roles", "data_address", "jump", "labels")
-_ADDRESS_CHANGED = "The address changed, so the host key must be approved."
 _NO_KEY_YET = "ssh-ed25519 none"  # HostAddress wants a key; a host that is only being described has none
 
 
@@ -107,7 +106,7 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
                     raise Conflict(f"A run uses {before['name']} and must put it back; wait for its end.")
                 host.host_key = host.offered_host_key = ""
                 if host.state not in (Host.State.DIRTY, Host.State.DRAINED):
-                    host.state, host.state_reason = Host.State.NEW, _ADDRESS_CHANGED
+                    host.state, host.state_reason = Host.State.NEW, NOT_APPROVED
             if private_key is not None:
                 host.public_key = public_half(private_key)
                 host.private_key = seal(private_key, row=key_row(host))
@@ -123,7 +122,7 @@ def request_check(member: Member, host: Host) -> None:
     require(member, Role.LAUNCHER)
     host_id = host.pk
     with transaction.atomic():
-        host.last_check = {"state": "pending", "message": "Waiting for a worker.", "hint": "", "at": _now()}
+        host.last_check = check_state("pending", "Waiting for a worker.")
         host.save(update_fields=["last_check"])
         transaction.on_commit(lambda: _hint_check(host_id), robust=True)
 
@@ -163,9 +162,9 @@ def set_drained(member: Member, host: Host, drained: bool) -> None:
         locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
         before = locked.state
         if drained and locked.state in (Host.State.READY, Host.State.UNREACHABLE):
-            locked.state, locked.state_reason = Host.State.DRAINED, "Drained by a person."
+            locked.state, locked.state_reason = Host.State.DRAINED, f"Drained by {member.user.get_username()}."
         elif not drained and locked.state == Host.State.DRAINED:
-            _back_in_service(locked)
+            back_in_service(locked)
         elif (locked.state == Host.State.DRAINED) != drained:
             raise Conflict(f"{locked.name} is {locked.get_state_display()}; that must be solved first.")
         locked.save(update_fields=["state", "state_reason"])
@@ -183,9 +182,11 @@ def clear_dirty(member: Member, host: Host, reason: str) -> None:
         locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
         if locked.state != Host.State.DIRTY:
             raise Conflict(f"{locked.name} is not dirty.")
+        refuse_while_restoring(locked)
         before = {"state": locked.state, "reason": locked.state_reason}
-        _back_in_service(locked)
-        locked.save(update_fields=["state", "state_reason"])
+        back_in_service(locked)
+        locked.last_restore = {}
+        locked.save()
         after = {"state": locked.state, "reason": reason.strip()}
         record(member, "host.clear_dirty", f"host {locked.name}", before=before, after=after)
     host.refresh_from_db()
@@ -226,12 +227,6 @@ def described(host: Host) -> dict[str, Any]:
     }
 
 
-def _back_in_service(host: Host) -> None:
-    """Ready, or still new when its key was never approved at the address that it has now."""
-    ready = bool(host.host_key)
-    host.state, host.state_reason = (Host.State.READY, "") if ready else (Host.State.NEW, _ADDRESS_CHANGED)
-
-
 def _check(host: Host) -> None:
     if "/" in host.name or not host.name.isprintable():
         raise RequestError("A host's name is printable and has no slash.", field="name")
@@ -263,7 +258,3 @@ def _hint_check(host_id: int) -> None:
     from experiments.tasks import check_host
 
     send(check_host, host_id)
-
-
-def _now() -> str:
-    return timezone.now().isoformat(timespec="seconds")

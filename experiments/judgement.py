@@ -27,6 +27,7 @@ _LOAD_FIELDS = (
     "errors_write",
     "errors_timeout",
     "errors_status",
+    "errors_other",
     "latency_mean_ms",
     "latency_stdev_ms",
     "latency_max_ms",

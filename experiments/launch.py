@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from django.db import transaction
-from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 from pydantic import ValidationError
@@ -24,15 +23,20 @@ from agents.spec import Workload as SpecWorkload
 from experiments import audit
 from experiments.access import require, require_launch_on
 from experiments.conclusion import conclude_experiment
+from experiments.documents import insist_on_shell
 from experiments.errors import Conflict, RequestError
 from experiments.metrics import METRICS
-from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Run, Team, Variant, Workload
+from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Run, Variant, Workload
 from experiments.outbox import announce
+from experiments.priorities import check_priority, check_retries
+from experiments.run_numbers import reserve_numbers
 
 V = TypeVar("V")
 
 NEVER_STARTED = "Cancelled before it started; no host was touched."
 MAX_REPETITIONS, MAX_VARIANTS = 100, 50
+EXPERIMENT_RETRIES = 1
+"""A repetition that is lost by no fault of its own leaves a hole in its block, so it gets a second try."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +110,21 @@ def launch_run(
     labels: Mapping[str, str] | None = None,
     tags: Sequence[str] = (),
     notes: str = "",
+    priority: int = Run.Priority.NORMAL,
+    retries: int = 0,
 ) -> Run:
-    """Queue one run. The frozen spec and the run's row are written in one transaction; the message is only a hint."""
+    """Queue one run. The frozen spec and the run's row are written in one transaction; the message is only a hint.
+
+    `retries`: how often it is queued again when BenchHub or a host was at fault.
+    """
     require_launch_on(member, choice.sut, choice.driver)
+    check_priority(member, priority)
+    check_retries(retries)
     spec = freeze(choice)
     with transaction.atomic():
         run = _queue(member, choice, spec, number=reserve_numbers(member.team, 1))
         run.labels, run.tags, run.notes = dict(labels or {}), list(tags), notes
+        run.priority, run.retries_left = priority, retries
         run.save()
         audit.record(member, "run.launch", f"run #{run.number}", after=_described(choice))
         announce(run)
@@ -186,8 +198,17 @@ def create_experiment(
     return experiment
 
 
-def launch_experiment(member: Member, experiment: Experiment, *, repetitions: int | None = None) -> list[Run]:
+def launch_experiment(
+    member: Member,
+    experiment: Experiment,
+    *,
+    repetitions: int | None = None,
+    priority: int = Run.Priority.NORMAL,
+    retries: int = EXPERIMENT_RETRIES,
+) -> list[Run]:
     """Queue the runs of an experiment: all of them, or `repetitions` more blocks of a finished one."""
+    check_priority(member, priority)
+    check_retries(retries)
     if repetitions is not None:
         _check_repetitions(repetitions)
     variants = list(
@@ -210,7 +231,7 @@ def launch_experiment(member: Member, experiment: Experiment, *, repetitions: in
         for offset, (block, variant) in enumerate(order):
             run = _queue(member, _choice(variant, locked.workload), specs[variant.pk], number=number + offset)
             run.experiment, run.variant, run.block, run.labels = locked, variant, block, locked.labels
-            run.is_demo = locked.is_demo
+            run.is_demo, run.priority, run.retries_left = locked.is_demo, priority, retries
             runs.append(run)
         Run.objects.bulk_create(runs)
         locked.state = Experiment.State.RUNNING
@@ -270,7 +291,8 @@ def cancel_experiment(member: Member, experiment: Experiment) -> None:
         locked = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment.pk)
         if locked.state not in (Experiment.State.DRAFT, Experiment.State.RUNNING):
             raise Conflict(f"This experiment is {locked.get_state_display()} already.")
-        open_runs = Run.objects.filter(pk__in=ids)
+        # Looked at again: one that ended meanwhile may have queued its retry.
+        open_runs = experiment.runs.exclude(state=Run.State.FINISHED)
         open_runs.filter(cancel_requested_at=None).update(cancel_requested_at=Now())
         open_runs.filter(state=Run.State.QUEUED).update(
             state=Run.State.FINISHED,
@@ -299,6 +321,7 @@ def _choice(candidate: Candidate | Variant, workload: Workload) -> Choice:
 
 
 def _queue(member: Member, choice: Choice, spec: RunSpec, *, number: int) -> Run:
+    insist_on_shell(member, choice.recipe, spec.recipe.steps)
     return Run(
         team=member.team,
         number=number,
@@ -310,12 +333,6 @@ def _queue(member: Member, choice: Choice, spec: RunSpec, *, number: int) -> Run
         driver=choice.driver,
         created_by_id=member.user_id,
     )
-
-
-def reserve_numbers(team: Team, count: int) -> int:
-    """Reserve `count` run numbers of the team and return the first."""
-    Team.objects.filter(pk=team.pk).update(next_run_number=F("next_run_number") + count)
-    return Team.objects.values_list("next_run_number", flat=True).get(pk=team.pk) - count
 
 
 def _next_block(experiment: Experiment) -> int:

@@ -42,11 +42,14 @@ METRICS: dict[str, MetricSpec] = {
     )
 }
 
+ERROR_KINDS = ("connect", "read", "write", "timeout", "status", "other")
+"""The kinds of errors in a load report; each request that failed is in one of them."""
+
 
 def figures(report: Mapping[str, Any]) -> dict[str, float]:
     """The registry's figures in a load report (`LoadReport.to_json`); what the tool did not say stays out."""
     found = {name: float(report[name]) for name in METRICS if isinstance(report.get(name), int | float)}
-    counted = [report[k] for k in report if k.startswith("errors_") and isinstance(report[k], int | float)]
+    counted = [n for k in ERROR_KINDS if isinstance(n := report.get(f"errors_{k}"), int | float)]
     if counted:
         found["errors_total"] = float(sum(counted))
     return found

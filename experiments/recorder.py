@@ -24,6 +24,7 @@ from agents.events import (
 )
 from agents.record import Record
 from agents.spec import RunSpec, fingerprint
+from experiments.artifacts import keep
 from experiments.models import ConfigSnapshot, Run, RunEvent
 from experiments.profiles import store_profile
 from experiments.snapshots import content_digest
@@ -74,8 +75,17 @@ class Recorder:
                 at=Now(),
             )
             if changes := self._changes(event):
-                Run.objects.filter(pk=self.run_id).update(**changes)
+                # The way back of a finished run may be taken once more; the run stays finished.
+                Run.objects.filter(pk=self.run_id).exclude(state=Run.State.FINISHED).update(**changes)
         self._seq = seq
+
+    def keep_file(self, name: str, content: bytes, media_type: str) -> None:
+        """Keep a file of the run; the same name again replaces it. FenceError when another worker holds the run now."""
+        with transaction.atomic():
+            run = Run.objects.select_for_update(of=("self",)).get(pk=self.run_id)
+            if run.fence != self.fence:
+                raise FenceError("Another worker holds this run now.")
+            keep(run, name, content, media_type=media_type)
 
     def beat(self) -> bool:
         """Hold the lease for another while; True when a person asked for the end. FenceError = the run is not ours."""

@@ -16,9 +16,9 @@ from psycopg import sql
 
 from experiments.analysis.findings import Finding
 from experiments.judgement import store_verdicts
-from experiments.launch import reserve_numbers
 from experiments.made_up import digest_of, made_up_metrics
 from experiments.models import Experiment, Run, SampleSeries, Team, Variant
+from experiments.run_numbers import reserve_numbers
 from experiments.seeding_stock import KERNELS, Line, Stock, stock_of
 from experiments.series import extend_series
 from experiments.summary import summarise

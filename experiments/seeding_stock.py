@@ -69,7 +69,9 @@ def stock_of(team: Team) -> Stock:
     applications = [_application(team, major) for major in (10, 11)]
     workloads = [_workload(team, name, connections) for name, connections in CONNECTIONS.items()]
     recipes = tuple(
-        _document(Recipe, team, f"Seeded: {name}", parse_yaml(recipe_text(name))) for name in recipe_names()
+        _document(Recipe, team, f"Seeded: {name}", parse_yaml(recipe_text(name)))
+        for name in recipe_names()
+        if name.startswith("tomcat-")  # the made-up servers are Tomcats
     )
     lines = tuple(
         Line(application, workload, sut, drivers[at % len(drivers)], profiles[at], at)

@@ -6,15 +6,20 @@ from datetime import timedelta
 
 from celery import shared_task
 from django.db.models.functions import Now
+from django.utils import timezone
 
+from experiments import canaries
 from experiments import dispatch as queue
 from experiments.dryrun import perform_dry_run
 from experiments.execution import execute_next
 from experiments.host_check import perform_check
 from experiments.models import DryRun, Host
 from experiments.outbox import hint, send
+from experiments.restoration import perform_restore, repeat_due
 
 MOST_REPEATED = 100
+CHECK_TAKES = timedelta(seconds=45)
+"""One that is pending for longer has lost its message: connecting and reading are bounded below that."""
 DRY_RUN_TAKES = timedelta(minutes=1)
 """One that waits for longer has lost its message, or its hosts are slow to answer: reading them twice is harmless."""
 
@@ -36,12 +41,20 @@ def dispatch() -> None:
 
 @shared_task(name="experiments.tasks.reap")
 def reap() -> None:
-    """Repeat the connection tests and dry runs whose message was lost."""
-    for host_id in Host.objects.filter(last_check__state="pending").values_list("pk", flat=True)[:MOST_REPEATED]:
+    """Repeat the connection tests, restores and dry runs whose message was lost or whose time has come."""
+    asked_before = (timezone.now() - CHECK_TAKES).isoformat(timespec="seconds")
+    checks = Host.objects.filter(last_check__state="pending", last_check__at__lt=asked_before)
+    for host_id in checks.values_list("pk", flat=True)[:MOST_REPEATED]:
         send(check_host, host_id)
+    repeat_due()
     lost = DryRun.objects.filter(state=DryRun.State.PENDING, created_at__lt=Now() - DRY_RUN_TAKES)
     for dry_run_id in lost.values_list("pk", flat=True)[:MOST_REPEATED]:
         send(dry_run, dry_run_id)
+
+
+@shared_task(name="experiments.tasks.restore_host")
+def restore_host(host_id: int) -> None:
+    perform_restore(host_id)
 
 
 @shared_task(name="experiments.tasks.check_host")
@@ -52,3 +65,9 @@ def check_host(host_id: int) -> None:
 @shared_task(name="experiments.tasks.dry_run")
 def dry_run(dry_run_id: int) -> None:
     perform_dry_run(dry_run_id)
+
+
+@shared_task(name="experiments.tasks.canary")
+def canary(queue_name: str) -> None:
+    """Sent by beat through every queue: whoever takes it proves that the queue moves."""
+    canaries.taken(queue_name)

@@ -58,6 +58,7 @@ class LoadFigures:
     errors_write: int | None = None
     errors_timeout: int | None = None
     errors_status: int | None = None
+    errors_other: int | None = None
     latency_mean_ms: float | None = None
     latency_stdev_ms: float | None = None
     latency_max_ms: float | None = None
@@ -74,6 +75,7 @@ class LoadFigures:
             "write": self.errors_write,
             "timeout": self.errors_timeout,
             "status": self.errors_status,
+            "other": self.errors_other,
         }
         return {kind: count for kind, count in kinds.items() if count is not None}
 

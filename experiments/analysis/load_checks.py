@@ -7,6 +7,9 @@ from collections.abc import Callable
 from experiments.analysis import saturation
 from experiments.analysis.findings import Finding, LoadFigures, Thresholds, percent
 
+# They send late what they could not send in time; other open-loop tools drop it or open another connection.
+QUEUES_WHAT_IS_DUE = frozenset({"oha", "wrk2"})
+
 LoadCheck = Callable[[LoadFigures, Thresholds], Finding | None]
 
 # wrk samples its per-thread rate every 100 ms; slower answers come in bursts that distort those samples.
@@ -97,8 +100,8 @@ def offered_rate_was_reached(load: LoadFigures, limits: Thresholds) -> Finding |
 
 def load_lasted(load: LoadFigures, limits: Thresholds) -> Finding | None:
     """With latency from the planned send time, the longest one tells how far through the plan the load came."""
-    open_loop = load.load_model == "open" and load.latency_basis == "response_time"
-    if not open_loop or not load.offered_rate_rps or not load.requests or not load.throughput_rps:
+    on_plan = load.tool in QUEUES_WHAT_IS_DUE and load.latency_basis == "response_time"
+    if not on_plan or not load.offered_rate_rps or not load.requests or not load.throughput_rps:
         return None
     if load.window_s is None or load.latency_max_ms is None:
         return None

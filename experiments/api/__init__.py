@@ -12,6 +12,7 @@ from experiments.api import (
     me,
     metrics,
     profiles,
+    reservations,
     run_parts,
     runs,
     series,
@@ -35,6 +36,7 @@ install(api)
 for prefix, router in (
     ("", me.router),
     ("/hosts", hosts.router),
+    ("/reservations", reservations.router),
     ("/profiles", profiles.router),
     ("/applications", documents.applications),
     ("/recipes", documents.recipes),

@@ -131,9 +131,14 @@ def trigger(api: Api, options: argparse.Namespace) -> str:
     key = options.idempotency_key or uuid.uuid4().hex
     say(f"Idempotency key: {key}")
     labels = pairs(options.label, "--label")
+    urgency: dict[str, Any] = {}
+    if options.priority:
+        urgency["priority"] = options.priority
+    if options.retries is not None:
+        urgency["retries"] = options.retries
     if options.experiment:
         wanted = options.experiment
-        body: dict[str, Any] = {"experiment": int(wanted) if wanted.isdigit() else wanted, "labels": labels}
+        body: dict[str, Any] = {"experiment": int(wanted) if wanted.isdigit() else wanted, "labels": labels, **urgency}
         if options.repetitions:
             body["repetitions"] = options.repetitions
         started = api.post("/experiments/copies", body, key)
@@ -144,7 +149,7 @@ def trigger(api: Api, options: argparse.Namespace) -> str:
     missing = [name for name in needed if not getattr(options, name)]
     if missing:
         raise Trouble("Give --experiment, or all of --application --recipe --workload --sut --driver.")
-    body = {name: getattr(options, name) for name in needed}
+    body = {**{name: getattr(options, name) for name in needed}, **urgency}
     body.update(labels=labels, parameters={k: typed(v) for k, v in pairs(options.param, "--param").items()})
     what = f"run:{api.post('/runs', body, key)['number']}"
     say(f"Started {what}")
@@ -210,6 +215,8 @@ def parser() -> argparse.ArgumentParser:
     start.add_argument("--repetitions", type=int, help="of every variant, else as in the experiment")
     for name in ("application", "recipe", "workload", "sut", "driver"):
         start.add_argument("--" + name, metavar="NAME")
+    start.add_argument("--priority", choices=("low", "normal", "high"), help="high needs the role editor")
+    start.add_argument("--retries", type=int, help="how often to try again when a host or BenchHub fails (0 to 3)")
     start.add_argument("--param", action="append", metavar="K=V", help="a parameter of the recipe; may be repeated")
     start.add_argument("--label", action="append", metavar="K=V", help="may be repeated")
     start.add_argument("--idempotency-key", help="the same key starts nothing twice")

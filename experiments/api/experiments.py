@@ -23,7 +23,9 @@ from experiments.api.shapes import (
     Labels,
     Named,
     Parameters,
+    Priority,
     Reference,
+    Retries,
     RunRow,
     Whole,
     experiment_url,
@@ -35,6 +37,8 @@ from experiments.gate import experiment_gate
 from experiments.history import experiment_runs
 from experiments.labels import check_labels
 from experiments.models import Application, Experiment, Member, Recipe, Workload
+from experiments.priorities import PRIORITIES, check_priority
+from experiments.waiting import expected_end
 
 router = Router(auth=READ, tags=["experiments"])
 
@@ -84,6 +88,9 @@ class ExperimentRow(BaseModel):
 
 
 class ExperimentOut(ExperimentRow):
+    expected_end_at: datetime | None = Field(
+        description="An estimate of the end of its last run; null when there is none"
+    )
     variants: list[VariantOut]
     runs: list[RunRow]
 
@@ -117,6 +124,8 @@ class ExperimentIn(Body):
 
 class LaunchIn(Body):
     repetitions: Whole | None = Field(None, ge=1, le=100, description="More blocks for an experiment that has run")
+    priority: Priority = "normal"
+    retries: Retries = launch.EXPERIMENT_RETRIES
 
 
 class CopyIn(Body):
@@ -125,6 +134,8 @@ class CopyIn(Body):
     experiment: Whole | str = Field(description="Its number, or its name: then the newest one of this name")
     repetitions: Whole | None = Field(None, ge=1, le=100, description="Else as in the experiment")
     labels: Labels = Field({}, description="Added to the labels of the experiment")
+    priority: Priority = "normal"
+    retries: Retries = launch.EXPERIMENT_RETRIES
 
 
 @router.get("", response=ExperimentPage)
@@ -192,9 +203,11 @@ def get_experiment(request: HttpRequest, experiment_id: int) -> ExperimentOut:
 def launch_copy(request: HttpRequest, payload: CopyIn) -> Status[ExperimentOut]:
     """Launch a copy of an experiment, so that the same question can be asked for every commit."""
     member = member_of(request)
+    priority = PRIORITIES[payload.priority]
+    check_priority(member, priority)  # before a copy is stored that could not be launched
     original = _named(member, payload.experiment)
     experiment = copy_experiment(member, original, labels=payload.labels, repetitions=payload.repetitions)
-    launch.launch_experiment(member, experiment)
+    launch.launch_experiment(member, experiment, priority=priority, retries=payload.retries)
     return Status(202, _detail(member, experiment))
 
 
@@ -206,7 +219,11 @@ def launch_experiment(
     """Queue the runs of a draft, or more repetitions of an experiment that has run."""
     member = member_of(request)
     experiment = find_experiment(member, experiment_id)
-    launch.launch_experiment(member, experiment, repetitions=payload.repetitions if payload else None)
+    asked = payload or LaunchIn()
+    priority = PRIORITIES[asked.priority]
+    launch.launch_experiment(
+        member, experiment, repetitions=asked.repetitions, priority=priority, retries=asked.retries
+    )
     return Status(202, _detail(member, experiment))
 
 
@@ -251,8 +268,10 @@ def _named(member: Member, reference: int | str) -> Experiment:
 def _detail(member: Member, experiment: Experiment) -> ExperimentOut:
     team = member.team.slug
     variants = experiment.variants.select_related("application", "recipe", "sut", "driver")
+    runs = experiment_runs(experiment)
     return ExperimentOut(
         **ExperimentRow.of(experiment, team).model_dump(),
+        expected_end_at=expected_end(member.team, runs),
         variants=[
             VariantOut(
                 name=variant.name,
@@ -265,5 +284,5 @@ def _detail(member: Member, experiment: Experiment) -> ExperimentOut:
             )
             for variant in variants
         ],
-        runs=[RunRow.of(run, team) for run in experiment_runs(experiment)],
+        runs=[RunRow.of(run, team) for run in runs],
     )

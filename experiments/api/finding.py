@@ -11,7 +11,9 @@ from experiments.models import Document, Experiment, Host, Member, Run
 def find_run(member: Member, number: int) -> Run:
     run: Run | None = (
         Run.objects.for_team(member.team)
-        .select_related("recipe", "workload", "application", "sut", "driver", "variant", "experiment", "created_by")
+        .select_related(
+            "team", "recipe", "workload", "application", "sut", "driver", "variant", "experiment", "created_by"
+        )
         .filter(number=number)
         .first()
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest
@@ -11,13 +12,14 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments import inventory
+from experiments import inventory, restoration
 from experiments.access import may_launch_on, require
 from experiments.api.auth import ADMIN, LAUNCH, READ, WRITE, member_of
 from experiments.api.finding import find_host, named_host
 from experiments.api.shapes import Body, Flag, Labels, Whole
 from experiments.errors import RequestError
 from experiments.models import Host, Member, Role
+from experiments.reservations import Hold, holding_now
 
 router = Router(auth=READ, tags=["hosts"])
 
@@ -25,12 +27,18 @@ Roles = Literal["sut", "driver", "both"]
 
 
 class CheckOut(BaseModel):
-    """The last connection test."""
+    """How the last one of something that a worker does went."""
 
-    state: str = Field(description="pending, ok or failed; empty when there was none")
+    state: str = Field(
+        description="pending, ok or failed (of a restore: pending, again, proven or failed); empty when there was none"
+    )
     message: str = ""
     hint: str = ""
     at: datetime | None = None
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> CheckOut:
+        return cls(**stored) if stored else cls(state="")
 
 
 class HostOut(BaseModel):
@@ -44,17 +52,22 @@ class HostOut(BaseModel):
     labels: dict[str, str]
     state: str
     state_reason: str
+    differences: list[str] = Field(description="What is not as before on a dirty host")
+    dirty_run: int | None = Field(description="Number of the run that left it dirty")
+    restore: CheckOut = Field(description="The last attempt to put a dirty host back: pending, again, proven or failed")
     public_key: str = Field(description="The line for authorized_keys on the host")
     host_key_fingerprint: str | None
     offered_fingerprint: str | None = Field(description="The key that waits for approval")
     profile: str | None = Field(description="Digest of the hardware profile")
-    leased_by: int | None = Field(description="Number of the run that holds the host")
+    leased_by: int | None = Field(description="Number of the run that holds the host; a drained host ends it first")
+    reserved_by: str | None = Field(description="Member whose runs alone start here now")
+    reserved_until: datetime | None
     last_seen_at: datetime | None
     check: CheckOut
     may_launch: bool
 
     @classmethod
-    def of(cls, host: Host, member: Member) -> HostOut:
+    def of(cls, host: Host, member: Member, hold: Hold | None) -> HostOut:
         return cls(
             name=host.name,
             address=host.address,
@@ -66,13 +79,18 @@ class HostOut(BaseModel):
             labels=host.labels,
             state=host.state,
             state_reason=host.state_reason,
+            differences=host.differences,
+            dirty_run=host.dirty_run.number if host.dirty_run else None,
+            restore=CheckOut.of(host.last_restore),
             public_key=host.public_key,
             host_key_fingerprint=inventory.fingerprint(host.host_key) if host.host_key else None,
             offered_fingerprint=inventory.fingerprint(host.offered_host_key) if host.offered_host_key else None,
             profile=host.profile.digest if host.profile else None,
             leased_by=host.leased_by.number if host.leased_by else None,
+            reserved_by=hold.username if hold else None,
+            reserved_until=hold.until if hold else None,
             last_seen_at=host.last_seen_at,
-            check=CheckOut(**host.last_check) if host.last_check else CheckOut(state=""),
+            check=CheckOut.of(host.last_check),
             may_launch=may_launch_on(member, host),
         )
 
@@ -113,6 +131,10 @@ class DrainIn(Body):
     drained: Flag
 
 
+class RestoreIn(Body):
+    force: Flag = Field(False, description="Also put back what somebody else has changed since")
+
+
 class ReasonIn(Body):
     reason: str = Field(min_length=1, max_length=1000)
 
@@ -137,7 +159,9 @@ class ProfileSeen(BaseModel):
 def list_hosts(request: HttpRequest) -> list[HostOut]:
     """All hosts of the team."""
     member = member_of(request)
-    return [HostOut.of(host, member) for host in Host.objects.for_team(member.team).with_state()]
+    hosts = list(Host.objects.for_team(member.team).with_state())
+    holds = holding_now(hosts)
+    return [HostOut.of(host, member, holds.get(host.pk)) for host in hosts]
 
 
 @router.post("", response={201: HostOut}, auth=WRITE)
@@ -146,13 +170,13 @@ def create_host(request: HttpRequest, payload: HostIn) -> Status[HostOut]:
     member = member_of(request)
     given = payload.model_dump(exclude={"jump"})
     jump = named_host(member, payload.jump, field="jump") if payload.jump else None
-    return Status(201, HostOut.of(inventory.add_host(member, **given, jump=jump), member))
+    return Status(201, _shown(inventory.add_host(member, **given, jump=jump), member))
 
 
 @router.get("/{name}", response=HostOut)
 def get_host(request: HttpRequest, name: str) -> HostOut:
     """One host."""
-    return HostOut.of(find_host(member_of(request), name), member_of(request))
+    return _shown(find_host(member_of(request), name), member_of(request))
 
 
 @router.patch("/{name}", response=HostOut, auth=WRITE)
@@ -168,7 +192,7 @@ def change_host(request: HttpRequest, name: str, payload: HostChange) -> HostOut
     if "jump" in changes:
         changes["jump"] = named_host(member, changes["jump"], field="jump") if changes["jump"] else None
     changed = inventory.update_host(member, host, private_key=private_key, **changes)
-    return HostOut.of(find_host(member, changed.name), member)
+    return _shown(find_host(member, changed.name), member)
 
 
 @router.post("/{name}/check", response={202: HostOut}, auth=LAUNCH)
@@ -177,7 +201,7 @@ def check_host(request: HttpRequest, name: str) -> Status[HostOut]:
     member = member_of(request)
     host = find_host(member, name)
     inventory.request_check(member, host)
-    return Status(202, HostOut.of(host, member))
+    return Status(202, _shown(host, member))
 
 
 @router.post("/{name}/approve-key", response=HostOut, auth=WRITE)
@@ -185,7 +209,7 @@ def approve_host_key(request: HttpRequest, name: str, payload: KeyApproval) -> H
     """Pin the key that the host offers, when its fingerprint is the one given."""
     member = member_of(request)
     inventory.approve_key(member, find_host(member, name), payload.fingerprint)
-    return HostOut.of(find_host(member, name), member)
+    return _shown(find_host(member, name), member)
 
 
 @router.post("/{name}/drain", response=HostOut, auth=WRITE)
@@ -193,7 +217,15 @@ def drain_host(request: HttpRequest, name: str, payload: DrainIn) -> HostOut:
     """Take the host out of service, or put it back."""
     member = member_of(request)
     inventory.set_drained(member, find_host(member, name), payload.drained)
-    return HostOut.of(find_host(member, name), member)
+    return _shown(find_host(member, name), member)
+
+
+@router.post("/{name}/restore", response={202: HostOut}, auth=WRITE)
+def restore_host(request: HttpRequest, name: str, payload: RestoreIn) -> Status[HostOut]:
+    """Put a dirty host back once more; `restore` says how it went once a worker has done it."""
+    member = member_of(request)
+    restoration.request_restore(member, find_host(member, name), force=payload.force)
+    return Status(202, _shown(find_host(member, name), member))
 
 
 @router.post("/{name}/clear-dirty", response=HostOut, auth=WRITE)
@@ -201,7 +233,7 @@ def clear_dirty_host(request: HttpRequest, name: str, payload: ReasonIn) -> Host
     """Say that a dirty host is as it should be again, and why."""
     member = member_of(request)
     inventory.clear_dirty(member, find_host(member, name), payload.reason)
-    return HostOut.of(find_host(member, name), member)
+    return _shown(find_host(member, name), member)
 
 
 @router.post("/{name}/grants", response=GrantsOut, auth=ADMIN)
@@ -233,3 +265,7 @@ def list_host_profiles(request: HttpRequest, name: str) -> list[ProfileSeen]:
         )
         for seen in history
     ]
+
+
+def _shown(host: Host, member: Member) -> HostOut:
+    return HostOut.of(host, member, holding_now([host]).get(host.pk))

@@ -17,7 +17,7 @@ router = Router(auth=LAUNCH, tags=["imports"])
 
 
 class ReportIn(Body):
-    kind: str = Field(min_length=1, max_length=60, description="A load tool (wrk, wrk2) or one of its formats")
+    kind: str = Field(min_length=1, max_length=60, description="A load tool (wrk, k6, ...) or one of its formats")
     text: str = Field(max_length=MAX_REPORT_CHARS, description="What the tool wrote, byte for byte")
     command: str = Field("", max_length=100_000, description="Its command line; some figures stand only there")
     labels: Labels = {}

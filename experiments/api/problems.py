@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
-from django.db import DataError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from ninja import NinjaAPI
 from ninja.errors import HttpError
@@ -63,6 +63,8 @@ def install(api: NinjaAPI) -> None:
         RequestDataTooBig: lambda _request, _error: problem(413, "The request is larger than 10 MB."),
         UnreadablePostError: lambda _request, _error: problem(400, "The request ended before its body was complete."),
         DataError: lambda _request, _error: problem(422, "A value is larger than BenchHub can store."),
+        OperationalError: _database_away,
+        InterfaceError: _database_away,
         Exception: _unexpected,
     }
     for kind, handler in handlers.items():
@@ -99,6 +101,14 @@ def _field(location: Sequence[str | int]) -> str:
     parts = [str(part) for part in location]
     parts = parts[2:] if parts[:1] == ["body"] else parts[1:]
     return ".".join(part for part in parts if part not in _UNION_TAGS)
+
+
+def _database_away(request: HttpRequest, error: Exception) -> HttpResponse:
+    logger.error("%s %s: the database does not answer", request.method, request.path, exc_info=error)
+    detail = "The database does not answer. What was stored before is not lost; ask again in a few seconds."
+    response = problem(503, detail)
+    response["Retry-After"] = "5"
+    return response
 
 
 def _unexpected(request: HttpRequest, error: Exception) -> HttpResponse:

@@ -17,12 +17,24 @@ from experiments import launch
 from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import find_run, named_document, named_host
 from experiments.api.idempotency import idempotent
-from experiments.api.shapes import Body, Labels, Parameters, Reference, RunDetail, RunRow, Tags, run_url
+from experiments.api.shapes import (
+    Body,
+    Labels,
+    Parameters,
+    Priority,
+    Reference,
+    Retries,
+    RunDetail,
+    RunRow,
+    Tags,
+    run_url,
+)
 from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
 from experiments.errors import RequestError
 from experiments.gate import run_gate
 from experiments.labels import check_labels, check_tags
 from experiments.models import Application, Member, Recipe, Workload
+from experiments.priorities import PRIORITIES, change_priority
 from experiments.run_list import MAX_LIMIT, RunFilter, csv_rows, runs_page
 from experiments.specs import choice_of
 
@@ -41,6 +53,8 @@ class RunByNames(Body):
     labels: Labels = {}
     tags: Tags = []
     notes: str = Field("", max_length=10_000)
+    priority: Priority = "normal"
+    retries: Retries = 0
 
 
 class RunBySpec(Body):
@@ -50,6 +64,8 @@ class RunBySpec(Body):
     labels: Labels = {}
     tags: Tags = []
     notes: str = Field("", max_length=10_000)
+    priority: Priority = "normal"
+    retries: Retries = 0
 
 
 def _form(body: Any) -> str:
@@ -65,6 +81,10 @@ RunIn = Annotated[
     Annotated[RunByNames, Tag("by-names")] | Annotated[RunBySpec, Tag("by-spec")] | Annotated[RunSpec, Tag("run-spec")],
     Discriminator(_form),
 ]
+
+
+class RunChange(Body):
+    priority: Priority = Field(description="Of a queued run; `high` needs the role editor")
 
 
 class RunQuery(BaseModel):
@@ -165,6 +185,8 @@ def create_run(request: HttpRequest, payload: RunIn = FromBody(...)) -> Status[R
         labels=check_labels(extras.labels) if extras else {},
         tags=check_tags(extras.tags) if extras else [],
         notes=extras.notes if extras else "",
+        priority=PRIORITIES[extras.priority if extras else "normal"],
+        retries=extras.retries if extras else 0,
     )
     return Status(202, _detail(member, run.number))
 
@@ -173,6 +195,14 @@ def create_run(request: HttpRequest, payload: RunIn = FromBody(...)) -> Status[R
 def get_run(request: HttpRequest, number: int) -> RunDetail:
     """One run."""
     return _detail(member_of(request), number)
+
+
+@router.patch("/{int:number}", response=RunDetail, auth=LAUNCH)
+def change_run(request: HttpRequest, number: int, payload: RunChange) -> RunDetail:
+    """Give a queued run another priority."""
+    member = member_of(request)
+    change_priority(member, find_run(member, number), PRIORITIES[payload.priority])
+    return _detail(member, number)
 
 
 @router.post("/{int:number}/cancel", response={202: RunDetail}, auth=LAUNCH)

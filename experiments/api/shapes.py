@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.recipe import Value
 from experiments.models import Document, Host, Run
+from experiments.priorities import MAX_RETRIES, name_of
+from experiments.queue_plan import Expected
+from experiments.retries import links_of
+from experiments.waiting import expected_of
 
 # Where `true` must not be read as 1 and `"no"` not as false: it decides what starts.
 Whole = Annotated[int, Field(strict=True)]
@@ -18,6 +22,10 @@ Tags = Annotated[list[Annotated[str, Field(max_length=60)]], Field(max_length=50
 Parameters = Annotated[dict[str, Value], Field(max_length=100)]
 Reference = Annotated[
     str, Field(min_length=1, max_length=130, description="A name, or `name@3` for a version that is not the newest")
+]
+Priority = Literal["low", "normal", "high"]
+Retries = Annotated[
+    int, Field(strict=True, ge=0, le=MAX_RETRIES, description="How often to try again when a host or BenchHub fails")
 ]
 MAX_ID = 2**63 - 1
 
@@ -69,6 +77,8 @@ class RunRow(BaseModel):
     driver: str | None
     labels: dict[str, str]
     tags: list[str]
+    priority: Priority
+    retries_left: int
     created_by: str | None
     queued_at: datetime
     started_at: datetime | None
@@ -86,12 +96,30 @@ class RunRow(BaseModel):
         return cls(**run_fields(run, team))
 
 
+class WaitingOut(BaseModel):
+    """Why a queued run has not started yet, and when it may be expected to."""
+
+    reason: str
+    runs_before: int = Field(description="Runs that use its hosts, or will before it does")
+    expected_start_at: datetime | None = Field(description="An estimate; null when only a person can end the wait")
+
+    @classmethod
+    def of(cls, expected: Expected | None) -> WaitingOut | None:
+        if expected is None:
+            return None
+        return cls(reason=expected.reason, runs_before=expected.runs_before, expected_start_at=expected.starts_at)
+
+
 class RunDetail(RunRow):
     """A run with its frozen specification and the reasons for its validity."""
 
     fingerprint: str
     failure: str
     failure_hint: str
+    cause: str = Field(description="Whose fault the failure was: person, specification, host, benchhub, or empty")
+    retry_of: int | None = Field(description="Number of the run that this one repeats")
+    retried_as: int | None = Field(description="Number of the run that repeats this one")
+    waiting: WaitingOut | None = Field(description="Of a queued run only")
     notes: str
     hides_latency: bool = Field(description="The latency figures are backlog and must not be compared")
     findings: list[Finding]
@@ -102,11 +130,16 @@ class RunDetail(RunRow):
 
     @classmethod
     def of(cls, run: Run, team: str) -> RunDetail:
+        links = links_of(run)
         return cls(
             **run_fields(run, team),
             fingerprint=run.fingerprint,
             failure=run.failure,
             failure_hint=run.failure_hint,
+            cause=run.cause,
+            retry_of=links.retry_of,
+            retried_as=links.retried_as,
+            waiting=WaitingOut.of(expected_of(run)),
             notes=run.notes,
             hides_latency=run.hides_latency,
             findings=[Finding(**finding) for finding in run.findings],
@@ -138,6 +171,8 @@ def run_fields(run: Run, team: str) -> dict[str, Any]:
         "driver": _host_name(run.driver),
         "labels": run.labels,
         "tags": run.tags,
+        "priority": name_of(run.priority),
+        "retries_left": run.retries_left,
         "created_by": run.created_by.get_username() if run.created_by else None,
         "queued_at": run.queued_at,
         "started_at": run.started_at,

@@ -8,7 +8,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -17,563 +16,1047 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Canary',
+            name="Canary",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('queue', models.CharField(max_length=60, unique=True)),
-                ('sent_at', models.DateTimeField()),
-                ('taken_at', models.DateTimeField(null=True)),
-                ('delay_s', models.FloatField(null=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("queue", models.CharField(max_length=60, unique=True)),
+                ("sent_at", models.DateTimeField()),
+                ("taken_at", models.DateTimeField(null=True)),
+                ("delay_s", models.FloatField(null=True)),
             ],
         ),
         migrations.CreateModel(
-            name='ConfigSnapshot',
+            name="ConfigSnapshot",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('digest', models.CharField(max_length=64)),
-                ('values', models.JSONField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("digest", models.CharField(max_length=64)),
+                ("values", models.JSONField()),
             ],
         ),
         migrations.CreateModel(
-            name='HardwareProfile',
+            name="HardwareProfile",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('digest', models.CharField(max_length=64)),
-                ('facts', models.JSONField()),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("digest", models.CharField(max_length=64)),
+                ("facts", models.JSONField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Metric',
+            name="Metric",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=60, unique=True)),
-                ('label', models.CharField(max_length=120)),
-                ('unit', models.CharField(max_length=20)),
-                ('direction', models.CharField(choices=[('higher', 'higher is better'), ('lower', 'lower is better')], max_length=8)),
-                ('noise_floor_ratio', models.FloatField(default=0.0)),
-                ('position', models.PositiveSmallIntegerField(default=0)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=60, unique=True)),
+                ("label", models.CharField(max_length=120)),
+                ("unit", models.CharField(max_length=20)),
+                (
+                    "direction",
+                    models.CharField(
+                        choices=[("higher", "higher is better"), ("lower", "lower is better")], max_length=8
+                    ),
+                ),
+                ("noise_floor_ratio", models.FloatField(default=0.0)),
+                ("position", models.PositiveSmallIntegerField(default=0)),
             ],
             options={
-                'ordering': ['position', 'name'],
+                "ordering": ["position", "name"],
             },
         ),
         migrations.CreateModel(
-            name='Team',
+            name="Team",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(unique=True)),
-                ('name', models.CharField(max_length=120)),
-                ('next_run_number', models.PositiveIntegerField(default=1)),
-                ('is_demo', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("slug", models.SlugField(unique=True)),
+                ("name", models.CharField(max_length=120)),
+                ("next_run_number", models.PositiveIntegerField(default=1)),
+                ("is_demo", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Worker',
+            name="Worker",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120, unique=True)),
-                ('queues', models.JSONField(default=list)),
-                ('version', models.CharField(max_length=32)),
-                ('started_at', models.DateTimeField()),
-                ('seen_at', models.DateTimeField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("process", models.CharField(max_length=120, unique=True)),
+                ("queues", models.JSONField(default=list)),
+                ("slots", models.PositiveSmallIntegerField(default=0)),
+                ("version", models.CharField(max_length=32)),
+                ("started_at", models.DateTimeField()),
+                ("seen_at", models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name='Application',
+            name="Application",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('version', models.PositiveIntegerField()),
-                ('body', models.JSONField()),
-                ('note', models.CharField(blank=True, max_length=400)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('archived', models.BooleanField(default=False)),
-                ('is_demo', models.BooleanField(default=False)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='experiments.team')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("version", models.PositiveIntegerField()),
+                ("body", models.JSONField()),
+                ("note", models.CharField(blank=True, max_length=400)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("archived", models.BooleanField(default=False)),
+                ("is_demo", models.BooleanField(default=False)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("team", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="experiments.team")),
             ],
         ),
         migrations.CreateModel(
-            name='Experiment',
+            name="Experiment",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('question', models.CharField(blank=True, max_length=400)),
-                ('repetitions', models.PositiveSmallIntegerField(default=5)),
-                ('order', models.CharField(choices=[('blocks', 'blocks in random order'), ('interleaved', 'Interleaved'), ('sequential', 'Sequential')], default='blocks', max_length=16)),
-                ('primary_metric', models.CharField(default='throughput_rps', max_length=60)),
-                ('margin_ratio', models.FloatField(default=0.03)),
-                ('seed', models.PositiveIntegerField(default=0)),
-                ('state', models.CharField(choices=[('draft', 'Draft'), ('running', 'Running'), ('finished', 'Finished'), ('cancelled', 'Cancelled')], default='draft', max_length=16)),
-                ('labels', models.JSONField(default=dict)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('is_demo', models.BooleanField(default=False)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='experiments', to='experiments.team')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("question", models.CharField(blank=True, max_length=400)),
+                ("repetitions", models.PositiveSmallIntegerField(default=5)),
+                (
+                    "order",
+                    models.CharField(
+                        choices=[
+                            ("blocks", "blocks in random order"),
+                            ("interleaved", "Interleaved"),
+                            ("sequential", "Sequential"),
+                        ],
+                        default="blocks",
+                        max_length=16,
+                    ),
+                ),
+                ("primary_metric", models.CharField(default="throughput_rps", max_length=60)),
+                ("margin_ratio", models.FloatField(default=0.03)),
+                ("seed", models.PositiveIntegerField(default=0)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("draft", "Draft"),
+                            ("running", "Running"),
+                            ("finished", "Finished"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="draft",
+                        max_length=16,
+                    ),
+                ),
+                ("labels", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("is_demo", models.BooleanField(default=False)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="experiments", to="experiments.team"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Host',
+            name="Host",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('address', models.CharField(max_length=253)),
-                ('port', models.PositiveIntegerField(default=22)),
-                ('user', models.CharField(max_length=64)),
-                ('data_address', models.CharField(blank=True, max_length=253)),
-                ('roles', models.CharField(choices=[('sut', 'SUT'), ('driver', 'Driver'), ('both', 'Both')], default='both', max_length=8)),
-                ('labels', models.JSONField(default=dict)),
-                ('host_key', models.TextField(blank=True)),
-                ('offered_host_key', models.TextField(blank=True)),
-                ('private_key', models.BinaryField(default=bytes)),
-                ('public_key', models.TextField(blank=True)),
-                ('state', models.CharField(choices=[('new', 'host key not approved'), ('ready', 'Ready'), ('dirty', 'Dirty'), ('unreachable', 'Unreachable'), ('drained', 'Drained')], default='new', max_length=16)),
-                ('state_reason', models.TextField(blank=True)),
-                ('differences', models.JSONField(default=list)),
-                ('last_restore', models.JSONField(default=dict)),
-                ('last_seen_at', models.DateTimeField(null=True)),
-                ('last_check', models.JSONField(default=dict)),
-                ('is_demo', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('jump', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='experiments.host')),
-                ('profile', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='hosts', to='experiments.hardwareprofile')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("address", models.CharField(max_length=253)),
+                ("port", models.PositiveIntegerField(default=22)),
+                ("user", models.CharField(max_length=64)),
+                ("data_address", models.CharField(blank=True, max_length=253)),
+                (
+                    "roles",
+                    models.CharField(
+                        choices=[("sut", "SUT"), ("driver", "Driver"), ("both", "Both")], default="both", max_length=8
+                    ),
+                ),
+                ("labels", models.JSONField(default=dict)),
+                ("host_key", models.TextField(blank=True)),
+                ("offered_host_key", models.TextField(blank=True)),
+                ("private_key", models.BinaryField(default=bytes)),
+                ("public_key", models.TextField(blank=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("new", "host key not approved"),
+                            ("ready", "Ready"),
+                            ("dirty", "Dirty"),
+                            ("unreachable", "Unreachable"),
+                            ("drained", "Drained"),
+                        ],
+                        default="new",
+                        max_length=16,
+                    ),
+                ),
+                ("state_reason", models.TextField(blank=True)),
+                ("differences", models.JSONField(default=list)),
+                ("last_restore", models.JSONField(default=dict)),
+                ("stays_drained", models.BooleanField(default=False)),
+                ("last_seen_at", models.DateTimeField(null=True)),
+                ("last_check", models.JSONField(default=dict)),
+                ("is_demo", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "jump",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="experiments.host",
+                    ),
+                ),
+                (
+                    "profile",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="hosts",
+                        to="experiments.hardwareprofile",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='HostProfile',
+            name="HostProfile",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('first_seen_at', models.DateTimeField(auto_now_add=True)),
-                ('last_seen_at', models.DateTimeField()),
-                ('host', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='profile_history', to='experiments.host')),
-                ('profile', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='experiments.hardwareprofile')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("first_seen_at", models.DateTimeField(auto_now_add=True)),
+                ("last_seen_at", models.DateTimeField()),
+                (
+                    "host",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="profile_history",
+                        to="experiments.host",
+                    ),
+                ),
+                (
+                    "profile",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="experiments.hardwareprofile"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-last_seen_at'],
+                "ordering": ["-last_seen_at"],
             },
         ),
         migrations.CreateModel(
-            name='Member',
+            name="Member",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(choices=[('viewer', 'Viewer'), ('launcher', 'Launcher'), ('editor', 'Editor'), ('admin', 'Admin')], default='viewer', max_length=16)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='members', to='experiments.team')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("viewer", "Viewer"),
+                            ("launcher", "Launcher"),
+                            ("editor", "Editor"),
+                            ("admin", "Admin"),
+                        ],
+                        default="viewer",
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="members", to="experiments.team"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Recipe',
+            name="Recipe",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('version', models.PositiveIntegerField()),
-                ('body', models.JSONField()),
-                ('note', models.CharField(blank=True, max_length=400)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('archived', models.BooleanField(default=False)),
-                ('is_demo', models.BooleanField(default=False)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='experiments.team')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("version", models.PositiveIntegerField()),
+                ("body", models.JSONField()),
+                ("note", models.CharField(blank=True, max_length=400)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("archived", models.BooleanField(default=False)),
+                ("is_demo", models.BooleanField(default=False)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("team", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="experiments.team")),
             ],
         ),
         migrations.CreateModel(
-            name='Run',
+            name="Run",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('origin', models.CharField(choices=[('executed', 'Executed'), ('imported', 'Imported')], default='executed', max_length=10)),
-                ('block', models.PositiveSmallIntegerField(null=True)),
-                ('spec', models.JSONField(null=True)),
-                ('fingerprint', models.CharField(blank=True, max_length=64)),
-                ('labels', models.JSONField(default=dict)),
-                ('tags', models.JSONField(default=list)),
-                ('notes', models.TextField(blank=True)),
-                ('state', models.CharField(choices=[('queued', 'Queued'), ('preparing', 'Preparing'), ('warming_up', 'warming up'), ('measuring', 'Measuring'), ('collecting', 'Collecting'), ('restoring', 'Restoring'), ('finished', 'Finished')], default='queued', max_length=16)),
-                ('outcome', models.CharField(blank=True, choices=[('', 'not finished'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('cancelled', 'Cancelled'), ('lost', 'Lost')], default='', max_length=16)),
-                ('validity', models.CharField(blank=True, choices=[('', 'not judged'), ('valid', 'Valid'), ('suspect', 'Suspect'), ('invalid', 'Invalid')], default='', max_length=16)),
-                ('findings', models.JSONField(default=list)),
-                ('hides_latency', models.BooleanField(default=False)),
-                ('restore', models.CharField(blank=True, choices=[('', 'nothing changed'), ('verified', 'Verified'), ('dirty', 'Dirty')], default='', max_length=16)),
-                ('failure', models.TextField(blank=True)),
-                ('failure_hint', models.TextField(blank=True)),
-                ('cause', models.CharField(blank=True, choices=[('', 'none'), ('person', 'Person'), ('specification', 'Specification'), ('host', 'Host'), ('benchhub', 'BenchHub')], default='', max_length=16)),
-                ('priority', models.SmallIntegerField(choices=[(-1, 'Low'), (0, 'Normal'), (1, 'High')], default=0)),
-                ('retries_left', models.PositiveSmallIntegerField(default=0)),
-                ('owner', models.CharField(blank=True, max_length=120)),
-                ('fence', models.BigIntegerField(default=0)),
-                ('lease_until', models.DateTimeField(null=True)),
-                ('attempts', models.PositiveSmallIntegerField(default=0)),
-                ('last_seq', models.PositiveIntegerField(default=0)),
-                ('cancel_requested_at', models.DateTimeField(null=True)),
-                ('queued_at', models.DateTimeField(auto_now_add=True)),
-                ('started_at', models.DateTimeField(null=True)),
-                ('measured_at', models.DateTimeField(null=True)),
-                ('finished_at', models.DateTimeField(null=True)),
-                ('metrics', models.JSONField(default=dict)),
-                ('throughput_rps', models.FloatField(null=True)),
-                ('latency_p50_ms', models.FloatField(null=True)),
-                ('latency_p99_ms', models.FloatField(null=True)),
-                ('errors_total', models.BigIntegerField(null=True)),
-                ('sut_cpu_ratio', models.FloatField(null=True)),
-                ('driver_cpu_ratio', models.FloatField(null=True)),
-                ('archived', models.BooleanField(default=False)),
-                ('is_demo', models.BooleanField(default=False)),
-                ('application', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='experiments.application')),
-                ('config', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='experiments.configsnapshot')),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('driver', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='experiments.host')),
-                ('experiment', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='experiments.experiment')),
-                ('recipe', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='experiments.recipe')),
-                ('retry_of', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='retries', to='experiments.run')),
-                ('sut', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='experiments.host')),
-                ('sut_profile', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='experiments.hardwareprofile')),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='experiments.team')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveIntegerField()),
+                (
+                    "origin",
+                    models.CharField(
+                        choices=[("executed", "Executed"), ("imported", "Imported")], default="executed", max_length=10
+                    ),
+                ),
+                ("block", models.PositiveSmallIntegerField(null=True)),
+                ("spec", models.JSONField(null=True)),
+                ("fingerprint", models.CharField(blank=True, max_length=64)),
+                ("labels", models.JSONField(default=dict)),
+                ("tags", models.JSONField(default=list)),
+                ("notes", models.TextField(blank=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("preparing", "Preparing"),
+                            ("warming_up", "warming up"),
+                            ("measuring", "Measuring"),
+                            ("collecting", "Collecting"),
+                            ("restoring", "Restoring"),
+                            ("finished", "Finished"),
+                        ],
+                        default="queued",
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "outcome",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("", "not finished"),
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                            ("lost", "Lost"),
+                        ],
+                        default="",
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "validity",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("", "not judged"),
+                            ("valid", "Valid"),
+                            ("suspect", "Suspect"),
+                            ("invalid", "Invalid"),
+                        ],
+                        default="",
+                        max_length=16,
+                    ),
+                ),
+                ("findings", models.JSONField(default=list)),
+                ("hides_latency", models.BooleanField(default=False)),
+                (
+                    "restore",
+                    models.CharField(
+                        blank=True,
+                        choices=[("", "nothing changed"), ("verified", "Verified"), ("dirty", "Dirty")],
+                        default="",
+                        max_length=16,
+                    ),
+                ),
+                ("failure", models.TextField(blank=True)),
+                ("failure_hint", models.TextField(blank=True)),
+                (
+                    "cause",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("", "none"),
+                            ("person", "Person"),
+                            ("specification", "Specification"),
+                            ("host", "Host"),
+                            ("benchhub", "BenchHub"),
+                        ],
+                        default="",
+                        max_length=16,
+                    ),
+                ),
+                ("priority", models.SmallIntegerField(choices=[(-1, "Low"), (0, "Normal"), (1, "High")], default=0)),
+                ("retries_left", models.PositiveSmallIntegerField(default=0)),
+                ("owner", models.CharField(blank=True, max_length=120)),
+                ("fence", models.BigIntegerField(default=0)),
+                ("lease_until", models.DateTimeField(null=True)),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                ("last_seq", models.PositiveIntegerField(default=0)),
+                ("cancel_requested_at", models.DateTimeField(null=True)),
+                ("queued_at", models.DateTimeField(auto_now_add=True)),
+                ("started_at", models.DateTimeField(null=True)),
+                ("measured_at", models.DateTimeField(null=True)),
+                ("finished_at", models.DateTimeField(null=True)),
+                ("metrics", models.JSONField(default=dict)),
+                ("throughput_rps", models.FloatField(null=True)),
+                ("latency_p50_ms", models.FloatField(null=True)),
+                ("latency_p99_ms", models.FloatField(null=True)),
+                ("errors_total", models.BigIntegerField(null=True)),
+                ("sut_cpu_ratio", models.FloatField(null=True)),
+                ("driver_cpu_ratio", models.FloatField(null=True)),
+                ("archived", models.BooleanField(default=False)),
+                ("is_demo", models.BooleanField(default=False)),
+                (
+                    "application",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="runs",
+                        to="experiments.application",
+                    ),
+                ),
+                (
+                    "config",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="runs",
+                        to="experiments.configsnapshot",
+                    ),
+                ),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "driver",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="experiments.host"
+                    ),
+                ),
+                (
+                    "experiment",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="runs",
+                        to="experiments.experiment",
+                    ),
+                ),
+                (
+                    "recipe",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="runs",
+                        to="experiments.recipe",
+                    ),
+                ),
+                (
+                    "retry_of",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="retries",
+                        to="experiments.run",
+                    ),
+                ),
+                (
+                    "sut",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="runs",
+                        to="experiments.host",
+                    ),
+                ),
+                (
+                    "sut_profile",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="experiments.hardwareprofile",
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="runs", to="experiments.team"
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
-            model_name='host',
-            name='dirty_run',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='experiments.run'),
+            model_name="host",
+            name="dirty_run",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to="experiments.run",
+            ),
         ),
         migrations.AddField(
-            model_name='host',
-            name='leased_by',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='leases', to='experiments.run'),
+            model_name="host",
+            name="leased_by",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="leases",
+                to="experiments.run",
+            ),
         ),
         migrations.CreateModel(
-            name='Tally',
+            name="Tally",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=60)),
-                ('label', models.CharField(blank=True, max_length=60)),
-                ('value', models.FloatField(default=0)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=60)),
+                ("label", models.CharField(blank=True, max_length=60)),
+                ("value", models.FloatField(default=0)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('name', 'label'), name='one_tally_per_label')],
+                "constraints": [models.UniqueConstraint(fields=("name", "label"), name="one_tally_per_label")],
             },
         ),
         migrations.CreateModel(
-            name='IdempotencyRecord',
+            name="IdempotencyRecord",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(max_length=255)),
-                ('request_sha256', models.CharField(max_length=64)),
-                ('status', models.PositiveSmallIntegerField()),
-                ('body', models.JSONField()),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='experiments.team')),
-            ],
-        ),
-        migrations.AddField(
-            model_name='host',
-            name='team',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='hosts', to='experiments.team'),
-        ),
-        migrations.AddField(
-            model_name='hardwareprofile',
-            name='team',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='profiles', to='experiments.team'),
-        ),
-        migrations.CreateModel(
-            name='DryRun',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('spec', models.JSONField()),
-                ('state', models.CharField(choices=[('pending', 'Pending'), ('ready', 'Ready'), ('failed', 'Failed')], default='pending', max_length=10)),
-                ('plan', models.JSONField(null=True)),
-                ('message', models.TextField(blank=True)),
-                ('hint', models.TextField(blank=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('driver', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='experiments.host')),
-                ('sut', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='experiments.host')),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='experiments.team')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("key", models.CharField(max_length=255)),
+                ("request_sha256", models.CharField(max_length=64)),
+                ("status", models.PositiveSmallIntegerField()),
+                ("body", models.JSONField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="experiments.team"
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
-            model_name='configsnapshot',
-            name='team',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='experiments.team'),
+            model_name="host",
+            name="team",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="hosts", to="experiments.team"
+            ),
+        ),
+        migrations.AddField(
+            model_name="hardwareprofile",
+            name="team",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="profiles", to="experiments.team"
+            ),
         ),
         migrations.CreateModel(
-            name='AuditEntry',
+            name="DryRun",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('action', models.CharField(max_length=60)),
-                ('subject', models.CharField(max_length=200)),
-                ('before', models.JSONField(null=True)),
-                ('after', models.JSONField(null=True)),
-                ('at', models.DateTimeField(auto_now_add=True)),
-                ('actor', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='audit', to='experiments.team')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='Token',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('public_id', models.CharField(max_length=16, unique=True)),
-                ('secret_hash', models.CharField(max_length=64)),
-                ('scopes', models.JSONField(default=list)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('expires_at', models.DateTimeField()),
-                ('last_used_at', models.DateTimeField(null=True)),
-                ('revoked_at', models.DateTimeField(null=True)),
-                ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to='experiments.team')),
-            ],
-        ),
-        migrations.CreateModel(
-            name='Variant',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('position', models.PositiveSmallIntegerField()),
-                ('is_baseline', models.BooleanField(default=False)),
-                ('parameters', models.JSONField(default=dict)),
-                ('application', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='experiments.application')),
-                ('driver', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='experiments.host')),
-                ('experiment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='variants', to='experiments.experiment')),
-                ('recipe', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='experiments.recipe')),
-                ('sut', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='experiments.host')),
-            ],
-            options={
-                'ordering': ['position'],
-            },
-        ),
-        migrations.CreateModel(
-            name='StoredVerdict',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('metric', models.CharField(max_length=60)),
-                ('outcome', models.CharField(max_length=40)),
-                ('sentence', models.TextField()),
-                ('numbers', models.JSONField()),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('experiment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='verdicts', to='experiments.experiment')),
-                ('baseline', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='experiments.variant')),
-                ('candidate', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='experiments.variant')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("spec", models.JSONField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("pending", "Pending"), ("ready", "Ready"), ("failed", "Failed")],
+                        default="pending",
+                        max_length=10,
+                    ),
+                ),
+                ("plan", models.JSONField(null=True)),
+                ("message", models.TextField(blank=True)),
+                ("hint", models.TextField(blank=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "driver",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="experiments.host"
+                    ),
+                ),
+                (
+                    "sut",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="experiments.host"
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="experiments.team"
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
-            model_name='run',
-            name='variant',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='experiments.variant'),
+            model_name="configsnapshot",
+            name="team",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="+", to="experiments.team"
+            ),
         ),
         migrations.CreateModel(
-            name='Workload',
+            name="AuditEntry",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('version', models.PositiveIntegerField()),
-                ('body', models.JSONField()),
-                ('note', models.CharField(blank=True, max_length=400)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('archived', models.BooleanField(default=False)),
-                ('is_demo', models.BooleanField(default=False)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='experiments.team')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("action", models.CharField(max_length=60)),
+                ("subject", models.CharField(max_length=200)),
+                ("before", models.JSONField(null=True)),
+                ("after", models.JSONField(null=True)),
+                ("at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "actor",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="audit", to="experiments.team"
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="Token",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("public_id", models.CharField(max_length=16, unique=True)),
+                ("secret_hash", models.CharField(max_length=64)),
+                ("scopes", models.JSONField(default=list)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("expires_at", models.DateTimeField()),
+                ("last_used_at", models.DateTimeField(null=True)),
+                ("revoked_at", models.DateTimeField(null=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="tokens", to="experiments.team"
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="Variant",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("position", models.PositiveSmallIntegerField()),
+                ("is_baseline", models.BooleanField(default=False)),
+                ("parameters", models.JSONField(default=dict)),
+                (
+                    "application",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="experiments.application"
+                    ),
+                ),
+                (
+                    "driver",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="experiments.host"
+                    ),
+                ),
+                (
+                    "experiment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="variants",
+                        to="experiments.experiment",
+                    ),
+                ),
+                (
+                    "recipe",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="experiments.recipe"
+                    ),
+                ),
+                (
+                    "sut",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="experiments.host"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["position"],
+            },
+        ),
+        migrations.CreateModel(
+            name="StoredVerdict",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("metric", models.CharField(max_length=60)),
+                ("outcome", models.CharField(max_length=40)),
+                ("sentence", models.TextField()),
+                ("numbers", models.JSONField()),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "experiment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="verdicts",
+                        to="experiments.experiment",
+                    ),
+                ),
+                (
+                    "baseline",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="experiments.variant"
+                    ),
+                ),
+                (
+                    "candidate",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="experiments.variant"
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
-            model_name='run',
-            name='workload',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='experiments.workload'),
+            model_name="run",
+            name="variant",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="runs",
+                to="experiments.variant",
+            ),
+        ),
+        migrations.CreateModel(
+            name="Workload",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("version", models.PositiveIntegerField()),
+                ("body", models.JSONField()),
+                ("note", models.CharField(blank=True, max_length=400)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("archived", models.BooleanField(default=False)),
+                ("is_demo", models.BooleanField(default=False)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("team", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="experiments.team")),
+            ],
         ),
         migrations.AddField(
-            model_name='experiment',
-            name='workload',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='experiments', to='experiments.workload'),
+            model_name="run",
+            name="workload",
+            field=models.ForeignKey(
+                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="experiments.workload"
+            ),
+        ),
+        migrations.AddField(
+            model_name="experiment",
+            name="workload",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT, related_name="experiments", to="experiments.workload"
+            ),
         ),
         migrations.CreateModel(
-            name='HostGrant',
+            name="HostGrant",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('host', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='grants', to='experiments.host')),
-                ('member', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='grants', to='experiments.member')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "host",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="grants", to="experiments.host"
+                    ),
+                ),
+                (
+                    "member",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="grants", to="experiments.member"
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('host', 'member'), name='one_grant_per_host')],
+                "constraints": [models.UniqueConstraint(fields=("host", "member"), name="one_grant_per_host")],
             },
         ),
         migrations.CreateModel(
-            name='Artifact',
+            name="Artifact",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('media_type', models.CharField(default='text/plain; charset=utf-8', max_length=60)),
-                ('sha256', models.CharField(max_length=64)),
-                ('content', models.BinaryField()),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='artifacts', to='experiments.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("media_type", models.CharField(default="text/plain; charset=utf-8", max_length=60)),
+                ("sha256", models.CharField(max_length=64)),
+                ("content", models.BinaryField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="artifacts", to="experiments.run"
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('run', 'name'), name='artifact_name_once_per_run')],
+                "constraints": [models.UniqueConstraint(fields=("run", "name"), name="artifact_name_once_per_run")],
             },
         ),
         migrations.CreateModel(
-            name='RunEvent',
+            name="RunEvent",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('seq', models.PositiveIntegerField()),
-                ('kind', models.CharField(max_length=32)),
-                ('payload', models.JSONField()),
-                ('fence', models.BigIntegerField()),
-                ('at', models.DateTimeField()),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='experiments.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("seq", models.PositiveIntegerField()),
+                ("kind", models.CharField(max_length=32)),
+                ("payload", models.JSONField()),
+                ("fence", models.BigIntegerField()),
+                ("at", models.DateTimeField()),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="events", to="experiments.run"
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('run', 'seq'), name='event_seq_once_per_run')],
+                "constraints": [models.UniqueConstraint(fields=("run", "seq"), name="event_seq_once_per_run")],
             },
         ),
         migrations.CreateModel(
-            name='SampleSeries',
+            name="SampleSeries",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(max_length=8)),
-                ('channel', models.CharField(max_length=120)),
-                ('unit', models.CharField(max_length=20)),
-                ('at_s', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), size=None)),
-                ('values', django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), size=None)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='samples', to='experiments.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("role", models.CharField(max_length=8)),
+                ("channel", models.CharField(max_length=120)),
+                ("unit", models.CharField(max_length=20)),
+                ("at_s", django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), size=None)),
+                ("values", django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), size=None)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="samples", to="experiments.run"
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('run', 'role', 'channel'), name='one_series_per_channel')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "role", "channel"), name="one_series_per_channel")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Series',
+            name="Series",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('fingerprint', models.CharField(max_length=64)),
-                ('application', models.CharField(max_length=120)),
-                ('workload', models.CharField(max_length=120)),
-                ('tool', models.CharField(max_length=60)),
-                ('latency_basis', models.CharField(max_length=20)),
-                ('last_run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='experiments.run')),
-                ('sut_profile', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='experiments.hardwareprofile')),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='series', to='experiments.team')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("fingerprint", models.CharField(max_length=64)),
+                ("application", models.CharField(max_length=120)),
+                ("workload", models.CharField(max_length=120)),
+                ("tool", models.CharField(max_length=60)),
+                ("latency_basis", models.CharField(max_length=20)),
+                (
+                    "last_run",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="experiments.run"
+                    ),
+                ),
+                (
+                    "sut_profile",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="experiments.hardwareprofile",
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="series", to="experiments.team"
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('team', 'fingerprint'), name='one_series_per_fingerprint')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("team", "fingerprint"), name="one_series_per_fingerprint")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Reservation',
+            name="Reservation",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('reason', models.CharField(blank=True, max_length=200)),
-                ('starts_at', models.DateTimeField()),
-                ('until', models.DateTimeField()),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('hosts', models.ManyToManyField(related_name='reservations', to='experiments.host')),
-                ('member', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='reservations', to='experiments.member')),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='reservations', to='experiments.team')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("reason", models.CharField(blank=True, max_length=200)),
+                ("starts_at", models.DateTimeField()),
+                ("until", models.DateTimeField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("hosts", models.ManyToManyField(related_name="reservations", to="experiments.host")),
+                (
+                    "member",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="reservations",
+                        to="experiments.member",
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="reservations", to="experiments.team"
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['until'], name='reservation_until')],
+                "indexes": [models.Index(fields=["until"], name="reservation_until")],
             },
         ),
         migrations.AddConstraint(
-            model_name='recipe',
-            constraint=models.UniqueConstraint(fields=('team', 'name', 'version'), name='recipe_version_once'),
+            model_name="recipe",
+            constraint=models.UniqueConstraint(fields=("team", "name", "version"), name="recipe_version_once"),
         ),
         migrations.AddConstraint(
-            model_name='member',
-            constraint=models.UniqueConstraint(fields=('team', 'user'), name='one_membership_per_team'),
+            model_name="member",
+            constraint=models.UniqueConstraint(fields=("team", "user"), name="one_membership_per_team"),
         ),
         migrations.AddConstraint(
-            model_name='idempotencyrecord',
-            constraint=models.UniqueConstraint(fields=('team', 'key'), name='one_answer_per_idempotency_key'),
+            model_name="idempotencyrecord",
+            constraint=models.UniqueConstraint(fields=("team", "key"), name="one_answer_per_idempotency_key"),
         ),
         migrations.AddConstraint(
-            model_name='host',
-            constraint=models.UniqueConstraint(fields=('team', 'name'), name='host_name_once_per_team'),
+            model_name="host",
+            constraint=models.UniqueConstraint(fields=("team", "name"), name="host_name_once_per_team"),
         ),
         migrations.AddConstraint(
-            model_name='hardwareprofile',
-            constraint=models.UniqueConstraint(fields=('team', 'digest'), name='one_profile_per_content'),
+            model_name="hardwareprofile",
+            constraint=models.UniqueConstraint(fields=("team", "digest"), name="one_profile_per_content"),
         ),
         migrations.AddConstraint(
-            model_name='configsnapshot',
-            constraint=models.UniqueConstraint(fields=('team', 'digest'), name='one_snapshot_per_content'),
+            model_name="configsnapshot",
+            constraint=models.UniqueConstraint(fields=("team", "digest"), name="one_snapshot_per_content"),
         ),
         migrations.AddIndex(
-            model_name='auditentry',
-            index=models.Index(fields=['team', '-id'], name='audit_newest'),
+            model_name="auditentry",
+            index=models.Index(fields=["team", "-id"], name="audit_newest"),
         ),
         migrations.AddConstraint(
-            model_name='application',
-            constraint=models.UniqueConstraint(fields=('team', 'name', 'version'), name='application_version_once'),
+            model_name="application",
+            constraint=models.UniqueConstraint(fields=("team", "name", "version"), name="application_version_once"),
         ),
         migrations.AddConstraint(
-            model_name='variant',
-            constraint=models.UniqueConstraint(fields=('experiment', 'name'), name='variant_name_once_per_experiment'),
+            model_name="variant",
+            constraint=models.UniqueConstraint(fields=("experiment", "name"), name="variant_name_once_per_experiment"),
         ),
         migrations.AddConstraint(
-            model_name='variant',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_baseline', True)), fields=('experiment',), name='one_baseline_per_experiment'),
+            model_name="variant",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("is_baseline", True)), fields=("experiment",), name="one_baseline_per_experiment"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='storedverdict',
-            constraint=models.UniqueConstraint(fields=('experiment', 'baseline', 'candidate', 'metric'), name='one_verdict_per_pair_and_metric'),
+            model_name="storedverdict",
+            constraint=models.UniqueConstraint(
+                fields=("experiment", "baseline", "candidate", "metric"), name="one_verdict_per_pair_and_metric"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workload',
-            constraint=models.UniqueConstraint(fields=('team', 'name', 'version'), name='workload_version_once'),
+            model_name="workload",
+            constraint=models.UniqueConstraint(fields=("team", "name", "version"), name="workload_version_once"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['team', 'fingerprint', 'number'], name='run_series'),
+            model_name="run",
+            index=models.Index(fields=["team", "fingerprint", "number"], name="run_series"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('state', 'finished'), _negated=True), fields=['team', 'state', 'number'], name='run_live'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("state", "finished"), _negated=True),
+                fields=["team", "state", "number"],
+                name="run_live",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['team', 'recipe', '-number'], name='run_by_recipe'),
+            model_name="run",
+            index=models.Index(fields=["team", "recipe", "-number"], name="run_by_recipe"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['team', 'workload', '-number'], name='run_by_workload'),
+            model_name="run",
+            index=models.Index(fields=["team", "workload", "-number"], name="run_by_workload"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['team', 'sut', '-number'], name='run_by_sut'),
+            model_name="run",
+            index=models.Index(fields=["team", "sut", "-number"], name="run_by_sut"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['experiment', 'variant', 'block'], name='run_by_experiment'),
+            model_name="run",
+            index=models.Index(fields=["experiment", "variant", "block"], name="run_by_experiment"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['team', '-throughput_rps', '-number'], name='run_by_throughput'),
+            model_name="run",
+            index=models.Index(fields=["team", "-throughput_rps", "-number"], name="run_by_throughput"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['team', 'latency_p99_ms', '-number'], name='run_by_p99'),
+            model_name="run",
+            index=models.Index(fields=["team", "latency_p99_ms", "-number"], name="run_by_p99"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['team', '-finished_at', '-number'], name='run_by_finish'),
+            model_name="run",
+            index=models.Index(fields=["team", "-finished_at", "-number"], name="run_by_finish"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(condition=models.Q(('archived', True)), fields=['team', '-number'], name='run_archived'),
+            model_name="run",
+            index=models.Index(
+                condition=models.Q(("started_at__isnull", False)),
+                fields=["team", "created_by", "-started_at"],
+                name="run_by_start",
+            ),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=django.contrib.postgres.indexes.GinIndex(fields=['labels'], name='run_labels', opclasses=['jsonb_path_ops']),
+            model_name="run",
+            index=models.Index(condition=models.Q(("archived", True)), fields=["team", "-number"], name="run_archived"),
+        ),
+        migrations.AddIndex(
+            model_name="run",
+            index=django.contrib.postgres.indexes.GinIndex(
+                fields=["labels"], name="run_labels", opclasses=["jsonb_path_ops"]
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(fields=('team', 'number'), name='run_number_once_per_team'),
+            model_name="run",
+            constraint=models.UniqueConstraint(fields=("team", "number"), name="run_number_once_per_team"),
         ),
         migrations.AddIndex(
-            model_name='experiment',
-            index=models.Index(fields=['team', '-id'], name='experiment_newest'),
+            model_name="experiment",
+            index=models.Index(fields=["team", "-id"], name="experiment_newest"),
         ),
     ]

@@ -28,15 +28,16 @@ class HardwareProfile(models.Model):
 class HostQuerySet(TeamOwnedQuerySet):
     def with_state(self) -> HostQuerySet:
         """Hosts with all that a list of them shows: no query per row."""
-        return self.select_related("profile", "leased_by", "jump").order_by("name")
+        return self.select_related("profile", "leased_by", "jump", "dirty_run").order_by("name")
 
 
 class Host(models.Model):
     """A machine that runs may use.
 
     `last_check`: state (pending|ok|failed), message, hint, at of the connection. `differences`: what is not as before
-    on a dirty host, one plain sentence each, left by `dirty_run`. `last_restore`: the same fields as `last_check`, of
-    the last time that a person asked for the host to be put back.
+    on a dirty host, one plain sentence each, left by `dirty_run`. `last_restore`: how the last attempt to put it back
+    went. Both are made by one function each: `host_check.check_state` and `quarantine.restore_state`.
+    `stays_drained`: a person had taken the dirty host out of service, so it comes back drained.
     """
 
     class State(models.TextChoices):
@@ -69,6 +70,7 @@ class Host(models.Model):
     differences = models.JSONField(default=list)
     dirty_run = models.ForeignKey("Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     last_restore = models.JSONField(default=dict)
+    stays_drained = models.BooleanField(default=False)
     profile = models.ForeignKey(HardwareProfile, null=True, blank=True, on_delete=models.PROTECT, related_name="hosts")
     leased_by = models.ForeignKey("Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="leases")
     last_seen_at = models.DateTimeField(null=True)

@@ -6,10 +6,16 @@ from django.db import models
 
 
 class Worker(models.Model):
-    """A worker process that said it is there. One that has been silent for long is gone; its row says since when."""
+    """A worker process that said it is there. One that has been silent for long is gone; its row says since when.
 
-    name = models.CharField(max_length=120, unique=True)
+    `process` (host:pid) is also how the owners of runs begin. `slots`: how many tasks it does at the same time;
+    0 = not known.
+    """
+
+    name = models.CharField(max_length=120)
+    process = models.CharField(max_length=120, unique=True)
     queues = models.JSONField(default=list)
+    slots = models.PositiveSmallIntegerField(default=0)
     version = models.CharField(max_length=32)
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField()

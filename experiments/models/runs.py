@@ -179,6 +179,12 @@ class Run(models.Model):
             models.Index(fields=["team", "-throughput_rps", "-number"], name="run_by_throughput"),
             models.Index(fields=["team", "latency_p99_ms", "-number"], name="run_by_p99"),
             models.Index(fields=["team", "-finished_at", "-number"], name="run_by_finish"),
+            # Whose run started last: the queue's fair order asks it of every member.
+            models.Index(
+                fields=["team", "created_by", "-started_at"],
+                condition=Q(started_at__isnull=False),
+                name="run_by_start",
+            ),
             # The few archived runs, which every other list leaves out.
             models.Index(fields=["team", "-number"], condition=Q(archived=True), name="run_archived"),
             # CI asks by commit, branch or build.

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from experiments.api import api as ninja_api
 from experiments.models import AuditEntry, HardwareProfile, Host, Member, Recipe, Role, Run, Token
+from experiments.reservations import reserve
 from experiments.tokens import issue
 from tests.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, MakeMember
@@ -26,8 +29,12 @@ BODIES: dict[str, Any] = {
     "create_host": {"name": "new", "address": "127.0.0.1", "user": "bench"},
     "change_host": {"labels": {"a": "b"}},
     "approve_host_key": {"fingerprint": "SHA256:x"},
+    "create_reservation": {"hosts": ["sut-1"], "until": "2999-01-01T00:00:00Z"},
+    "change_reservation": {"until": "2999-01-01T00:00:00Z"},
+    "change_run": {"priority": "low"},
     "drain_host": {"drained": True},
     "clear_dirty_host": {"reason": "because"},
+    "restore_host": {"force": False},
     "grant_host": {"user": "ada"},
     "save_application": {**APPLICATION, "description": "x"},
     "save_recipe": {**RECIPE, "description": "x"},
@@ -65,9 +72,11 @@ def full(api: ApiClient, admin: Member, stock: dict[str, Any]) -> dict[str, str]
     run.artifacts.create(name="out.txt", sha256="0", content=b"x")
     HardwareProfile.objects.create(team=admin.team, digest="d" * 64, facts={})
     token, _ = issue(admin, name="mine", scopes=["read"])
+    kept = reserve(admin, [run.sut], until=timezone.now() + timedelta(hours=1))  # type: ignore[list-item]
     return {
         "number": "1",
         "experiment_id": str(made.json()["id"]),
+        "reservation_id": str(kept.pk),
         "digest": "d" * 64,
         "token_id": token.public_id,
         "fingerprint": "f" * 64,
@@ -115,7 +124,14 @@ def test_another_team_gets_the_same_answer_as_for_what_does_not_exist(
     full: dict[str, str], other_admin: Member, make_api: MakeApi
 ) -> None:
     stranger = make_api(other_admin)
-    absent = {"number": "999", "experiment_id": "999999", "digest": "e" * 64, "token_id": "00", "fingerprint": "f" * 64}
+    absent = {
+        "number": "999",
+        "experiment_id": "999999",
+        "reservation_id": "999999",
+        "digest": "e" * 64,
+        "token_id": "00",
+        "fingerprint": "f" * 64,
+    }
     before = counts()
     for method, path, said in OPERATIONS:
         if said["operationId"].startswith(("save_", "create_")) or "{" not in path or "{fingerprint}" in path:
@@ -125,7 +141,7 @@ def test_another_team_gets_the_same_answer_as_for_what_does_not_exist(
         nothing = path.format(name="no such", **absent) + QUERIES.get(said["operationId"], "")
         nobodys = stranger.send(method, nothing, body)
         assert (yours.status_code, nobodys.status_code) == (404, 404), (method, path, yours.content)
-        if "{number}" not in path and "{experiment_id}" not in path:
+        if not any(word in path for word in ("{number}", "{experiment_id}", "{reservation_id}")):
             assert yours.content == nobodys.content, path
         else:  # they repeat the number that was asked for
             assert yours.json()["detail"].split()[:4] == nobodys.json()["detail"].split()[:4]

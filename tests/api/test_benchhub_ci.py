@@ -69,6 +69,13 @@ def test_a_run_is_triggered_waited_for_and_judged(ci: Ci, outcome: str, validity
     assert title in judged.stdout.splitlines()[0]
 
 
+def test_priority_and_retries_are_asked_for_at_the_start(ci: Ci) -> None:
+    assert ci("trigger", *NAMES, "--priority", "low", "--retries", "2").returncode == 0
+    run = Run.objects.get()
+    assert (run.priority, run.retries_left) == (-1, 2)
+    assert ci("trigger", *NAMES, "--priority", "urgent").returncode == 3
+
+
 def test_an_experiment_is_found_by_name_and_its_copy_judged(ci: Ci, admin: Member, stock: dict[str, Any]) -> None:
     from experiments.launch import Candidate, create_experiment
 

@@ -14,6 +14,27 @@ from tests.experiments.conftest import WORKLOAD
 
 CASES = Path(__file__).parents[1] / "agents" / "cases"
 REPORTS = sorted(path for kind in ("wrk", "wrk2") for path in (CASES / kind).glob("*.expected.json"))
+ONE_OF_EACH = [
+    CASES / f"{name}.expected.json"
+    for name in (
+        "ab/mix-keep-alive",
+        "ab/refused",
+        "autocannon/basic",
+        "h2load/http2",
+        "hey/mix",
+        "hyperfoil/run",
+        "hyperfoil/wrk2-steady",
+        "k6/basic",
+        "k6/basic-text",
+        "k6/mix",
+        "oha/basic-text",
+        "oha/offered-rate-tls-http2",
+        "siege/text",
+        "siege/all-404",
+        "vegeta/steady-buckets",
+        "vegeta/all-503",
+    )
+]
 
 
 def source(expected: Path) -> Path:
@@ -26,7 +47,9 @@ def test_there_are_cases() -> None:
     assert len(REPORTS) >= 15
 
 
-@pytest.mark.parametrize("path", REPORTS, ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}")
+@pytest.mark.parametrize(
+    "path", [*REPORTS, *ONE_OF_EACH], ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}"
+)
 def test_a_report_becomes_a_run(api: ApiClient, path: Path) -> None:
     case = json.loads(path.read_text())
     text = source(path).read_text()

@@ -13,12 +13,13 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 
+from agents.drivers import DRIVERS
 from experiments.models import Member, Role, Team, Token
 from experiments.tokens import authenticate
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests" / "agents" / "cases"
-REPORTS = sorted(path for kind in ("wrk", "wrk2") for path in (CASES / kind).glob("*.expected.json"))
+REPORTS = sorted(path for kind in DRIVERS if kind != "jmeter" for path in (CASES / kind).glob("*.expected.json"))
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}")

@@ -49,18 +49,31 @@ def test_a_document_that_does_not_fit_names_the_field(admin: Member, model: Any,
     assert not model.objects.exists()
 
 
-def test_raw_commands_need_an_admin(admin: Member, make_member: MakeMember) -> None:
-    body = {"steps": [{"kind": "command", "run": "true", "undo": "true"}]}
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"kind": "command", "run": "true", "undo": "true"},
+        {"kind": "packages", "packages": ["sysstat"]},
+        {"kind": "service", "name": "irqbalance", "running": False},
+        {"kind": "file", "path": "bin/setenv.sh", "content": "id"},
+        {"kind": "jvm_options", "options": ["-javaagent:/tmp/agent.jar"]},
+        {"kind": "environment", "variables": {"LD_PRELOAD": "/tmp/own.so"}},
+    ],
+    ids=lambda step: step["kind"],
+)
+def test_what_runs_programs_of_its_author_needs_an_admin(
+    admin: Member, make_member: MakeMember, step: dict[str, Any]
+) -> None:
     editor = make_member(admin.team, Role.EDITOR)
     with pytest.raises(Forbidden):
-        save_version(editor, Recipe, "raw", body)
-    stored = save_version(admin, Recipe, "raw", body)
-    assert stored.document().resolve({})[0].kind == "command"
+        save_version(editor, Recipe, "raw", {"steps": [step]})
+    stored = save_version(admin, Recipe, "raw", {"steps": [step]})
+    assert stored.document().resolve({})[0].kind == step["kind"]
 
 
 @pytest.mark.parametrize(
     "path, needs_admin",
-    [("conf/logging.properties", False), ("/etc/cron.d/x", True), ("${place}", True), ("${place}/x", True)],
+    [("conf/logging.properties", False), ("/etc/app/x.conf", True), ("${place}", True), ("${place}/x", True)],
 )
 def test_files_outside_the_instance_need_an_admin(
     admin: Member, make_member: MakeMember, path: str, needs_admin: bool
@@ -138,3 +151,17 @@ def test_yaml_that_could_harm_is_refused_with_a_sentence(text: str, said: str) -
         parse_yaml(text)
     assert said in caught.value.message
     assert caught.value.field == "yaml"
+
+
+def test_a_load_tool_that_may_run_programs_is_saved_by_an_admin_only(admin: Member, make_member: MakeMember) -> None:
+    editor = make_member(admin.team, Role.EDITOR, "editor-of-plans")
+    plan = '<jmeterTestPlan version="1.2"><hashTree><SystemSampler testname="x"/></hashTree></jmeterTestPlan>'
+    body = {
+        "driver": {"kind": "jmeter", "jmx": plan, "allow_shell": True},
+        "phases": [{"name": "measure", "kind": "measure", "duration_s": 10}],
+    }
+    with pytest.raises(Forbidden, match="allow_shell"):
+        save_version(editor, Workload, "plan", body)
+    assert save_version(admin, Workload, "plan", body).version == 1
+    with pytest.raises(RequestError, match="OS Process Sampler 'x'"):
+        save_version(admin, Workload, "plan", {**body, "driver": {"kind": "jmeter", "jmx": plan}})

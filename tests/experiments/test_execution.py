@@ -12,6 +12,7 @@ from experiments import execution
 from experiments.dispatch import claim_next
 from experiments.documents import save_version
 from experiments.execution import MAX_ATTEMPTS, execute_next
+from experiments.holding import handing_over
 from experiments.host_keys import fingerprint
 from experiments.inventory import add_host, approve_key
 from experiments.launch import Choice, launch_run
@@ -129,11 +130,11 @@ def test_another_host_key_than_at_launch_is_refused(run: Run) -> None:
 
 
 def test_a_worker_that_is_told_to_stop_claims_nothing(run: Run) -> None:
-    execution.handing_over.set()
+    handing_over.set()
     try:
         assert not execute_next()
     finally:
-        execution.handing_over.clear()
+        handing_over.clear()
     run.refresh_from_db()
     assert run.state == "queued"
     assert claim_next("another") == run

@@ -26,7 +26,8 @@ from experiments.inventory import (
     update_host,
 )
 from experiments.keys import KeyFileError, rotated, seal, unseal
-from experiments.models import AuditEntry, HardwareProfile, Host, Member, Role
+from experiments.models import AuditEntry, HardwareProfile, Host, Member, Role, Run
+from experiments.quarantine import quarantine
 from tests.experiments.conftest import HOST_KEY, HOST_KEY_FINGERPRINT, MakeMember, ready_host
 from tests.sshd import running_sshd
 
@@ -133,6 +134,20 @@ def test_a_dirty_host_is_not_put_into_service_by_draining_it(admin: Member) -> N
     assert host.state == "ready"
 
 
+def test_a_host_that_was_drained_before_a_run_left_it_dirty_comes_back_drained(admin: Member) -> None:
+    host = ready_host(admin, "sut")
+    run = Run.objects.create(team=admin.team, number=1)
+    set_drained(admin, host, True)
+    for _ in range(2):  # a second attempt may find it dirty once more
+        quarantine(run, host.pk, ("it was not put back",), try_again=False)
+    host.refresh_from_db()
+    assert host.state == "dirty"
+    clear_dirty(admin, host, "looked at it")
+    assert host.state == "drained"
+    set_drained(admin, host, False)
+    assert (host.state, host.stays_drained) == ("ready", False)
+
+
 def test_launching_is_granted_per_host(admin: Member, make_member: MakeMember) -> None:
     host, launcher = ready_host(admin, "sut"), make_member(admin.team, Role.LAUNCHER)
     assert not may_launch_on(launcher, host)
@@ -185,6 +200,13 @@ def test_a_host_is_scanned_approved_and_then_read(admin: Member, tmp_path: Path)
     assert (host.state, host.last_check["state"], host.profile_history.count()) == ("ready", "ok", 1)
     assert host.profile is not None
     assert HardwareProfile.objects.get().facts == host.profile.facts
+    run = Run.objects.create(team=admin.team, number=7, state="measuring")
+    Host.objects.update(leased_by=run)
+    perform_check(host.pk)  # nobody logs in beside a measurement: the host is off by now, and nobody notices
+    host.refresh_from_db()
+    assert (host.state, host.last_check["state"]) == ("ready", "ok")
+    assert "Run #7 was using this host" in host.last_check["message"]
+    Host.objects.update(leased_by=None)
     perform_check(host.pk)
     host.refresh_from_db()
     assert (host.state, host.last_check["state"]) == ("unreachable", "failed")

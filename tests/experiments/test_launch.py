@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,6 +85,24 @@ def test_what_does_not_fit_is_refused_with_its_field(admin: Member, choice: Choi
             launch_run(admin, Choice(**{**parts, **change}))
         assert (refusal.value.field, words in refusal.value.message) == (field, True), refusal.value.message
     assert not Run.objects.exists()
+
+
+def test_a_parameter_does_not_make_a_shell_of_an_editors_recipe(
+    admin: Member, make_member: MakeMember, choice: Choice
+) -> None:
+    body = {
+        "parameters": {"option": {"type": "str", "default": "-Xmx64m"}},
+        "steps": [{"kind": "jvm_options", "options": ["${option}"]}],
+    }
+    editor = make_member(admin.team, Role.EDITOR)
+    for host in (choice.sut, choice.driver):
+        grant(admin, host, editor)
+    choice = replace(choice, recipe=save_version(editor, Recipe, "options", body))
+    assert launch_run(editor, choice).state == "queued"
+    own = replace(choice, parameters={"option": "-javaagent:/tmp/agent.jar"})
+    with pytest.raises(Forbidden, match="only an admin may launch it so"):
+        launch_run(editor, own)
+    assert launch_run(admin, own).state == "queued"
 
 
 def test_parts_of_two_teams_do_not_mix(admin: Member, other_admin: Member, choice: Choice) -> None:

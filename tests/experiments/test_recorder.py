@@ -135,3 +135,17 @@ def test_only_the_holder_of_the_fence_writes(run: Run, recorder: Recorder) -> No
     assert not run.events.exists()
     recorder.store(e.PhaseStarted("tune"))
     assert run.events.count() == 1
+
+
+def test_a_file_is_kept_once_under_its_name_and_only_by_the_holder_of_the_fence(run: Run, recorder: Recorder) -> None:
+    recorder.keep_file("1-measure-results.jtl.gz", b"half", "application/gzip")
+    recorder.keep_file("1-measure-results.jtl.gz", b"whole", "application/gzip")
+    kept = run.artifacts.get()
+    assert (kept.name, bytes(kept.content), kept.media_type) == (
+        "1-measure-results.jtl.gz",
+        b"whole",
+        "application/gzip",
+    )
+    with pytest.raises(FenceError):
+        Recorder(run.pk, run.fence - 1).keep_file("x", b"", "text/plain")
+    assert run.artifacts.count() == 1

@@ -8,9 +8,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
-from agents.drivers.reading import READERS, read_report
+from agents.drivers.reading import FILE_READERS, READERS, read_report
 from agents.errors import ParseError
 
 MAX_BYTES = 64 << 20
@@ -30,7 +30,10 @@ class Command(BaseCommand):
 
     def handle(self, *_arguments: Any, kind: str, file: str, tool_command: str, **_options: Any) -> None:
         try:
-            report = read_report(kind, _text(file), tool_command)
+            if kind in FILE_READERS and file != "-" and _size_bytes(file) > MAX_BYTES:
+                report = FILE_READERS[kind](Path(file), _Progress(self.stderr))
+            else:
+                report = read_report(kind, _text(file), tool_command)
         except ParseError as error:
             line = f", line {error.line}" if error.line is not None else ""
             hint = f" {error.hint}" if error.hint else ""
@@ -38,6 +41,26 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
         if not report.complete:
             raise CommandError(f"{file}: {report.tool} did not run: {report.error}")
+
+
+class _Progress:
+    """A line on standard error at each tenth of a file."""
+
+    def __init__(self, out: OutputWrapper) -> None:
+        self._out = out
+        self._tenths = 0
+
+    def __call__(self, done_bytes: int, all_bytes: int) -> None:
+        if (tenths := 10 * done_bytes // all_bytes) > self._tenths:
+            self._tenths = tenths
+            self._out.write(f"{done_bytes / 1e6:,.0f} of {all_bytes / 1e6:,.0f} MB")
+
+
+def _size_bytes(file: str) -> int:
+    try:
+        return Path(file).stat().st_size
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {error.strerror}.") from error
 
 
 def _text(file: str) -> str:

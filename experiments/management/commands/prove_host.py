@@ -1,0 +1,60 @@
+"""Proof on a real host, by the operator's hand: what no test machine can stand for."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+
+from agents.errors import AgentError
+from agents.proof import HostProof, Proof
+from agents.session import Session
+from agents.ssh import connect
+from experiments.host_keys import connect_args
+from experiments.models import Host
+
+_MARKS = {True: "proven", False: "FAILED", None: "-"}
+
+
+class Command(BaseCommand):
+    help = (
+        "Prove on one of your hosts that jobs survive a lost connection, that tuning is undone, and that the host puts "
+        "itself back. Drain the host first; with --restart it is also restarted."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("host", help="the host's name")
+        parser.add_argument("--team", required=True, help="the team's short name, as in its addresses")
+        parser.add_argument("--restart", action="store_true", help="restart the host in the middle of a run's work")
+
+    def handle(self, *_arguments: Any, host: str, team: str, restart: bool, **_options: Any) -> None:
+        found = Host.objects.select_related("jump").filter(team__slug=team, name=host).first()
+        if found is None:
+            raise CommandError(f"Team {team} has no host {host}.")
+        if found.state != Host.State.DRAINED or found.leased_by_id is not None:
+            raise CommandError(f"{host} is in service; drain it on its page first, and wait for its run to end.")
+        try:
+            proven = async_to_sync(_prove)(found, _next_fence(), self._tell, restart)
+        except AgentError as error:
+            raise CommandError(f"{error.message} {error.hint}".strip()) from error
+        if not proven:
+            raise CommandError(f"Do not trust {host} with tuning before this is solved.")
+
+    def _tell(self, proof: Proof) -> None:
+        self.stdout.write(f"{_MARKS[proof.passed]:7} {proof.promise}: {proof.detail}")
+
+
+async def _prove(host: Host, fence: int, tell: Any, restart: bool) -> bool:
+    async def log_in() -> Session:
+        return await connect(*connect_args(host))
+
+    return await HostProof(host.name, log_in, fence).prove(tell, restart=restart)
+
+
+def _next_fence() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nextval('experiments_fence')")
+        return int(cursor.fetchone()[0])
