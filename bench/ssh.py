@@ -2,7 +2,8 @@
 
 The work per host: log in, read the facts, 10 commands one after the other, write a file, and check that a web server
 answers. All three do the same commands, in the same run, taking turns. Ansible comes into a virtual environment of its
-own below the work directory. Prints Markdown.
+own below the work directory. With `--only-facts` the work is logging in and reading the facts, on 100 hosts, without
+Ansible, and the exit status is 1 when BenchHub takes more than 1.5 times as long. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import asyncssh
@@ -31,27 +32,53 @@ from agents.ssh import Address, connect
 from agents.transfer import put_command
 from bench.sshd import Hosts, running_hosts
 from bench.web import web_server
+from experiments.analysis.verdict import judge
 
 ANSIBLE = "ansible-core==2.19.14"
 # All hosts share this machine: with 50 of them a command waits long for its turn on a CPU.
 COMMANDS = tuple(Command(("sh", "-c", f"cat /proc/loadavg; echo {at}"), timeout_s=300) for at in range(10))
 FILE = b"maxThreads=63\n" * 100
 AIM_RATIO = 1.5
+AT_ONCE = 25
+"""Hosts of which both tools collect facts at a time, when it is only facts."""
+
+BARE_MARK = "==fact-0"
 
 Work = Callable[[Hosts, Path, str], None]
+Run = Callable[[Command], Awaitable[bytes]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hosts", type=int, nargs="+", default=(1, 10, 50))
+    parser.add_argument("--hosts", type=int, nargs="+", help="1, 10 and 50, or 100 with --only-facts")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--work-dir", type=Path, default=Path(tempfile.gettempdir()) / "benchhub-bench")
     parser.add_argument("--no-ansible", action="store_true")
+    parser.add_argument("--only-facts", action="store_true")
     given = parser.parse_args()
     work: dict[str, Work] = {"BenchHub": _benchhub, "bare asyncssh": _bare}
-    if not given.no_ansible:
+    if given.only_facts:
+        work = {"BenchHub": _benchhub_facts, "bare asyncssh": _bare_facts}
+    elif not given.no_ansible:
         work["ansible-core, pipelining"] = functools.partial(_ansible, _ansible_environment(given.work_dir))
-    print("\n".join(table({count: _measure(count, work, given.rounds) for count in given.hosts})))
+    counts = given.hosts or ((100,) if given.only_facts else (1, 10, 50))
+    found = {count: _measure(count, work, given.rounds) for count in counts}
+    print("\n".join(table(found)))
+    if given.only_facts and any(_ratio(times) > AIM_RATIO for times in found.values()):
+        raise SystemExit(1)
+
+
+def _ratio(times: Mapping[str, Sequence[float]]) -> float:
+    return statistics.median(a / b for a, b in zip(times["BenchHub"], times["bare asyncssh"], strict=True))
+
+
+def _interval(times: Mapping[str, Sequence[float]]) -> str:
+    """The 95 % interval of the ratio, by the rule of the verdicts; nothing from too few rounds."""
+    verdict = judge(times["bare asyncssh"], times["BenchHub"], higher_is_better=False, design="blocked")
+    if verdict.ci95_pct is None:
+        return ""
+    low, high = verdict.ci95_pct
+    return f" ({1 + low / 100:.2f} to {1 + high / 100:.2f})"
 
 
 def table(found: Mapping[int, Mapping[str, Sequence[float]]]) -> list[str]:
@@ -61,9 +88,9 @@ def table(found: Mapping[int, Mapping[str, Sequence[float]]]) -> list[str]:
     lines.append("| ---: |" + " ---: |" * (len(names) + 1))
     for hosts, times in found.items():
         cells = [f"{statistics.median(t):.2f} ({min(t):.2f} to {max(t):.2f})" for t in times.values()]
-        ratios = [a / b for a, b in zip(times["BenchHub"], times["bare asyncssh"], strict=True)]
-        lines.append(f"| {hosts} | {' | '.join(cells)} | {statistics.median(ratios):.2f} |")
-    return [*lines, "", f"Aim: at most {AIM_RATIO} times bare asyncssh (median of the ratios of neighbours)."]
+        lines.append(f"| {hosts} | {' | '.join(cells)} | {_ratio(times):.2f}{_interval(times)} |")
+    aim = f"Aim: at most {AIM_RATIO} times bare asyncssh (median of the ratios of neighbours; its 95 % interval)."
+    return [*lines, "", aim]
 
 
 def _measure(count: int, work: Mapping[str, Work], rounds: int) -> dict[str, list[float]]:
@@ -107,30 +134,63 @@ def _benchhub(hosts: Hosts, folder: Path, url: str) -> None:
 
 
 def _bare(hosts: Hosts, folder: Path, url: str) -> None:
-    key = asyncssh.import_private_key(hosts.private_key)
-    known_hosts = str(hosts.folder / "known_hosts")
-    mark = "==fact-0"
+    async def one(host: Address, run: Run) -> None:
+        parse_facts(FACTS, BARE_MARK, await run(facts_command(FACTS, BARE_MARK)))
+        for command in COMMANDS:
+            await run(command)
+        await run(put_command(str(folder / f"{host.name}.bare"), FILE))
+        await run(probe_command(url, 200))
+
+    asyncio.run(_bare_on_all(hosts, one, at_once=len(hosts.addresses)))
+
+
+def _benchhub_facts(hosts: Hosts, folder: Path, url: str) -> None:
+    turns = asyncio.Semaphore(AT_ONCE)
 
     async def one(host: Address) -> None:
-        async with asyncssh.connect(
-            host.address, host.port, username=host.user, client_keys=[key], known_hosts=known_hosts, config=None
-        ) as connection:
+        async with turns:
+            session = await connect(host, hosts.private_key)
+            try:
+                if (await collect(session)).cpu is None:
+                    raise SystemExit("no facts")
+            finally:
+                await session.close()
+
+    async def everything() -> None:
+        await asyncio.gather(*(one(host) for host in hosts.addresses))
+
+    asyncio.run(everything())
+
+
+def _bare_facts(hosts: Hosts, folder: Path, url: str) -> None:
+    async def one(host: Address, run: Run) -> None:
+        parse_facts(FACTS, BARE_MARK, await run(facts_command(FACTS, BARE_MARK)))
+
+    asyncio.run(_bare_on_all(hosts, one, at_once=AT_ONCE))
+
+
+async def _bare_on_all(hosts: Hosts, work: Callable[[Address, Run], Awaitable[None]], *, at_once: int) -> None:
+    """`work` on every host over a plain asyncssh connection of its own, at most `at_once` at a time."""
+    key = asyncssh.import_private_key(hosts.private_key)
+    known_hosts = str(hosts.folder / "known_hosts")
+    turns = asyncio.Semaphore(at_once)
+
+    async def one(host: Address) -> None:
+        async with (
+            turns,
+            asyncssh.connect(
+                host.address, host.port, username=host.user, client_keys=[key], known_hosts=known_hosts, config=None
+            ) as connection,
+        ):
 
             async def run(command: Command) -> bytes:
                 text, data = shlex.join(command.argv), command.stdin or None
                 result = await connection.run(text, input=data, check=True, encoding=None)
                 return bytes(result.stdout or b"")  # type: ignore[arg-type]
 
-            parse_facts(FACTS, mark, await run(facts_command(FACTS, mark)))
-            for command in COMMANDS:
-                await run(command)
-            await run(put_command(str(folder / f"{host.name}.bare"), FILE))
-            await run(probe_command(url, 200))
+            await work(host, run)
 
-    async def everything() -> None:
-        await asyncio.gather(*(one(host) for host in hosts.addresses))
-
-    asyncio.run(everything())
+    await asyncio.gather(*(one(host) for host in hosts.addresses))
 
 
 def _ansible(environment: Path, hosts: Hosts, folder: Path, url: str) -> None:

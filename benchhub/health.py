@@ -1,27 +1,91 @@
-"""The address that a load balancer or container asks whether BenchHub can serve."""
+"""What machines ask: does the process live, can it serve pages, and its figures for Prometheus."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from django.db import DatabaseError, connection
+from django.db import Error, connection
+from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-PATH = "/healthz"
+from benchhub import prometheus
+from experiments.bounded_look import BoundedLook, NoAnswer
+from experiments.broker import look_at_broker
+from experiments.canaries import queue_states
+from experiments.operations import database_now, queue_names, troubles
+
+LIVE = "/healthz"
+READY = "/readyz"
+METRICS = "/metrics"
+
+DATABASE_S = 3.0
+"""How long a probe waits for the database before it says that it does not answer."""
 
 
-class HealthMiddleware:
+@dataclass(frozen=True)
+class Readiness:
+    """`failures`: why no page can be served. `degraded`: what else is wrong while pages work."""
+
+    failures: list[str]
+    degraded: list[str]
+
+
+def _look() -> Readiness:
+    try:
+        now = database_now()
+        if _unapplied_migrations():
+            return Readiness(["the database is older than the program: run manage.py migrate"], [])
+        return Readiness([], troubles(queue_states(queue_names(), now), look_at_broker()))
+    finally:
+        connection.close()
+
+
+def _unapplied_migrations() -> bool:
+    global _migrated
+    if not _migrated:  # once true it stays true for this program
+        executor = MigrationExecutor(connection)
+        _migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return not _migrated
+
+
+_migrated = False
+_bounded = BoundedLook(_look, limit_s=DATABASE_S, kept_s=2.0)
+
+
+def readiness() -> Readiness:
+    """Whether this process can serve pages: the database answers and has this program's tables. At most 3 s."""
+    try:
+        return _bounded()
+    except (Error, NoAnswer) as error:
+        return Readiness([f"the database does not answer: {str(error).strip()}"], [])
+
+
+class ProbeMiddleware:
     """Answers before host checks and the redirect to HTTPS: the asker sits next door and uses an address."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.path_info != PATH:
-            return self.get_response(request)
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT 1")
-        except DatabaseError:
-            return HttpResponse("database unreachable\n", status=503, content_type="text/plain")
-        return HttpResponse("ok\n", content_type="text/plain")
+        match request.path_info:
+            case "/healthz":
+                return HttpResponse("ok\n", content_type="text/plain")
+            case "/readyz":
+                return _ready(request)
+            case "/metrics":
+                return prometheus.metrics(request)
+            case _:
+                return self.get_response(request)
+
+
+def _ready(request: HttpRequest) -> HttpResponse:
+    found = readiness()
+    status = 503 if found.failures else 200
+    if request.get_preferred_type(["text/plain", "application/json"]) != "application/json":
+        lines = ["not ready" if found.failures else "ready", *found.failures]
+        lines += [f"degraded: {sentence}" for sentence in found.degraded]
+        return HttpResponse("\n".join(lines) + "\n", status=status, content_type="text/plain")
+    body = {"ready": not found.failures, "failures": found.failures, "degraded": found.degraded}
+    return HttpResponse(json.dumps(body), status=status, content_type="application/json")

@@ -77,7 +77,7 @@ def child_specs(port: int) -> tuple[ChildSpec, ...]:
         "--port",
         str(port),
     )
-    web += ("--lifespan", "off", "--no-access-log", "--timeout-graceful-shutdown", "5")
+    web += ("--lifespan", "on", "--no-access-log", "--timeout-graceful-shutdown", "5")
     runs = (*celery, "worker", "-n", "runs@%h", "-Q", "runs", "-P", "threads", "-c", "4", *quiet)
     default = (*celery, "worker", "-n", "default@%h", "-Q", "default", "-P", "threads", "-c", "2", *quiet)
     return (
@@ -227,7 +227,7 @@ def require_free_port(port: int) -> None:
 def web_answers(port: int) -> bool:
     connection = http.client.HTTPConnection(ADDRESS, port, timeout=2)
     try:
-        connection.request("GET", health.PATH)
+        connection.request("GET", health.READY)
         return connection.getresponse().status == http.HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False

@@ -7,6 +7,8 @@ from django.urls import URLPattern, URLResolver, include, path
 from experiments.api import api
 from experiments.api.cli import benchhub_ci
 
+handler500 = "benchhub.failures.server_error"
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("accounts/", include("allauth.urls")),
     path("api/v1/", api.urls),

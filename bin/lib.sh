@@ -5,6 +5,8 @@ BH_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BH_VENV=${BENCHHUB_VENV:-$BH_ROOT/.venv}
 BH_TOMCAT_VERSION=11.0.9
 BH_TOMCAT_SHA256=62c562a3ad29dba3ea04f58ae31ebfc865cf2120335163fcf0fc03d426ed3a87
+BH_JMETER_VERSION=5.6.3
+BH_JMETER_SHA256=a33f5e86326fe28f487b15a5b151b5c636715c30517b1268452dfd3b451af379  # of the list of its jars with their checksums
 
 bh_note() { printf '%s\n' "$*" >&2; }
 bh_die() { printf 'benchhub: %s\n' "$*" >&2; exit 1; }
@@ -93,6 +95,7 @@ bh_missing() {
         bh_java_is_new_enough || echo java
         bh_has mvn || echo maven
         bh_has ip || echo iproute2
+        bh_has nft || echo nftables
         bh_has setpriv || echo util-linux
         bh_has curl || echo curl
         bh_has ps || echo procps ;;
@@ -187,3 +190,65 @@ bh_tomcat() {
 }
 
 bh_tomcat_is_whole() { printf '%s  %s\n' "$BH_TOMCAT_SHA256" "$1" | sha256sum --check --status 2>/dev/null; }
+
+# Prints the directory of a JMeter, put together once from its modules on the Maven repository and checked each time;
+# the binary archive itself is not published there.
+bh_jmeter() {
+  local home draft
+  home=$(bh_data_dir)/cache/jmeter-$BH_JMETER_VERSION
+  if ! bh_jmeter_is_whole "$home"; then
+    mkdir -p "$(dirname "$home")"
+    rm -rf "$home"
+    draft=$(mktemp -d "$home.XXXXXX")
+    bh_note "fetching JMeter $BH_JMETER_VERSION with Maven (70 MB; a minute or two)"
+    bh_jmeter_pom >"$draft/pom.xml"
+    bh_live mvn -B -f "$draft/pom.xml" dependency:copy-dependencies -DincludeScope=runtime "-DoutputDirectory=$draft/lib" ||
+      { rm -rf "$draft"; bh_die "Maven could not fetch JMeter $BH_JMETER_VERSION"; }
+    bh_jmeter_lay_out "$draft"
+    rm -f "$draft/pom.xml"
+    mv -T "$draft" "$home"
+    bh_jmeter_is_whole "$home" || bh_die "$home is not the published JMeter $BH_JMETER_VERSION; remove it"
+  fi
+  printf '%s\n' "$home"
+}
+
+bh_jmeter_pom() {
+  local module
+  printf '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+  printf '<groupId>benchhub</groupId><artifactId>jmeter</artifactId><version>1</version><packaging>pom</packaging><dependencies>'
+  # The order decides which version of a shared library is taken; with this one it is that of the published archive.
+  for module in ApacheJMeter ApacheJMeter_core ApacheJMeter_http ApacheJMeter_java ApacheJMeter_components \
+    ApacheJMeter_functions ApacheJMeter_config; do
+    printf '<dependency><groupId>org.apache.jmeter</groupId><artifactId>%s</artifactId><version>%s</version></dependency>' \
+      "$module" "$BH_JMETER_VERSION"
+  done
+  printf '</dependencies></project>\n'
+}
+
+# From the jars to the directories of an installation: the launcher in bin, the modules in lib/ext, the settings unpacked.
+bh_jmeter_lay_out() {
+  local settings="$1/lib/ApacheJMeter_config-$BH_JMETER_VERSION.jar"
+  mkdir -p "$1/bin" "$1/lib/ext" "$1/lib/junit"
+  (cd "$1" && python3 -m zipfile -e "$settings" "$1")
+  rm -rf "$settings" "$1/META-INF"
+  mv "$1/lib/ApacheJMeter-$BH_JMETER_VERSION.jar" "$1/bin/ApacheJMeter.jar"
+  mv "$1"/lib/ApacheJMeter_*.jar "$1/lib/ext/"
+  cat >"$1/bin/jmeter" <<'EOF'
+#!/bin/sh
+# Starts JMeter with the memory of HEAP and the options of JVM_ARGS, as the script of its own archive does.
+home=$(cd "$(dirname "$0")/.." && pwd -P) || exit 1
+# shellcheck disable=SC2086  # both are lists of words
+exec java ${HEAP:--Xms1g -Xmx1g} ${JVM_ARGS:-} -Djava.awt.headless=true -Djava.util.prefs.syncInterval=2000000 \
+  -jar "$home/bin/ApacheJMeter.jar" "$@"
+EOF
+  chmod 755 "$1/bin/jmeter"
+}
+
+bh_jmeter_is_whole() {
+  [ -x "$1/bin/jmeter" ] && [ "$(bh_jmeter_sum "$1")" = "$BH_JMETER_SHA256" ]
+}
+
+# One checksum over all jars.
+bh_jmeter_sum() {
+  (cd "$1" && find . -name '*.jar' -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1)
+}

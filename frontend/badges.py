@@ -64,6 +64,16 @@ BADGES: dict[str, dict[str, Badge]] = {
         "drained": Badge("neutral", "stop", "Drained"),
         "leased": Badge("info", "lock", "In use"),
     },
+    "queue": {
+        "ok": Badge("good", "check", "Moves"),
+        "busy": Badge("info", "spinner", "Busy"),
+        "unknown": Badge("warn", "question", "Unknown"),
+        "stuck": Badge("bad", "cross", "Stuck"),
+    },
+    "worker": {
+        "alive": Badge("good", "check", "There"),
+        "silent": Badge("bad", "cross", "Silent"),
+    },
     "experiment": {
         "draft": Badge("neutral", "edit", "Draft"),
         "running": Badge("info", "spinner", "Running"),

@@ -32,10 +32,21 @@ GROUPS: dict[str, Group] = {
     "threads": Group("Server process and threads, in CPUs", r"^(process|threads\..+)\.cpu_ratio$"),
     "memory": Group("Memory in use", r"^memory\.used_bytes$"),
     "network": Group("Network", r"^network\..+_bytes_per_s$"),
+    "requests": Group("Requests and errors per second", r"^load\.(throughput_rps|errors_per_s)$"),
+    "latency": Group("Latency, mean of each second", r"^load\.latency_mean_ms$"),
 }
+REQUEST_GROUPS = ("requests", "latency")
+"""Only of load tools that record every request."""
 MOST_LINES = 24
 LIVE_READINGS = 8000
 """About an hour of a live run, one reading per second and host; once it has ended the whole series is stored."""
+
+
+def groups_of(run: Run) -> dict[str, Group]:
+    """The groups for which this run may have lines."""
+    if SampleSeries.objects.filter(run=run, channel="load.throughput_rps").exists():
+        return GROUPS
+    return {name: group for name, group in GROUPS.items() if name not in REQUEST_GROUPS}
 
 
 def run_samples_json(run: Run, group: Group, t0_unix_s: float | None, duration_s: int | None) -> dict[str, Any]:

@@ -29,7 +29,7 @@ STREAM_S = 900.0
 """A stream ends after this time and the page comes back by itself: rights are looked at again."""
 BATCH = 500
 KEPT_EVENTS = 1000
-HEAVY = {"load_reported": ("output",), "snapshot_taken": ("values",), "configuration_captured": ("values",)}
+HEAVY = {"load_reported": ("output", "report"), "snapshot_taken": ("values",), "configuration_captured": ("values",)}
 """What stays out of the stream: the page does not show it, and it may be megabytes."""
 
 

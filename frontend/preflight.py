@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from django.db.models import Q
 
 from agents.cpuset import format_cpus, parse_cpus
-from agents.plan import CONTROL_S
 from agents.preparation import server_cpus
 from agents.spec import RunSpec
 from experiments.access import may_launch_on
 from experiments.errors import RequestError
+from experiments.estimates import estimates_for
 from experiments.launch import Choice, freeze
 from experiments.models import Host, Member, Run, Team
+from experiments.reservations import holding_now
 
 
 @dataclass(frozen=True)
@@ -60,16 +61,12 @@ def worst_first(checks: Iterable[Check]) -> list[Check]:
 
 
 def place_in_queue(team: Team, hosts: Iterable[Host]) -> Place:
-    """The runs of the team that are live or waiting on these hosts. Two small queries; no spec is loaded whole."""
+    """The runs of the team that are live or waiting on these hosts. Three small queries."""
     ids = {host.pk for host in hosts}
     before = Run.objects.for_team(team).exclude(state=Run.State.FINISHED).filter(Q(sut__in=ids) | Q(driver__in=ids))
-    phases = list(before.values_list("spec__workload__phases", flat=True))
-    return Place(len(phases), sum(load_s(found or ()) + CONTROL_S for found in phases))
-
-
-def load_s(phases: Sequence[dict[str, float]]) -> float:
-    """Seconds of load in the phases of a stored spec."""
-    return sum(float(phase.get("duration_s", 0)) for phase in phases)
+    pairs = list(before.values_list("workload_id", "sut_id"))
+    estimates = estimates_for({workload for workload, _ in pairs}, {sut for _, sut in pairs})
+    return Place(len(pairs), sum(estimates.takes_s(*pair) for pair in pairs))
 
 
 def _host_checks(member: Member, role: str, host: Host) -> list[Check]:
@@ -77,9 +74,12 @@ def _host_checks(member: Member, role: str, host: Host) -> list[Check]:
     if not host.host_key:
         return [Check("fail", f"{who}: its host key is not approved yet.")]
     found = [] if may_launch_on(member, host) else [Check("fail", f"{who}: you have no grant to launch on it.")]
+    hold = holding_now([host]).get(host.pk)
+    theirs = hold is not None and hold.user_id != member.user_id
     match host.state:
         case Host.State.READY if host.leased_by is None:
-            found.append(Check("pass", f"{who} is ready and free."))
+            if not theirs:
+                found.append(Check("pass", f"{who} is ready and free."))
         case Host.State.READY if host.leased_by is not None:
             found.append(Check("warn", f"{who} is in use by run #{host.leased_by.number}; this run waits for it."))
         case _:
@@ -87,6 +87,8 @@ def _host_checks(member: Member, role: str, host: Host) -> list[Check]:
             found.append(
                 Check("warn", f"{who} is {host.get_state_display()}{reason}; this run waits until it is ready.")
             )
+    if hold is not None and theirs:
+        found.append(Check("warn", f"{who} is reserved by {hold.words}; this run waits for that."))
     if host.last_check.get("state") == "failed":
         found.append(Check("warn", f"{who}: the last connection test failed: {host.last_check.get('message', '')}"))
     elif host.profile_id is None:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from experiments.models import Run
 
-KINDS = ("logged", "failed", "phase_started")
+KINDS = ("logged", "phase_started")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,5 @@ def lines_of(run: Run, *, newest: int | None = None) -> Iterator[LogLine]:
         if row.kind == "logged":
             for text in payload["lines"]:
                 yield LogLine(row.at, row.seq, payload["source"], payload.get("level", "info"), text)
-        elif row.kind == "failed":
-            yield LogLine(row.at, row.seq, "runner", "error", payload["message"])
         else:
             yield LogLine(row.at, row.seq, "runner", "info", f"Phase {payload['phase'].replace('_', ' ')}")

@@ -17,8 +17,10 @@ from frontend.views import (
     hosts,
     new_experiment,
     new_run,
+    operator,
     overview,
     queue,
+    reservations,
     run,
     run_list,
     settings,
@@ -44,6 +46,7 @@ urlpatterns = [
     path(TEAM + "runs/<int:number>/", run.run, name="run"),
     path(TEAM + "runs/<int:number>/cancel", run.cancel, name="cancel_run"),
     path(TEAM + "runs/<int:number>/rerun", run.rerun, name="rerun"),
+    path(TEAM + "runs/<int:number>/priority", run.priority, name="run_priority"),
     path(TEAM + "runs/<int:number>/samples", run.samples, name="run_samples"),
     path(TEAM + "runs/<int:number>/log", run.raw_log, name="run_log"),
     path(TEAM + "runs/<int:number>/artifacts/<int:artifact_id>", run.artifact, name="artifact"),
@@ -84,6 +87,9 @@ urlpatterns = [
     # Hosts
     path(TEAM + "hosts/", hosts.host_list, name="hosts"),
     path(TEAM + "hosts/new/", hosts.host_new, name="new_host"),
+    path(TEAM + "hosts/reserve", reservations.reserve, name="reserve"),
+    path(TEAM + "hosts/reservations/<int:pk>/extend", reservations.extend, name="extend_reservation"),
+    path(TEAM + "hosts/reservations/<int:pk>/end", reservations.end, name="end_reservation"),
     path(TEAM + "hosts/<int:pk>/", hosts.host_page, name="host"),
     path(TEAM + "hosts/<int:pk>/edit/", hosts.host_edit, name="edit_host"),
     path(TEAM + "hosts/<int:pk>/profiles/", hosts.profile_diff, name="profile_diff"),
@@ -91,6 +97,8 @@ urlpatterns = [
     # Queue
     path(TEAM + "queue/", queue.queue, name="queue"),
     path(TEAM + "queue/<int:number>/cancel", queue.queue_cancel, name="cancel_queued"),
+    # Operator
+    path(TEAM + "operator/", operator.operator, name="operator"),
     # Settings
     path(TEAM + "settings/", settings.members, name="settings"),
     path(TEAM + "settings/members/<int:pk>", settings.member_change, name="member_change"),

@@ -42,9 +42,7 @@ def test_every_file_that_the_guide_names_exists() -> None:
     assert [path for path in paths if "NAME" not in path and not (ROOT / path).is_file()] == []
 
 
-READ_BY_CODE = re.compile(
-    r"""env(?:bool|int|list|path|secret)\("([A-Z_]+)"|environ(?:\.get\(|\[)"([A-Z_]+)"|_VARIABLE = "([A-Z_]+)\""""
-)
+READ_BY_CODE = re.compile(r"""env[a-z]+\("([A-Z_]+)"|environ(?:\.get\(|\[)"([A-Z_]+)"|_VARIABLE = "([A-Z_]+)\"""")
 READ_BY_SHELL = re.compile(r"\$\{((?:BENCHHUB|LAB|POSTGRES)_[A-Z_]+)")
 NOT_OURS = {"DJANGO_SETTINGS_MODULE", "NO_COLOR"}
 

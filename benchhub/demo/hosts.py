@@ -9,18 +9,21 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchhub.lab.openssh import KEY_LOGIN_ONLY, make_key, sshd_program
+from benchhub.lab.shell import LabError
 from benchhub.supervisor import ChildSpec
 
 MARK = "BENCHHUB_DEMO_HOST"
 """In the environment of everything that runs on a demo host, so that switching the host off leaves nothing behind."""
 
-SSHD_PLACES = ("/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd")
+PLACES = (("sut", "127.0.0.2", 20222), ("driver", "127.0.0.3", 20322))
+"""The hosts: name, address and the port that is tried first."""
+
 MAX_PORT_TRIES = 200
 
 _LOGIN = """#!/bin/sh
@@ -36,24 +39,11 @@ Port {port}
 ListenAddress {address}
 HostKey {directory}/host_key
 AuthorizedKeysFile {directory}/authorized_keys
-AuthenticationMethods publickey
-PubkeyAuthentication yes
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-UsePAM no
-UseDNS no
-StrictModes no
-PrintMotd no
 MaxSessions 32
 MaxStartups 32
 PidFile none
 ForceCommand {directory}/login.sh
 """
-
-
-class DemoError(Exception):
-    """The demonstration cannot start; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -77,21 +67,29 @@ class DemoHost:
     def child(self) -> ChildSpec:
         """The sshd as a child of the supervisor, in the foreground."""
         config = str(self.directory / "sshd_config")
-        return ChildSpec(f"host-{self.name}", (_sshd(), "-D", "-e", "-f", config), stop_turn=3, patience_s=5)
+        return ChildSpec(f"host-{self.name}", (sshd_program(), "-D", "-e", "-f", config), stop_turn=3, patience_s=5)
 
 
 def prepare_hosts(directory: Path) -> tuple[DemoHost, DemoHost, str]:
     """The SUT and the driver host, made when they are not there yet, and the private key that opens both."""
     directory.mkdir(parents=True, exist_ok=True)
     if any(character in str(directory) for character in " '\"\\$`\n"):
-        raise DemoError(f"{directory} has characters that a shell would read; set BENCHHUB_DATA_DIR to a plain path.")
+        raise LabError(f"{directory} has characters that a shell would read; set BENCHHUB_DATA_DIR to a plain path.")
     client_key = directory / "client_key"
-    _make_key(client_key, "benchhub demo")
+    make_key(client_key, "benchhub demo")
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd of root insists on it
-    sut = _prepare(directory, "sut", "127.0.0.2", 20222, client_key)
-    driver = _prepare(directory, "driver", "127.0.0.3", 20322, client_key)
+    sut, driver = (_prepare(directory, *place, client_key) for place in PLACES)
     return sut, driver, client_key.read_text()
+
+
+def hosts_in(directory: Path) -> tuple[DemoHost, ...]:
+    """The hosts that `prepare_hosts` made there, as they were left."""
+    return tuple(
+        DemoHost(name, directory / name, address, int((directory / name / "port").read_text()))
+        for name, address, _ in PLACES
+        if (directory / name / "port").exists()
+    )
 
 
 def switch_off(host: DemoHost, *, patience_s: float = 5.0) -> None:
@@ -108,7 +106,7 @@ def switch_off(host: DemoHost, *, patience_s: float = 5.0) -> None:
 
 
 def free_port(address: str, first: int) -> int:
-    """The first port from `first` on that nobody listens on. DemoError when there is none."""
+    """The first port from `first` on that nobody listens on. LabError when there is none."""
     for port in range(first, first + MAX_PORT_TRIES):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -117,7 +115,7 @@ def free_port(address: str, first: int) -> int:
             except OSError:
                 continue
             return port
-    raise DemoError(f"No free port from {first} on at {address}.")
+    raise LabError(f"No free port from {first} on at {address}.")
 
 
 def kept_port(file: Path, address: str, first: int) -> int:
@@ -131,29 +129,16 @@ def kept_port(file: Path, address: str, first: int) -> int:
 def _prepare(directory: Path, name: str, address: str, first_port: int, client_key: Path) -> DemoHost:
     place = directory / name
     (place / "home").mkdir(parents=True, exist_ok=True)
-    _make_key(place / "host_key", f"demo {name}")
+    make_key(place / "host_key", f"demo {name}")
     shutil.copy(client_key.with_suffix(".pub"), place / "authorized_keys")
     host = DemoHost(name, place, address, kept_port(place / "port", address, first_port))
     login = place / "login.sh"
     login.write_text(_LOGIN.format(home=host.home, mark=MARK, mark_value=_mark(host)))
     login.chmod(0o700)
-    (place / "sshd_config").write_text(_CONFIG.format(port=host.port, address=address, directory=place))
-    return host
-
-
-def _make_key(path: Path, comment: str) -> None:
-    if path.exists():
-        return
-    subprocess.run(
-        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)], check=True, timeout=30
+    (place / "sshd_config").write_text(
+        _CONFIG.format(port=host.port, address=address, directory=place) + KEY_LOGIN_ONLY
     )
-
-
-def _sshd() -> str:
-    for place in SSHD_PLACES:
-        if Path(place).exists():
-            return place
-    raise DemoError("There is no sshd on this machine; install the package openssh-server.")
+    return host
 
 
 def _mark(host: DemoHost) -> str:

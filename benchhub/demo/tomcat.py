@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from benchhub.demo.hosts import DemoError
+from benchhub.lab.shell import LabError
 
 VERSION = "11.0.9"
 
@@ -18,7 +18,9 @@ def install_tomcat(archive: Path, home: Path) -> Path:
     if (target / "bin" / "catalina.sh").exists():
         return target
     if not archive.is_file():
-        raise DemoError(f"{archive} is missing; bin/demo fetches it.")
+        raise LabError(
+            f"There is no Tomcat at {archive}. Start with bin/demo, which fetches it, or name your copy with --archive."
+        )
     part = home / ".tomcat.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -29,13 +31,13 @@ def install_tomcat(archive: Path, home: Path) -> Path:
 
 
 def find_java_home(*, minimum: int = 17) -> str | None:
-    """None when the `java` on the PATH is new enough, else the home of one that is. DemoError when there is none."""
+    """None when the `java` on the PATH is new enough, else the home of one that is. LabError when there is none."""
     if (java := shutil.which("java")) and _major(java) >= minimum:
         return None
     for candidate in sorted(Path("/usr/lib/jvm").glob("*/bin/java")):
         if _major(str(candidate)) >= minimum:
             return str(candidate.parent.parent)
-    raise DemoError(f"Tomcat needs Java {minimum} or later; install the package openjdk-17-jre-headless.")
+    raise LabError(f"Tomcat needs Java {minimum} or later; install the package openjdk-17-jre-headless.")
 
 
 def _major(java: str) -> int:

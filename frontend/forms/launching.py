@@ -12,10 +12,11 @@ from django.urls import reverse
 from agents.recipe import Value
 from experiments.errors import RequestError
 from experiments.labels import check_labels, check_tags
-from experiments.launch import Candidate, Choice
+from experiments.launch import EXPERIMENT_RETRIES, Candidate, Choice
 from experiments.metrics import METRICS
-from experiments.models import Application, Experiment, Host, Recipe, Workload
+from experiments.models import Application, Experiment, Host, Recipe, Run, Workload
 from experiments.models.documents import Document
+from experiments.priorities import MAX_RETRIES, PRIORITIES, name_of
 from frontend.forms.choices import TeamChoices
 from frontend.forms.parameters import parameter_field
 
@@ -46,6 +47,38 @@ class LabelsField(forms.CharField):
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, Mapping) else value
+
+
+class PriorityField(forms.ChoiceField):
+    """low, normal or high; its value is the model's number."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            choices=[(name, name) for name in PRIORITIES],
+            initial="normal",
+            help_text="High needs the role editor; low lets all others go first.",
+        )
+
+    def clean(self, value: Any) -> Run.Priority:
+        return PRIORITIES[super().clean(value or self.initial)]
+
+    def prepare_value(self, value: Any) -> Any:
+        return name_of(value) if isinstance(value, int) else value
+
+
+class RetriesField(forms.IntegerField):
+    """How often a run is queued again by itself."""
+
+    def __init__(self, initial: int) -> None:
+        super().__init__(
+            min_value=0,
+            max_value=MAX_RETRIES,
+            initial=initial,
+            help_text="Tried again when a host or BenchHub fails, never when the run itself is wrong.",
+        )
+
+    def clean(self, value: Any) -> int:
+        return int(super().clean(value or self.initial) or 0)
 
 
 class PartsForm(forms.Form):
@@ -114,6 +147,8 @@ class RunForm(PartsForm):
     labels = LabelsField(required=False, help_text="key=value, one per line; CI finds runs by them.")
     tags = forms.CharField(required=False, max_length=200, help_text="Words separated by commas.")
     notes = forms.CharField(required=False, max_length=4000, widget=forms.Textarea(attrs={"rows": 2}))
+    priority = PriorityField()
+    retries = RetriesField(0)
 
     field_order = ("application", "recipe", "workload", "sut", "driver", "labels", "tags", "notes")
 
@@ -147,6 +182,8 @@ class ExperimentForm(forms.Form):
         label="Margin (%)",
         help_text="A smaller difference counts as none.",
     )
+    priority = PriorityField()
+    retries = RetriesField(EXPERIMENT_RETRIES)
     labels = LabelsField(required=False, help_text="key=value, one per line; every run gets them.")
 
     def __init__(self, choices: TeamChoices, *args: Any, **kwargs: Any) -> None:
@@ -169,6 +206,16 @@ class VariantForm(PartsForm):
         """The variant that the valid row describes."""
         parts = {name: self.cleaned_data[name] for name in ("name", "application", "recipe", "sut", "driver")}
         return Candidate(parameters=self.given(), is_baseline=is_baseline, **parts)
+
+
+def urgency_parts(cleaned: Mapping[str, Any], *, retries: int) -> dict[str, Any]:
+    """Priority and retries as the API names them, where they are not what it takes by itself."""
+    parts: dict[str, Any] = {}
+    if cleaned["priority"] != Run.Priority.NORMAL:
+        parts["priority"] = name_of(cleaned["priority"])
+    if cleaned["retries"] != retries:
+        parts["retries"] = cleaned["retries"]
+    return parts
 
 
 def versioned(document: Document) -> str:

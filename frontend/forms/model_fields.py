@@ -19,7 +19,7 @@ Shape = Literal["int", "float", "str", "text", "bool", "choice", "lines", "yaml"
 Texts = Mapping[str, str]
 
 UNITS = {"_rps": "requests/s", "_bytes": "bytes", "_ms": "ms", "_s": "s", "_ratio": "ratio"}
-LONG_TEXTS = frozenset({"content", "run", "undo", "observe", "script", "description", "body"})
+LONG_TEXTS = frozenset({"content", "run", "undo", "observe", "script", "description", "body", "jmx"})
 SHORT_WORDS = {
     "jvm": "JVM",
     "cpu": "CPU",
@@ -28,6 +28,8 @@ SHORT_WORDS = {
     "url": "URL",
     "id": "ID",
     "thp": "THP",
+    "irq": "IRQ",
+    "irqs": "IRQs",
     "xml": "XML",
 }
 

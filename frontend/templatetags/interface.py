@@ -78,10 +78,12 @@ def run_badge(run: Run) -> SafeString:
 
 
 @register.simple_tag
-def ago(moment: datetime | None) -> SafeString | str:
-    """A time that app.js keeps up to date as "5 min ago"; the exact time is the title."""
-    if moment is None:
+def ago(moment: datetime | str | None) -> SafeString | str:
+    """A time, or its ISO text, that app.js keeps up to date as "5 min ago"; the exact time is the title."""
+    if not moment:
         return "—"
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
     local = timezone.localtime(moment)
     return format_html(
         '<time datetime="{}" title="{}" data-ago>{}</time>',

@@ -12,9 +12,12 @@ from django.views.decorators.http import require_POST
 
 from experiments import launch
 from experiments.errors import Forbidden, RequestError
+from experiments.estimates import estimates_for
 from experiments.history import comparable_runs, configuration_diff, experiment_runs
 from experiments.metrics import METRICS
 from experiments.models import Experiment, Role, Run, StoredVerdict, Variant
+from experiments.priorities import PRIORITIES
+from experiments.waiting import expected_end
 from frontend.access import TeamRequest, team_view
 from frontend.charts import ab_json, counts, metric_named
 from frontend.matrix import matrix_of
@@ -77,6 +80,8 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
         "total": len(runs),
         "unfinished": len(runs) - finished,
         "is_live": finished < len(runs),
+        "needs_s": _needs_s(found, variants) if found.state == Experiment.State.DRAFT else None,
+        "ends_at": expected_end(request.team, runs),
         "cancelled": sum(run.outcome == Run.Outcome.CANCELLED for run in runs),
     }
     if request.GET.get("part") == "answer":
@@ -86,6 +91,12 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
         "experiment/experiment.html",
         {**context, "ab": ab_json(metric, variants, runs), **_difference(request, variants, runs, metric.name)},
     )
+
+
+def _needs_s(experiment: Experiment, variants: Sequence[Variant]) -> float:
+    """What all runs of a draft will take, one after the other."""
+    estimates = estimates_for({experiment.workload_id}, {variant.sut_id for variant in variants})
+    return experiment.repetitions * sum(estimates.takes_s(experiment.workload_id, v.sut_id) for v in variants)
 
 
 def _difference(
@@ -116,8 +127,9 @@ def launch_experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     """Start a draft, or add `repetitions` more blocks to one that has run."""
     found = find_experiment(request, experiment_id)
     more = id_in(request.POST.get("repetitions", ""))
+    priority = PRIORITIES.get(request.POST.get("priority", ""), Run.Priority.NORMAL)
     try:
-        runs = launch.launch_experiment(request.member, found, repetitions=more)
+        runs = launch.launch_experiment(request.member, found, repetitions=more, priority=priority)
     except Forbidden:
         raise
     except RequestError as error:

@@ -1,4 +1,4 @@
-"""What can be done with a host: test, approve its key, drain, clear dirty, grants. Each is one POST."""
+"""What can be done with a host: test, approve its key, drain, restore, clear dirty, grants. Each is one POST."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from experiments import inventory
+from experiments import inventory, restoration
 from experiments.errors import Forbidden, NotFound, RequestError
 from experiments.models import Host
 from frontend.access import TeamRequest, team_view
@@ -38,6 +38,11 @@ def _undrain(request: TeamRequest, host: Host) -> str:
     return f"{host.name} takes runs again."
 
 
+def _restore(request: TeamRequest, host: Host) -> str:
+    restoration.request_restore(request.member, host, force=request.POST.get("force") == "on")
+    return ""
+
+
 def _clear(request: TeamRequest, host: Host) -> str:
     inventory.clear_dirty(request.member, host, request.POST.get("reason", ""))
     return f"{host.name} is clean again; the reason is in the audit."
@@ -60,6 +65,7 @@ ACTIONS: dict[str, Action] = {
     "approve": _approve,
     "drain": _drain,
     "undrain": _undrain,
+    "restore": _restore,
     "clear": _clear,
     "grant": _grant,
     "revoke": _revoke,

@@ -8,15 +8,19 @@ from django.contrib import messages
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from experiments import inventory
+from experiments.access import may_launch_on
 from experiments.configuration import diff
 from experiments.errors import NotFound, RequestError
 from experiments.models import Host, HostGrant, HostProfile, Member, Role, Run
+from experiments.reservations import current, holding_now
 from frontend.access import TeamRequest, team_view
 from frontend.forms.hosts import HostForm, NewHostForm
 from frontend.forms.launching import refuse
+from frontend.forms.reservations import ReservationForm
 from frontend.hardware import groups, headline
 from frontend.query import id_in
 
@@ -26,10 +30,19 @@ MAX_HISTORY = 50
 @require_safe
 @team_view()
 def host_list(request: TeamRequest) -> HttpResponseBase:
-    """Every host with its state, hardware and who uses it, in one query."""
-    hosts = _hosts(request)
-    rows = [{"host": host, "headline": headline(host.profile.facts if host.profile else {})} for host in hosts]
-    return render(request, "hosts/list.html", {"rows": rows})
+    """Every host with its state, hardware and who uses or keeps it; the number of queries does not grow with them."""
+    hosts = list(_hosts(request))
+    holds = holding_now(hosts)
+    rows = [
+        {
+            "host": host,
+            "headline": headline(host.profile.facts if host.profile else {}),
+            "hold": holds.get(host.pk),
+        }
+        for host in hosts
+    ]
+    context = {"rows": rows, "reservations": current(request.team), "form": _reservation_form(request)}
+    return render(request, "hosts/list.html", context | {"now": timezone.now()})
 
 
 @require_http_methods(["GET", "POST"])
@@ -117,7 +130,9 @@ def get_host(request: TeamRequest, pk: int) -> Host:
 
 
 def _hosts(request: TeamRequest) -> QuerySet[Host]:
-    hidden = ("private_key", "leased_by__spec", "leased_by__findings", "leased_by__metrics", "jump__private_key")
+    wide = ("spec", "findings", "metrics")
+    hidden = ["private_key", "jump__private_key"]
+    hidden += [f"{run}__{name}" for run in ("leased_by", "dirty_run") for name in wide]
     return Host.objects.for_team(request.team).with_state().defer(*hidden)
 
 
@@ -138,10 +153,19 @@ def _page(request: TeamRequest, host: Host) -> HttpResponse:
         "grants": granted,
         "may_be_granted": [m for m in members if not m.grants.all() and m.role != Role.ADMIN and m.role != Role.VIEWER],
         "admins": [m for m in members if m.role == Role.ADMIN],
+        "hold": holding_now([host]).get(host.pk),
+        "reservations": current(request.team).filter(hosts=host),
+        "form": _reservation_form(request),
+        "now": timezone.now(),
+        "may_launch": may_launch_on(request.member, host),
         "runs": Run.objects.for_team(request.team).with_names().filter(sut=host).order_by("-number")[:5],
-        "pending": host.last_check.get("state") == "pending",
+        "pending": host.last_check.get("state") == "pending" or host.last_restore.get("state") == "pending",
     }
     return render(request, "hosts/page.html", context)
+
+
+def _reservation_form(request: TeamRequest) -> ReservationForm:
+    return ReservationForm(request.team, auto_id="reserve_%s")
 
 
 def install_command(host: Host) -> str:

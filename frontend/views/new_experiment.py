@@ -10,12 +10,13 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from experiments.errors import Forbidden, NotFound, RequestError
-from experiments.launch import Choice, create_experiment, launch_experiment
+from experiments.errors import NotFound, RequestError
+from experiments.launch import EXPERIMENT_RETRIES, Choice, create_experiment, launch_experiment
 from experiments.models import Experiment, Role, Variant
+from experiments.priorities import check_priority
 from frontend.access import TeamRequest, team_view
 from frontend.forms.choices import TeamChoices
-from frontend.forms.launching import ExperimentForm, VariantForm, refuse, versioned
+from frontend.forms.launching import ExperimentForm, VariantForm, refuse, urgency_parts, versioned
 from frontend.forms.model_fields import show_scalar
 from frontend.forms.variants import Rows, bound_rows, changed_rows
 from frontend.preflight import Check, worst_first
@@ -85,7 +86,11 @@ def experiment_preview(request: TeamRequest) -> HttpResponseBase:
         "plan_of": name,
         "cost": Cost(len(plans) * repetitions, repetitions * sum(plan.estimate_s for plan in plans if plan)),
         "curl": "\n".join(
-            (curl(url, _api_body(form, rows)), "# then, with the id of the answer:", curl(f"{url}/ID/launch", {}))
+            (
+                curl(url, _api_body(form, rows)),
+                "# then, with the id of the answer:",
+                curl(f"{url}/ID/launch", urgency_parts(form.cleaned_data, retries=EXPERIMENT_RETRIES)),
+            )
         ),
     }
     return render(request, "new_run/_beside.html", context)
@@ -96,6 +101,7 @@ def _make(request: TeamRequest, form: ExperimentForm, rows: Rows) -> Experiment 
     cleaned = form.cleaned_data
     experiment = None
     try:
+        check_priority(request.member, cleaned["priority"])  # a draft that cannot be launched is not what was asked for
         experiment = create_experiment(
             request.member,
             name=cleaned["name"],
@@ -109,10 +115,7 @@ def _make(request: TeamRequest, form: ExperimentForm, rows: Rows) -> Experiment 
             labels=cleaned["labels"],
         )
         if "draft" not in request.POST:
-            launch_experiment(request.member, experiment)
-    except Forbidden as error:
-        form.add_error(None, error.message)
-        return None
+            launch_experiment(request.member, experiment, priority=cleaned["priority"], retries=cleaned["retries"])
     except RequestError as error:
         refuse(form, error)
         return None

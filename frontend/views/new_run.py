@@ -16,12 +16,12 @@ from agents.errors import AgentError
 from agents.plan import Plan, build_plan
 from agents.spec import RunSpec
 from experiments import dryrun
-from experiments.errors import Forbidden, NotFound, RequestError
+from experiments.errors import NotFound, RequestError
 from experiments.launch import Choice, launch_run
 from experiments.models import DryRun, Role, Run
 from frontend.access import TeamRequest, team_view
 from frontend.forms.choices import TeamChoices
-from frontend.forms.launching import PartsForm, RunForm, refuse, versioned
+from frontend.forms.launching import PartsForm, RunForm, refuse, urgency_parts, versioned
 from frontend.forms.model_fields import show_scalar
 from frontend.preflight import Check, checks_of, place_in_queue, spec_or_check
 from frontend.query import id_in
@@ -43,9 +43,9 @@ def new_run(request: TeamRequest) -> HttpResponseBase:
                 labels=form.cleaned_data["labels"],
                 tags=form.cleaned_data["tags"],
                 notes=form.cleaned_data["notes"],
+                priority=form.cleaned_data["priority"],
+                retries=form.cleaned_data["retries"],
             )
-        except Forbidden as error:
-            form.add_error(None, error.message)
         except RequestError as error:
             refuse(form, error)
         else:
@@ -142,6 +142,7 @@ def _curl(request: TeamRequest, form: RunForm) -> str:
         body["labels"] = form.cleaned_data["labels"]
     if form.cleaned_data["tags"]:
         body["tags"] = form.cleaned_data["tags"]
+    body |= urgency_parts(form.cleaned_data, retries=0)
     return curl(api_url(request, "runs"), body)
 
 

@@ -11,17 +11,17 @@ from experiments.errors import NotFound, RequestError
 from experiments.launch import cancel_run
 from experiments.models import Host, Role, Run
 from frontend.access import TeamRequest, team_view
-from frontend.schedule import schedule_of
+from frontend.schedule import queue_of
 
 
 @require_safe
 @team_view()
 def queue(request: TeamRequest) -> HttpResponseBase:
     """Running and waiting runs; the page renews itself every few seconds."""
-    schedule = schedule_of(request.team)
-    needed = {host for expected in schedule.waiting for host in (expected.run.sut_id, expected.run.driver_id) if host}
+    found = queue_of(request.team)
+    needed = {host for line in found.waiting for host in (line.run.sut_id, line.run.driver_id) if host}
     blocked = Host.objects.for_team(request.team).filter(pk__in=needed).exclude(state=Host.State.READY).order_by("name")
-    context = {"schedule": schedule, "blocked": blocked.only("id", "name", "state", "state_reason")}
+    context = {"queue": found, "blocked": blocked.only("id", "name", "state", "state_reason")}
     return render(request, "queue/page.html", context)
 
 

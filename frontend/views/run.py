@@ -13,17 +13,21 @@ from experiments import launch
 from experiments.access import may_launch_on
 from experiments.errors import Forbidden, RequestError
 from experiments.models import Artifact, Role, Run, StoredVerdict
+from experiments.priorities import PRIORITIES, change_priority, name_of
+from experiments.retries import links_of
+from experiments.waiting import expected_of
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import baseline_of, figure
-from frontend.charts import GROUPS, percentiles_json, run_samples_json
+from frontend.charts import GROUPS, groups_of, percentiles_json, run_samples_json
 from frontend.raw_log import lines_of
+from frontend.requests import requests_of
 from frontend.run_story import Story, story_of
 
 FIGURES = ("throughput_rps", "latency_p50_ms", "latency_p99_ms", "latency_p99.9_ms", "errors_total")
 CPU_FIGURES = ("sut_cpu_ratio", "driver_cpu_ratio")
 LOG_EVENTS = 1000
 MAX_LINES = 10_000
-PARTS = {"state": "run/_state.html", "record": "run/_record.html"}
+PARTS = {"state": "run/_state.html", "record": "run/_record.html", "waiting": "run/_waiting.html"}
 
 
 def find_run(request: TeamRequest, number: int) -> Run:
@@ -45,15 +49,17 @@ def find_run(request: TeamRequest, number: int) -> Run:
 def run(request: TeamRequest, number: int) -> HttpResponse:
     """The page, or with `?part=` the piece of it that a live page asks for again."""
     found = find_run(request, number)
-    story = story_of(found)
     part = request.GET.get("part", "")
+    if part == "waiting":
+        return render(request, PARTS[part], {"run": found, "waiting": expected_of(found)})
+    story = story_of(found)
     context = {**_state(found, story), "may_launch": _may_launch(request, found)}
     if part not in PARTS or part == "record":
         context |= _record(found, story)
     if part in PARTS:
         return render(request, PARTS[part], context)
     page = {
-        "groups": GROUPS,
+        "groups": groups_of(found),
         "percentiles": percentiles_json([found]),
         "log": [*lines_of(found, newest=LOG_EVENTS)][-MAX_LINES:],
     }
@@ -65,6 +71,10 @@ def _state(run: Run, story: Story) -> dict[str, Any]:
     return {
         "run": run,
         "story": story,
+        "waiting": expected_of(run),
+        "dirty_hosts": {host for host in (run.sut, run.driver) if host is not None and host.dirty_run_id == run.pk},
+        "links": links_of(run),
+        "priorities": PRIORITIES,
         "baseline": baseline,
         "verdict": _verdict(run),
         "figures": [figure(run, name, baseline) for name in FIGURES],
@@ -87,6 +97,7 @@ def _record(run: Run, story: Story) -> dict[str, Any]:
         "config": sorted(run.config.values.items()) if run.config else [],
         "hardware": sorted(run.sut_profile.facts.items()) if run.sut_profile else [],
         "artifacts": run.artifacts.defer("content").order_by("name"),
+        "requests": requests_of(run),
     }
 
 
@@ -118,6 +129,25 @@ def cancel(request: TeamRequest, number: int) -> HttpResponse:
     else:
         done = found.state == Run.State.FINISHED
         messages.success(request, "Cancelled." if done else "Stopping the load; then the host is restored.")
+    return redirect("run", request.team.slug, number)
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def priority(request: TeamRequest, number: int) -> HttpResponse:
+    """Give a queued run another priority."""
+    found = find_run(request, number)
+    try:
+        wanted = PRIORITIES.get(request.POST.get("priority", ""))
+        if wanted is None:
+            raise RequestError(f"A priority is one of {', '.join(PRIORITIES)}.", field="priority")
+        change_priority(request.member, found, wanted)
+    except Forbidden:
+        raise
+    except RequestError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"Run #{number} has {name_of(found.priority)} priority.")
     return redirect("run", request.team.slug, number)
 
 

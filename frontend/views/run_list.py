@@ -13,7 +13,9 @@ from django.views.decorators.http import require_safe
 
 from experiments.errors import RequestError
 from experiments.models import Application, Host, Recipe, Run, StoredVerdict, Team, Workload
+from experiments.queue_plan import Expected
 from experiments.run_list import SORTS, RunFilter, csv_rows, runs_page
+from experiments.waiting import schedule_of
 from frontend.access import TeamRequest, team_view
 from frontend.run_columns import COLUMNS, Column, chosen_columns
 
@@ -73,6 +75,7 @@ def run_list(request: TeamRequest) -> HttpResponseBase:
     context = {
         "rows": rows,
         "verdicts": _verdicts(rows) if "verdict" in {column.name for column in columns} else {},
+        "expected": _expected(request.team, rows),
         "problem": problem,
         "given": given,
         "columns": columns,
@@ -178,6 +181,12 @@ def _options(team: Team) -> dict[str, list[str]]:
     for role in ("sut", "driver"):
         found[role] = [name for kind, name, roles in rows if kind == "host" and roles in (role, Host.Roles.BOTH)]
     return found
+
+
+def _expected(team: Team, rows: Iterable[Run]) -> dict[int, Expected]:
+    """What is expected of the rows that wait; asks for the queue only when there are any."""
+    queued = {run.pk for run in rows if run.state == Run.State.QUEUED}
+    return {one.run_id: one for one in schedule_of(team).waiting if one.run_id in queued} if queued else {}
 
 
 def _verdicts(rows: Iterable[Run]) -> dict[int, StoredVerdict]:

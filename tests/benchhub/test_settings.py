@@ -59,6 +59,9 @@ def test_production_settings_pass_the_deployment_check(production: dict[str, str
         ({"REDIS_URL": ""}, "Set both DATABASE_URL and REDIS_URL"),
         ({"DATABASE_URL": "mysql://db/x"}, "must start with postgresql://"),
         ({"DEBUG": "perhaps"}, "DEBUG must be yes or no"),
+        ({"BENCHHUB_DEADMAN_S": "825"}, "BENCHHUB_DEADMAN_S must be more than 5/4 of BENCHHUB_PATIENCE_S"),
+        ({"BENCHHUB_HEARTBEAT_S": "31"}, "BENCHHUB_HEARTBEAT_S must be from 1 to half of BENCHHUB_LEASE_S"),
+        ({"BENCHHUB_HEARTBEAT_S": "0"}, "BENCHHUB_HEARTBEAT_S must be from 1 to half of BENCHHUB_LEASE_S"),
     ],
 )
 def test_production_settings_that_lack_something_stop_the_start_with_a_sentence(

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from experiments.inventory import fingerprint
-from experiments.launch import Choice, launch_run
 from experiments.models import AuditEntry, HardwareProfile, Host, HostProfile, Member, Role, Run, Token
 from frontend.forms.hosts import AddressField
 from frontend.hardware import groups, headline
@@ -146,25 +145,6 @@ def test_the_hosts_page_needs_the_same_queries_for_many_hosts(
     client.get(address("hosts", admin.team))
     with django_assert_max_num_queries(8):
         client.get(address("hosts", admin.team))
-
-
-def test_the_queue_says_why_a_run_waits_and_when_it_starts(admin: Member, stock: dict[str, Any]) -> None:
-    choice = Choice(stock["application"], stock["recipe"], stock["workload"], stock["sut"], stock["driver"])
-    first, second = launch_run(admin, choice), launch_run(admin, choice)
-    client, url = signed_in(admin), address("queue", admin.team)
-    waiting = client.get(url).context["schedule"].waiting
-    assert [entry.reason for entry in waiting] == ["It is next.", "Run #1 is before it on sut-1."]
-    assert (waiting[1].starts_at - waiting[0].starts_at).total_seconds() == 20
-    Run.objects.filter(pk=first.pk).update(state="measuring", started_at=first.queued_at)
-    Host.objects.filter(pk=stock["sut"].pk).update(leased_by=first)
-    schedule = client.get(url).context["schedule"]
-    assert [entry.run.number for entry in schedule.running] == [1]
-    assert schedule.waiting[0].reason == "sut-1 is used by run #1."
-    Host.objects.filter(pk=stock["sut"].pk).update(state="drained")
-    assert client.get(url).context["schedule"].waiting[0].starts_at is None
-    client.post(address("cancel_queued", admin.team, second.number))
-    assert Run.objects.get(pk=second.pk).outcome == "cancelled"
-    assert client.post(address("cancel_queued", admin.team, 999)).status_code == 404
 
 
 def test_a_token_is_shown_once(admin: Member) -> None:

@@ -122,7 +122,7 @@ def test_the_preview_shows_checks_plan_estimate_and_an_api_call_that_means_the_s
     text = answer.content.decode()
     assert "sut-1 (SUT) is ready and free." in text
     assert "wrk -t2 -c16" in text
-    assert "starts at once" in text
+    assert "no run before it on its hosts" in text
     words = shlex.split(answer.context["curl"])
     body = json.loads(words[words.index("-d") + 1])
     assert body == {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -20,10 +21,12 @@ from experiments.models import (
     HostProfile,
     Member,
     Recipe,
+    Reservation,
     Run,
     Series,
     Workload,
 )
+from experiments.reservations import reserve
 from experiments.tokens import issue
 from frontend.urls import urlpatterns
 from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, admin, make_member, other_admin, ready_host, team
@@ -55,6 +58,7 @@ def arguments(admin: Member) -> dict[str, dict[str, Any]]:
         candidates=[Candidate("only", documents["application"], documents["recipe"], host, host)],
     )
     token, _ = issue(admin, name="ci", scopes=["read"])
+    reservation = reserve(admin, [host], until=timezone.now() + timedelta(hours=1))
     dry_run = DryRun.objects.create(team=admin.team, sut=host, driver=host, spec=run.spec)
     artifact = run.artifacts.create(name="out.txt", sha256="0" * 64, content=b"x")
     by_word = {"number": run.number, "experiment_id": experiment.pk, "artifact_id": artifact.pk, "action": "check"}
@@ -62,6 +66,8 @@ def arguments(admin: Member) -> dict[str, dict[str, Any]]:
         "dry_run_result": dry_run.pk,
         "revoke_token": token.pk,
         "member_change": admin.pk,
+        "extend_reservation": reservation.pk,
+        "end_reservation": reservation.pk,
         **{name: document.pk for name, document in documents.items()},
     }
     found: dict[str, dict[str, Any]] = {}
@@ -93,8 +99,10 @@ def test_a_page_of_another_team_does_not_exist(
     address = reverse(name, kwargs={"team_slug": admin.team.slug, **arguments[name]})
     stranger, anonymous, member = Client(), Client(), Client()
     stranger.force_login(other_admin.user)
+    admin.user.is_staff = True  # the operator's page is there for staff only
+    admin.user.save()
     member.force_login(admin.user)
-    counted = (Run, Experiment, Host, Recipe)
+    counted = (Run, Experiment, Host, Recipe, Reservation)
     before = [model.objects.count() for model in counted]
     nowhere = reverse(name, kwargs={"team_slug": "no-such-team", **arguments[name]})
     for ask in (stranger.get, stranger.post):

@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from benchhub.demo.hosts import DemoError, DemoHost, free_port, kept_port, prepare_hosts, switch_off
+from benchhub.demo.hosts import DemoHost, free_port, kept_port, prepare_hosts, switch_off
 from benchhub.demo.tomcat import VERSION, find_java_home, install_tomcat
+from benchhub.lab.shell import LabError
 from benchhub.management.commands import up
 from benchhub.supervisor import ADDRESS, ChildSpec
 from benchhub.terminal import Terminal
@@ -48,7 +49,7 @@ class Command(up.Command):
             if self.port_was_chosen:
                 options["port"] = free_port(ADDRESS, WEB_PORT)
             super().handle(*args, **options)
-        except DemoError as error:
+        except LabError as error:
             raise CommandError(str(error)) from error
 
     def more_children(self) -> tuple[ChildSpec, ...]:

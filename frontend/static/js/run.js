@@ -41,7 +41,6 @@ function lineOf(at, source, level, text) {
 
 function linesOf(event) {
   if (event.kind === "logged") return event.lines.map((text) => lineOf(event.at, event.source, event.level, text));
-  if (event.kind === "failed") return [lineOf(event.at, "runner", "error", event.message)];
   if (event.kind === "phase_started") return [lineOf(event.at, "runner", "info", `Phase ${event.phase.replaceAll("_", " ")}`)];
   return [];
 }

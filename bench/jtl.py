@@ -1,0 +1,187 @@
+"""Measures the reader of JMeter's result files on a large one: time against bare polars, memory, exactness.
+
+It writes a file of made-up results with a fixed seed into a temporary directory and removes it. The time to beat is
+that of polars alone counting the requests of each millisecond, in turns with the reader in the same process; the best
+of three counts. Prints Markdown; the exit status is 1 when the reader takes more than twice that time, grows by more
+than 400 MB, tells no progress, or gives another percentile, sum or count than the plain counts do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import polars as pl
+
+from agents.drivers.jtl import read_jtl_file
+from agents.report import LoadReport
+from agents.request_figures import RequestFigures
+
+SEED = 20_261_120
+ROUNDS = 3
+MAX_RATIO = 2.0
+MAX_GROWN_BYTES = 400_000_000
+BLOCK_ROWS = 500_000
+T0_MS = 1_795_165_521_000
+
+_LABELS = ["create", "read", "update", "delete", "list", "search"]
+_CODES = [("201", "Created"), ("200", "OK"), ("200", "OK"), ("204", "No Content"), ("200", "OK"), ("200", "OK")]
+
+
+@dataclass(frozen=True)
+class Found:
+    """One measurement. `wrong` says in words what did not hold."""
+
+    rows: int
+    size_bytes: int
+    bare_s: float
+    bare_cpu_s: float
+    read_s: float
+    read_cpu_s: float
+    grown_bytes: int
+    steps: int
+    wrong: tuple[str, ...]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=10_000_000, help="how many results the file has")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="benchhub-jtl-") as folder:
+        path = Path(folder) / "results.jtl"
+        with path.open("wb") as file:
+            write_results(file, given.rows)
+        found = measure(path, given.rows)
+    print("\n".join(table(found)))
+    if found.wrong:
+        raise SystemExit(1)
+
+
+def write_results(file: BinaryIO, rows: int, seed: int = SEED) -> None:
+    """Results of 100 users as JMeter saves them by default; one request in a thousand fails."""
+    random = np.random.default_rng(seed)
+    labels, codes = pl.Series(_LABELS), pl.Series([code for code, _ in _CODES])
+    messages = pl.Series([message for _, message in _CODES])
+    for first in range(0, rows, BLOCK_ROWS):
+        count = min(BLOCK_ROWS, rows - first)
+        elapsed = random.lognormal(2.5, 0.8, count).astype(np.int64)
+        kind = random.integers(0, len(_LABELS), count)
+        failed = random.random(count) < 0.001
+        users = pl.Series(random.integers(1, 101, count)).cast(pl.String)
+        frame = pl.DataFrame(
+            {
+                "timeStamp": T0_MS + np.arange(first, first + count) // 20 - elapsed,
+                "elapsed": elapsed,
+                "label": labels[kind],
+                "responseCode": codes[kind].zip_with(pl.Series(~failed), pl.Series(["503"])),
+                "responseMessage": messages[kind].zip_with(pl.Series(~failed), pl.Series(["Service Unavailable"])),
+                "threadName": "Users 1-" + users,
+                "dataType": pl.repeat("text", count, eager=True),
+                "success": pl.Series(~failed),
+                "failureMessage": pl.repeat(None, count, dtype=pl.String, eager=True),
+                "bytes": random.integers(150, 2000, count),
+                "sentBytes": random.integers(100, 200, count),
+                "grpThreads": pl.repeat(100, count, eager=True),
+                "allThreads": pl.repeat(100, count, eager=True),
+                "URL": pl.repeat("http://sut:8080/people/item", count, eager=True),
+                "Latency": elapsed,
+                "IdleTime": pl.repeat(0, count, eager=True),
+                "Connect": (random.random(count) < 0.01) * random.integers(1, 9, count),
+            }
+        )
+        frame.write_csv(file, include_header=first == 0)
+
+
+class _Watch:
+    """A stop watch of wall and CPU time."""
+
+    def __init__(self) -> None:
+        self._wall_s, self._cpu_s = time.perf_counter(), time.process_time()
+
+    def seconds(self) -> tuple[float, float]:
+        return time.perf_counter() - self._wall_s, time.process_time() - self._cpu_s
+
+
+def measure(path: Path, rows: int) -> Found:
+    bare, read, grown_bytes = [], [], 0
+    steps: list[int] = []
+    for _ in range(ROUNDS):
+        start_bytes = _reset_peak()
+        steps.clear()
+        watch = _Watch()
+        report = read_jtl_file(path, lambda done, _size: steps.append(done))
+        read.append(watch.seconds())
+        grown_bytes = max(grown_bytes, _memory_bytes("VmHWM") - start_bytes)
+        watch = _Watch()
+        counts = pl.scan_csv(path).group_by("elapsed").len().collect()
+        bare.append(watch.seconds())
+    (bare_s, bare_cpu_s), (read_s, read_cpu_s) = min(bare), min(read)
+    wrong = _wrong(report, path, counts, rows)
+    if read_s > MAX_RATIO * bare_s:
+        wrong.append(f"it takes more than {MAX_RATIO:g} times as long as bare polars")
+    if grown_bytes > MAX_GROWN_BYTES:
+        wrong.append(f"it grows by more than {MAX_GROWN_BYTES / 1e6:.0f} MB")
+    if not steps or steps[-1] != path.stat().st_size:
+        wrong.append("it does not tell its progress up to the end")
+    size_bytes = path.stat().st_size
+    return Found(rows, size_bytes, bare_s, bare_cpu_s, read_s, read_cpu_s, grown_bytes, len(steps), tuple(wrong))
+
+
+def _wrong(report: LoadReport, path: Path, counts: pl.DataFrame, rows: int) -> list[str]:
+    """What of the report differs from the plain counts."""
+    wrong = []
+    ordered = counts.sort("elapsed")
+    values, upto = ordered["elapsed"].to_list(), ordered["len"].cum_sum().to_list()
+    if report.latency is None or not isinstance(report.more, RequestFigures):
+        return ["the report has no latency, or no figures of the requests"]
+    for name, value in report.latency.percentiles_ms.items():
+        rank = math.ceil(round(float(name) * rows / 100, 6))
+        if values[int(np.searchsorted(upto, rank))] != value:
+            wrong.append(f"p{name} is not {value}")
+    sums = pl.scan_csv(path).select(
+        pl.len(),
+        pl.col("bytes").sum(),
+        (~pl.col("success")).sum().alias("failed"),
+        pl.col("timeStamp").min().alias("start"),
+        (pl.col("timeStamp") + pl.col("elapsed")).max().alias("end"),
+    )
+    plain = sums.collect().row(0)
+    found = (report.requests, report.bytes_read, report.more.errors, report.more.started_ms, report.more.ended_ms)
+    if plain != found:
+        wrong.append(f"counts, bytes, failures, start and end are {found}, not {plain}")
+    return wrong
+
+
+def _reset_peak() -> int:
+    """Forget the greatest memory so far; returns what is in use now."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _memory_bytes("VmRSS")
+
+
+def _memory_bytes(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
+
+
+def table(found: Found) -> list[str]:
+    """The Markdown."""
+    bare, read = f"{found.bare_s:.2f} ({found.bare_cpu_s:.2f})", f"{found.read_s:.2f} ({found.read_cpu_s:.2f})"
+    ratio, grown = found.read_s / found.bare_s, found.grown_bytes / 1e6
+    return [
+        "| results | file, MB | bare polars, s (CPU) | reader, s (CPU) | ratio | memory above the start, MB |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: |",
+        f"| {found.rows:,} | {found.size_bytes / 1e6:,.0f} | {bare} | {read} | {ratio:.2f} | {grown:.0f} |",
+        "",
+        f"Limits: ratio {MAX_RATIO:g}, memory {MAX_GROWN_BYTES / 1e6:.0f} MB. Progress was told {found.steps} times.",
+        *(f"Broken: {wrong}." for wrong in found.wrong),
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,320 @@
+"""A run on the lab's hosts, driven by the runner itself: every fault is a few lines, and the invariants judge its end.
+
+    play.at(e.LoadStarted, lambda: play.cut("sut", 1.0))
+    record = await play.run(play.spec(*TUNING))
+    assert record.failed is None
+    await play.assert_restored()
+
+The hosts are laid out as on `tests.faults.stage`, with the witness files in a directory of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import events as e
+from agents.control import Control
+from agents.events import to_json
+from agents.record import Record
+from agents.runner import Runner
+from agents.session import Session
+from agents.spec import HostAddress, RunSpec
+from agents.ssh import connect
+from benchhub.lab.lab import Lab, LabHost
+from tests.agents.specs import make_spec
+from tests.faults.evidence import host_values
+from tests.faults.invariants import Event, HostStory, RunStory, Story, check
+from tests.faults.stage import SERVER, STEP, WITNESS, write_program
+from tests.lab.conftest import login
+from tests.sshd import eventually
+
+KEY = "r7-fa17"
+PORT = 8080
+INSIDE = "/srv/stage"
+TOKEN = "t1"
+SYSCTL = "net.ipv4.tcp_fin_timeout"
+
+WATCHED = ("/proc/sys/net/ipv4/tcp_fin_timeout", "/sys/devices/system/cpu/online")
+
+HELD: dict[str, Any] = {**STEP, "arguments": [INSIDE, TOKEN]}
+FILE: dict[str, Any] = {"kind": "file", "path": f"{INSIDE}/etc/app.conf", "content": "tuned\n"}
+SETTING: dict[str, Any] = {"kind": "sysctl", "values": {SYSCTL: "31"}}
+CPUS: dict[str, Any] = {"kind": "cpu_online", "online": "0-4"}
+TUNING = (HELD, FILE, SETTING, CPUS)
+"""Each kind of change that a host keeps: by a command, of a file, of the kernel, of the machine."""
+LIGHT = (FILE, SETTING)
+"""Enough where the fault does not depend on the kind of change."""
+
+
+@dataclass
+class Play:
+    """Two lab hosts and one run on them. `patience_s` is how long a host may stay away."""
+
+    lab: Lab
+    patience_s: float = 30.0
+    fence: int = 1
+    events: list[tuple[e.AnyEvent, int, datetime]] = field(default_factory=list)
+    cancelled: bool = False
+    before: dict[str, str] = field(default_factory=dict)
+    _acts: list[tuple[type[e.AnyEvent], dict[str, Any], Callable[[], object]]] = field(default_factory=list)
+    _spec: RunSpec | None = None
+
+    def lay_out(self) -> None:
+        """What is watched on both hosts, new; nothing of an earlier run is left on them."""
+        for host in self.lab.hosts():
+            root = self.root(host)
+            for folder in (root, host.home / ".benchhub"):
+                shutil.rmtree(folder, ignore_errors=True)
+            (root / "etc").mkdir(parents=True)
+            (root / "etc/app.conf").write_text("as it was\n")
+            (root / "etc/app.conf").chmod(0o640)
+            (root / "server.py").write_text(SERVER)
+            server = f"/usr/bin/python3 {INSIDE}/server.py 0.0.0.0"
+            write_program(root / "server", WITNESS.format(root=INSIDE, program=server))
+            write_program(root / "wrk", WITNESS.format(root=INSIDE, program="wrk"))
+        self.before = self.values()
+
+    @property
+    def sut(self) -> LabHost:
+        return self.lab.host("sut")
+
+    @property
+    def driver(self) -> LabHost:
+        return self.lab.host("driver")
+
+    def root(self, host: LabHost) -> Path:
+        """The watched directory as this machine sees it."""
+        return host.disk / "fs" / INSIDE.strip("/")
+
+    def directory(self, name: str) -> Path:
+        """The run's own directory on a host, as this machine sees it."""
+        return self.lab.host(name).home / ".benchhub/runs" / KEY
+
+    def values(self) -> dict[str, str]:
+        """What TUNING changes on the SUT, as it is now."""
+        shown = self.sut.exec("cat", *WATCHED).stdout.decode().splitlines()
+        return host_values(self.root(self.sut) / "etc", dict(zip(WATCHED, shown, strict=True)))
+
+    def spec(
+        self,
+        *steps: dict[str, Any],
+        measure_s: int = 1,
+        warm_up_s: int = 0,
+        binary: str = f"{INSIDE}/wrk",
+        data_address: bool = True,
+        **server: Any,
+    ) -> RunSpec:
+        phases = [("warm_up", warm_up_s), ("measure", measure_s)]
+        return make_spec(
+            steps=steps,
+            server={
+                "argv": [f"{INSIDE}/server", str(PORT)],
+                "port": PORT,
+                "files": {"index.html": "hello\n"},
+                "ready": {"body_contains": "hello", "timeout_s": 30},
+                "cpus": "0",
+                **server,
+            },
+            workload={
+                "driver": {"kind": "wrk", "connections": 2, "threads": 1, "binary": binary},
+                "phases": [{"name": kind, "kind": kind, "duration_s": s} for kind, s in phases if s],
+                "cpus": "1",
+            },
+            sut=_address(self.sut, data_address),
+            driver=_address(self.driver, data_address),
+        )
+
+    # What happens, and when.
+
+    def at(self, kind: type[e.AnyEvent], act: Callable[[], object], **fields: Any) -> None:
+        """Do it once, when the first event of the kind with these fields is about to be stored."""
+        self._acts.append((kind, fields, act))
+
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
+        """Do it that many seconds from now, while the run goes on."""
+        asyncio.get_running_loop().call_later(seconds, act)
+
+    def cut(self, name: str, seconds: float, *, half_open: bool = False) -> None:
+        """The controller loses the host for this long; what runs between the hosts goes on."""
+        self.lab.cut(name, half_open=half_open, kinds=("management",))
+        self.later(seconds, lambda: self.lab.heal(name))
+
+    async def emit(self, event: e.AnyEvent) -> None:
+        for entry in list(self._acts):
+            kind, fields, act = entry
+            if isinstance(event, kind) and all(getattr(event, name) == value for name, value in fields.items()):
+                self._acts.remove(entry)
+                act()
+        self.events.append((event, self.fence, datetime.now(UTC)))
+
+    async def connect(self, address: HostAddress) -> Session:
+        host = self.lab.host(address.name)
+        return await connect(login(host), host.private_key)
+
+    def runner(self, spec: RunSpec, record: Record) -> Runner:
+        self._spec = spec
+        control = Control(self.connect, self.emit, lambda: self.cancelled, self.fence, self.patience_s, deadman_s=600)
+        return Runner(KEY, spec, record, control)
+
+    async def run(self, spec: RunSpec) -> Record:
+        await self.runner(spec, self.record).run()
+        return self.record
+
+    async def resume(self) -> Record:
+        """Another worker takes the run up."""
+        assert self._spec is not None
+        self.fence += 1
+        return await self.run(self._spec)
+
+    async def restore_again(self, *, force: bool = False) -> e.Restored:
+        """What BenchHub does with a host that was not proven to be as before."""
+        assert self._spec is not None
+        self.fence += 1
+        await self.runner(self._spec, self.record).restore_again(force=force)
+        return self.restored
+
+    # What came of it.
+
+    @property
+    def record(self) -> Record:
+        return Record.fold(event for event, _, _ in self.events)
+
+    @property
+    def restored(self) -> e.Restored:
+        restored = self.record.restored
+        assert restored is not None
+        return restored
+
+    @property
+    def failed(self) -> e.Failed:
+        failed = self.record.failed
+        assert failed is not None
+        return failed
+
+    @property
+    def log(self) -> str:
+        return "\n".join(line for event, _, _ in self.events if isinstance(event, e.Logged) for line in event.lines)
+
+    def lines(self, host: LabHost, name: str) -> tuple[str, ...]:
+        file = self.root(host) / name
+        return tuple(file.read_text().splitlines()) if file.exists() else ()
+
+    @property
+    def load_starts(self) -> int:
+        return len(self.lines(self.driver, "starts"))
+
+    def story(self) -> Story:
+        """The evidence as the invariants want it; a host with differences counts as quarantined."""
+        record = self.record
+        outcome = "succeeded"
+        if record.failed is not None:
+            outcome = "cancelled" if record.failed.cancelled else "failed"
+        told = enumerate(self._told())
+        rows = [Event(seq, event.kind, to_json(event), fence, at) for seq, (event, fence, at) in told]
+        run = RunStory(
+            number=1,
+            token=TOKEN,
+            sut="sut",
+            driver="driver",
+            state="finished" if record.restored is not None else "running",
+            outcome=outcome,
+            validity="",
+            restore="verified" if record.restored == e.Restored(()) else "dirty",
+            fence=self.fence,
+            attempts=self.fence,
+            started_at=self.events[0][2],
+            finished_at=self.events[-1][2],
+            errors_total=None,
+            loads=len(self._spec.workload.phases) if self._spec else 0,
+            events=tuple(rows),
+            processes=tuple(
+                f"{p.pid} {p.name}" for host in (self.sut, self.driver) for p in host.processes() if _cookies(p.pid)
+            ),
+        )
+        hosts = (
+            self._host(self.sut, record.restored.differences if record.restored else ()),
+            self._host(self.driver, record.restored.driver_differences if record.restored else ()),
+        )
+        return Story((run,), hosts)
+
+    def _told(self) -> list[tuple[e.AnyEvent, int, datetime]]:
+        """The events but for the tries at the way back that did not succeed: they are of other rows in the product."""
+        restored = [at for at, (event, _, _) in enumerate(self.events) if isinstance(event, e.Restored)]
+        return self.events[: restored[0] + 1] if restored else self.events
+
+    def _host(self, host: LabHost, differences: tuple[str, ...]) -> HostStory:
+        directory = host.home / ".benchhub/runs"
+        return HostStory(
+            name=host.name,
+            state="dirty" if differences else "ready",
+            differences=differences,
+            before=self.before if host.name == "sut" else {},
+            after=self.values() if host.name == "sut" else {},
+            starts=self.lines(host, "starts"),
+            changes=self.lines(host, "changes"),
+            directories=tuple(path.name for path in directory.iterdir()) if directory.exists() else (),
+        )
+
+    async def assert_sound(self) -> None:
+        """Every invariant holds, and on hosts that count as restored nothing at all is left running.
+
+        The far end of a connection that was cut learns of it only when it next says something: its monitor ends then.
+        """
+        assert self._spec is not None
+        restored = [self.sut] if not self.restored.differences else []
+        restored += [self.driver] if not self.restored.driver_differences else []
+        await self.assert_empty(*restored)
+        assert check(self.story()) == []
+        assert self.load_starts <= len(self._spec.workload.phases)
+
+    async def assert_empty(self, *hosts: LabHost) -> None:
+        """No process is left on these hosts."""
+        with contextlib.suppress(AssertionError):
+            await eventually(lambda: not any(host.processes() for host in hosts), within_s=40)
+        assert [process.argv for host in hosts for process in host.processes()] == []
+
+    async def assert_restored(self) -> None:
+        """Proven equal, on both hosts, and in truth."""
+        assert self.restored == e.Restored(())
+        assert self.values() == self.before
+        await self.assert_sound()
+
+
+@pytest.fixture
+def play(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Play:
+    """A run on the lab that notices a silent link after about two seconds, not after twenty."""
+    monkeypatch.setattr("agents.ssh.KEEPALIVE_INTERVAL_S", 0.5)
+    monkeypatch.setattr("agents.ssh.CONNECT_TIMEOUT_S", 2)
+    monkeypatch.setattr("agents.ssh.CLOSE_TIMEOUT_S", 0.5)
+    play = Play(lab)
+    play.lay_out()
+    return play
+
+
+def _address(host: LabHost, data_address: bool) -> HostAddress:
+    return HostAddress(
+        name=host.name,
+        address=host.address,
+        port=host.port,
+        user=host.user,
+        host_key=host.host_key,
+        data_address=host.data_address if data_address else "",
+    )
+
+
+def _cookies(pid: int) -> list[str]:
+    mark = b"BENCHHUB_JOB="
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+    return [variable.removeprefix(mark).decode() for variable in variables if variable.startswith(mark)]

@@ -1,0 +1,393 @@
+"""A stage for whole runs under faults: hosts with witnesses, real Celery workers, launches, and waiting for an end.
+
+    stage = Stage(folder, admin, surroundings(database_url, redis_url, key_file=...))
+    sut, driver = stage.add_host("sut", sshd_a), stage.add_host("driver", sshd_b)
+    stage.start_worker("one", lease_s=2)
+    run = stage.launch(sut, driver, measure_s=2)
+    stage.until(stage.all_finished)
+    assert stage.broken() == []
+
+It needs no pytest, so `bench.soak` plays on it as well. Hosts are whatever has the fields of `HostLike`: the plain sshd
+of `tests.sshd`, or a host of the lab. On each of them the directory `stage` holds what is watched:
+
+    etc/app.conf, etc/held    what the recipe changes; afterwards it must be as before
+    starts                    "start COOKIE" for each start of server or load tool
+    changes                   "begin TOKEN" and "end TOKEN" of the recipe's step, TOKEN is a parameter of each launch
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.db import OperationalError, connection
+
+from benchhub.processes import spawn, wait_until
+from experiments.connecting import run_key
+from experiments.documents import save_version
+from experiments.host_keys import fingerprint
+from experiments.inventory import add_host, approve_key
+from experiments.launch import Choice, launch_run
+from experiments.models import Application, Host, Member, Recipe, Run, Workload
+from experiments.tasks import dispatch
+from tests.agents.run_lab import free_port
+from tests.faults.evidence import gather, host_values, job_processes
+from tests.faults.invariants import Story, check
+
+PATIENCE_S = 240.0
+LOOK_S, NUDGE_S = 0.1, 0.5
+WORKER_OPTIONS = (
+    "-Q", "runs,default", "-P", "threads", "--without-gossip", "--without-mingle", "--without-heartbeat",
+)  # fmt: skip
+
+WITNESS = """#!/bin/sh
+# Writes down each start under the cookie of its job, then becomes the real program.
+[ "$1" = -v ] || echo "start $BENCHHUB_JOB" >>"{root}/starts"
+exec {program} "$@"
+"""
+
+# Answers after 20 ms: a load that leaves the CPUs to whatever else the machine does.
+SERVER = """import http.server, sys, time
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self):
+        time.sleep(0.02)
+        super().do_GET()
+
+    def log_message(self, *arguments):
+        pass
+
+http.server.ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()
+"""
+
+# Held first and freed last: whoever began is seen to end, wherever the worker dies between.
+STEP = {
+    "kind": "command",
+    "run": 'echo "$2" >"$1/etc/held" && echo "begin $2" >>"$1/changes"',
+    "undo": 'echo "end $2" >>"$1/changes" && rm -f "$1/etc/held"',
+    "observe": 'cat "$1/etc/held" 2>/dev/null || echo free',
+}
+
+
+class HostLike(Protocol):
+    """A host that a stage can use. `home` is the login's home as this machine sees it."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def host_key(self) -> str: ...
+    @property
+    def private_key(self) -> str: ...
+    @property
+    def home(self) -> Path: ...
+
+
+@dataclass(frozen=True)
+class Actor:
+    """A host on the stage. `root` is its watched directory seen from here, `inside` the same path on the host."""
+
+    name: str
+    host: HostLike
+    row: Host
+    root: Path
+    inside: str
+    port: int
+    before: Mapping[str, str]
+    sysctl: Mapping[str, str] = field(default_factory=dict)
+    read_sysctl: Callable[[str], str] | None = None
+
+    def lines(self, name: str) -> list[str]:
+        """The lines of a witness file, [] before the first."""
+        path = self.root / name
+        return path.read_text().splitlines() if path.exists() else []
+
+    def values(self) -> dict[str, str]:
+        """What the recipe changes on this host, as it is now: files with their mode, and sysctls."""
+        return host_values(self.root / "etc", {key: self._sysctl(key) for key in self.sysctl})
+
+    def _sysctl(self, key: str) -> str:
+        return self.read_sysctl(key) if self.read_sysctl else ""
+
+
+def surroundings(database_url: str, redis_url: str, *, data_dir: Path, key_file: Path) -> dict[str, str]:
+    """The environment of a worker on that database and broker: the product's own settings, nothing of the tests'."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("BENCHHUB_", "DJANGO_"))}
+    return {
+        **plain,
+        "DJANGO_SETTINGS_MODULE": "benchhub.settings",
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "SECRET_KEY": "pepper-of-the-stage-" + "x" * 40,
+        "ALLOWED_HOSTS": "localhost",
+        "BENCHHUB_KEY_FILE": str(key_file),
+        "BENCHHUB_DATA_DIR": str(data_dir),
+    }
+
+
+class Stage:
+    """One play. `close` kills the workers; the hosts belong to whoever made them."""
+
+    def __init__(self, folder: Path, member: Member, environment: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.member = member
+        self.environment = dict(environment)
+        self.actors: dict[str, Actor] = {}
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.password = f"planted-{secrets.token_hex(12)}"
+        self._launched = 0
+
+    # Hosts
+
+    def add_host(
+        self,
+        name: str,
+        host: HostLike,
+        *,
+        roles: str = "both",
+        root: Path | None = None,
+        inside: str = "",
+        data_address: str = "",
+        bind: str = "127.0.0.1",
+        python: str = sys.executable,
+        sysctl: Mapping[str, str] | None = None,
+        read_sysctl: Callable[[str], str] | None = None,
+    ) -> Actor:
+        """Register a host with its key approved, and lay out what is watched on it.
+
+        `root` is where it is laid out, seen from here, and `inside` the same place as the host sees it, which must be
+        where recipes may write; both are `stage` in the home if not given. `bind` is what its server listens on, and
+        `data_address` where the others reach it, when that is not `host.address`. `sysctl` are keys that each recipe on
+        this SUT sets, read by `read_sysctl`: only for hosts whose sysctls are their own.
+        """
+        root = root or host.home / "stage"
+        inside = inside or str(root)
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(host.home / ".benchhub", ignore_errors=True)
+        (root / "etc").mkdir(parents=True)
+        (root / "etc/app.conf").write_text("as it was\n")
+        (root / "etc/app.conf").chmod(0o640)
+        write_program(root / "wrk", WITNESS.format(root=inside, program="wrk"))
+        (root / "server.py").write_text(SERVER)
+        write_program(root / "server", WITNESS.format(root=inside, program=f"{python} {inside}/server.py {bind}"))
+        actor = Actor(
+            name,
+            host,
+            self._registered(name, host, roles, data_address),
+            root,
+            inside,
+            free_port(),
+            {},
+            sysctl or {},
+            read_sysctl,
+        )
+        self.actors[name] = Actor(**{**vars(actor), "before": actor.values()})
+        return self.actors[name]
+
+    def _registered(self, name: str, host: HostLike, roles: str, data_address: str) -> Host:
+        row = add_host(
+            self.member, name=name, address=host.address, port=host.port, user=host.user,
+            private_key=host.private_key, roles=roles, data_address=data_address,
+        )  # fmt: skip
+        Host.objects.filter(pk=row.pk).update(offered_host_key=host.host_key)
+        approve_key(self.member, row, fingerprint(host.host_key))
+        row.refresh_from_db()
+        return row
+
+    # Workers
+
+    def start_worker(
+        self, name: str, *, lease_s: int = 3, heartbeat_s: int = 1, concurrency: int = 2
+    ) -> subprocess.Popen[bytes]:
+        """A real Celery worker process; its log is NAME.log in the folder."""
+        times = {"BENCHHUB_LEASE_S": str(lease_s), "BENCHHUB_HEARTBEAT_S": str(heartbeat_s)}
+        log = self.folder / f"{name}.log"
+        self.workers[name] = start_worker(name, {**self.environment, **times}, log, concurrency=concurrency)
+        return self.workers[name]
+
+    def start_beat(self, schedule: Path) -> None:
+        """The real beat in place of `until`'s nudges; it counts among the workers."""
+        command = [sys.executable, "-m", "celery", "-A", "benchhub", "beat", "-s", str(schedule), "--pidfile="]
+        self.workers["beat"] = _spawn(command, self.environment, self.folder / "beat.log")
+
+    def kill_worker(self, name: str, how: int = signal.SIGKILL) -> None:
+        """Send the worker a signal; after SIGKILL it is waited for."""
+        worker = self.workers[name]
+        worker.send_signal(how)
+        if how == signal.SIGKILL:
+            worker.wait()
+
+    def worker_of(self, run: Run) -> str:
+        """The name of the worker that holds the run now, "" when none does."""
+        owner = Run.objects.values_list("owner", flat=True).get(pk=run.pk)
+        pid = int(owner.split(":")[1]) if owner else 0
+        return next((name for name, worker in self.workers.items() if worker.pid == pid), "")
+
+    # Runs
+
+    def choice(
+        self,
+        sut: Actor,
+        driver: Actor,
+        *,
+        warm_up_s: int = 1,
+        measure_s: int = 1,
+        token: str = "",
+        steps: tuple[dict[str, Any], ...] = (),
+    ) -> Choice:
+        """The documents of a run: a server that starts at once, a recipe whose changes are watched, then `steps`."""
+        server = {
+            "kind": "command",
+            "argv": [f"{sut.inside}/server", str(sut.port)],
+            "files": {"index.html": "hello\n"},
+            "port": sut.port,
+            "cpus": _cpus()[0],
+            "ready": {"body_contains": "hello", "timeout_s": 60},
+        }
+        tool = {"kind": "wrk", "connections": 2, "threads": 1, "binary": f"{driver.inside}/wrk"}
+        phases = [("warm_up", warm_up_s), ("measure", measure_s)]
+        load = {
+            "driver": tool,
+            "path": "/",
+            "cpus": _cpus()[1],
+            "phases": [{"name": kind, "kind": kind, "duration_s": seconds} for kind, seconds in phases if seconds],
+        }
+        return Choice(
+            application=save_version(self.member, Application, f"server of {sut.name}", {"server": server}),
+            recipe=save_version(self.member, Recipe, f"tuning of {sut.name}", _recipe(sut, steps)),
+            workload=save_version(self.member, Workload, f"load of {driver.name}", load),
+            sut=sut.row,
+            driver=driver.row,
+            parameters={"token": token or self._token(), "password": self.password},
+        )
+
+    def launch(self, sut: Actor, driver: Actor, **choice: Any) -> Run:
+        """Queue a run; the keywords are those of `choice`."""
+        return launch_run(self.member, self.choice(sut, driver, **choice))
+
+    def _token(self) -> str:
+        self._launched += 1
+        return f"t{self._launched}-{secrets.token_hex(4)}"
+
+    # Waiting and judging
+
+    def until(self, condition: Callable[[], bool], *, seconds: float = PATIENCE_S, nudge: bool = True) -> None:
+        """Wait for it; meanwhile do what beat does every five seconds, unless not to `nudge`. Else AssertionError."""
+
+        nudged_s = 0.0
+
+        def looked() -> bool:
+            nonlocal nudged_s
+            try:
+                if nudge and time.monotonic() - nudged_s > NUDGE_S:
+                    dispatch()
+                    nudged_s = time.monotonic()
+                return condition()
+            except OperationalError:  # PostgreSQL is away; it may be the very fault
+                connection.close()
+                return False
+
+        if not wait_until(looked, seconds=seconds, interval_s=LOOK_S):
+            raise AssertionError(f"this did not happen in {seconds:.0f} s\n{self.told()}")
+
+    def all_finished(self) -> bool:
+        return not Run.objects.exclude(state=Run.State.FINISHED).exists()
+
+    def told(self) -> str:
+        """Every run in a line, and the end of each worker's log: for the message of a test that failed."""
+        fields = ("number", "state", "outcome", "validity", "restore", "attempts", "fence", "owner", "failure")
+        rows = [str(row) for row in Run.objects.order_by("pk").values_list(*fields)]
+        logs = [f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in self.folder.glob("*.log")]
+        return "\n".join([*rows, *logs])
+
+    def story(self) -> Story:
+        """All evidence of what happened, as `invariants.check` wants it."""
+        return gather(self.actors.values(), self.folder, self.environment["REDIS_URL"], self.secrets())
+
+    def broken(self, *, ended: bool = True) -> list[str]:
+        """The invariants that do not hold. `ended` = every run must be finished by now."""
+        return check(self.story(), ended=ended)
+
+    def secrets(self) -> dict[str, str]:
+        """What must stand nowhere."""
+        keys = {
+            f"the private key of {actor.name}": actor.host.private_key.splitlines()[-3]
+            for actor in self.actors.values()
+        }
+        return {**keys, "the password": self.password, "the pepper": self.environment["SECRET_KEY"]}
+
+    def close(self) -> None:
+        """End the workers, and what runs that never came to their end have left on this machine."""
+        for worker in self.workers.values():
+            if worker.poll() is None:
+                worker.kill()
+        for worker in self.workers.values():
+            worker.wait()
+        keys = [run_key(run) for run in Run.objects.filter(attempts__gt=0)]
+        for process in job_processes():
+            if any(process.belongs_to(key, ()) for key in keys):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
+
+
+def start_worker(
+    name: str, environment: Mapping[str, str], log: Path, *, concurrency: int = 2
+) -> subprocess.Popen[bytes]:
+    """A Celery worker in a process of its own."""
+    command = [sys.executable, "-m", "celery", "-A", "benchhub", "worker", *WORKER_OPTIONS]
+    command += ["-c", str(concurrency), "-n", f"{name}@stage"]
+    return _spawn(command, environment, log)
+
+
+def _spawn(command: list[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+    """It is killed with the process that plays, however that one ends."""
+    directory = Path(settings.BASE_DIR)
+    return spawn(command, log=log, environment=environment, directory=directory, on_parent_death=signal.SIGKILL)
+
+
+def state_is(run: Run, *states: str) -> Callable[[], bool]:
+    return lambda: Run.objects.filter(pk=run.pk, state__in=states).exists()
+
+
+def has_event(run: Run, kind: str, **payload: Any) -> Callable[[], bool]:
+    """Whether the run's log has an event of that kind with these fields."""
+    fields = {f"payload__{name}": value for name, value in payload.items()}
+    return lambda: run.events.filter(kind=kind, **fields).exists()
+
+
+def _recipe(sut: Actor, steps: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+    token = {"type": "str", "description": "names the launch in the witness file"}
+    recipe: list[dict[str, Any]] = [
+        {**STEP, "arguments": [sut.inside, "${token}"]},
+        {"kind": "environment", "variables": {"APP_PASSWORD": "${password}"}},
+    ]
+    if os.geteuid() == 0:  # a file outside the instance is written as root
+        recipe.append({"kind": "file", "path": f"{sut.inside}/etc/app.conf", "content": "tuned by ${token}\n"})
+    if sut.sysctl:
+        recipe.append({"kind": "sysctl", "values": dict(sut.sysctl)})
+    return {"parameters": {"token": token, "password": {"type": "str"}}, "steps": [*recipe, *steps]}
+
+
+def write_program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def _cpus() -> tuple[str, str]:
+    """A CPU for the server and one for the load tool; the same where there is only one."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return str(cpus[0]), str(cpus[-1])

@@ -1,0 +1,110 @@
+"""The link to a host fails in every way that a link fails: no run is lost for it, and no host is left changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents import events as e
+from tests.faults.lab_run import LIGHT, Play, play
+from tests.lab.conftest import lab, lab_of_module
+
+__all__ = ["lab", "lab_of_module", "play"]
+
+pytestmark = [pytest.mark.faults, pytest.mark.lab, pytest.mark.slow]
+
+BLIP_S, NOTICED_S = 1.0, 4.0
+"""A cut that nobody notices, and one that costs the connection: here a dead link is noticed after two seconds."""
+
+Moment = tuple[type[e.AnyEvent], dict[str, Any]]
+TUNE: Moment = (e.StepIntended, {"index": 1})
+START: Moment = (e.JobIntended, {"name": "server"})
+LOAD: Moment = (e.JobIntended, {"name": "load-0"})
+MEASURE: Moment = (e.LoadStarted, {})
+STOP: Moment = (e.PhaseStarted, {"phase": "stop"})
+RESTORE: Moment = (e.StepReverted, {"index": 2})
+
+
+@pytest.mark.parametrize(
+    "names, moment, seconds",
+    [
+        (("sut",), TUNE, NOTICED_S),
+        (("sut",), START, NOTICED_S),
+        (("sut",), MEASURE, BLIP_S),
+        (("sut",), RESTORE, NOTICED_S),
+        (("driver",), LOAD, NOTICED_S),
+        (("driver",), MEASURE, NOTICED_S),
+        (("sut", "driver"), MEASURE, NOTICED_S),
+        (("driver",), STOP, NOTICED_S),
+    ],
+)
+async def test_a_cut_of_the_link_costs_no_run(
+    play: Play, names: tuple[str, ...], moment: Moment, seconds: float
+) -> None:
+    def cut() -> None:
+        for name in names:
+            play.cut(name, seconds)
+
+    play.at(moment[0], cut, **moment[1])
+    record = await play.run(play.spec(*LIGHT, measure_s=2))
+
+    assert record.failed is None
+    assert play.load_starts == 1
+    assert seconds == BLIP_S or f"Lost {names[0]}" in play.log
+    await play.assert_restored()
+
+
+@pytest.mark.parametrize("name, moment", [("sut", TUNE), ("driver", LOAD)])
+async def test_a_link_that_passes_only_one_way_costs_no_run(play: Play, name: str, moment: Moment) -> None:
+    play.at(moment[0], lambda: play.cut(name, NOTICED_S, half_open=True), **moment[1])
+    record = await play.run(play.spec(*LIGHT))
+
+    assert record.failed is None
+    assert play.load_starts == 1
+    await play.assert_restored()
+
+
+async def test_a_slow_and_lossy_link_costs_time_only(play: Play) -> None:
+    play.lab.rate(1_000_000, kind="management")
+    play.lab.loss(5, kind="management")
+    record = await play.run(play.spec(*LIGHT))
+
+    assert record.failed is None
+    assert play.load_starts == 1
+    play.lab.heal()
+    await play.assert_restored()
+
+
+@pytest.mark.parametrize("name, moment", [("sut", TUNE), ("sut", MEASURE), ("driver", MEASURE), ("sut", RESTORE)])
+async def test_a_host_that_stays_away_fails_the_run_and_is_put_back_later(
+    play: Play, name: str, moment: Moment
+) -> None:
+    play.patience_s = 1.0
+    play.at(moment[0], lambda: play.lab.cut(name, kinds=("management",)), **moment[1])
+    record = await play.run(play.spec(*LIGHT, measure_s=4))
+
+    if moment != RESTORE:
+        assert record.failed is not None
+        assert name in record.failed.message
+        assert record.failed.hint
+        assert record.failed.cause == "host"
+    assert play.restored.away == (name,)
+    assert play.restored.differences if name == "sut" else play.restored.driver_differences
+    play.lab.heal()
+    await play.assert_sound()
+
+    assert await play.restore_again() == e.Restored(())
+    assert play.values() == play.before
+    await play.assert_empty(play.sut, play.driver)
+    assert not play.directory("sut").exists()
+    assert not play.directory("driver").exists()
+
+
+async def test_a_cut_between_the_hosts_ends_with_a_report_and_everything_put_back(play: Play) -> None:
+    play.at(e.LoadStarted, lambda: play.later(1.0, play.lab.cut_data))  # wrk is connected by then
+    play.at(e.PhaseStarted, play.lab.heal, phase="collect")
+    await play.run(play.spec(*LIGHT, measure_s=4))
+
+    assert [report.exit_status for report in play.record.reports.values()] == [0]
+    await play.assert_restored()

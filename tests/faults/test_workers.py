@@ -1,0 +1,212 @@
+"""Workers that are frozen, killed, told to stop, replaced, or asked twice: what becomes of their runs."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import signal
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+
+from experiments.errors import Conflict
+from experiments.launch import cancel_run
+from experiments.models import Run
+from experiments.tasks import dispatch, execute_run
+from tests.faults.stage import Actor, Stage, has_event, state_is
+from tests.sshd import SshdHost
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults, pytest.mark.slow]
+
+LEASE_S = 2
+
+
+def loaded(run: Run) -> Callable[[], bool]:
+    """Whether the measured load runs."""
+    return has_event(run, "load_started", measured=True)
+
+
+def assert_succeeded(run: Run) -> None:
+    run.refresh_from_db()
+    assert (run.outcome, run.failure, run.restore) == ("succeeded", "", "verified")
+    assert run.validity in Run.USABLE, run.findings
+
+
+@pytest.fixture
+def trio(stage: Stage, sshd_hosts: tuple[SshdHost, ...]) -> tuple[Actor, ...]:
+    """Three hosts, each of which may be SUT or driver."""
+    return tuple(stage.add_host(name, host) for name, host in zip("abc", sshd_hosts, strict=True))
+
+
+def test_a_worker_that_slept_past_its_lease_touches_nothing(stage: Stage, pair: tuple[Actor, Actor]) -> None:
+    for name in ("one", "two"):
+        stage.start_worker(name, lease_s=LEASE_S)
+    run = stage.launch(*pair, measure_s=6)
+    stage.until(loaded(run))
+    asleep = stage.worker_of(run)
+    stage.kill_worker(asleep, signal.SIGSTOP)
+    stage.until(lambda: Run.objects.filter(pk=run.pk, attempts__gt=1).exclude(owner="").exists())
+    stage.kill_worker(asleep, signal.SIGCONT)
+    stage.until(stage.all_finished)
+    assert_succeeded(run)
+    stage.until(lambda: "another worker took over" in (stage.folder / f"{asleep}.log").read_text())
+    assert stage.broken() == []
+
+
+def test_a_worker_that_slept_through_a_whole_run_touches_nothing(stage: Stage, pair: tuple[Actor, Actor]) -> None:
+    for name in ("one", "two"):
+        stage.start_worker(name, lease_s=LEASE_S)
+    run = stage.launch(*pair)
+    stage.until(has_event(run, "step_intended", index=1))
+    asleep = stage.worker_of(run)
+    stage.kill_worker(asleep, signal.SIGSTOP)
+    stage.until(stage.all_finished)
+    after = stage.story()
+    stage.kill_worker(asleep, signal.SIGCONT)
+    stage.until(lambda: "another worker took over" in (stage.folder / f"{asleep}.log").read_text())
+    assert_succeeded(run)
+    assert stage.broken() == []
+    assert [(host.starts, host.changes, host.after) for host in stage.story().hosts] == [
+        (host.starts, host.changes, host.after) for host in after.hosts
+    ]
+
+
+def test_one_message_delivered_twenty_times_to_four_workers_is_one_run(stage: Stage, pair: tuple[Actor, Actor]) -> None:
+    for name in ("one", "two", "three", "four"):
+        stage.start_worker(name, lease_s=3600)
+    run = stage.launch(*pair)
+    for _ in range(20):
+        execute_run.apply_async((run.pk,), retry=False)
+    stage.until(stage.all_finished)
+    assert_succeeded(run)
+    assert run.attempts == 1
+    assert stage.broken() == []
+
+
+def test_fifty_runs_on_three_hosts_survive_workers_that_are_killed_every_few_seconds(
+    stage: Stage, trio: tuple[Actor, ...]
+) -> None:
+    chance = random.Random(50)
+    names = ("one", "two", "three", "four")
+    for name in names:
+        stage.start_worker(name, lease_s=LEASE_S, concurrency=1)
+    # One host that is both SUT and driver, beside a pair of the two others: as much at a time as three hosts allow.
+    a, b, c = trio
+    pairs = itertools.cycle([(a, a), (b, c), (b, b), (c, a), (c, c), (a, b), (a, a), (c, b), (b, b), (a, c)])
+    runs = [stage.launch(sut, driver, warm_up_s=0) for sut, driver in itertools.islice(pairs, 50)]
+    killed = 0
+
+    def finished() -> int:
+        return Run.objects.filter(state=Run.State.FINISHED).count()
+
+    while finished() < len(runs):
+        goal = min(len(runs), finished() + chance.randint(1, 3))
+        stage.until(lambda goal=goal: finished() >= goal)  # type: ignore[misc]
+        if finished() < len(runs):
+            victim = chance.choice(names)
+            stage.kill_worker(victim)
+            stage.start_worker(victim, lease_s=LEASE_S, concurrency=1)
+            killed += 1
+    assert stage.broken() == []
+    assert killed > 10
+    assert {run.outcome for run in Run.objects.all()} == {"succeeded"}
+    assert Run.objects.count() == len(runs)
+    assert Run.objects.filter(attempts__gt=1).exists()
+
+
+@pytest.mark.parametrize("migrated", (False, True), ids=("same database", "migrated meanwhile"))
+def test_a_rolling_deploy_interrupts_no_measurement(migrated: bool, stage: Stage, pair: tuple[Actor, Actor]) -> None:
+    # The lease is longer than this test may take: only a run that is let go can be adopted.
+    for name in ("old-1", "old-2"):
+        stage.start_worker(name, lease_s=3600)
+    run = stage.launch(*pair, measure_s=10)
+    stage.until(loaded(run))
+    if migrated:
+        add_empty_migration()
+    for number in (1, 2):
+        stage.kill_worker(f"old-{number}", signal.SIGTERM)
+        stage.start_worker(f"new-{number}", lease_s=3600)
+    stage.until(stage.all_finished)
+    assert_succeeded(run)
+    assert run.attempts > 1
+    assert stage.workers["old-1"].wait(timeout=60) == 0
+    assert stage.workers["old-2"].wait(timeout=60) == 0
+    assert stage.broken() == []
+
+
+def add_empty_migration() -> None:
+    """What an upgrade does to a database: a table gets a column that the old workers do not know."""
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE experiments_run ADD COLUMN of_the_next_release integer NULL")
+        cursor.execute("ALTER TABLE experiments_run DROP COLUMN of_the_next_release")
+
+
+STATES = ("queued", "preparing", "warming_up", "measuring", "collecting", "restoring")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_run_can_be_cancelled_in_every_state_twice(state: str, stage: Stage, pair: tuple[Actor, Actor]) -> None:
+    run = stage.launch(*pair, warm_up_s=2, measure_s=2)
+    if state != "queued":
+        stage.start_worker("one")
+    stage.until(state_is(run, state, "finished"), nudge=state != "queued")
+    cancel(stage, run)
+    cancel(stage, run)
+    stage.until(stage.all_finished)
+    run.refresh_from_db()
+    assert run.outcome in ("cancelled", "succeeded" if state in ("collecting", "restoring") else "cancelled")
+    assert run.failure or run.outcome == "succeeded"
+    assert stage.broken() == []
+
+
+@pytest.mark.parametrize("state", STATES[1:])
+def test_a_cancelled_run_whose_worker_is_killed_at_once_is_still_undone(
+    state: str, stage: Stage, pair: tuple[Actor, Actor]
+) -> None:
+    for name in ("one", "two"):
+        stage.start_worker(name, lease_s=LEASE_S)
+    run = stage.launch(*pair, warm_up_s=2, measure_s=2)
+    stage.until(state_is(run, state, "finished"))
+    cancel(stage, run)
+    if holder := stage.worker_of(run):
+        stage.kill_worker(holder)
+    stage.until(stage.all_finished)
+    run.refresh_from_db()
+    assert run.outcome in ("cancelled", "succeeded" if state in ("collecting", "restoring") else "cancelled")
+    assert stage.broken() == []
+
+
+def cancel(stage: Stage, run: Run) -> None:
+    """Ask for the end; one that is there already is no fault."""
+    try:
+        cancel_run(stage.member, run)
+    except Conflict:
+        assert Run.objects.get(pk=run.pk).state == Run.State.FINISHED
+
+
+def test_two_beats_at_once_start_nothing_twice(stage: Stage, pair: tuple[Actor, Actor]) -> None:
+    for name in ("one", "two"):
+        stage.start_worker(name, lease_s=3600)
+    runs = [stage.launch(*pair) for _ in range(2)]
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(0.02):
+            dispatch()
+        connection.close()
+
+    beats = [threading.Thread(target=beat) for _ in range(2)]
+    for thread in beats:
+        thread.start()
+    try:
+        stage.until(stage.all_finished, nudge=False)
+    finally:
+        over.set()
+        for thread in beats:
+            thread.join()
+    for run in runs:
+        assert_succeeded(run)
+        assert run.attempts == 1
+    assert stage.broken() == []
