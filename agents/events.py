@@ -22,7 +22,10 @@ PHASES: tuple[PhaseName, ...] = (
 
 @dataclass(frozen=True)
 class PhaseStarted:
+    """`at_unix_s` is the controller's clock; a worker that goes on with a phase says so with another event."""
+
     phase: PhaseName
+    at_unix_s: float = 0.0
     kind: Literal["phase_started"] = "phase_started"
 
 

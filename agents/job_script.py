@@ -68,7 +68,7 @@ def job_script(
         lines += [_SET_AFFINITY.strip(), f"set_affinity {format_cpus(parse_cpus(cpus))}"]
     lines.append(f"cd {shlex.quote(cwd)} || exit 78" if cwd else "cd || exit 78")
     lines.append('[ "${1-}" != check ] || exit 0')
-    lines.append("umask 022")  # the records of a job are private; what it writes itself is as after a login
+    lines.append("umask 022  # what it writes itself is as after a login")
     lines += [f"export {_variable(name)}={shlex.quote(environment[name])}" for name in sorted(environment)]
     lines.append(f"exec {shlex.join(argv)}")
     text = "\n".join(lines) + "\n"

@@ -107,7 +107,9 @@ class Job:
         result = await self._change(launch, "Starting a job")
         found = re.fullmatch(r"(started|already)(?: (\d+) (\d+) (\S+))?\s*", result.text)
         if not found:
-            raise CommandError(f"Starting a job on {self.session.host} gave an answer that makes no sense.")
+            raise CommandError(
+                f"Starting a job on {self.session.host} gave an answer that makes no sense: {result.text[:200]!r}"
+            )
         word, pid, ticks, boot_id = found.groups()
         return Started(word == "already", _number(pid), _number(ticks), boot_id)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from agents.events import (
     LoadStarted,
     PhaseFinished,
     PhaseName,
+    PhaseStarted,
     Restored,
     SnapshotTaken,
     StepApplied,
@@ -30,6 +32,7 @@ class Record:
     """The state of a run, folded from its events in order."""
 
     finished_phases: set[PhaseName] = field(default_factory=set)
+    phase_began_unix_s: dict[PhaseName, float] = field(default_factory=dict)
     facts: dict[str, FactsCollected] = field(default_factory=dict)
     snapshots: dict[str, SnapshotTaken] = field(default_factory=dict)
     intended: dict[int, StepIntended] = field(default_factory=dict)
@@ -51,11 +54,18 @@ class Record:
             record.add(event)
         return record
 
+    def phase_s(self, phase: PhaseName) -> float:
+        """For how long the phase has gone on, whoever began it: workers' clocks agree well enough for that."""
+        return max(0.0, time.time() - self.phase_began_unix_s[phase])
+
     def add(self, event: AnyEvent) -> None:
         """Take one event in; kinds that leave no state (samples, log lines) pass by."""
         match event:
+            case PhaseStarted():
+                self.phase_began_unix_s.setdefault(event.phase, event.at_unix_s)
             case PhaseFinished():
                 self.finished_phases.add(event.phase)
+                self.phase_began_unix_s.pop(event.phase, None)
             case FactsCollected():
                 self.facts[event.role] = event
             case SnapshotTaken():
@@ -82,5 +92,6 @@ class Record:
                 self.failed = self.failed or event
             case Restored():
                 self.restored = event
+                self.phase_began_unix_s.clear()
             case _:
                 pass

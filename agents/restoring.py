@@ -93,9 +93,8 @@ class Restoring:
 
     async def _do(self, phase: PhaseName, action: Callable[[], Awaitable[None]]) -> None:
         """One phase of the way back; what stops it is written down, and the next one is tried all the same."""
-        started = time.monotonic()
         with bound(step=phase):
-            await self._emit(PhaseStarted(phase))
+            await self._emit(PhaseStarted(phase, time.time()))
             try:
                 await action()
             except FenceError:
@@ -108,7 +107,7 @@ class Restoring:
                 for role in self._touched_by(phase):
                     self._left[role].append(f"{phase}: BenchHub made a mistake. {MISTAKE_HINT}")
             else:
-                await self._emit(PhaseFinished(phase, time.monotonic() - started))
+                await self._emit(PhaseFinished(phase, self._record.phase_s(phase)))
 
     def _touched_by(self, phase: PhaseName) -> tuple[Role, ...]:
         """The hosts that cannot be called proven when this phase failed as a whole."""

@@ -148,10 +148,9 @@ class Runner:
         self._phase = phase
         with bound(step=phase):
             self._check()
-            started = time.monotonic()
-            await self._emit(PhaseStarted(phase))
+            await self._emit(PhaseStarted(phase, time.time()))
             await action()
-            await self._emit(PhaseFinished(phase, time.monotonic() - started))
+            await self._emit(PhaseFinished(phase, self._record.phase_s(phase)))
 
     def _check(self) -> None:
         self._control.check()

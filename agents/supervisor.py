@@ -18,7 +18,7 @@ look() {
   [ "$1" != Z ]
 }
 alive() { [ "$1" != 0 ] && look "$1" && [ "$ticks" = "$2" ] && [ "$3" = "$boot" ]; }
-boot=$(cat /proc/sys/kernel/random/boot_id)
+read -r boot </proc/sys/kernel/random/boot_id
 """
 
 # cgroup_of PID: the directory of the process's cgroup, if that is the scope `unit`.
@@ -67,7 +67,7 @@ begin() {
   env COOKIE_VARIABLE="$cookie" "$@" sh -c "$gate" gate "$unit" </dev/null >/dev/null &
   pid=$!
   look $pid
-  meta="$pid $ticks $boot"
+  meta="$pid ${ticks:-0} $boot"
 }
 sum() { size=$(wc -c <"$1") sum=$(head -c "$size" "$1" | sha256sum 2>/dev/null); echo "$size ${sum%% *}"; }
 look $$

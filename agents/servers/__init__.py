@@ -8,11 +8,13 @@ from pydantic import Field
 
 from agents.servers.base import Server
 from agents.servers.command import CommandServer
+from agents.servers.liberty import Liberty
 from agents.servers.tomcat import Tomcat
 
-AnyServer = Annotated[CommandServer | Tomcat, Field(discriminator="kind")]
+AnyServer = Annotated[CommandServer | Liberty | Tomcat, Field(discriminator="kind")]
 
 SERVERS: dict[str, type[Server]] = {
     "command": CommandServer,
+    "liberty": Liberty,
     "tomcat": Tomcat,
 }

@@ -347,6 +347,7 @@ def test_the_script_of_a_job_can_be_read_by_a_person() -> None:
         "#!/bin/sh",
         "cd /srv || exit 78",
         '[ "${1-}" != check ] || exit 0',
+        "umask 022  # what it writes itself is as after a login",
         "export A='it'\"'\"'s'",
         "exec wrk -t2 'http://sut/a b'",
     ]

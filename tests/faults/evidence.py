@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 
-from experiments.connecting import run_key
-from experiments.models import Host, Run
+from experiments.models import Host, Run, RunEvent
 from tests.faults.invariants import Event, HostStory, RunStory, Story
 
 MARK = b"BENCHHUB_JOB="
@@ -84,7 +83,7 @@ def _run(run: Run, processes: Iterable[JobProcess]) -> RunStory:
         finding_levels=tuple(finding["level"] for finding in run.findings),
         events=tuple(Event(e.seq, e.kind, e.payload, e.fence, e.at) for e in events),
         artifacts={a.name: (a.sha256, bytes(a.content)) for a in run.artifacts.all()},
-        processes=tuple(f"{p.pid} {p.name}" for p in processes if p.belongs_to(run_key(run), cookies)),
+        processes=tuple(f"{p.pid} {p.name}" for p in processes if p.belongs_to(run_directories(events), cookies)),
     )
 
 
@@ -115,9 +114,17 @@ class JobProcess:
     cookie: str
     command: str
 
-    def belongs_to(self, key: str, cookies: Iterable[str]) -> bool:
-        """Whether it is one of the run with this key: by the cookies that the run noted, or by its directory."""
-        return self.cookie in cookies or key in self.command
+    def belongs_to(self, directories: Iterable[str], cookies: Iterable[str] = ()) -> bool:
+        """Whether it is one of a run: by the cookies that the run noted, or by its directories on the hosts.
+
+        Not by the run's key: tests that run at the same time have databases of their own, each with a first run.
+        """
+        return self.cookie in cookies or any(directory in self.command for directory in directories)
+
+
+def run_directories(events: Iterable[RunEvent]) -> set[str]:
+    """The run's directory on each of its hosts."""
+    return {event.payload["directory"] for event in events if event.kind == "facts_collected"}
 
 
 def job_processes() -> list[JobProcess]:

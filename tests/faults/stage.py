@@ -34,15 +34,14 @@ from django.conf import settings
 from django.db import OperationalError, connection
 
 from benchhub.processes import spawn, wait_until
-from experiments.connecting import run_key
 from experiments.documents import save_version
 from experiments.host_keys import fingerprint
 from experiments.inventory import add_host, approve_key
 from experiments.launch import Choice, launch_run
-from experiments.models import Application, Host, Member, Recipe, Run, Workload
+from experiments.models import Application, Host, Member, Recipe, Run, RunEvent, Workload
 from experiments.tasks import dispatch
 from tests.agents.run_lab import free_port
-from tests.faults.evidence import gather, host_values, job_processes
+from tests.faults.evidence import gather, host_values, job_processes, run_directories
 from tests.faults.invariants import Story, check
 
 PATIENCE_S = 240.0
@@ -337,9 +336,9 @@ class Stage:
                 worker.kill()
         for worker in self.workers.values():
             worker.wait()
-        keys = [run_key(run) for run in Run.objects.filter(attempts__gt=0)]
+        directories = run_directories(RunEvent.objects.filter(kind="facts_collected"))
         for process in job_processes():
-            if any(process.belongs_to(key, ()) for key in keys):
+            if process.belongs_to(directories):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGKILL)
 
