@@ -16,10 +16,6 @@ from experiments.broker import look_at_broker
 from experiments.canaries import queue_states
 from experiments.operations import database_now, queue_names, troubles
 
-LIVE = "/healthz"
-READY = "/readyz"
-METRICS = "/metrics"
-
 DATABASE_S = 3.0
 """How long a probe waits for the database before it says that it does not answer."""
 

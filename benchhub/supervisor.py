@@ -17,8 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from benchhub import health
 from benchhub.embedded import PROJECT_DIR
+from benchhub.probes import READY
 from benchhub.processes import end, spawn
 from benchhub.terminal import Terminal
 
@@ -227,7 +227,7 @@ def require_free_port(port: int) -> None:
 def web_answers(port: int) -> bool:
     connection = http.client.HTTPConnection(ADDRESS, port, timeout=2)
     try:
-        connection.request("GET", health.READY)
+        connection.request("GET", READY)
         return connection.getresponse().status == http.HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False
