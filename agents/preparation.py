@@ -10,6 +10,7 @@ from agents.disk import Need, parse_room, room_command, shortage
 from agents.errors import HostError, PlanError
 from agents.events import FactsCollected, Role
 from agents.facts import collect
+from agents.fencing import FencedSession
 from agents.launch import Launch
 from agents.record import Record
 from agents.session import Session
@@ -29,17 +30,19 @@ date +%s.%N
 """
 
 
-async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_key: str) -> FactsCollected:
+async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_key: str, fence: int) -> FactsCollected:
     """The host's facts, the version of what it must run, and the run's own directory on it (made, empty).
 
-    PlanError when the tool or the server is missing, with the words of the version command.
+    PlanError when the tool or the server is missing, with the words of the version command. FenceError when a newer
+    holder has been there: a worker that slept must not leave a directory behind that nobody knows of.
     """
     tool_version = await _version(session, role, spec)
-    await _insist_on_room(session)
+    home = await _home_with_room(session)
+    holder = FencedSession(session, fence, f"{home}/.benchhub/fence")
     facts = await collect(session)
     access = facts.access
     asked_s = time.time()
-    result = await session.run(script(_DIRECTORY, run_key))
+    result = await holder.mutate(script(_DIRECTORY, run_key))
     answered_s = time.time()
     directory, _, clock = result.check(f"Making the run's directory on {session.host}").text.strip().partition("\n")
     return FactsCollected(
@@ -53,8 +56,8 @@ async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_ke
     )
 
 
-async def _insist_on_room(session: Session) -> None:
-    """HostError when the disk of the home directory is too full: told before anything is changed, not in the middle."""
+async def _home_with_room(session: Session) -> str:
+    """The home directory. HostError when its disk is too full: told before anything is changed, not in the middle."""
     home = (await session.run(script("cd && pwd -P"))).check(f"Finding the home directory on {session.host}")
     directories = (home.text.strip(),)
     found = parse_room(
@@ -63,6 +66,7 @@ async def _insist_on_room(session: Session) -> None:
     needed = (Need(directories[0], NEEDED_BYTES, NEEDED_FILES),)
     if (missing := shortage(session.host, found, needed)) is not None:
         raise HostError(missing, hint="Make room there, then launch the run again.")
+    return directories[0]
 
 
 def boot_id_command() -> Command:

@@ -115,7 +115,7 @@ class Runner:
 
     async def _look(self) -> None:
         new = [role for role in ROLES if role not in self._record.facts]
-        looks = [look_at_host(self._reach.link(role), role, self._spec, self._key) for role in new]
+        looks = [look_at_host(self._reach.link(role), role, self._spec, self._key, self._control.fence) for role in new]
         found = await asyncio.gather(*looks, return_exceptions=True)
         for facts in found:
             if isinstance(facts, FactsCollected):

@@ -85,6 +85,15 @@ async def test_an_old_holder_of_the_host_can_do_nothing_any_more(lab: Lab) -> No
     assert old.of(e.StepReverted) == []
 
 
+async def test_a_worker_that_slept_before_it_saw_the_host_leaves_no_trace(lab: Lab) -> None:
+    fence = lab.sut.home / ".benchhub/fence"
+    fence.mkdir(parents=True, exist_ok=True)
+    (fence / "fence").write_text("7\n")
+    with pytest.raises(FenceError):
+        await Watched(lab, fence=6).run(lab.spec(file_step(lab)))
+    assert not lab.directory(lab.sut).exists()
+
+
 async def test_a_runner_that_is_told_to_leave_leaves_all_as_it_is(lab: Lab) -> None:
     spec = lab.spec(file_step(lab), phases=(("measure", 3),))
     first = Watched(lab)
