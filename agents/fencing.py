@@ -45,6 +45,11 @@ fi
 """
 
 
+def fence_directory(run_directory: str) -> str:
+    """Where the host keeps its fence: beside the directories of all runs (`.benchhub/runs/KEY`)."""
+    return run_directory.rpartition("/runs/")[0] + "/fence"
+
+
 def fenced(command: Command, fence: int, directory: str) -> Command:
     """`command` behind a check, in the same round trip, that no greater fence has been seen in `directory` of the host.
 

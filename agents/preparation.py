@@ -10,7 +10,7 @@ from agents.disk import Need, parse_room, room_command, shortage
 from agents.errors import HostError, PlanError
 from agents.events import FactsCollected, Role
 from agents.facts import collect
-from agents.fencing import FencedSession
+from agents.fencing import FencedSession, fence_directory
 from agents.launch import Launch
 from agents.record import Record
 from agents.session import Session
@@ -38,7 +38,7 @@ async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_ke
     """
     tool_version = await _version(session, role, spec)
     home = await _home_with_room(session)
-    holder = FencedSession(session, fence, f"{home}/.benchhub/fence")
+    holder = FencedSession(session, fence, fence_directory(f"{home}/.benchhub/runs/{run_key}"))
     facts = await collect(session)
     access = facts.access
     asked_s = time.time()

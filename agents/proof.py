@@ -17,7 +17,7 @@ from agents.command import Command, script
 from agents.deadman import DeadMan
 from agents.errors import AgentError, HostError
 from agents.events import AnyEvent
-from agents.fencing import FencedSession
+from agents.fencing import FencedSession, fence_directory
 from agents.jobs import Job
 from agents.link import Link
 from agents.preparation import boot_id_command
@@ -117,7 +117,8 @@ class HostProof:
     async def _deadman(self) -> str:
         before = await snapshot.read(self._session())
         tuning, steps = await self._tuned("deadman")
-        timer = DeadMan(self._session(), f"{self._directory}/deadman", self._fences(), self._fence, DEADMAN_S)
+        session = self._session()
+        timer = DeadMan(session, f"{self._directory}/deadman", session.directory, self._fence, DEADMAN_S)
         await timer.arm()
         fired = Command(("test", "-e", f"{self._directory}/deadman/fired"))
 
@@ -177,10 +178,7 @@ class HostProof:
         return tuning, steps
 
     def _session(self) -> FencedSession:
-        return FencedSession(self._link, self._fence, self._fences())
-
-    def _fences(self) -> str:
-        return self._directory.rpartition("/runs/")[0] + "/fence"
+        return FencedSession(self._link, self._fence, fence_directory(self._directory))
 
     def _job(self, name: str) -> Job:
         return Job(self._session(), f"{self._directory}/jobs/{name}")

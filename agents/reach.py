@@ -9,7 +9,7 @@ from agents.control import Control
 from agents.deadman import DeadMan
 from agents.errors import ConnectError
 from agents.events import Role
-from agents.fencing import FencedSession
+from agents.fencing import FencedSession, fence_directory
 from agents.link import Link
 from agents.record import Record
 from agents.session import Session
@@ -53,8 +53,7 @@ class Reach:
 
     def session(self, role: Role) -> FencedSession:
         """The host behind its fence. ConnectError when the run has not been there."""
-        root = self.directory(role).rpartition("/runs/")[0]
-        return FencedSession(self.link(role), self._control.fence, f"{root}/fence")
+        return FencedSession(self.link(role), self._control.fence, fence_directory(self.directory(role)))
 
     def deadman(self, role: Role) -> DeadMan:
         """The timer that puts the host back when no worker comes any more."""

@@ -78,8 +78,11 @@ def conclude(run_id: int, fence: int, record: Record) -> None:
         tally_run(run)
 
 
-def give_up(run_id: int, fence: int, message: str, hint: str) -> None:
-    """Finish a run that BenchHub itself cannot carry on with: lost, and its hosts dirty unless proven restored."""
+def give_up(run_id: int, fence: int, message: str, hint: str, *, doubt: str = "") -> None:
+    """Finish a run that BenchHub itself cannot carry on with: lost, and its hosts dirty unless proven restored.
+
+    `doubt`: why the hosts are not to be trusted although the run may not have touched them; a person must look then.
+    """
     with transaction.atomic():
         run = _held(run_id, fence)
         if run is None:
@@ -92,9 +95,9 @@ def give_up(run_id: int, fence: int, message: str, hint: str) -> None:
             event = from_json(restored)
             if isinstance(event, Restored):
                 _quarantine(run, event)
-        elif RunEvent.objects.filter(run=run, kind="facts_collected").exists():
+        elif doubt or RunEvent.objects.filter(run=run, kind="facts_collected").exists():
             for host_id in (run.sut_id, run.driver_id):
-                quarantine(run, host_id, ("it was not put back",), try_again=True)
+                quarantine(run, host_id, (doubt or "it was not put back",), try_again=not doubt)
         _finish(run)
         if run.experiment_id is not None:
             try:

@@ -8,15 +8,20 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.db import InterfaceError, OperationalError, close_old_connections
 
+from agents.control import Control
 from agents.errors import ConnectError
 from agents.log_context import bound
+from agents.record import Record
+from agents.runner import Runner
 from agents.session import Session
-from agents.spec import HostAddress
+from agents.spec import HostAddress, RunSpec
 from agents.ssh import connect as ssh_connect
 from experiments.host_keys import connect_args
 from experiments.models import Host, Run
+from experiments.recorder import Recorder
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +47,22 @@ async def with_database(run: Run, action: Callable[P, T], *args: P.args, **kwarg
             await sync_to_async(close_old_connections)()
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, 5.0)
+
+
+def runner_for(
+    run: Run, recorder: Recorder, record: Record, *, cancelled: Callable[[], bool], patience_s: float
+) -> Runner:
+    """What works on the run's hosts under the recorder's fence; all that happens there goes through the recorder."""
+    control = Control(
+        connect=lambda address: connect_to(run, address),
+        emit=lambda event: with_database(run, recorder.store, event),
+        cancelled=cancelled,
+        fence=recorder.fence,
+        patience_s=patience_s,
+        deadman_s=settings.BENCHHUB_DEADMAN_S,
+        keep_file=lambda name, content, media: with_database(run, recorder.keep_file, name, content, media),
+    )
+    return Runner(run_key(run), RunSpec.model_validate(run.spec), record, control)
 
 
 async def connect_to(run: Run, address: HostAddress) -> Session:

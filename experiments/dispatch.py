@@ -17,7 +17,8 @@ from django.db.models.functions import Coalesce, Now
 from experiments.fairness import shares_of, urgency
 from experiments.models import Host, Reservation, Run
 
-NEXT_FENCE = Func(template="nextval('experiments_fence')", output_field=BigIntegerField())
+_NEXT_FENCE_SQL = "nextval('experiments_fence')"
+NEXT_FENCE = Func(template=_NEXT_FENCE_SQL, output_field=BigIntegerField())
 """One number for the whole installation, always growing: whoever holds a host by a greater one is the newer holder."""
 
 _CLAIM_LOCK = 0x42656E6368  # "Bench"
@@ -64,6 +65,13 @@ def claim_next(owner: str) -> Run | None:
             Host.objects.filter(pk__in=found.hosts).update(leased_by=found.run_id, last_restore={})
     run: Run = Run.objects.get(pk=found.run_id)
     return run
+
+
+def next_fence() -> int:
+    """A fence for work on a host that is no run."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {_NEXT_FENCE_SQL}")
+        return int(cursor.fetchone()[0])
 
 
 def something_to_do() -> bool:

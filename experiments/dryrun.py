@@ -19,7 +19,7 @@ from experiments.access import require_launch_on
 from experiments.host_keys import connect_args
 from experiments.launch import Choice, freeze
 from experiments.models import DryRun, Host, Member, Run
-from experiments.outbox import send
+from experiments.outbox import DRY_RUN, send
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def request(member: Member, choice: Choice) -> DryRun:
         dry_run = DryRun.objects.create(
             team=member.team, sut=choice.sut, driver=choice.driver, spec=spec.model_dump(mode="json")
         )
-        transaction.on_commit(lambda: _send(dry_run.pk), robust=True)
+        transaction.on_commit(lambda: send(DRY_RUN, dry_run.pk), robust=True)
     return dry_run
 
 
@@ -99,9 +99,3 @@ def _readable(step: Any) -> bool:
     """Files of the instance do not exist before the run makes it; a shell step's own look is left to the run."""
     path = getattr(step, "path", None)
     return step.kind != "command" and (path is None or str(path).startswith("/"))
-
-
-def _send(dry_run_id: int) -> None:
-    from experiments.tasks import dry_run
-
-    send(dry_run, dry_run_id)

@@ -10,15 +10,12 @@ import threading
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
-from agents.control import Control
 from agents.errors import MISTAKE_HINT, FenceError
 from agents.events import Logged
 from agents.log_context import bound
 from agents.record import Record
-from agents.runner import Runner
-from agents.spec import RunSpec
 from experiments.conclusion import conclude, give_up
-from experiments.connecting import DATABASE_AWAY, connect_to, run_key, with_database
+from experiments.connecting import DATABASE_AWAY, runner_for, with_database
 from experiments.dispatch import claim_next
 from experiments.holding import UNKNOWN_HOLDER_HINT, HandedOver, Heart, handing_over
 from experiments.models import Run
@@ -80,7 +77,7 @@ def _execute_claimed(run: Run) -> bool:
 def _taken_over(run: Run, error: FenceError) -> None:
     """Stop; but when this database knows of no newer holder, the host is used by somebody whom it does not know."""
     if Run.objects.filter(pk=run.pk, fence=run.fence).exclude(state=Run.State.FINISHED).exists():
-        give_up(run.pk, run.fence, error.message, UNKNOWN_HOLDER_HINT)
+        give_up(run.pk, run.fence, error.message, UNKNOWN_HOLDER_HINT, doubt="somebody else works on it")
         return
     logger.warning("run %s: another worker took over; this one stops", run.pk)
 
@@ -91,19 +88,8 @@ async def _execute(run: Run) -> None:
     if run.attempts > 1:
         await with_database(run, recorder.store, Logged("runner", (TAKEN_OVER,), "warning"))
     heart = Heart(recorder)
-    runner = Runner(
-        run_key(run),
-        RunSpec.model_validate(run.spec),
-        record,
-        Control(
-            connect=lambda address: connect_to(run, address),
-            emit=lambda event: with_database(run, recorder.store, event),
-            cancelled=lambda: heart.cancelled,
-            fence=run.fence,
-            patience_s=settings.BENCHHUB_PATIENCE_S,
-            deadman_s=settings.BENCHHUB_DEADMAN_S,
-            keep_file=lambda name, content, media: with_database(run, recorder.keep_file, name, content, media),
-        ),
+    runner = runner_for(
+        run, recorder, record, cancelled=lambda: heart.cancelled, patience_s=settings.BENCHHUB_PATIENCE_S
     )
     await heart.hold(runner.run())
     await with_database(run, conclude, run.pk, run.fence, record)

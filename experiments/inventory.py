@@ -19,7 +19,7 @@ from experiments.host_keys import connect_args, fingerprint, key_row, public_hal
 from experiments.keys import seal
 from experiments.labels import check_labels
 from experiments.models import Host, HostGrant, Member, Role
-from experiments.outbox import send
+from experiments.outbox import CHECK_HOST, send
 from experiments.quarantine import NOT_APPROVED, back_in_service, refuse_while_restoring
 
 __all__ = [
@@ -124,7 +124,7 @@ def request_check(member: Member, host: Host) -> None:
     with transaction.atomic():
         host.last_check = check_state("pending", "Waiting for a worker.")
         host.save(update_fields=["last_check"])
-        transaction.on_commit(lambda: _hint_check(host_id), robust=True)
+        transaction.on_commit(lambda: send(CHECK_HOST, host_id), robust=True)
 
 
 def approve_key(member: Member, host: Host, fingerprint_text: str) -> None:
@@ -252,9 +252,3 @@ def _check(host: Host) -> None:
             raise RequestError("The jump hosts lead back to this host.", field="jump")
         seen.add(hop.pk)
         hop = hop.jump
-
-
-def _hint_check(host_id: int) -> None:
-    from experiments.tasks import check_host
-
-    send(check_host, host_id)

@@ -11,15 +11,22 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from celery import current_app
 from django.db import connection, transaction
+from kombu.exceptions import OperationalError
 
 from experiments.models import Run
 from experiments.tallies import count
 
 logger = logging.getLogger(__name__)
+
+EXECUTE_RUN = "experiments.tasks.execute_run"
+RESTORE_HOST = "experiments.tasks.restore_host"
+CHECK_HOST = "experiments.tasks.check_host"
+DRY_RUN = "experiments.tasks.dry_run"
 
 HINT_EXPIRES_S = 15
 """A hint is worth nothing once the dispatcher has sent the next one."""
@@ -35,13 +42,11 @@ def announce(run: Run) -> None:
 
 def hint(run_id: int) -> None:
     """Say that a run is due."""
-    from experiments.tasks import execute_run
-
-    send(execute_run, run_id)
+    send(EXECUTE_RUN, run_id)
 
 
-def send(task: Any, row_id: int) -> None:
-    """Have a task handed its row, without waiting. A broker that is away delays it until the next dispatch."""
+def send(task: str, row_id: int) -> None:
+    """Have the task of this name handed its row, without waiting. A broker that is away delays it until dispatch."""
     _sender().put(Message(task, row_id, time.monotonic()))
 
 
@@ -52,7 +57,7 @@ def flush(limit_s: float = FLUSH_S) -> bool:
 
 @dataclass(frozen=True)
 class Message:
-    task: Any
+    task: str
     row_id: int
     said_at_s: float
 
@@ -60,7 +65,8 @@ class Message:
 class Sender:
     """Sends messages in order from a daemon thread; drops and counts what is too many or too old."""
 
-    def __init__(self) -> None:
+    def __init__(self, publish: Callable[[Message], None] | None = None) -> None:
+        self._publish = publish or _publish
         self.pid = os.getpid()
         self._waiting: deque[Message] = deque()
         self._busy = False
@@ -88,10 +94,28 @@ class Sender:
                 self._changed.wait_for(lambda: bool(self._waiting))
                 message = self._waiting.popleft()
                 self._busy = True
-            if time.monotonic() - message.said_at_s > HINT_EXPIRES_S or not _sent(message):
+            if time.monotonic() - message.said_at_s > HINT_EXPIRES_S or not self._sent(message):
                 self._drop(1)
             if not self._waiting:
                 self._count_dropped()
+
+    def _sent(self, message: Message) -> bool:
+        try:
+            self._publish(message)
+        except (OSError, OperationalError) as error:
+            logger.warning(
+                "%s %s: the broker took no message (%s); the dispatcher will send it",
+                message.task,
+                message.row_id,
+                error,
+            )
+            return False
+        except Exception:  # the thread must live: without it this process would be silent for ever
+            logger.exception(
+                "%s %s: the message could not be sent; the dispatcher will send it", message.task, message.row_id
+            )
+            return False
+        return True
 
     def _drop(self, messages: int) -> None:
         with self._changed:
@@ -111,19 +135,8 @@ class Sender:
             connection.close()
 
 
-def _sent(message: Message) -> bool:
-    task = message.task
-    try:
-        task.apply_async((message.row_id,), retry=False, expires=HINT_EXPIRES_S)
-    except (OSError, task.OperationalError) as error:
-        logger.warning(
-            "%s %s: the broker took no message (%s); the dispatcher will send it", task.name, message.row_id, error
-        )
-        return False
-    except Exception:  # the thread must live: without it this process would be silent for ever
-        logger.exception("%s %s: the message could not be sent; the dispatcher will send it", task.name, message.row_id)
-        return False
-    return True
+def _publish(message: Message) -> None:
+    current_app.send_task(message.task, (message.row_id,), retry=False, expires=HINT_EXPIRES_S)
 
 
 _lock = threading.Lock()

@@ -12,21 +12,19 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agents.control import CANCELLED_PATIENCE_S, Control
+from agents.control import CANCELLED_PATIENCE_S
 from agents.errors import MISTAKE_HINT, FenceError
 from agents.events import Restored, Role
 from agents.record import Record
-from agents.runner import Runner
-from agents.spec import RunSpec
 from experiments import audit
 from experiments.access import require
-from experiments.connecting import connect_to, run_key, with_database
+from experiments.connecting import runner_for, with_database
 from experiments.dispatch import NEXT_FENCE
 from experiments.errors import Conflict
 from experiments.holding import UNKNOWN_HOLDER_HINT, HandedOver, Heart
 from experiments.models import Host, Member, Run
 from experiments.models import Role as MemberRole
-from experiments.outbox import send
+from experiments.outbox import RESTORE_HOST, send
 from experiments.quarantine import back_in_service, refuse_while_restoring, restore_state
 from experiments.recorder import Recorder
 
@@ -60,7 +58,7 @@ def request_restore(member: Member, host: Host, *, force: bool = False) -> None:
         locked.last_restore = restore_state("pending", "Waiting for a worker.", force=force)
         locked.save(update_fields=["last_restore"])
         audit.record(member, "host.restore", f"host {locked.name}", after={"force": force})
-        transaction.on_commit(lambda: _send(host_id), robust=True)
+        transaction.on_commit(lambda: send(RESTORE_HOST, host_id), robust=True)
     host.refresh_from_db()
 
 
@@ -73,7 +71,7 @@ def repeat_due() -> None:
         waited = now - datetime.fromisoformat(str(last["at"]))
         pause = min(FIRST_AGAIN * 2 ** min(int(last["tries"]), 10), LONGEST_AGAIN)
         if (last["state"] == "pending" and waited > SAID_AGAIN) or (last["state"] == "again" and waited > pause):
-            _send(host.pk)
+            send(RESTORE_HOST, host.pk)
 
 
 def perform_restore(host_id: int) -> None:
@@ -88,7 +86,7 @@ def perform_restore(host_id: int) -> None:
         restored = async_to_sync(_restore)(run, fence, roles, force)
     except HandedOver:
         logger.info("host %s: handed over", host_id)
-        _send(host_id)
+        send(RESTORE_HOST, host_id)
     except FenceError as error:
         logger.warning("host %s: %s", host_id, error)
         _store_failure(host_id, fence, error.message, UNKNOWN_HOLDER_HINT)  # nothing is stored for a newer holder
@@ -135,19 +133,7 @@ async def _restore(run: Run, fence: int, roles: tuple[Role, ...], force: bool) -
     recorder = Recorder(run.pk, fence)
     heart = Heart(recorder)
     record: Record = await with_database(run, recorder.record)
-    runner = Runner(
-        run_key(run),
-        RunSpec.model_validate(run.spec),
-        record,
-        Control(
-            connect=lambda address: connect_to(run, address),
-            emit=lambda event: with_database(run, recorder.store, event),
-            cancelled=lambda: False,
-            fence=fence,
-            patience_s=CANCELLED_PATIENCE_S,
-            deadman_s=settings.BENCHHUB_DEADMAN_S,
-        ),
-    )
+    runner = runner_for(run, recorder, record, cancelled=lambda: False, patience_s=CANCELLED_PATIENCE_S)
     await heart.hold(runner.restore_again(roles=roles, force=force))
     if record.restored is None:
         raise AssertionError("the way back always ends in a Restored event")
@@ -212,9 +198,3 @@ def _let_go(host: Host, run: Run) -> None:
     """The end of an attempt: the run's other host may be next. The caller saves the host."""
     host.leased_by = None
     Run.objects.filter(pk=run.pk).update(lease_until=None)
-
-
-def _send(host_id: int) -> None:
-    from experiments.tasks import restore_host
-
-    send(restore_host, host_id)

@@ -14,7 +14,7 @@ from experiments.dryrun import perform_dry_run
 from experiments.execution import execute_next
 from experiments.host_check import perform_check
 from experiments.models import DryRun, Host
-from experiments.outbox import hint, send
+from experiments.outbox import CHECK_HOST, DRY_RUN, EXECUTE_RUN, RESTORE_HOST, hint, send
 from experiments.restoration import perform_restore, repeat_due
 
 MOST_REPEATED = 100
@@ -24,7 +24,7 @@ DRY_RUN_TAKES = timedelta(minutes=1)
 """One that waits for longer has lost its message, or its hosts are slow to answer: reading them twice is harmless."""
 
 
-@shared_task(name="experiments.tasks.execute_run")
+@shared_task(name=EXECUTE_RUN)
 def execute_run(run_id: int) -> None:
     """Execute what is next. `run_id` is only a hint in the log: the queue's order decides, not the message's."""
     while execute_next():
@@ -45,24 +45,24 @@ def reap() -> None:
     asked_before = (timezone.now() - CHECK_TAKES).isoformat(timespec="seconds")
     checks = Host.objects.filter(last_check__state="pending", last_check__at__lt=asked_before)
     for host_id in checks.values_list("pk", flat=True)[:MOST_REPEATED]:
-        send(check_host, host_id)
+        send(CHECK_HOST, host_id)
     repeat_due()
     lost = DryRun.objects.filter(state=DryRun.State.PENDING, created_at__lt=Now() - DRY_RUN_TAKES)
     for dry_run_id in lost.values_list("pk", flat=True)[:MOST_REPEATED]:
-        send(dry_run, dry_run_id)
+        send(DRY_RUN, dry_run_id)
 
 
-@shared_task(name="experiments.tasks.restore_host")
+@shared_task(name=RESTORE_HOST)
 def restore_host(host_id: int) -> None:
     perform_restore(host_id)
 
 
-@shared_task(name="experiments.tasks.check_host")
+@shared_task(name=CHECK_HOST)
 def check_host(host_id: int) -> None:
     perform_check(host_id)
 
 
-@shared_task(name="experiments.tasks.dry_run")
+@shared_task(name=DRY_RUN)
 def dry_run(dry_run_id: int) -> None:
     perform_dry_run(dry_run_id)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,51 +9,17 @@ import pytest
 
 from experiments import execution
 from experiments.dispatch import claim_next
-from experiments.documents import save_version
 from experiments.execution import MAX_ATTEMPTS, execute_next
 from experiments.holding import handing_over
-from experiments.host_keys import fingerprint
-from experiments.inventory import add_host, approve_key
-from experiments.launch import Choice, launch_run
-from experiments.models import Application, Host, Member, Recipe, Run, Workload
+from experiments.models import Host, Member, Run
 from tests.agents.conftest import sshd_host  # noqa: F401 - a fixture
-from tests.agents.run_lab import free_port
+from tests.experiments.broken_server import launch_broken
 from tests.sshd import SshdHost
 
 
 @pytest.fixture
 def run(admin: Member, sshd_host: SshdHost) -> Run:  # noqa: F811 - the fixture
-    """A queued run on one real host that is both SUT and driver; its server cannot start."""
-    host = add_host(
-        admin, name="both", address=sshd_host.address, port=sshd_host.port, user=sshd_host.user,
-        private_key=sshd_host.private_key, roles="both",
-    )  # fmt: skip
-    Host.objects.filter(pk=host.pk).update(offered_host_key=sshd_host.host_key)
-    approve_key(admin, host, fingerprint(sshd_host.host_key))
-    wrk = sshd_host.home / "wrk"
-    wrk.write_text("#!/bin/sh\nexec wrk -v\n")
-    wrk.chmod(0o755)
-    server = {
-        "kind": "command",
-        "argv": [sys.executable, "-c", "raise SystemExit(3)"],
-        "port": free_port(),
-        "cpus": "0",
-    }
-    workload: dict[str, Any] = {
-        "driver": {"kind": "wrk", "connections": 1, "threads": 1, "binary": str(wrk)},
-        "phases": [{"name": "m", "kind": "measure", "duration_s": 1}],
-        "cpus": "1",
-    }
-    return launch_run(
-        admin,
-        Choice(
-            save_version(admin, Application, "broken", {"server": server}),
-            save_version(admin, Recipe, "none", {"steps": []}),
-            save_version(admin, Workload, "load", workload),
-            host,
-            host,
-        ),
-    )
+    return launch_broken(admin, sshd_host)
 
 
 def ended(run: Run) -> tuple[str, str, str]:

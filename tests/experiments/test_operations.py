@@ -221,20 +221,17 @@ def test_a_look_that_hangs_gives_up_in_time_and_only_one_hangs() -> None:
     assert begun == [1]
 
 
-class HungTask:
-    """A task whose broker takes nothing until it is let go."""
-
-    name = "hung"
-    OperationalError = ConnectionError
+class HungBroker:
+    """Takes no message until it is let go."""
 
     def __init__(self) -> None:
         self.sent: list[int] = []
         self.entered, self.release = threading.Event(), threading.Event()
 
-    def apply_async(self, arguments: tuple[int], **_options: Any) -> None:
+    def publish(self, message: outbox.Message) -> None:
         self.entered.set()
         self.release.wait(30)
-        self.sent.append(arguments[0])
+        self.sent.append(message.row_id)
 
 
 @pytest.fixture
@@ -252,26 +249,28 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 def test_a_hung_broker_holds_up_nobody_and_what_is_too_much_or_too_old_is_dropped_and_counted(
     clock: Callable[[float], None],
 ) -> None:
-    sender, task = Sender(), HungTask()
+    broker = HungBroker()
+    sender = Sender(broker.publish)
     for row_id in range(MOST_WAITING + 51):
-        sender.put(outbox.Message(task, row_id, time.monotonic()))
+        sender.put(outbox.Message(outbox.EXECUTE_RUN, row_id, time.monotonic()))
         if row_id == 0:
-            assert task.entered.wait(30)
+            assert broker.entered.wait(30)
     assert not sender.flush(0)
 
     clock(outbox.HINT_EXPIRES_S + 1)
-    task.release.set()
+    broker.release.set()
 
     assert sender.flush(60)
-    assert task.sent == [0]
+    assert broker.sent == [0]
     assert Tally.objects.get(name="hints_dropped").value == MOST_WAITING + 50
 
 
 def test_messages_are_sent_in_order_and_flush_waits_for_the_last() -> None:
-    sender, task = Sender(), HungTask()
-    task.release.set()
+    broker = HungBroker()
+    sender = Sender(broker.publish)
+    broker.release.set()
     for row_id in range(20):
-        sender.put(outbox.Message(task, row_id, time.monotonic()))
+        sender.put(outbox.Message(outbox.EXECUTE_RUN, row_id, time.monotonic()))
 
     assert sender.flush(30)
-    assert task.sent == list(range(20))
+    assert broker.sent == list(range(20))

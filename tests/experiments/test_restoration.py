@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.db.models.functions import Now
 
 from experiments import restoration
-from experiments.documents import save_version
 from experiments.errors import Conflict, Forbidden
 from experiments.execution import execute_next
 from experiments.holding import handing_over
-from experiments.host_keys import fingerprint
-from experiments.inventory import add_host, approve_key, clear_dirty
-from experiments.launch import Choice, launch_run
-from experiments.models import Application, AuditEntry, Host, Member, Recipe, Role, Run, Workload
+from experiments.inventory import clear_dirty
+from experiments.models import AuditEntry, Host, Member, Role, Run
 from experiments.restoration import MOST_TRIES, perform_restore, repeat_due, request_restore
 from tests.agents.conftest import sshd_host  # noqa: F401 - a fixture
 from tests.agents.run_lab import free_port
+from tests.experiments.broken_server import launch_broken
 from tests.experiments.conftest import MakeMember
 from tests.sshd import SshdHost
 
@@ -38,21 +34,6 @@ def tuned(tmp_path: Path) -> Path:
 @pytest.fixture
 def dirty(admin: Member, sshd_host: SshdHost, tuned: Path) -> Host:  # noqa: F811 - the fixture
     """A host whose last run could not take its setting back."""
-    host = add_host(
-        admin, name="both", address=sshd_host.address, port=sshd_host.port, user=sshd_host.user,
-        private_key=sshd_host.private_key, roles="both",
-    )  # fmt: skip
-    Host.objects.filter(pk=host.pk).update(offered_host_key=sshd_host.host_key)
-    approve_key(admin, host, fingerprint(sshd_host.host_key))
-    wrk = sshd_host.home / "wrk"
-    wrk.write_text("#!/bin/sh\nexec wrk -v\n")
-    wrk.chmod(0o755)
-    server = {
-        "kind": "command",
-        "argv": [sys.executable, "-c", "raise SystemExit(3)"],
-        "port": free_port(),
-        "cpus": "0",
-    }
     step = {
         "kind": "command",
         "run": 'printf new >"$1"',
@@ -61,16 +42,9 @@ def dirty(admin: Member, sshd_host: SshdHost, tuned: Path) -> Host:  # noqa: F81
         "expect": "new",
         "arguments": [str(tuned)],
     }
-    workload: dict[str, Any] = {
-        "driver": {"kind": "wrk", "connections": 1, "threads": 1, "binary": str(wrk)},
-        "phases": [{"name": "m", "kind": "measure", "duration_s": 1}],
-        "cpus": "1",
-    }
-    application = save_version(admin, Application, "broken", {"server": server})
-    recipe = save_version(admin, Recipe, "stuck", {"steps": [step]})
-    launch_run(admin, Choice(application, recipe, save_version(admin, Workload, "load", workload), host, host))
+    launch_broken(admin, sshd_host, [step])
     assert execute_next()
-    host.refresh_from_db()
+    host = Host.objects.get()
     assert (host.state, tuned.read_text()) == ("dirty", "new")
     return host
 
@@ -144,7 +118,7 @@ def test_what_is_due_is_sent_again_unless_somebody_is_at_it(
     admin: Member, dirty: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[int] = []
-    monkeypatch.setattr(restoration, "_send", sent.append)
+    monkeypatch.setattr(restoration, "send", lambda task, host_id: sent.append(host_id))
     request_restore(admin, dirty)
     repeat_due()
     assert sent == [], "its message may still come"

@@ -47,7 +47,7 @@ async def test_a_host_that_does_not_keep_a_value_is_found_out(lab: Lab) -> None:
     try:
         assert not await proof_of(host, 2).prove(seen.append, restart=False)
     finally:
-        host.exec("sh", "-c", "kill -9 $(cat /root/meddler); rm /root/meddler /root/restart-wanted")
+        host.exec("sh", "-c", "kill -9 $(cat /root/meddler); rm -f /root/meddler /root/restart-wanted")
     failed = [proof for proof in seen if proof.passed is False]
     assert any("tcp_fin_timeout" in proof.detail for proof in failed), seen
     assert seen[-1].passed is None

@@ -7,12 +7,12 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
 
 from agents.errors import AgentError
 from agents.proof import HostProof, Proof
 from agents.session import Session
 from agents.ssh import connect
+from experiments.dispatch import next_fence
 from experiments.host_keys import connect_args
 from experiments.models import Host
 
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         if found.state != Host.State.DRAINED or found.leased_by_id is not None:
             raise CommandError(f"{host} is in service; drain it on its page first, and wait for its run to end.")
         try:
-            proven = async_to_sync(_prove)(found, _next_fence(), self._tell, restart)
+            proven = async_to_sync(_prove)(found, next_fence(), self._tell, restart)
         except AgentError as error:
             raise CommandError(f"{error.message} {error.hint}".strip()) from error
         if not proven:
@@ -52,9 +52,3 @@ async def _prove(host: Host, fence: int, tell: Any, restart: bool) -> bool:
         return await connect(*connect_args(host))
 
     return await HostProof(host.name, log_in, fence).prove(tell, restart=restart)
-
-
-def _next_fence() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT nextval('experiments_fence')")
-        return int(cursor.fetchone()[0])
