@@ -122,8 +122,11 @@ class Tuning:
         before = self._record.intended[index].before
         await self._let_undos_end(index, step, before)
         now = await self._state(step)
-        if conflicts := self._conflicts(index, step, before, now):
+        foreign = self._foreign(index, step, before, now)
+        conflicts = self._conflicts(index, step, before, now, foreign)
+        if foreign and not step.independent:
             return conflicts
+        before = {**before, **{key: now.get(key) for key in foreign}}
         if now != before or not before:  # a step that shows no state is always undone
             for number, command in enumerate(step.revert(self.context, before)):
                 if step.once:
@@ -132,8 +135,9 @@ class Tuning:
                 else:
                     await self._change(command, f"Undoing: {step.title()}")
             now = await self._state(step)
-        if left := step.differing(before, now):
-            return [f"{step.title()}: {key} could not be put back" for key in left]
+        left = [f"{step.title()}: {key} could not be put back" for key in step.differing(before, now)]
+        if conflicts or left:
+            return conflicts + left
         await self._emit(StepReverted(index))
         return []
 
@@ -146,18 +150,25 @@ class Tuning:
                 job = Job(self._sut, intended.directory, privileged=intended.privileged)
                 await _until_ended(job, intended.cookie, limit_s, f"Undoing: {step.title()}", lambda: None)
 
-    def _conflicts(self, index: int, step: HostStep, before: State, now: State) -> list[str]:
+    def _foreign(self, index: int, step: HostStep, before: State, now: State) -> list[str]:
         """A setting that is neither as found, nor as asked, nor as read back was changed by someone else: leave it."""
         applied = self._record.applied.get(index)
         if applied is None or self._force:
             return []  # died while applying: any mixture of both states is ours
         wanted = step.wanted(before)
         return [
-            f"{step.title()}: someone else changed {key} during the run, so this step was left as it is. It was "
-            f"{_shown(key, before[key])}, the run made it {_shown(key, applied.effective.get(key))}, "
-            f"now it is {_shown(key, now.get(key))}"
+            key
             for key in step.differing(before, now)
             if now.get(key) not in (applied.effective.get(key), wanted.get(key))
+        ]
+
+    def _conflicts(self, index: int, step: HostStep, before: State, now: State, foreign: list[str]) -> list[str]:
+        what, applied = "it" if step.independent else "this step", self._record.applied
+        return [
+            f"{step.title()}: someone else changed {key} during the run, so {what} was left as it is. It was "
+            f"{_shown(key, before[key])}, the run made it {_shown(key, applied[index].effective.get(key))}, "
+            f"now it is {_shown(key, now.get(key))}"
+            for key in foreign
         ]
 
     async def _state(self, step: HostStep) -> State:

@@ -73,6 +73,9 @@ class HostStep(Step):
     once: ClassVar[bool] = False
     """Whether its commands may not be repeated after a cut: they run as detached jobs under a start token."""
 
+    independent: ClassVar[bool] = False
+    """Whether each setting can be put back without the others: what someone else changed holds up only itself."""
+
     unsupported: Literal["fail", "skip"] = "fail"
     """What to do about a setting that this host does not have: fail the run, or note it and go on."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -93,6 +93,8 @@ def _number(word: str) -> str:
 
 class SysctlStep(HostStep):
     """Sets the kernel parameters in `values`; tabs and spaces in a value are the same."""
+
+    independent: ClassVar[bool] = True
 
     kind: Literal["sysctl"] = "sysctl"
     values: dict[

@@ -8,7 +8,7 @@ import pytest
 
 from agents import events as e
 from tests.agents.run_lab import WorkerDiedError
-from tests.faults.lab_run import CPUS, FILE, INSIDE, KEY, LIGHT, SETTING, TUNING, Play, play
+from tests.faults.lab_run import CPUS, FILE, INSIDE, KEY, LIGHT, SETTING, SYSCTL, TUNING, Play, play
 from tests.lab.conftest import lab, lab_of_module
 
 __all__ = ["lab", "lab_of_module", "play"]
@@ -102,7 +102,7 @@ async def test_what_somebody_else_changed_is_left_alone_and_shown(play: Play, ch
     [first, *_] = play.restored.differences
     assert "someone else changed" in first
     assert key in first
-    assert "this step was left as it is" in first
+    assert "was left as it is" in first
     assert foreign != play.before
     assert [name for name in foreign if foreign[name] != play.before[name]] == [
         name for name in foreign if foreign[name] != play.before[name] and key.rpartition(".")[2] in name
@@ -111,6 +111,28 @@ async def test_what_somebody_else_changed_is_left_alone_and_shown(play: Play, ch
 
     await play.restore_again()
     assert play.values() == foreign  # asking again changes nothing
+    await play.restore_again(force=True)
+    assert play.restored == e.Restored(())
+    assert play.values() == play.before
+
+
+async def test_a_kernel_parameter_that_somebody_else_changed_does_not_keep_the_others_of_its_step(play: Play) -> None:
+    interval = "/proc/sys/net/ipv4/tcp_keepalive_intvl"
+    before = play.sut.exec("cat", interval).stdout
+    both = {"kind": "sysctl", "values": {SYSCTL: "31", "net.ipv4.tcp_keepalive_intvl": "41"}}
+    tuned: list[bytes] = []
+
+    def meddle() -> None:
+        tuned.append(play.sut.exec("cat", interval).stdout)
+        play.sut.exec("sh", "-c", "echo 77 >/proc/sys/net/ipv4/tcp_fin_timeout")
+
+    play.at(e.LoadStarted, meddle)
+    await play.run(play.spec(both))
+
+    [conflict, *_] = play.restored.differences
+    assert f"someone else changed {SYSCTL} during the run, so it was left as it is" in conflict
+    assert tuned == [b"41\n"]
+    assert play.sut.exec("cat", interval).stdout == before
     await play.restore_again(force=True)
     assert play.restored == e.Restored(())
     assert play.values() == play.before
