@@ -72,7 +72,10 @@ class World:
         return self.chance.choice([name for name in names if name in busy] or names)
 
     def actor(self) -> Actor:
-        return self.chance.choice(list(self.stage.actors.values()))
+        """A host to harm that nothing is wrong with yet: one whose link is cut could not be seen to come back."""
+        harmed = {disturbance.host for disturbance in self.disturbances if disturbance.ended_at is None}
+        actors = list(self.stage.actors.values())
+        return self.chance.choice([actor for actor in actors if actor.name not in harmed] or actors)
 
     def the_lab(self) -> Lab:
         """The lab; only for faults that are `lab_only`."""
