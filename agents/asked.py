@@ -19,7 +19,7 @@ def asked_by(specs: Sequence[RunSpec]) -> Callable[[str], bool]:
     servers = {spec.application.server.model_dump_json() for spec in specs}
 
     def asked(path: str) -> bool:
-        if len(servers) > 1 and path.startswith(("tomcat.", "process.", "jvm.", "server.")):
+        if len(servers) > 1 and path.startswith(("tomcat.", "process.", "jvm.", "server.", "instances.")):
             return True
         return any(step.explains(path) for step in differing)
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from agents.errors import Cause
+from agents.spectrum import Spectrum
 from agents.steps.base import SettingOutcome
 
 Role = Literal["sut", "driver"]
@@ -38,7 +39,11 @@ class PhaseFinished:
 
 @dataclass(frozen=True)
 class FactsCollected:
-    """`profile` is the stable part of the facts, flat; `directory` the run's own one on that host."""
+    """`profile` is the stable part of the facts, flat; `directory` the run's own one on that host.
+
+    `clock_midpoint_s` is the host's clock against the controller's at the middle of a round trip, wrong by at most half
+    of `clock_round_trip_s`; `clock_offset_s` is what of it the round trip cannot explain.
+    """
 
     role: Role
     digest: str
@@ -47,6 +52,8 @@ class FactsCollected:
     boot_id: str
     clock_offset_s: float | None = None
     tool_version: str = ""
+    clock_midpoint_s: float | None = None
+    clock_round_trip_s: float | None = None
     kind: Literal["facts_collected"] = "facts_collected"
 
 
@@ -137,8 +144,22 @@ class ResultFile:
 
 
 @dataclass(frozen=True)
+class LoadPart:
+    """What one of several load tools reported that ran at the same time, each against an instance of its own."""
+
+    url: str
+    exit_status: int | None
+    report: Mapping[str, Any]
+    result_file: ResultFile | None = None
+
+
+@dataclass(frozen=True)
 class LoadReported:
-    """The tool's whole output, its sha256, and the figures read from it (`LoadReport.to_json`)."""
+    """The tool's whole output, its sha256, and the figures read from it (`LoadReport.to_json`).
+
+    `spectrum` is the histogram of its latency; None when the tool gave none. `parts` are the reports of several tools
+    that ran at the same time; the figures above are then those of all together.
+    """
 
     index: int
     measured: bool
@@ -147,6 +168,8 @@ class LoadReported:
     sha256: str
     report: Mapping[str, Any]
     result_file: ResultFile | None = None
+    spectrum: Spectrum | None = None
+    parts: tuple[LoadPart, ...] = ()
     kind: Literal["load_reported"] = "load_reported"
 
 
@@ -158,6 +181,18 @@ class Samples:
     at_unix_s: float
     values: Mapping[str, tuple[str, float]]
     kind: Literal["samples"] = "samples"
+
+
+@dataclass(frozen=True)
+class GcPausesRead:
+    """The stops of an instance's JVM since it started, by the SUT's clock. `cut`: there were more before them."""
+
+    at_unix_s: tuple[float, ...]
+    pause_ms: tuple[float, ...]
+    full: tuple[bool, ...]
+    cut: bool = False
+    instance: int = 0
+    kind: Literal["gc_pauses_read"] = "gc_pauses_read"
 
 
 @dataclass(frozen=True)
@@ -216,6 +251,7 @@ AnyEvent = Annotated[
     | LoadStarted
     | LoadReported
     | Samples
+    | GcPausesRead
     | ConfigurationCaptured
     | Logged
     | Failed

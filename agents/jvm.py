@@ -23,7 +23,7 @@ _REJECTED = re.compile(
     r"|Error: (?P<variable>Option \S+ is not allowed in environment variable JDK_JAVA_OPTIONS))",
     re.MULTILINE,
 )
-_IGNORED = re.compile(r"warning: Ignoring option (\S+?); (.*)$", re.MULTILINE)
+_IGNORED = re.compile(r"warning: [Ii]gnoring option (\S+?); (.*)$", re.MULTILINE)
 _NOT_STARTED = "Could not create the Java Virtual Machine"
 
 

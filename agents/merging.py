@@ -1,4 +1,4 @@
-"""Putting together what several driver hosts report of one phase of load. Percentiles are never averaged."""
+"""Putting together what several load tools report of one phase of load. Percentiles are never averaged."""
 
 from __future__ import annotations
 
@@ -21,32 +21,35 @@ SAME_WINDOW_RATIO = 0.02
 RESOLUTION_RATIO = 0.05
 """How wide the histograms may leave a percentile open; one that is more open is left out."""
 
-NO_HISTOGRAMS = "no percentiles: they need the histogram of every driver host, and percentiles cannot be averaged"
-TOO_COARSE = "no p{}: the histograms of the driver hosts are too coarse for it"
+NO_HISTOGRAMS = "no percentiles: they need the histogram of every load tool, and percentiles cannot be averaged"
+NO_OWN_METRICS = "no {}: how figures of a benchmark's own are put together is not known; they stand with each tool"
+TOO_COARSE = "no p{}: the histograms of the load tools are too coarse for it"
 
 
 def merge(reports: Sequence[LoadReport]) -> LoadReport:
-    """The report of all driver hosts together; all loaded the same server in the same window with the same tool.
+    """The report of all load tools together; all loaded the same server in the same window with the same tool.
 
     Rates and counts are summed. Percentiles come from the histograms, or are left out and `notes` says so. PlanError
     when there is no report, or the tools or their kinds of load differ.
     """
     if not reports:
-        raise PlanError("there is no report to put together", hint="Did no driver host run its load tool?")
+        raise PlanError("there is no report to put together", hint="Did no load tool run?")
     first = reports[0]
     if len(reports) == 1:
         return first
     for name in ("tool", "format", "load_model", "latency_basis"):
         if len(found := {str(getattr(report, name)) for report in reports}) > 1:
             raise PlanError(
-                f"the reports of the driver hosts differ in {name}: {', '.join(sorted(found))}",
-                hint="Run the same tool with the same kind of load on every driver host.",
+                f"the reports of the load tools differ in {name}: {', '.join(sorted(found))}",
+                hint="Run the same tool with the same kind of load each time.",
             )
     notes: list[str] = []
     latency = _latency([report.latency for report in reports], [report.requests for report in reports], notes)
     uncorrected = _latency(
         [report.uncorrected_latency for report in reports], [report.requests for report in reports], []
     )
+    if own := dict.fromkeys(metric.name for report in reports for metric in report.own_metrics):
+        notes.append(NO_OWN_METRICS.format(", ".join(own)))
     durations = [report.duration_s for report in reports if report.duration_s is not None]
     why = _why(reports, durations)
     return LoadReport(
@@ -80,12 +83,12 @@ def merge(reports: Sequence[LoadReport]) -> LoadReport:
 
 
 def _why(reports: Sequence[LoadReport], durations: Sequence[float]) -> str | None:
-    """Why the figures must not enter a comparison: a host's own reason, or that the windows differ."""
+    """Why the figures must not enter a comparison: a tool's own reason, or that the windows differ."""
     bad = [report.why or report.error or "no reason is known" for report in reports if not report.usable]
     if bad:
-        return f"{len(bad)} of {len(reports)} driver hosts: {bad[0]}"
+        return f"{len(bad)} of {len(reports)} load tools: {bad[0]}"
     if durations and max(durations) - min(durations) > SAME_WINDOW_RATIO * max(durations):
-        return f"the driver hosts loaded for {min(durations):g} s to {max(durations):g} s, so their rates do not add up"
+        return f"the load tools loaded for {min(durations):g} s to {max(durations):g} s, so their rates do not add up"
     return None
 
 
@@ -185,6 +188,8 @@ def percentile_ms(histograms: Sequence[Histogram], percentile: float, of_each: S
         return values[-1]
     rank = max(1, math.ceil(round(percentile / 100 * total, 6)))
     above = next(value for value in values if _at_least(columns, value) >= rank)
+    if all(histogram.exact for histogram in histograms):
+        return above
     below = max((value for value in values if _at_most(columns, value) < rank), default=0.0)
     if of_each:
         above, below = min(above, max(of_each)), max(below, min(of_each))
@@ -199,7 +204,8 @@ def merge_histograms(histograms: Sequence[Histogram]) -> Histogram:
     total = counts[-1] if counts else 0
     rows = [HistogramRow(v, n / total, n) for v, n in zip(values, counts, strict=True)] if total else []
     largest = [histogram.max_ms for histogram in histograms if histogram.max_ms is not None]
-    return Histogram(tuple(rows), max_ms=max(largest, default=None), total_count=total)
+    exact = all(histogram.exact for histogram in histograms)
+    return Histogram(tuple(rows), max_ms=max(largest, default=None), total_count=total, exact=exact)
 
 
 def _columns(histogram: Histogram) -> Columns:

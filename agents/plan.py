@@ -10,10 +10,11 @@ from agents.errors import AgentError
 from agents.events import PhaseName
 from agents.journal import undo_text
 from agents.launch import Launch
-from agents.preparation import launch_of, server_cpus
+from agents.preparation import launch_of
 from agents.spec import RunSpec
 from agents.steps import is_host_step
 from agents.steps.base import State, StepContext
+from agents.tuning import instance_directory
 
 RUN_DIRECTORY = "$HOME/.benchhub/runs/RUN"
 """Stands for the run's directory on a host: its name is known only when the run exists."""
@@ -47,6 +48,7 @@ class Plan:
     estimate_s: int
 
 
+EACH_INSTANCE = "Each instance of the server has a load tool of its own with all options of the workload."
 CONTROL_S = 10
 """Time of a run beside its load: facts, tuning, start of the server, restore (docs/performance.md)."""
 
@@ -55,7 +57,7 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
     """The plan of `spec`. `found` maps the place of a step (from 1) to the state that a dry run read on the SUT."""
     sut, driver = spec.sut.name, spec.driver.name
     server, workload = spec.application.server, spec.workload
-    context = StepContext(instance=f"{RUN_DIRECTORY}/instance")
+    context = StepContext(instance=instance_directory(RUN_DIRECTORY, 0))
     launch = launch_of(spec)
     phases = (
         PlanPhase(
@@ -67,8 +69,8 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
             ),
         ),
         PlanPhase("snapshot", "Remember the SUT", (PlanItem(sut, "All settings", ("grep -rs '' /proc/sys ...",)),)),
-        PlanPhase("tune", "Tune", (_instance(spec, context), *_steps(spec, context, found or {}))),
-        PlanPhase("start", "Start the server", (_start(spec, launch), _ready(spec))),
+        PlanPhase("tune", "Tune", (_instance(spec), *_steps(spec, context, found or {}))),
+        PlanPhase("start", "Start the server", (*_starts(spec, launch), *_ready(spec))),
         *(
             PlanPhase(
                 "measure" if phase.kind == "measure" else "warm_up",
@@ -76,8 +78,9 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
                 (
                     PlanItem(
                         driver,
-                        f"Load on {spec.url}",
-                        (_pinned(workload.cpus, _tool(spec, phase.duration_s)),),
+                        f"Load on {', '.join(spec.urls)}",
+                        tuple(_pinned(workload.cpus, _tool(spec, url, phase.duration_s)) for url in spec.urls),
+                        note=EACH_INSTANCE if len(spec.urls) > 1 else "",
                     ),
                 ),
             )
@@ -93,13 +96,14 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
     return Plan(phases, workload.load_s, workload.load_s + CONTROL_S)
 
 
-def _instance(spec: RunSpec, context: StepContext) -> PlanItem:
-    kind = spec.application.server.kind
+def _instance(spec: RunSpec) -> PlanItem:
+    server = spec.application.server
+    directories = [instance_directory(RUN_DIRECTORY, number) for number in range(server.count)]
     return PlanItem(
         spec.sut.name,
-        f"Private {kind} instance; the installation is not edited",
-        (f"mkdir {context.instance}",),
-        (f"rm -rf -- {context.instance}",),
+        f"Private {server.kind} instance; the installation is not edited",
+        tuple(f"mkdir {directory}" for directory in directories),
+        (f"rm -rf -- {' '.join(directories)}",),
         changes=True,
     )
 
@@ -126,24 +130,29 @@ def _steps(spec: RunSpec, context: StepContext, found: Mapping[int, State]) -> l
     return items
 
 
-def _start(spec: RunSpec, launch: Launch) -> PlanItem:
-    server = spec.application.server
-    cpus = server_cpus(spec)
-    details = [f"CPUs {cpus}"] if cpus else []
-    details += [f"{name} {value}" for name, value in launch.limits.items()]
-    details += list(launch.jvm_options)
-    details += launch.environment  # the names alone: a value may be a secret
-    return PlanItem(spec.sut.name, f"Start {server.kind} on port {server.port}", note=", ".join(details), changes=True)
+def _starts(spec: RunSpec, launch: Launch) -> list[PlanItem]:
+    items = []
+    for number in range(spec.application.server.count):
+        server = spec.application.server.instance(number)
+        cpus = launch.cpus or server.cpus
+        details = [f"CPUs {cpus}"] if cpus else []
+        details += [f"{name} {value}" for name, value in launch.limits.items()]
+        details += list(launch.jvm_options)
+        details += launch.environment  # the names alone: a value may be a secret
+        title = f"Start {server.kind} on port {server.port}"
+        items.append(PlanItem(spec.sut.name, title, note=", ".join(details), changes=True))
+    return items
 
 
-def _ready(spec: RunSpec) -> PlanItem:
+def _ready(spec: RunSpec) -> list[PlanItem]:
     ready = spec.application.server.ready
-    url = spec.url.removesuffix(spec.workload.path) + ready.path
-    return PlanItem(spec.driver.name, f"Wait until {url} answers {ready.status}", note=f"at most {ready.timeout_s:g} s")
+    urls = [url.removesuffix(spec.workload.path) + ready.path for url in spec.urls]
+    note = f"at most {ready.timeout_s:g} s"
+    return [PlanItem(spec.driver.name, f"Wait until {url} answers {ready.status}", note=note) for url in urls]
 
 
-def _tool(spec: RunSpec, duration_s: int) -> str:
-    return spec.workload.driver.command(Target(spec.url), duration_s).shell()
+def _tool(spec: RunSpec, url: str, duration_s: int) -> str:
+    return spec.workload.driver.command(Target(url), duration_s).shell()
 
 
 def _pinned(cpus: str, command: str) -> str:

@@ -19,7 +19,7 @@ from agents.steps.affinity import AffinityStep
 from agents.steps.base import LaunchStep
 
 NEEDED_BYTES, NEEDED_FILES = 32 << 20, 2000
-"""What a run writes in the login's home, with some to spare: the server's instance and logs, outputs, the journal."""
+"""What a run writes in the login's home for an instance of the server, with some to spare: it and its logs, outputs."""
 
 # The last thing that is asked of a host: one that cannot take part keeps no trace of the run.
 _DIRECTORY = """
@@ -37,7 +37,7 @@ async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_ke
     holder has been there: a worker that slept must not leave a directory behind that nobody knows of.
     """
     tool_version = await _version(session, role, spec)
-    home = await _home_with_room(session)
+    home = await _home_with_room(session, spec.application.server.count)
     holder = FencedSession(session, fence, fence_directory(f"{home}/.benchhub/runs/{run_key}"))
     facts = await collect(session)
     access = facts.access
@@ -53,17 +53,19 @@ async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_ke
         boot_id=(access.boot_id if access else None) or "",
         clock_offset_s=_clock_offset_s(clock, asked_s, answered_s),
         tool_version=tool_version,
+        clock_midpoint_s=_clock_midpoint_s(clock, asked_s, answered_s),
+        clock_round_trip_s=round(answered_s - asked_s, 4),
     )
 
 
-async def _home_with_room(session: Session) -> str:
+async def _home_with_room(session: Session, instances: int) -> str:
     """The home directory. HostError when its disk is too full: told before anything is changed, not in the middle."""
     home = (await session.run(script("cd && pwd -P"))).check(f"Finding the home directory on {session.host}")
     directories = (home.text.strip(),)
     found = parse_room(
         (await session.run(room_command(directories))).check("Reading the free space").stdout, directories
     )
-    needed = (Need(directories[0], NEEDED_BYTES, NEEDED_FILES),)
+    needed = (Need(directories[0], instances * NEEDED_BYTES, instances * NEEDED_FILES),)
     if (missing := shortage(session.host, found, needed)) is not None:
         raise HostError(missing, hint="Make room there, then launch the run again.")
     return directories[0]
@@ -90,6 +92,14 @@ def _clock_offset_s(clock: str, asked_s: float, answered_s: float) -> float | No
     except ValueError:
         return None  # its date knows no fractions of a second
     return max(0.0, host_s - answered_s) or min(0.0, host_s - asked_s)
+
+
+def _clock_midpoint_s(clock: str, asked_s: float, answered_s: float) -> float | None:
+    """The best estimate of how far the host's clock is off: that it was read half way between question and answer."""
+    try:
+        return round(float(clock) - (asked_s + answered_s) / 2, 4)
+    except ValueError:
+        return None
 
 
 async def _version(session: Session, role: str, spec: RunSpec) -> str:
@@ -126,7 +136,7 @@ def check_cpus(spec: RunSpec, record: Record) -> None:
 def server_cpus(spec: RunSpec) -> str:
     """The CPU set that the server will get: the recipe's affinity step wins over the application's own."""
     steps = [step for step in spec.recipe.steps if isinstance(step, AffinityStep)]
-    return steps[-1].cpus if steps else spec.application.server.cpus
+    return steps[-1].cpus if steps else spec.application.server.all_cpus
 
 
 def launch_of(spec: RunSpec) -> Launch:

@@ -172,7 +172,7 @@ class HostProof:
         made = await self._session().mutate(Command(("mkdir", "-p", "--", directory)))
         made.check("Making a directory")
         tuning = Tuning(self._session(), directory, record, emit)
-        await tuning.create_instance(CommandServer(argv=("true",), files={"app.conf": "as it was\n"}))
+        await tuning.create_instances(CommandServer(argv=("true",), files={"app.conf": "as it was\n"}))
         for index, step in steps.items():
             await tuning.apply(index, step)
         return tuning, steps

@@ -11,6 +11,7 @@ import regex
 from agents.command import Command, script
 from agents.errors import CommandError, NotReady, PlanError
 from agents.jobs import Job
+from agents.regular_expression import SIMPLER
 from agents.servers.base import Readiness
 from agents.session import Session
 
@@ -105,5 +106,5 @@ def _matches(pattern: str, log: str) -> bool:
     except TimeoutError:
         raise PlanError(
             f"The log pattern {pattern!r} takes longer than {MATCH_TIMEOUT_S:g} s to look for.",
-            hint="Write it without repetitions inside repetitions, such as (a+)+.",
+            hint=SIMPLER,
         ) from None

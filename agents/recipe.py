@@ -103,15 +103,16 @@ class RecipeDocument(Frozen):
 def _filled_in(step: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:
     """The step, references replaced. A shell step gets them as arguments only: shell text is never put together."""
     if step.get("kind") == "command":
-        return {**step, "arguments": _substitute(step.get("arguments", []), values)}
-    return {name: _substitute(child, values) for name, child in step.items()}
+        return {**step, "arguments": substitute(step.get("arguments", []), values)}
+    return {name: substitute(child, values) for name, child in step.items()}
 
 
-def _substitute(node: Any, values: Mapping[str, Value]) -> Any:
+def substitute(node: Any, values: Mapping[str, Value]) -> Any:
+    """`node` with every `${name}` in its texts replaced. PlanError names one that has no value."""
     if isinstance(node, dict):
-        return {key: _substitute(child, values) for key, child in node.items()}
+        return {key: substitute(child, values) for key, child in node.items()}
     if isinstance(node, list | tuple):
-        return [_substitute(child, values) for child in node]
+        return [substitute(child, values) for child in node]
     if not isinstance(node, str):
         return node
     return _REFERENCE.sub(lambda match: _text(_value(match, values)), node)

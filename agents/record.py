@@ -11,6 +11,7 @@ from agents.events import (
     ConfigurationCaptured,
     FactsCollected,
     Failed,
+    GcPausesRead,
     JobEnded,
     JobIntended,
     JobStarted,
@@ -44,6 +45,7 @@ class Record:
     loads: dict[int, LoadStarted] = field(default_factory=dict)
     reports: dict[int, LoadReported] = field(default_factory=dict)
     configuration: ConfigurationCaptured | None = None
+    gc_pauses: dict[int, GcPausesRead] = field(default_factory=dict)
     failed: Failed | None = None
     restored: Restored | None = None
 
@@ -86,6 +88,8 @@ class Record:
                 self.loads.setdefault(event.index, event)
             case LoadReported():
                 self.reports[event.index] = event
+            case GcPausesRead():
+                self.gc_pauses[event.instance] = event
             case ConfigurationCaptured():
                 self.configuration = event
             case Failed():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
 LoadModel = Literal["open", "closed"]
@@ -21,13 +21,17 @@ class HistogramRow:
 
 @dataclass(frozen=True)
 class Histogram:
-    """A percentile spectrum with its trailer (`#[Mean = ...`)."""
+    """A percentile spectrum with its trailer (`#[Mean = ...`).
+
+    `exact`: each sample has the value of its row; else it lies anywhere above the row before.
+    """
 
     rows: tuple[HistogramRow, ...]
     mean_ms: float | None = None
     stdev_ms: float | None = None
     max_ms: float | None = None
     total_count: int | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,16 @@ class LoadErrors:
         return sum(n or 0 for n in (self.connect, self.read, self.write, self.timeout, self.status, self.other))
 
 
+@dataclass(frozen=True)
+class OwnMetric:
+    """A figure that BenchHub does not know by name, from a benchmark of a team's own. `direction` is the better one."""
+
+    name: str
+    value: float
+    unit: str
+    direction: Literal["higher", "lower"]
+
+
 class MoreFigures(Protocol):
     """What only some tools tell, as flat keys with units; for example `agents.request_figures.RequestFigures`."""
 
@@ -88,6 +102,7 @@ class LoadReport:
     `bytes_read` came from the server, headers included; `body_bytes` leaves the headers out. `status_codes` maps "200"
     to the number of responses, `error_messages` the tool's own words to how often they were true. `details` are figures
     that only this tool prints, units in their names; they are kept and shown, but nothing is computed from them.
+    `own_metrics` are a team's own figures; they count like the known ones.
     `users` are those of a closed model that are not connections. `notes` say what a reader of the figures must know.
     """
 
@@ -120,6 +135,7 @@ class LoadReport:
     uncorrected_latency: LatencySummary | None = None
     calibrated_threads: int | None = None
     started_or_written_at: str | None = None
+    own_metrics: tuple[OwnMetric, ...] = ()
     notes: tuple[str, ...] = ()
     more: MoreFigures | None = None
 
@@ -154,6 +170,7 @@ class LoadReport:
             "errors_other": self.errors.other,
             "calibrated_threads": self.calibrated_threads,
             "started_or_written_at": self.started_or_written_at,
+            "own_metrics": [asdict(metric) for metric in self.own_metrics] or None,
             "notes": list(self.notes) or None,
         }
         out.update({k: v for k, v in self.details.items() if k not in plain})

@@ -89,8 +89,6 @@ class RequestFigures:
     failures: tuple[Failure, ...] = ()
     sent_bytes: int | None = None
     max_active_threads: int | None = None
-    first_byte_mean_ms: float | None = None
-    connect_mean_ms: float | None = None
     course: Course | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, object]:
@@ -110,7 +108,7 @@ class RequestFigures:
             out["failures"] = [
                 {"label": f.label, "code": f.code, "message": f.message, "count": f.count} for f in shown
             ]
-        for name in ("sent_bytes", "max_active_threads", "first_byte_mean_ms", "connect_mean_ms"):
+        for name in ("sent_bytes", "max_active_threads"):
             if (value := getattr(self, name)) is not None:
                 out[name] = value
         if self.course is not None:

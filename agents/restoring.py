@@ -30,9 +30,7 @@ from agents.preparation import boot_id_command
 from agents.reach import ROLES, Reach, raise_first
 from agents.record import Record
 from agents.spec import RunSpec
-from agents.steps import is_host_step
-from agents.steps.base import HostStep
-from agents.tuning import Tuning
+from agents.tuning import Tuning, host_steps
 
 logger = logging.getLogger(__name__)
 
@@ -149,6 +147,7 @@ class Restoring:
             self._emit,
             attempt=self._attempt,
             force=self._force,
+            instances=self._spec.application.server.count,
         )
         if problems := await tuning.revert(host_steps(self._spec)):
             boot_id = (await sut.run(boot_id_command())).text.strip()
@@ -198,8 +197,3 @@ class Restoring:
         self._left[role].append(problem)
         if isinstance(error, ConnectError):
             self._away.add(role)
-
-
-def host_steps(spec: RunSpec) -> dict[int, HostStep]:
-    """The recipe's host steps by their place in it, counted from 1."""
-    return {i: step for i, step in enumerate(spec.recipe.steps, start=1) if is_host_step(step)}

@@ -19,10 +19,10 @@ from agents.monitors import MONITORS
 from agents.preparation import check_cpus, look_at_host, server_cpus
 from agents.reach import ROLES, Reach, raise_first
 from agents.record import Record
-from agents.restoring import Restoring, host_steps
+from agents.restoring import Restoring
 from agents.serving import Serving
 from agents.spec import RunSpec
-from agents.tuning import Tuning
+from agents.tuning import Tuning, host_steps
 from agents.watch import Watch
 
 logger = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class Runner:
             "sut",
             tuple(MONITORS.values()),
             self._control.emit,
-            pid=self._record.started_jobs["server"].pid,
+            pids=self._serving.pids,
             interval_s=self._spec.monitor_interval_s,
             cpus=server_cpus(self._spec),
         ):
@@ -122,15 +122,18 @@ class Runner:
                 await self._emit(facts)
         raise_first(found)
         check_cpus(self._spec, self._record)
-        await self._say(f"SUT {self._spec.sut.name}, driver host {self._spec.driver.name}, target {self._spec.url}")
+        await self._say(
+            f"SUT {self._spec.sut.name}, driver host {self._spec.driver.name}, target {', '.join(self._spec.urls)}"
+        )
 
     async def _snapshot(self) -> None:
         await self._emit(SnapshotTaken("before", await snapshot.read(self._reach.session("sut"))))
 
     async def _tune(self) -> None:
         sut, directory = self._reach.session("sut"), self._reach.directory("sut")
-        tuning = Tuning(sut, directory, self._record, self._emit, check=self._check)
-        await tuning.create_instance(self._spec.application.server)
+        server = self._spec.application.server
+        tuning = Tuning(sut, directory, self._record, self._emit, check=self._check, instances=server.count)
+        await tuning.create_instances(server)
         for index, step in host_steps(self._spec).items():
             self._check()
             await tuning.apply(index, step)

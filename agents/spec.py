@@ -12,6 +12,7 @@ from agents.drivers import AnyDriver
 from agents.model import Frozen
 from agents.servers import AnyServer
 from agents.steps import AnyStep
+from agents.steps.affinity import AffinityStep
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:\-\[\]]{1,253}$")]
@@ -90,6 +91,7 @@ class Recipe(Frozen):
 class Workload(WorkloadDocument):
     name: Name
     version: int = Field(ge=1)
+    own_rate_rps: float | None = Field(None, gt=0, description="The offered rate, where it is not the version's own")
 
 
 class RunSpec(Frozen):
@@ -102,12 +104,28 @@ class RunSpec(Frozen):
     driver: HostAddress
     monitor_interval_s: float = Field(1.0, ge=0.2, le=60)
 
+    @model_validator(mode="after")
+    def _bound_once(self) -> RunSpec:
+        if self.application.server.instance_cpus and any(isinstance(step, AffinityStep) for step in self.recipe.steps):
+            raise ValueError(
+                "the recipe binds the server to CPUs, but the instances of the application have CPU sets of their own: "
+                "take out the affinity step, or instance_cpus"
+            )
+        return self
+
     @property
     def url(self) -> str:
-        """What the driver requests."""
+        """What the driver requests; the first of them where the server has several instances."""
+        return self.urls[0]
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """What the driver requests of each instance of the server, with a load tool of its own for each."""
         address = self.sut.target_address
         host = f"[{address}]" if ":" in address else address
-        return f"{self.workload.scheme}://{host}:{self.application.server.port}{self.workload.path}"
+        server = self.application.server
+        ports = range(server.port, server.port + server.count)
+        return tuple(f"{self.workload.scheme}://{host}:{port}{self.workload.path}" for port in ports)
 
 
 def fingerprint(spec: RunSpec, *, driver_version: str, profile_digest: str) -> str:
@@ -115,9 +133,9 @@ def fingerprint(spec: RunSpec, *, driver_version: str, profile_digest: str) -> s
 
     Recipe and labels vary inside a series: they are what teams compare.
     """
-    driver = spec.workload.driver
+    driver, rate = spec.workload.driver, spec.workload.own_rate_rps
     parts = (
-        f"{spec.workload.name}@{spec.workload.version}",
+        f"{spec.workload.name}@{spec.workload.version}" + (f" at {rate:g}" if rate else ""),
         f"{driver.kind} {driver_version}",
         driver.latency_basis,
         profile_digest,

@@ -16,12 +16,16 @@ from agents.record import Record
 from agents.redaction import masked, masked_outcome
 from agents.servers.base import Server
 from agents.session import Session
+from agents.spec import RunSpec
+from agents.steps import is_host_step
 from agents.steps.base import HostStep, SettingOutcome, State, StepContext
 
 Emit = Callable[[AnyEvent], Awaitable[None]]
 
 INSTANCE = 0
-"""Index of the journal entry for the private instance directory; the recipe's steps count from 1."""
+"""Index of the journal entry for the private instance directories; the recipe's steps count from 1."""
+EACH = 1000
+"""A step inside the instance is repeated in every instance: in the one with number n at its index + n times this."""
 
 MAX_STEP_OUTPUT_BYTES = 1 << 16
 FIRST_LOOK_S = 0.05
@@ -46,6 +50,7 @@ class Tuning:
         check: Callable[[], None] = lambda: None,
         attempt: str = "",
         force: bool = False,
+        instances: int = 1,
     ) -> None:
         self._sut = sut
         self._directory = directory
@@ -54,19 +59,22 @@ class Tuning:
         self._check = check
         self._attempt = attempt
         self._force = force
-        self.context = StepContext(instance=f"{directory}/instance")
+        self._instances = [instance_directory(directory, number) for number in range(instances)]
 
-    async def create_instance(self, server: Server) -> None:
-        """Make the private instance directory; its removal is the first entry of the journal."""
-        instance = self.context.instance
-        await self._intend(
-            StepIntended(INSTANCE, "Private instance directory", {}, undo_text([_remove_directory(instance)]))
-        )
+    async def create_instances(self, server: Server) -> None:
+        """Make the private instance directories; their removal is the first entry of the journal."""
+        remove = Command(("rm", "-rf", "--", *self._instances))
+        await self._intend(StepIntended(INSTANCE, "Private instance directory", {}, undo_text([remove])))
         if INSTANCE in self._record.applied:
             return
-        await self._change(_remove_directory(instance), "Clearing the instance directory")
-        await self._change(server.create_instance(instance), f"Creating a private {server.kind} instance")
+        await self._change(remove, "Clearing the instance directory")
+        for number, directory in enumerate(self._instances):
+            made = server.instance(number).create_instance(directory)
+            await self._change(made, f"Creating a private {server.kind} instance")
         await self._emit(StepApplied(INSTANCE, (), {}))
+
+    def _context(self, index: int) -> StepContext:
+        return StepContext(instance=self._instances[index // EACH])
 
     async def apply(self, index: int, step: HostStep) -> None:
         """Journal, apply and read back one step. PlanError when a setting is unsupported and the recipe says fail."""
@@ -74,15 +82,16 @@ class Tuning:
             self._insist(step, applied.outcomes)
             return
         intended = self._record.intended.get(index)
-        before: State = intended.before if intended else await self._state(step)
-        commands = step.apply(self.context, before)
-        await self._intend(StepIntended(index, step.title(), before, undo_text(step.revert(self.context, before))))
+        context = self._context(index)
+        before: State = intended.before if intended else await self._state(step, context)
+        commands = step.apply(context, before)
+        await self._intend(StepIntended(index, step.title(), before, undo_text(step.revert(context, before))))
         for number, command in enumerate(commands):
             if step.once:
                 await self._change_once(f"step-{index}-{number}", command, step.title(), check=self._check)
             else:
                 await self._change(command, step.title())
-        effective = await self._state(step)
+        effective = await self._state(step, context)
         outcomes = step.outcomes(before, effective)
         shown = tuple(map(masked_outcome, outcomes))
         await self._emit(StepApplied(index, shown, effective))
@@ -97,7 +106,7 @@ class Tuning:
         """
         problems: list[str] = []
         todo = [index for index in sorted(self._record.intended, reverse=True) if index not in self._record.reverted]
-        kept = bool(todo) and (await self._sut.run(Command(("test", "-d", self.context.instance)))).ok
+        kept = bool(todo) and (await self._sut.run(Command(("test", "-d", self._instances[0])))).ok
         for index in todo:
             step = steps.get(index)
             if not kept and step is not None and step.in_instance:
@@ -114,27 +123,27 @@ class Tuning:
 
     async def _revert_one(self, index: int, step: HostStep | None) -> list[str]:
         if index == INSTANCE:
-            await self._change(_remove_directory(self.context.instance), "Removing the instance directory")
+            await self._change(Command(("rm", "-rf", "--", *self._instances)), "Removing the instance directory")
             await self._emit(StepReverted(index))
             return []
         if step is None:
             return [f"{self._record.intended[index].title}: the step is not in the recipe any more"]
-        before = self._record.intended[index].before
+        context, before = self._context(index), self._record.intended[index].before
         await self._let_undos_end(index, step, before)
-        now = await self._state(step)
+        now = await self._state(step, context)
         foreign = self._foreign(index, step, before, now)
         conflicts = self._conflicts(index, step, before, now, foreign)
         if foreign and not step.independent:
             return conflicts
         before = {**before, **{key: now.get(key) for key in foreign}}
         if now != before or not before:  # a step that shows no state is always undone
-            for number, command in enumerate(step.revert(self.context, before)):
+            for number, command in enumerate(step.revert(context, before)):
                 if step.once:
                     name = f"undo-{index}-{number}{self._attempt}"
                     await self._change_once(name, command, f"Undoing: {step.title()}", check=lambda: None)
                 else:
                     await self._change(command, f"Undoing: {step.title()}")
-            now = await self._state(step)
+            now = await self._state(step, context)
         left = [f"{step.title()}: {key} could not be put back" for key in step.differing(before, now)]
         if conflicts or left:
             return conflicts + left
@@ -144,7 +153,8 @@ class Tuning:
     async def _let_undos_end(self, index: int, step: HostStep, before: State) -> None:
         """Wait for an undo that an earlier worker began: no second one may run beside it, and only its end tells what
         is left to do."""
-        limit_s = max((command.timeout_s for command in step.revert(self.context, before)), default=0.0)
+        undo = step.revert(self._context(index), before)
+        limit_s = max((command.timeout_s for command in undo), default=0.0)
         for name, intended in list(self._record.jobs.items()):
             if name.startswith(f"undo-{index}-") and name not in self._record.ended_jobs:
                 job = Job(self._sut, intended.directory, privileged=intended.privileged)
@@ -171,8 +181,8 @@ class Tuning:
             for key in foreign
         ]
 
-    async def _state(self, step: HostStep) -> State:
-        result = await self._sut.run(step.probe(self.context), max_output_bytes=4 << 20)
+    async def _state(self, step: HostStep, context: StepContext) -> State:
+        result = await self._sut.run(step.probe(context), max_output_bytes=4 << 20)
         return step.parse(result.check(f"Reading {step.title()}").stdout)
 
     async def _intend(self, entry: StepIntended) -> None:
@@ -241,5 +251,13 @@ def _shown(key: str, value: str | None) -> str:
     return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
-def _remove_directory(path: str) -> Command:
-    return Command(("rm", "-rf", "--", path))
+def instance_directory(directory: str, number: int) -> str:
+    """Where the instance with this number, counted from 0, lives in the run's directory."""
+    return f"{directory}/instance-{number + 1}" if number else f"{directory}/instance"
+
+
+def host_steps(spec: RunSpec) -> dict[int, HostStep]:
+    """The recipe's host steps by their place in it, counted from 1, and again for each further instance."""
+    steps = {i: step for i, step in enumerate(spec.recipe.steps, start=1) if is_host_step(step)}
+    again = range(1, spec.application.server.count)
+    return steps | {n * EACH + i: step for n in again for i, step in steps.items() if step.in_instance}

@@ -17,6 +17,13 @@ from agents.session import Session
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 
+_OF_THE_SET = (
+    ("cpu.{}.busy_ratio", "cpu.busy_ratio", "cpu_set.busy_ratio", "ratio"),
+    ("cpu.{}.interrupt_ratio", "cpu.interrupt_ratio", "cpu_set.interrupt_ratio", "ratio"),
+    ("frequency.{}.mhz", "frequency.mean_mhz", "cpu_set.mean_mhz", "mhz"),
+)
+"""Channel of one CPU, of all CPUs, the channel for the CPUs of the watched process, and its unit."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -31,8 +38,8 @@ class Watch:
     Nothing piles up: the stream is read on only when `emit` has taken the last samples, and until then it is the host
     that waits. A trouble is told once until samples flow again.
 
-    `cpus` are those that the watched process may use ("" = all): they get a channel of their own,
-    `cpu_set.busy_ratio`, so that server and load tool on one machine are told apart.
+    `cpus` are those that the watched process may use ("" = all): they get channels of their own,
+    `cpu_set.*`, so that server and load tool on one machine are told apart.
     """
 
     def __init__(
@@ -42,7 +49,7 @@ class Watch:
         monitors: Sequence[Monitor],
         emit: Callable[[AnyEvent], Awaitable[None]],
         *,
-        pid: int | None,
+        pids: Sequence[int],
         interval_s: float,
         cpus: str = "",
     ) -> None:
@@ -50,7 +57,7 @@ class Watch:
         self._role = role
         self._monitors = tuple(monitors)
         self._emit = emit
-        self._pid = pid
+        self._pids = tuple(pids)
         self._interval_s = interval_s
         self._cpus = parse_cpus(cpus)
         self._task: asyncio.Task[None] | None = None
@@ -93,7 +100,7 @@ class Watch:
     async def _read_stream(self) -> None:
         mark = new_mark()
         reader, sampler = FrameReader(mark), Sampler(self._monitors)
-        command = stream_command(self._monitors, mark, interval_s=self._interval_s, pid=self._pid)
+        command = stream_command(self._monitors, mark, interval_s=self._interval_s, pids=self._pids)
         offset_s: float | None = None
         stream = await self._session.start(command)
         try:
@@ -119,6 +126,10 @@ class Watch:
             await self._say(f"{kind} gave what BenchHub cannot read and is left out; its log has the details.")
 
     def _of_the_set(self, values: Mapping[str, tuple[str, float]]) -> dict[str, tuple[str, float]]:
-        names = [f"cpu.{cpu}.busy_ratio" for cpu in self._cpus] or ["cpu.busy_ratio"]
-        busy = [values[name][1] for name in names if name in values]
-        return {"cpu_set.busy_ratio": ("ratio", sum(busy) / len(busy))} if busy else {}
+        found: dict[str, tuple[str, float]] = {}
+        for of_cpu, of_all, name, unit in _OF_THE_SET:
+            names = [of_cpu.format(cpu) for cpu in self._cpus] or [of_all]
+            known = [values[n][1] for n in names if n in values]
+            if known:
+                found[name] = (unit, sum(known) / len(known))
+        return found

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from agents.command import Command, script
 from agents.jobs import Job, JobStatus, StreamName
-from agents.loading import MAX_OUTPUT_BYTES
 from agents.ssh import connect
+from agents.tool_job import MAX_OUTPUT_BYTES
 from bench.sshd import Hosts, running_hosts
 
 LIMIT_BYTES = 64 << 20

@@ -9,6 +9,7 @@ from pydantic import Field
 from agents.drivers.ab import Ab
 from agents.drivers.autocannon import Autocannon
 from agents.drivers.base import Driver
+from agents.drivers.command import CommandDriver
 from agents.drivers.h2load import H2load
 from agents.drivers.hey import Hey
 from agents.drivers.hyperfoil import Hyperfoil
@@ -21,13 +22,14 @@ from agents.drivers.wrk import Wrk
 from agents.drivers.wrk2 import Wrk2
 
 AnyDriver = Annotated[
-    Ab | Autocannon | H2load | Hey | Hyperfoil | Jmeter | K6 | Oha | Siege | Vegeta | Wrk | Wrk2,
+    Ab | Autocannon | CommandDriver | H2load | Hey | Hyperfoil | Jmeter | K6 | Oha | Siege | Vegeta | Wrk | Wrk2,
     Field(discriminator="kind"),
 ]
 
 DRIVERS: dict[str, type[Driver]] = {
     "ab": Ab,
     "autocannon": Autocannon,
+    "command": CommandDriver,
     "h2load": H2load,
     "hey": Hey,
     "hyperfoil": Hyperfoil,

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from agents.command import Command
 from agents.drivers.ab_text import read_text
-from agents.drivers.base import Driver, Target
+from agents.drivers.base import Target
 from agents.drivers.http_options import (
     BODY_NAME,
     MARGIN_S,
@@ -19,19 +19,15 @@ from agents.drivers.http_options import (
     Headers,
     Method,
     Timeout,
-    body_file,
     checked_url,
     header_options,
-    version_in,
-    version_script,
     whole_seconds,
 )
+from agents.drivers.http_tool import HttpTool
 from agents.report import LatencyBasis, LoadModel, LoadReport
 
-_VERSION = re.compile(r"This is ApacheBench, Version (\S{1,40})", re.ASCII)
 
-
-class Ab(Driver):
+class Ab(HttpTool):
     """ab. It has one thread, so a fast server is often not the limit: watch the CPU of the driver host.
 
     `max_requests` bounds a phase too: ab keeps a record of each request in memory.
@@ -40,6 +36,9 @@ class Ab(Driver):
     load_model: ClassVar[LoadModel] = "closed"
     latency_basis: ClassVar[LatencyBasis] = "service_time"
     formats: ClassVar[tuple[str, ...]] = ("ab-text",)
+    version_argument: ClassVar[str] = "-V"
+    version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"This is ApacheBench, Version (\S{1,40})", re.ASCII)
+    install: ClassVar[str] = "install the package apache2-utils"
 
     kind: Literal["ab"] = "ab"
     connections: int = Field(ge=1, le=20_000)
@@ -60,15 +59,6 @@ class Ab(Driver):
         if self.connections > self.max_requests:
             raise ValueError("max_requests must be at least the number of connections")
         return self
-
-    def files(self) -> dict[str, str]:
-        return body_file(self.body)
-
-    def version_command(self) -> Command:
-        return version_script(self.binary, "-V", "install the package apache2-utils")
-
-    def parse_version(self, output: bytes) -> str:
-        return version_in(output, _VERSION, self.binary, "ab")
 
     def command(self, target: Target, duration_s: float) -> Command:
         """The command line. PlanError when the duration is not whole seconds or the URL is not HTTP."""

@@ -72,7 +72,7 @@ def read_text(text: str) -> LoadReport:
     while lines.take(_TRANSFER_SENT):
         pass
     latency = _latency(lines, mean_ms) if mean_ms is not None else None
-    _nothing_more(lines)
+    lines.nothing_more(lambda line: _TITLE.fullmatch(line) or _SERVER.fullmatch(line), max_lines=MAX_LINES_BEFORE)
     report = replace(
         base,
         duration_s=duration_s,
@@ -159,13 +159,3 @@ def _latency(lines: Lines, mean_ms: float) -> LatencySummary:
     if "100" not in percentiles:
         raise lines.error("expected the percentiles up to 100%")
     return LatencySummary(mean_ms, float(total[3]), float(total[1]), float(total[5]), percentiles_ms=percentiles)
-
-
-def _nothing_more(lines: Lines) -> None:
-    for _ in range(MAX_LINES_BEFORE):
-        if lines.ended:
-            return
-        if _TITLE.fullmatch(lines.peek()) or _SERVER.fullmatch(lines.peek()):
-            raise lines.error("a second report begins", hint="Give one report per file.")
-        lines.skip()
-    raise lines.error(f"more than {MAX_LINES_BEFORE} lines after the report", hint="Is this the right file?")

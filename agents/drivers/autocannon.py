@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from agents.command import Command
 from agents.drivers.autocannon_json import read_json
-from agents.drivers.base import Driver, Target
+from agents.drivers.base import Target
 from agents.drivers.http_options import (
     BODY_NAME,
     MARGIN_S,
@@ -20,18 +20,14 @@ from agents.drivers.http_options import (
     Method,
     Rate,
     Timeout,
-    body_file,
     checked_url,
-    version_in,
-    version_script,
     whole_seconds,
 )
+from agents.drivers.http_tool import HttpTool
 from agents.report import LatencyBasis, LoadModel, LoadReport
 
-_VERSION = re.compile(r"^autocannon v(\S{1,40})", re.ASCII | re.MULTILINE)
 
-
-class Autocannon(Driver):
+class Autocannon(HttpTool):
     """autocannon. It never checks certificates, and its latency has no decimals: 0 means below 1 ms.
 
     With `offered_rate_rps` it corrects its latency for requests that could not be sent in time; a phase then takes
@@ -39,6 +35,8 @@ class Autocannon(Driver):
     """
 
     formats: ClassVar[tuple[str, ...]] = ("autocannon-json",)
+    version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"^autocannon v(\S{1,40})", re.ASCII | re.MULTILINE)
+    install: ClassVar[str] = "install it with npm install -g autocannon"
 
     kind: Literal["autocannon"] = "autocannon"
     connections: int = Field(ge=1, le=100_000)
@@ -65,15 +63,6 @@ class Autocannon(Driver):
     @property
     def latency_basis(self) -> LatencyBasis:
         return "response_time" if self.offered_rate_rps else "service_time"
-
-    def files(self) -> dict[str, str]:
-        return body_file(self.body)
-
-    def version_command(self) -> Command:
-        return version_script(self.binary, "--version", "install it with npm install -g autocannon")
-
-    def parse_version(self, output: bytes) -> str:
-        return version_in(output, _VERSION, self.binary, "autocannon")
 
     def command(self, target: Target, duration_s: float) -> Command:
         """The command line. PlanError when the duration is not whole seconds or the URL is not HTTP."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agents.drivers.json_document import JsonObject, read_object
 from agents.drivers.outcome import judged
+from agents.json_document import JsonObject, read_object
 from agents.report import LatencySummary, LoadErrors, LoadReport
 
 FORMAT = "autocannon-json"

@@ -20,6 +20,15 @@ class Target:
     url: str
 
 
+@dataclass(frozen=True)
+class Byproduct:
+    """A file that `command` makes of the results in the tool's directory, when measuring is over."""
+
+    command: Command
+    file: str
+    media_type: str
+
+
 class Driver(Frozen, ABC):
     """A load tool and its options. One file per tool; registered in `agents.drivers.AnyDriver`."""
 
@@ -87,9 +96,13 @@ class Driver(Frozen, ABC):
         Raises ParseError when the text is not a whole report of this tool.
         """
 
+    def byproduct(self) -> Byproduct | None:
+        """What is made of the results for people to look at; no figure is read from it."""
+        return None
+
     def parse_results(self, path: Path, printed: LoadReport, on_progress: Callable[[int, int], None]) -> LoadReport:
         """The report in the fetched result file; `printed` is what `parse` made of the output.
 
         `on_progress` gets the bytes read and the bytes in all; what it raises ends the reading. Raises ParseError.
         """
-        raise NotImplementedError(f"{self.kind} has no result file")
+        return printed

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from agents.command import Command
-from agents.drivers.base import Driver, Target
+from agents.drivers.base import Target
 from agents.drivers.h2load_text import read_text
 from agents.drivers.http_options import (
     BODY_NAME,
@@ -20,19 +20,15 @@ from agents.drivers.http_options import (
     Headers,
     Method,
     Rate,
-    body_file,
     checked_url,
     header_options,
-    version_in,
-    version_script,
     whole_seconds,
 )
+from agents.drivers.http_tool import HttpTool
 from agents.report import LatencyBasis, LoadModel, LoadReport
 
-_VERSION = re.compile(r"h2load nghttp2/(\S{1,40})", re.ASCII)
 
-
-class H2load(Driver):
+class H2load(HttpTool):
     """h2load. It never checks certificates. Over http:// HTTP/2 is spoken without TLS and without an upgrade.
 
     `streams` requests are under way on each connection at once. With `rate_per_connection_rps` requests follow a
@@ -41,6 +37,8 @@ class H2load(Driver):
 
     latency_basis: ClassVar[LatencyBasis] = "service_time"
     formats: ClassVar[tuple[str, ...]] = ("h2load-text",)
+    version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"h2load nghttp2/(\S{1,40})", re.ASCII)
+    install: ClassVar[str] = "install the package nghttp2-client"
 
     kind: Literal["h2load"] = "h2load"
     connections: Connections
@@ -66,15 +64,6 @@ class H2load(Driver):
     @property
     def load_model(self) -> LoadModel:
         return "open" if self.rate_per_connection_rps else "closed"
-
-    def files(self) -> dict[str, str]:
-        return body_file(self.body)
-
-    def version_command(self) -> Command:
-        return version_script(self.binary, "--version", "install the package nghttp2-client")
-
-    def parse_version(self, output: bytes) -> str:
-        return version_in(output, _VERSION, self.binary, "h2load")
 
     def command(self, target: Target, duration_s: float) -> Command:
         """The command line. PlanError when the duration is not whole seconds or the URL is not HTTP."""

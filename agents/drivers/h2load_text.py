@@ -60,7 +60,9 @@ def read_text(text: str) -> LoadReport:
     traffic = [int(n) for n in lines.expect(_TRAFFIC, "'traffic:'").groups()]
     lines.take(_UDP)
     latency = _latency(lines)
-    _nothing_more(lines)
+    lines.nothing_more(
+        lambda line: line.startswith(("finished in", "starting benchmark", "requests:")), max_lines=MAX_LINES_AROUND
+    )
     network = max(0, errored - timeout)
     report = replace(
         base,
@@ -136,13 +138,3 @@ def _latency(lines: Lines) -> LatencySummary | None:
 
 def _ms(number: str, unit: str) -> float:
     return round(float(number) * _MS_PER[unit], 9)
-
-
-def _nothing_more(lines: Lines) -> None:
-    for _ in range(MAX_LINES_AROUND):
-        if lines.ended:
-            return
-        if lines.peek().startswith(("finished in", "starting benchmark", "requests:")):
-            raise lines.error("a second report begins", hint="Give one report per file.")
-        lines.skip()
-    raise lines.error(f"more than {MAX_LINES_AROUND} lines after the report", hint="Is this the right file?")

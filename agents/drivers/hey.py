@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agents.command import Command, script
-from agents.drivers.base import Driver, Target
+from agents.drivers.base import Target
 from agents.drivers.hey_text import read_text
 from agents.drivers.http_options import (
     BODY_NAME,
@@ -19,24 +19,23 @@ from agents.drivers.http_options import (
     Connections,
     Headers,
     Timeout,
-    body_file,
     checked_url,
     header_options,
-    version_in,
     whole_seconds,
 )
+from agents.drivers.http_tool import HttpTool
 from agents.report import LatencyBasis, LoadModel, LoadReport
 
 # hey cannot tell its version, so its own bytes identify it.
 _VERSION_SCRIPT = """
-path=$(command -v "$1") || { echo "$1 is not installed on this host: install the package hey" >&2; exit 127; }
+path=$(command -v "$1") || { echo "$1 is not installed on this host: $2" >&2; exit 127; }
 "$1" --help 2>&1 | grep -m 1 "^Usage: "
 sha256sum "$path"
 """
 _VERSION = re.compile(r"Usage: hey \[options\.\.\.\] <url>\s+([0-9a-f]{12})[0-9a-f]{52} ", re.ASCII)
 
 
-class Hey(Driver):
+class Hey(HttpTool):
     """hey. It never checks certificates; its version is the beginning of its checksum, because it prints none.
 
     `limit_rps` slows it down: requests that are late are left out, so it is a limit and no offered rate.
@@ -45,6 +44,8 @@ class Hey(Driver):
     load_model: ClassVar[LoadModel] = "closed"
     latency_basis: ClassVar[LatencyBasis] = "service_time"
     formats: ClassVar[tuple[str, ...]] = ("hey-text",)
+    version_pattern: ClassVar[re.Pattern[str]] = _VERSION
+    install: ClassVar[str] = "install the package hey"
 
     kind: Literal["hey"] = "hey"
     connections: Connections
@@ -58,14 +59,8 @@ class Hey(Driver):
     timeout_s: Timeout = 20
     binary: Binary = "hey"
 
-    def files(self) -> dict[str, str]:
-        return body_file(self.body)
-
     def version_command(self) -> Command:
-        return script(_VERSION_SCRIPT, self.binary)
-
-    def parse_version(self, output: bytes) -> str:
-        return version_in(output, _VERSION, self.binary, "hey")
+        return script(_VERSION_SCRIPT, self.binary, self.install)
 
     def command(self, target: Target, duration_s: float) -> Command:
         """The command line. PlanError when the duration is not whole seconds or the URL is not HTTP."""

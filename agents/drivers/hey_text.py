@@ -44,8 +44,9 @@ def read_text(text: str) -> LoadReport:
     """The report in hey's text. Raises ParseError."""
     lines = Lines(text)
     base = LoadReport("hey", FORMAT, "closed", "service_time")
-    if (error := _find_summary(lines)) is not None:
+    if (error := lines.seek(_SUMMARY.fullmatch, _REFUSAL, "hey", max_lines=MAX_ROWS)) is not None:
         return refused(base, error)
+    lines.skip()
     duration_s = float(lines.expect(_TOTAL, "'Total:'")[1])
     slowest, fastest, average = (
         _known_ms(lines.expect(pattern, f"'{name}:'")[1])
@@ -59,7 +60,7 @@ def read_text(text: str) -> LoadReport:
     latency = _latency(lines, average, fastest, slowest)
     codes = _statuses(lines)
     messages = _messages(lines)
-    _nothing_more(lines)
+    lines.nothing_more(_SUMMARY.fullmatch, max_lines=MAX_ROWS)
     requests, failed = sum(codes.values()), sum(messages.values())
     if requests >= MAX_RECORDED:
         requests = max(requests, round(rate * duration_s) - failed)
@@ -83,33 +84,6 @@ def read_text(text: str) -> LoadReport:
         notes=notes,
     )
     return judged(report)
-
-
-def _nothing_more(lines: Lines) -> None:
-    for _ in range(MAX_ROWS):
-        if lines.ended:
-            return
-        if _SUMMARY.fullmatch(lines.peek()):
-            raise lines.error("a second report begins", hint="Give one report per file.")
-        lines.skip()
-    raise lines.error(f"more than {MAX_ROWS} lines after the report", hint="Is this the right file?")
-
-
-def _find_summary(lines: Lines) -> str | None:
-    refusal = None
-    for _ in range(MAX_ROWS):
-        if lines.ended:
-            break
-        line = lines.peek()
-        if _SUMMARY.fullmatch(line):
-            lines.skip()
-            return None
-        if refusal is None and len(line) < 2000 and _REFUSAL.fullmatch(line):
-            refusal = line.strip()
-        lines.skip()
-    if refusal is None:
-        raise lines.error("expected 'Summary:'", hint="Give the whole standard output of hey.")
-    return refusal
 
 
 def _known_ms(text: str) -> float | None:

@@ -22,7 +22,7 @@ from agents.drivers.http_options import (
     version_in,
     whole_seconds,
 )
-from agents.drivers.json_document import has_object
+from agents.json_document import has_object
 from agents.report import LatencyBasis, LoadModel, LoadReport
 
 _VERSION_SCRIPT = """

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from agents.drivers.json_document import JsonObject, read_object
 from agents.drivers.outcome import judged, refused
 from agents.errors import ParseError
+from agents.json_document import JsonObject, read_object
 from agents.report import Histogram, HistogramRow, LatencySummary, LoadErrors, LoadReport
 
 FORMAT = "hyperfoil-json"

@@ -47,7 +47,13 @@ def read_text(text: str) -> LoadReport:
     """The report in the text. Raises ParseError."""
     lines = Lines(_ESCAPES.sub("", text).replace("\r", ""))
     base = LoadReport("hyperfoil", FORMAT, "closed", "service_time")
-    if (error := _find_start(lines)) is not None:
+    error = lines.seek(
+        lambda line: _RUNNING.fullmatch(line) or _TITLE.fullmatch(line),
+        _REFUSAL,
+        "Hyperfoil",
+        max_lines=MAX_LINES_AROUND,
+    )
+    if error is not None:
         return refused(base, error)
     if running := lines.take(_RUNNING):
         size = lines.expect(_THREADS, "'N threads and M connections'")
@@ -67,7 +73,10 @@ def read_text(text: str) -> LoadReport:
     rate = lines.expect(_RATE, "'Requests/sec:'")
     transfer = lines.expect(_TRANSFER, "'Transfer/sec:'")
     socket, status = lines.take(_SOCKET), lines.take(_STATUS)
-    _nothing_more(lines)
+    lines.nothing_more(
+        lambda line: _RUNNING.fullmatch(line) or _TITLE.fullmatch(line) or _RATE.fullmatch(line),
+        max_lines=MAX_LINES_AROUND,
+    )
     latency = LatencySummary(
         _ms(row[1], row[2]),
         _ms(row[3], row[4]),
@@ -96,23 +105,6 @@ def read_text(text: str) -> LoadReport:
         latency=latency if latency.max_ms else None,
     )
     return judged(report)
-
-
-def _find_start(lines: Lines) -> str | None:
-    """Go to the first line of the report; the message of a tool that did not start when there is none."""
-    refusal = None
-    for _ in range(MAX_LINES_AROUND):
-        if lines.ended:
-            break
-        line = lines.peek()
-        if _RUNNING.fullmatch(line) or _TITLE.fullmatch(line):
-            return None
-        if refusal is None and len(line) < 2000 and _REFUSAL.fullmatch(line):
-            refusal = line.strip()
-        lines.skip()
-    if refusal is None:
-        raise lines.error("expected 'Running ... test @'", hint="Give the whole output of Hyperfoil's wrk or wrk2.")
-    return refusal
 
 
 def _distribution(lines: Lines) -> tuple[dict[str, float], Histogram | None]:
@@ -150,13 +142,3 @@ def _ms(number: str, unit: str) -> float:
 
 def _known(text: str) -> float | None:
     return None if text == "NaN" else float(text)
-
-
-def _nothing_more(lines: Lines) -> None:
-    for _ in range(MAX_LINES_AROUND):
-        if lines.ended:
-            return
-        if _RUNNING.fullmatch(lines.peek()) or _TITLE.fullmatch(lines.peek()) or _RATE.fullmatch(lines.peek()):
-            raise lines.error("a second report begins", hint="Give one report per file.")
-        lines.skip()
-    raise lines.error(f"more than {MAX_LINES_AROUND} lines after the report", hint="Is this the right file?")

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from agents.command import Command, script
 from agents.drivers import jmx as test_plan
-from agents.drivers.base import Driver, Target
+from agents.drivers.base import Byproduct, Driver, Target
 from agents.drivers.jmeter_plan import TARGET, HttpPlan
 from agents.drivers.jmeter_text import (
     LIVE,
@@ -30,6 +30,16 @@ from agents.report import LatencyBasis, LoadModel, LoadReport
 PLAN_NAME = "plan.jmx"
 RESULTS_NAME = "results.jtl"
 SETTINGS_NAME = "benchhub.properties"
+
+REPORT_NAME = "html-report.tar.gz"
+REPORT_TIMEOUT_S = 600.0
+_MAKE_REPORT = f"""
+rm -rf html-report {REPORT_NAME}
+nice -n 10 env "$1" "$2" -g {RESULTS_NAME} -o html-report -j report.log -q {SETTINGS_NAME} >report.out 2>&1 ||
+  {{ tail -n 1 report.out >&2; exit 1; }}
+[ -f html-report/index.html ] || {{ echo "JMeter made no report of these results" >&2; exit 1; }}
+tar -czf {REPORT_NAME} html-report && rm -rf html-report
+"""
 
 _COLUMNS = [
     "time",
@@ -111,6 +121,9 @@ class Jmeter(HttpPlan, Driver):
     heap_start: str = Field("", pattern=rf"({_HEAP})|^$")
     summary_interval_s: int = Field(10, ge=6, le=3600)
     max_result_mb: int = Field(4096, ge=1, le=100_000)
+    html_report: bool = Field(
+        False, description="Also make JMeter's own HTML report when measuring is over, and keep it as an artifact."
+    )
     allow_shell: bool = False
     """Accept a plan that runs programs or scripts on the driver host; saving it needs the role admin."""
 
@@ -199,6 +212,14 @@ class Jmeter(HttpPlan, Driver):
         given = {name: _FIELD.sub(lambda match: fields[match[1]], _shown(v)) for name, v in self.properties.items()}
         argv += [f"-J{name}={value}" for name, value in {**ours, **given}.items()]
         return Command(tuple(argv), timeout_s=duration_s + 120)
+
+    def byproduct(self) -> Byproduct | None:
+        """The HTML report as an archive. It is bounded in time and has no more memory than the load had."""
+        if not self.html_report:
+            return None
+        heap = f"HEAP=-Xms{self.heap_start or self.heap_max} -Xmx{self.heap_max}"
+        made = script(_MAKE_REPORT, heap, self.program, timeout_s=REPORT_TIMEOUT_S)
+        return Byproduct(made, REPORT_NAME, "application/gzip")
 
     def parse(self, output: str) -> LoadReport:
         return self._complete(read(output))

@@ -6,7 +6,7 @@ import polars as pl
 
 TIME, ELAPSED, LABEL, CODE = "timeStamp", "elapsed", "label", "responseCode"
 MESSAGE, THREAD, SUCCESS = "responseMessage", "threadName", "success"
-BYTES, SENT, ACTIVE, FIRST_BYTE, CONNECT = "bytes", "sentBytes", "allThreads", "Latency", "Connect"
+BYTES, SENT, ACTIVE = "bytes", "sentBytes", "allThreads"
 
 KINDS: dict[str, type[pl.DataType]] = {
     TIME: pl.Int64,  # the start, in milliseconds since 1970
@@ -19,11 +19,9 @@ KINDS: dict[str, type[pl.DataType]] = {
     BYTES: pl.Int64,
     SENT: pl.Int64,
     ACTIVE: pl.Int64,
-    FIRST_BYTE: pl.Int64,
-    CONNECT: pl.Int64,
 }
 NEEDED = (TIME, ELAPSED, LABEL, SUCCESS)
-SUMMED = (BYTES, SENT, FIRST_BYTE, CONNECT)
+SUMMED = (BYTES, SENT)
 
 TRANSACTION = "Number of samples in transaction"
 """How the message of a transaction controller begins; its row spans requests that have rows of their own."""

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import BinaryIO
 
+import numpy as np
 import polars as pl
 
 from agents.drivers.jtl_columns import ELAPSED, KINDS, LABEL, NEEDED, THREAD, TIME
@@ -26,7 +27,9 @@ from agents.report import LoadReport
 FORMAT = "jmeter-jtl-csv"
 HEAD_BYTES = 1 << 16
 PIECE_BYTES = 8 << 20
+SLOW_BYTES = 1 << 18
 WINDOW_BYTES = 1 << 13
+CACHED_BYTES = 1 << 18
 MAX_RECORD_BYTES = 64 << 20
 THREADS = 2
 
@@ -60,7 +63,7 @@ def read_csv(source: BinaryIO, on_progress: OnProgress = lambda _bytes: None) ->
     begin = head.find(b"\n", head.index(form.header)) + 1 or len(head) if form.header else mark
     reader = _Reader(form, at, 1 + head.count(b"\n", 0, begin))
     try:
-        for piece in _pieces(at, form, begin):
+        for piece in _pieces(at, form, begin, at.size, PIECE_BYTES):
             reader.add(piece)
             on_progress(piece.offset + piece.size)
         return reader.report()
@@ -113,6 +116,14 @@ class _Reader:
 
     def _take(self) -> None:
         counted = self._waiting.popleft().result()
+        piece = counted.piece
+        if counted.part is None and piece.size > SLOW_BYTES:  # only a little of it is gone through slowly
+            for small in _pieces(self._place, self._form, piece.offset, piece.offset + piece.size, SLOW_BYTES):
+                self._count(self._fast(small))
+        else:
+            self._count(counted)
+
+    def _count(self, counted: _Counted) -> None:
         part = counted.part
         if part is None:
             rows = self._rows(counted.piece, slowly=True)
@@ -133,15 +144,16 @@ class _Reader:
 
     def _rows(self, piece: _Piece, *, slowly: bool = False) -> pl.DataFrame:
         data = self._place.read(piece.offset, piece.size)
-        rows = None if slowly else _scan(data, self._form, self._all_names)
+        rows = None if slowly else _scan(data, self._form, self._all_names, quoted=b'"' in data)
         if rows is None:
             rows = read_lines(data, self._form, self._all_names, self._line, self._trouble)
         return rows
 
     def _fast(self, piece: _Piece) -> _Counted:
         data = self._place.read(piece.offset, piece.size)
-        frame = _scan(data, self._form, self._names)
-        lines = data.count(b"\n") if frame is None or b'"' in data else frame.height
+        quoted = b'"' in data
+        frame = _scan(data, self._form, self._names, quoted=quoted)
+        lines = data.count(b"\n") if frame is None or quoted else frame.height
         if frame is None or (frame.height != lines and frame.height != _records(data, self._form)):
             return _Counted(piece, None, lines)
         return _Counted(piece, count(frame), lines)
@@ -164,23 +176,18 @@ class _Reader:
         return [f"the file holds {len(headers) + 1} runs: a header stands again in line {lines}"]
 
 
-def _pieces(place: _Place, form: JtlForm, begin: int) -> Iterator[_Piece]:
-    """Whole records in pieces of about PIECE_BYTES; only a little is read around each cut."""
+def _pieces(place: _Place, form: JtlForm, begin: int, end: int, size: int) -> Iterator[_Piece]:
+    """Whole records in pieces of about `size` bytes; only a little is read around each cut."""
     offset = begin
-    while offset < place.size:
-        end = offset + PIECE_BYTES
-        if end >= place.size:
-            yield _Piece(offset, place.size - offset)
-            return
-        while (cut := _last_start(place, form, offset, end)) is None:
-            end += PIECE_BYTES
-            if end - offset > MAX_RECORD_BYTES:
+    while offset < end:
+        upto = offset + size
+        cut: int | None = None
+        while upto < end and (cut := _last_start(place, form, offset, upto)) is None:
+            upto += size
+            if upto - offset > MAX_RECORD_BYTES:
                 raise ParseError(f"no result begins in {MAX_RECORD_BYTES >> 20} MB after byte {offset}")
-            if end >= place.size:
-                cut = place.size
-                break
-        yield _Piece(offset, cut - offset)
-        offset = cut
+        yield _Piece(offset, (cut or end) - offset)
+        offset = cut or end
 
 
 def _last_start(place: _Place, form: JtlForm, offset: int, end: int) -> int | None:
@@ -198,7 +205,7 @@ def _last_start(place: _Place, form: JtlForm, offset: int, end: int) -> int | No
         size *= 8
 
 
-def _lazy(data: bytes, form: JtlForm) -> pl.LazyFrame:
+def _lazy(data: bytes, form: JtlForm, *, quoted: bool) -> pl.LazyFrame:
     schema: dict[str, type[pl.DataType]] = {
         name: pl.String if name == TIME and form.stamps.text_format else KINDS.get(name, pl.String)
         for name in form.columns
@@ -208,29 +215,38 @@ def _lazy(data: bytes, form: JtlForm) -> pl.LazyFrame:
         has_header=False,
         schema=schema,
         separator=form.delimiter,
-        quote_char='"' if b'"' in data else None,
+        quote_char='"' if quoted else None,
         empty_string_is_null=False,
         glob=False,
     )
 
 
-def _scan(data: bytes, form: JtlForm, names: list[str]) -> pl.DataFrame | None:
-    """The rows; None when they are not whole records with every needed value."""
+def _scan(data: bytes, form: JtlForm, names: list[str], *, quoted: bool) -> pl.DataFrame | None:
+    """The rows; None when they are not whole records with every needed value. `quoted`: there are quotes in it."""
     last = form.columns[-1]
-    if data.isspace() or not data.endswith(b"\n") or data.count(b'"') % 2:
+    if data.isspace() or not data.endswith(b"\n") or (quoted and data.count(b'"') % 2):
         return None
     try:
-        frame = _lazy(data, form).select(list(dict.fromkeys([*names, last]))).collect()
+        rows = _lazy(data, form, quoted=quoted)
+        frame = (rows if quoted else rows.select(list(dict.fromkeys([*names, last])))).collect()
         if form.stamps != Stamps():
             frame = frame.with_columns(_milliseconds(form.stamps))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):  # it panics at some broken quotes
         return None
-    if any(frame[name].null_count() for name in {*NEEDED, last} if name in frame.columns):
+    if any(frame[name].null_count() for name in (*NEEDED, last)):  # too few cells
+        return None
+    if not quoted and _delimiters(data, form) != frame.height * (len(form.columns) - 1):  # polars passes over too many
         return None
     elapsed, time = frame[ELAPSED], frame[TIME]
     if not _is_within(elapsed.min(), elapsed.max(), time.min(), time.max()):
         return None
     return frame.select(names)
+
+
+def _delimiters(data: bytes, form: JtlForm) -> int:
+    every = np.frombuffer(data, np.uint8)
+    parts = (every[at : at + CACHED_BYTES] for at in range(0, len(data), CACHED_BYTES))
+    return sum(int(np.count_nonzero(part == ord(form.delimiter))) for part in parts)
 
 
 def _is_within(low: object, high: object, start: object, end: object) -> bool:

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 import polars as pl
 
@@ -17,6 +18,10 @@ MAX_ELAPSED_MS = 10 * 24 * 3600 * 1000
 _GROUPED = re.compile(r"-?\d{1,3}(?:([.,'  ’])\d{3})(?:\1\d{3})*")
 _PLAIN = re.compile(r"-?\d{1,15}", re.ASCII)
 _MAX_RECORD_LINES = 2000
+_MAX_GLUED_BYTES, _MAX_GLUED = 1 << 16, 20
+
+
+Row = dict[str, object]
 
 
 @dataclass
@@ -33,13 +38,11 @@ def read_lines(data: bytes, form: JtlForm, names: list[str], first_line: int, tr
     found: dict[str, list[object]] = {name: [] for name in names}
     places = {name: form.columns.index(name) for name in names}
     for line, record in _records(data, form, first_line, trouble):
-        try:
-            cells = next(csv.reader([record.decode("utf-8", "replace")], delimiter=form.delimiter), [])
-            row = _row(cells, form, places, trouble)
-        except (ValueError, csv.Error):
+        row = _row(record, form, places, trouble)
+        if row is None:
             trouble.torn.append(line)
-            continue
-        for name, value in row.items():
+            row = _behind_torn(record, form, places, trouble)
+        for name, value in (row or {}).items():
             found[name].append(value)
     return pl.DataFrame(found, schema={name: KINDS[name] for name in names})
 
@@ -76,11 +79,28 @@ def _is_header(line: bytes, form: JtlForm) -> bool:
     return line.startswith((b"timeStamp", b'"timeStamp')) and b"elapsed" in line[:40]
 
 
-def _row(cells: list[str], form: JtlForm, places: dict[str, int], trouble: Trouble) -> dict[str, object]:
-    """The cells as values. ValueError when there are too few or too many, or a needed one is none."""
-    if len(cells) != len(form.columns):
-        raise ValueError(len(cells))
-    row: dict[str, object] = {}
+def _row(record: bytes, form: JtlForm, places: dict[str, int], trouble: Trouble) -> Row | None:
+    """The values; None when there are too few or too many, or a needed one is none."""
+    try:
+        cells = next(csv.reader([record.decode("utf-8", "replace")], delimiter=form.delimiter), [])
+        return _values(cells, places, form, trouble) if len(cells) == len(form.columns) else None
+    except (ValueError, csv.Error):
+        return None
+
+
+def _behind_torn(record: bytes, form: JtlForm, places: dict[str, int], trouble: Trouble) -> Row | None:
+    """The whole row that a JMeter wrote behind the torn one of the JMeter before it; None when there is none."""
+    if len(record) > _MAX_GLUED_BYTES:
+        return None
+    for begin in islice(form.start.finditer(record, 1), _MAX_GLUED):
+        if row := _row(record[begin.start() :], form, places, trouble):
+            return row
+    return None
+
+
+def _values(cells: list[str], places: dict[str, int], form: JtlForm, trouble: Trouble) -> Row:
+    """The cells as values. ValueError when a needed one is none."""
+    row: Row = {}
     for name, place in places.items():
         cell = cells[place]
         if name == TIME:

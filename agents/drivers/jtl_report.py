@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from agents.drivers import jtl_part as part
-from agents.drivers.jtl_columns import ACTIVE, BYTES, CODE, CONNECT, ELAPSED, FIRST_BYTE, LABEL, MESSAGE, SENT, SUCCESS
+from agents.drivers.jtl_columns import ACTIVE, BYTES, CODE, ELAPSED, LABEL, MESSAGE, SENT, SUCCESS
 from agents.drivers.jtl_part import COUNT
 from agents.drivers.jtl_tally import SERIAL, Tally, has_threads
 from agents.errors import ParseError
@@ -53,8 +53,6 @@ def report(tally: Tally, form: str, notes: Sequence[str] = (), whys: Sequence[st
         failures=_failures(tally),
         sent_bytes=_sum(requests, SENT) if SENT in rows.columns else None,
         max_active_threads=_max(tally.course(), ACTIVE) if has_threads(tally.course()) else None,
-        first_byte_mean_ms=_sum(requests, FIRST_BYTE) / count if FIRST_BYTE in rows.columns else None,
-        connect_mean_ms=_sum(requests, CONNECT) / count if CONNECT in rows.columns else None,
         course=_course(tally),
     )
     if tally.failures_cut:
@@ -150,7 +148,7 @@ def _latency(rows: pl.DataFrame, *, histogram: bool = False) -> LatencySummary:
     if histogram:
         steps = zip(values, upto, strict=True)
         exact = Histogram(
-            tuple(HistogramRow(float(v), n / total, n) for v, n in steps), mean_ms=mean, total_count=total
+            tuple(HistogramRow(float(v), n / total, n) for v, n in steps), mean_ms=mean, total_count=total, exact=True
         )
     return LatencySummary(
         mean_ms=mean,

@@ -12,9 +12,7 @@ from agents.drivers.jtl_columns import (
     ACTIVE,
     BYTES,
     CODE,
-    CONNECT,
     ELAPSED,
-    FIRST_BYTE,
     KINDS,
     LABEL,
     MESSAGE,
@@ -36,7 +34,7 @@ ROWS_AT_A_TIME = 20_000
 MAX_DEPTH = 50
 
 _SAMPLES = ("httpSample", "sample")
-_NUMBERS = {ELAPSED: "t", FIRST_BYTE: "lt", CONNECT: "ct", BYTES: "by", SENT: "sby", ACTIVE: "na"}
+_NUMBERS = {ELAPSED: "t", BYTES: "by", SENT: "sby", ACTIVE: "na"}
 _WORDS = {LABEL: "lb", CODE: "rc", MESSAGE: "rm"}
 _NAMES = [name for name in KINDS if name in (TIME, SUCCESS, *_NUMBERS, *_WORDS)]
 _STAMPS = Stamps()

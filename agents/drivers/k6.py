@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from agents.command import Command, script
 from agents.drivers import k6_json, k6_text
-from agents.drivers.base import Driver, Target
+from agents.drivers.base import Target
 from agents.drivers.http_options import (
     MARGIN_S,
     Binary,
@@ -21,15 +21,13 @@ from agents.drivers.http_options import (
     Rate,
     Timeout,
     checked_url,
-    version_in,
-    version_script,
     whole_seconds,
 )
-from agents.drivers.json_document import has_object
+from agents.drivers.http_tool import HttpTool
+from agents.json_document import has_object
 from agents.report import LatencyBasis, LoadErrors, LoadModel, LoadReport
 
 SCRIPT_NAME = "load.js"
-_VERSION = re.compile(r"^k6(?:\.exe)? v(\S{1,40})", re.ASCII | re.MULTILINE)
 
 # Every failed request would be a line of output; they are counted anyway. A script that fails must be heard.
 _RUN = """
@@ -84,7 +82,7 @@ def read(text: str) -> LoadReport:
     return k6_json.read_json(text) if has_object(text) else k6_text.read_text(text)
 
 
-class K6(Driver):
+class K6(HttpTool):
     """k6. With `arrival_rate_rps` requests start when they are due; those that find no free user are dropped.
 
     Latency counts from when a request was sent. A script of your own finds the address in `__ENV.BENCHHUB_URL`, is run
@@ -93,6 +91,9 @@ class K6(Driver):
 
     latency_basis: ClassVar[LatencyBasis] = "service_time"
     formats: ClassVar[tuple[str, ...]] = ("k6-summary", "k6-summary-export", "k6-text")
+    version_argument: ClassVar[str] = "version"
+    version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"^k6(?:\.exe)? v(\S{1,40})", re.ASCII | re.MULTILINE)
+    install: ClassVar[str] = "install it from its package repository or its releases"
 
     kind: Literal["k6"] = "k6"
     users: int = Field(ge=1, le=100_000)
@@ -142,12 +143,6 @@ class K6(Driver):
         scenario |= {"duration": "DURATION", "gracefulStop": f"{self.timeout_s}s"}
         options = json.dumps({**asked, "scenario": scenario}, indent=2)
         return _OWN_SCRIPT.replace("OPTIONS", options.replace('"DURATION"', '__ENV.BENCHHUB_DURATION_S + "s"'), 1)
-
-    def version_command(self) -> Command:
-        return version_script(self.binary, "version", "install it from its package repository or its releases")
-
-    def parse_version(self, output: bytes) -> str:
-        return version_in(output, _VERSION, self.binary, "k6")
 
     def command(self, target: Target, duration_s: float) -> Command:
         """The command line. PlanError when the duration is not whole seconds or the URL is not HTTP."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from agents.drivers.json_document import JsonObject, read_object
 from agents.drivers.outcome import judged
+from agents.json_document import JsonObject, read_object
 from agents.report import LatencySummary, LoadErrors, LoadReport
 
 EXPORT_FORMAT = "k6-summary-export"

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from agents.command import Command
 from agents.drivers import oha_reports
-from agents.drivers.base import Driver, Target
+from agents.drivers.base import Target
 from agents.drivers.http_options import (
     BODY_NAME,
     MARGIN_S,
@@ -21,25 +21,23 @@ from agents.drivers.http_options import (
     Method,
     Rate,
     Timeout,
-    body_file,
     checked_url,
     header_options,
-    version_in,
-    version_script,
     whole_seconds,
 )
+from agents.drivers.http_tool import HttpTool
 from agents.report import LatencyBasis, LoadModel, LoadReport
 
-_VERSION = re.compile(r"^oha (\S{1,40})", re.ASCII | re.MULTILINE)
 
-
-class Oha(Driver):
+class Oha(HttpTool):
     """oha. With `offered_rate_rps` requests follow a schedule.
 
     With `latency_correction` their latency counts from when they were due, without it from when they were sent.
     """
 
     formats: ClassVar[tuple[str, ...]] = ("oha-json", "oha-text")
+    version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"^oha (\S{1,40})", re.ASCII | re.MULTILINE)
+    install: ClassVar[str] = "install it with cargo install oha"
 
     kind: Literal["oha"] = "oha"
     connections: Connections
@@ -71,15 +69,6 @@ class Oha(Driver):
     @property
     def latency_basis(self) -> LatencyBasis:
         return "response_time" if self.offered_rate_rps and self.latency_correction else "service_time"
-
-    def files(self) -> dict[str, str]:
-        return body_file(self.body)
-
-    def version_command(self) -> Command:
-        return version_script(self.binary, "--version", "install it with cargo install oha")
-
-    def parse_version(self, output: bytes) -> str:
-        return version_in(output, _VERSION, self.binary, "oha")
 
     def command(self, target: Target, duration_s: float) -> Command:
         """The command line. PlanError when the duration is not whole seconds or the URL is not HTTP."""

@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping
 
 from agents.drivers.error_kinds import bad_statuses, counted
-from agents.drivers.json_document import JsonObject, has_object, read_object
 from agents.drivers.outcome import judged, refused
 from agents.drivers.report_lines import Lines
 from agents.drivers.spectra import spectrum
-from agents.errors import ParseError
+from agents.json_document import JsonObject, has_object, read_object
 from agents.report import Histogram, LatencySummary, LoadReport
 
 JSON_FORMAT = "oha-json"
@@ -74,8 +73,10 @@ def read_json(text: str) -> LoadReport:
 def read_text(text: str) -> LoadReport:
     """The report in the text. Raises ParseError."""
     lines = Lines(text)
-    if (error := _find_summary(lines)) is not None:
+    error = lines.seek(_SUMMARY.fullmatch, _REFUSAL, "oha", max_lines=MAX_LINES_AROUND)
+    if error is not None:
         return refused(LoadReport("oha", TEXT_FORMAT, "closed", "service_time"), error)
+    lines.skip()
     success = lines.expect(_SUCCESS, "'Success rate:'")[1]
     figures = {name: _value(lines.expect(row, f"'{name}:'")) for name, row in _LINES.items()}
     rate = float(lines.expect(_RATE, "'Requests/sec:'")[1])
@@ -103,7 +104,7 @@ def read_text(text: str) -> LoadReport:
     counted_all = sum(codes.values()) + sum(messages.values())
     if abs(rate * total_ms / 1000 - counted_all) > 2 + 1e-6 * counted_all:
         raise lines.error(f"the status codes and errors are of {counted_all} requests, the rate is not")
-    _nothing_more(lines)
+    lines.nothing_more(_SUMMARY.fullmatch, max_lines=MAX_LINES_AROUND)
     latency = LatencySummary(
         figures["Average"], None, figures["Fastest"], figures["Slowest"], None, percentiles, histogram
     )
@@ -190,28 +191,3 @@ def _text_latency(lines: Lines) -> tuple[Histogram | None, dict[str, float]]:
 
 def _value(match: re.Match[str]) -> float | None:
     return None if match[1] is None else round(float(match[1]) * _MS_PER[match[2]], 9)
-
-
-def _nothing_more(lines: Lines) -> None:
-    for _ in range(MAX_LINES_AROUND):
-        if lines.ended:
-            return
-        if _SUMMARY.fullmatch(lines.peek()):
-            raise lines.error("a second report begins", hint="Give one report per file.")
-        lines.skip()
-    raise lines.error(f"more than {MAX_LINES_AROUND} lines after the report", hint="Is this the right file?")
-
-
-def _find_summary(lines: Lines) -> str | None:
-    refusal = None
-    for _ in range(MAX_LINES_AROUND):
-        if lines.ended:
-            break
-        if lines.take(_SUMMARY):
-            return None
-        if refusal is None and len(lines.peek()) < 2000 and _REFUSAL.fullmatch(lines.peek()):
-            refusal = lines.peek().strip()
-        lines.skip()
-    if refusal is None:
-        raise ParseError("no report of oha in the text", hint="Give the whole standard output of oha.", line=1)
-    return refusal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from agents.errors import ParseError
 
@@ -54,6 +55,34 @@ class Lines:
         if match is None:
             raise self.error(f"expected {what}")
         return match
+
+    def seek(
+        self, begins: Callable[[str], object], refusal: re.Pattern[str], tool: str, *, max_lines: int
+    ) -> str | None:
+        """Go to the line that `begins` the report; the message of a tool that did not start where there is none."""
+        message = None
+        for _ in range(max_lines):
+            if self.ended:
+                break
+            line = self.peek()
+            if begins(line):
+                return None
+            if message is None and len(line) < 2000 and refusal.fullmatch(line):
+                message = line.strip()
+            self.skip()
+        if message is None:
+            raise self.error(f"expected a report of {tool}", hint=f"Give the whole standard output of {tool}.")
+        return message
+
+    def nothing_more(self, begins: Callable[[str], object], *, max_lines: int) -> None:
+        """Go to the end. ParseError when a line `begins` a second report, or more than `max_lines` lines follow."""
+        for _ in range(max_lines):
+            if self.ended:
+                return
+            if begins(self.peek()):
+                raise self.error("a second report begins", hint="Give one report per file.")
+            self.skip()
+        raise self.error(f"more than {max_lines} lines after the report", hint="Is this the right file?")
 
     def error(self, problem: str, *, hint: str = "") -> ParseError:
         """A ParseError about the line that comes next."""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agents.command import Command, script
 from agents.drivers import siege_reports
-from agents.drivers.base import Driver, Target
+from agents.drivers.base import Target
 from agents.drivers.http_options import (
     BODY_NAME,
     MARGIN_S,
@@ -19,13 +19,11 @@ from agents.drivers.http_options import (
     Headers,
     Method,
     Timeout,
-    body_file,
     checked_url,
     header_options,
-    version_in,
-    version_script,
     whole_seconds,
 )
+from agents.drivers.http_tool import HttpTool
 from agents.report import LatencyBasis, LoadModel, LoadReport
 
 RC_NAME = "siege.rc"
@@ -37,10 +35,9 @@ head -c 4000 siege.err >&2
 rm -f siege.err
 exit "$status"
 """
-_VERSION = re.compile(r"SIEGE (\S{1,40})", re.ASCII)
 
 
-class Siege(Driver):
+class Siege(HttpTool):
     """siege. Its times have two decimals of a second, so latency below 10 ms reads as 0; it prints no percentiles.
 
     It never checks certificates. It runs with settings of its own, not with those in the home directory.
@@ -49,6 +46,8 @@ class Siege(Driver):
     load_model: ClassVar[LoadModel] = "closed"
     latency_basis: ClassVar[LatencyBasis] = "service_time"
     formats: ClassVar[tuple[str, ...]] = ("siege-json", "siege-text")
+    version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"SIEGE (\S{1,40})", re.ASCII)
+    install: ClassVar[str] = "install the package siege"
 
     kind: Literal["siege"] = "siege"
     connections: int = Field(ge=1, le=10_000)
@@ -74,13 +73,7 @@ class Siege(Driver):
             "timeout": str(self.timeout_s),
             "failures": "1000000000",
         }
-        return {RC_NAME: "".join(f"{name} = {value}\n" for name, value in settings.items()), **body_file(self.body)}
-
-    def version_command(self) -> Command:
-        return version_script(self.binary, "--version", "install the package siege")
-
-    def parse_version(self, output: bytes) -> str:
-        return version_in(output, _VERSION, self.binary, "siege")
+        return {RC_NAME: "".join(f"{name} = {value}\n" for name, value in settings.items()), **super().files()}
 
     def command(self, target: Target, duration_s: float) -> Command:
         """The command line. PlanError when the duration is not whole seconds or the URL is not HTTP."""

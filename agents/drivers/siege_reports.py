@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from agents.drivers.json_document import JsonObject, has_object, read_object
 from agents.drivers.outcome import judged, refused
 from agents.drivers.report_lines import Lines
+from agents.json_document import JsonObject, has_object, read_object
 from agents.report import LatencySummary, LoadErrors, LoadReport
 
 JSON_FORMAT = "siege-json"
@@ -58,13 +58,8 @@ def read_text(text: str) -> LoadReport:
     if lines.ended and refusal is not None:
         return refused(LoadReport("siege", TEXT_FORMAT, "closed", "service_time"), refusal)
     figures = {name: float(lines.expect(row, f"'{name.replace('_', ' ')}'")[1]) for name, row in _ROWS.items()}
-    for _ in range(MAX_LINES_AROUND):
-        if lines.ended:
-            return _report(TEXT_FORMAT, figures)
-        if _ROWS["transactions"].fullmatch(lines.peek()):
-            raise lines.error("a second report begins", hint="Give one report per file.")
-        lines.skip()
-    raise lines.error(f"more than {MAX_LINES_AROUND} lines after the report", hint="Is this the right file?")
+    lines.nothing_more(_ROWS["transactions"].fullmatch, max_lines=MAX_LINES_AROUND)
+    return _report(TEXT_FORMAT, figures)
 
 
 def _figure(found: JsonObject, name: str, whole: bool) -> float:

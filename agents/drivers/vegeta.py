@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agents.command import Command, script
-from agents.drivers.base import Driver, Target
+from agents.drivers.base import Target
 from agents.drivers.http_options import (
     BODY_NAME,
     MARGIN_S,
@@ -19,17 +19,13 @@ from agents.drivers.http_options import (
     Method,
     Rate,
     Timeout,
-    body_file,
     checked_url,
     header_options,
-    version_in,
-    version_script,
     whole_seconds,
 )
+from agents.drivers.http_tool import HttpTool
 from agents.drivers.vegeta_json import read_json
 from agents.report import LatencyBasis, LoadModel, LoadReport
-
-_VERSION = re.compile(r"^Version: v?(\S{1,40})", re.ASCII | re.MULTILINE)
 
 # The target comes on standard input; the results are counted after the load, so that counting does not disturb it.
 _ATTACK = """
@@ -50,7 +46,7 @@ def _buckets() -> str:
     return "[" + ",".join(f"{bound}us" for bound in bounds_us) + "]"
 
 
-class Vegeta(Driver):
+class Vegeta(HttpTool):
     """vegeta. Requests start when they are due, with as many workers as that takes.
 
     `max_workers` bounds them; a request that then waits for a worker has this wait in no figure, so its latency counts
@@ -59,6 +55,9 @@ class Vegeta(Driver):
 
     load_model: ClassVar[LoadModel] = "open"
     formats: ClassVar[tuple[str, ...]] = ("vegeta-json",)
+    version_argument: ClassVar[str] = "-version"
+    version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"^Version: v?(\S{1,40})", re.ASCII | re.MULTILINE)
+    install: ClassVar[str] = "install it from its releases, version 12 or later"
 
     kind: Literal["vegeta"] = "vegeta"
     offered_rate_rps: Rate
@@ -78,15 +77,6 @@ class Vegeta(Driver):
     @property
     def latency_basis(self) -> LatencyBasis:
         return "response_time" if self.max_workers is None else "service_time"
-
-    def files(self) -> dict[str, str]:
-        return body_file(self.body)
-
-    def version_command(self) -> Command:
-        return version_script(self.binary, "-version", "install it from its releases, version 12 or later")
-
-    def parse_version(self, output: bytes) -> str:
-        return version_in(output, _VERSION, self.binary, "vegeta")
 
     def command(self, target: Target, duration_s: float) -> Command:
         """The command line. PlanError when the duration is not whole seconds or the URL is not HTTP."""

@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 
 from agents.drivers.error_kinds import bad_statuses, kind_of
-from agents.drivers.json_document import JsonObject, read_object
 from agents.drivers.outcome import judged
 from agents.drivers.spectra import spectrum
+from agents.json_document import JsonObject, read_object
 from agents.report import Histogram, LatencySummary, LoadErrors, LoadReport
 
 FORMAT = "vegeta-json"

@@ -82,7 +82,7 @@ def read_text(text: str, tool: Tool) -> LoadReport:
     errors = _errors(lines)
     throughput = lines.expect(_THROUGHPUT, "'Requests/sec:'")
     transfer = lines.expect(_TRANSFER, "'Transfer/sec:'")
-    _nothing_more(lines)
+    lines.nothing_more(_REPORT_LINE.match, max_lines=MAX_LINES_AROUND)
     why = why_unusable(tool, requests, errors, latency)
     return replace(
         base,
@@ -204,16 +204,6 @@ def _errors(lines: Lines) -> LoadErrors:
     connect, read, write, timeout = (int(n) for n in socket.groups()) if socket else (0, 0, 0, 0)
     status = lines.take(_STATUS)
     return LoadErrors(connect, read, write, timeout, int(status[1]) if status else 0)
-
-
-def _nothing_more(lines: Lines) -> None:
-    for _ in range(MAX_LINES_AROUND):
-        if lines.ended:
-            return
-        if _REPORT_LINE.match(lines.peek()):
-            raise lines.error("a second report begins", hint="Give one report per file.")
-        lines.skip()
-    raise lines.error(f"more than {MAX_LINES_AROUND} lines after the report", hint="Is this the right file?")
 
 
 def why_unusable(tool: Tool, requests: int, errors: LoadErrors, latency: LatencySummary | None) -> str | None:

@@ -8,22 +8,25 @@ from dataclasses import dataclass
 from agents.command import Command, script
 from agents.facts.base import decode
 
-# speed cannot be read while a link is down, and is -1 for many virtual ones: both mean unknown.
+# speed cannot be read while a link is down, and is -1 for many virtual ones: both mean unknown. So does numa_node -1.
 SCRIPT = """\
 for nic in /sys/class/net/*; do
   [ -e "$nic" ] || continue
-  speed= mtu= state= driver= real=no
+  speed= mtu= state= driver= numa= real=no
   read -r speed <"$nic/speed"
   read -r mtu <"$nic/mtu"
   read -r state <"$nic/operstate"
+  [ -r "$nic/device/numa_node" ] && read -r numa <"$nic/device/numa_node"
   if [ -e "$nic/device" ] || [ -e "$nic/bonding" ]; then real=yes; fi
   [ -e "$nic/device/driver" ] && driver=$(readlink -f "$nic/device/driver")
-  echo "${nic##*/} real=$real state=${state:--} mtu=${mtu:--} speed=${speed:--} driver=${driver##*/}"
+  echo "${nic##*/} real=$real state=${state:--} mtu=${mtu:--} speed=${speed:--} driver=${driver##*/} numa=${numa:--}"
 done
 true"""
 
 _LINE = re.compile(
-    r"(\S{1,60}) real=(yes|no) state=(\S{1,30}) mtu=([0-9]{1,9}|-) speed=(-?[0-9]{1,9}|-) driver=(\S{0,60})", re.ASCII
+    r"(\S{1,60}) real=(yes|no) state=(\S{1,30}) mtu=([0-9]{1,9}|-) speed=(-?[0-9]{1,9}|-) driver=(\S{0,60})"
+    r"(?: numa=(-?[0-9]{1,4}|-))?",
+    re.ASCII,
 )
 
 
@@ -37,6 +40,7 @@ class Nic:
     mtu_bytes: int | None
     speed_mbit_per_s: int | None
     driver: str | None
+    numa_node: int | None = None
 
     def text(self) -> str:
         speed = "speed unknown" if self.speed_mbit_per_s is None else f"{self.speed_mbit_per_s} Mbit/s"
@@ -48,7 +52,9 @@ class Nics:
     nics: tuple[Nic, ...]
 
     def stable(self) -> dict[str, str]:
-        return {f"nic.{nic.name}": nic.text() for nic in self.nics if nic.real}
+        out = {f"nic.{nic.name}": nic.text() for nic in self.nics if nic.real}
+        out |= {f"nic.{nic.name}.numa_node": str(nic.numa_node) for nic in self.nics if nic.numa_node is not None}
+        return out
 
     def volatile(self) -> dict[str, str]:
         out = {f"nic.{nic.name}": nic.text() for nic in self.nics if not nic.real}
@@ -76,6 +82,7 @@ def parse(output: bytes) -> Nics:
                 mtu_bytes=None if match[4] == "-" else int(match[4]),
                 speed_mbit_per_s=speed if speed and speed > 0 else None,
                 driver=match[6] or None,
+                numa_node=int(match[7]) if match[7] and match[7].isdigit() else None,
             )
         )
     return Nics(tuple(nics))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from agents.monitors.base import Monitor
 from agents.monitors.cpu import CpuMonitor
+from agents.monitors.frequency import FrequencyMonitor
 from agents.monitors.memory import MemoryMonitor
 from agents.monitors.network import NetworkMonitor
+from agents.monitors.sockets import SocketsMonitor
+from agents.monitors.swap import SwapMonitor
 from agents.monitors.threads import ThreadsMonitor
 
 MONITORS: dict[str, Monitor] = {
     "cpu": CpuMonitor(),
+    "frequency": FrequencyMonitor(),
     "memory": MemoryMonitor(),
     "network": NetworkMonitor(),
+    "sockets": SocketsMonitor(),
+    "swap": SwapMonitor(),
     "threads": ThreadsMonitor(),
 }

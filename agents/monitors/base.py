@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -31,8 +31,8 @@ class Monitor(ABC):
     """What it costs on the host, in words, for the documentation and the run page."""
 
     @abstractmethod
-    def snippet(self, pid: int | None) -> str:
-        """POSIX sh that prints the raw text. `pid` is the server's process, None where there is none to watch."""
+    def snippet(self, pids: Sequence[int]) -> str:
+        """POSIX sh that prints the raw text. `pids` are the processes to watch, () where there are none."""
 
     @abstractmethod
     def samples(self, before: Reading, now: Reading) -> Mapping[Channel, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from agents.monitors.base import Channel, Monitor, Reading
 
@@ -12,20 +12,20 @@ TICKS_PER_S = 100
 
 _CPU = re.compile(r"cpu([0-9]{1,5}) ([0-9 ]{1,400})", re.ASCII)
 _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-_SHOWN = ("busy", "user", "system", "iowait", "steal")
+_SHOWN = ("busy", "user", "system", "interrupt", "iowait", "steal")
 _JITTER_TICKS = 10
 
 
 class CpuMonitor(Monitor):
     """Shares of time, 0 to 1. busy = user + system, without waiting for disks and without what a hypervisor took.
 
-    user includes nice and guests, system includes interrupts.
+    user includes nice and guests, system includes interrupts, which are shown on their own too.
     """
 
     kind = "cpu"
     cost = "0.3 % of one core at one reading per second, shared by all monitors; /proc/stat grows with the CPUs"
 
-    def snippet(self, pid: int | None) -> str:
+    def snippet(self, pids: Sequence[int]) -> str:
         return "cat /proc/stat"
 
     def samples(self, before: Reading, now: Reading) -> Mapping[Channel, float]:
@@ -72,6 +72,7 @@ def _shares(prefix: str, spent: dict[str, int]) -> dict[Channel, float]:
     ticks = {
         "user": spent["user"] + spent["nice"],
         "system": spent["system"] + spent.get("irq", 0) + spent.get("softirq", 0),
+        "interrupt": spent.get("irq", 0) + spent.get("softirq", 0),
         "iowait": spent.get("iowait", 0),
         "steal": spent.get("steal", 0),
     }

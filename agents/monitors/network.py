@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from agents.monitors.base import Channel, Monitor, Reading
 
@@ -17,7 +17,7 @@ class NetworkMonitor(Monitor):
     kind = "network"
     cost = "one small file per reading, beside the 0.3 % of one core that all monitors share"
 
-    def snippet(self, pid: int | None) -> str:
+    def snippet(self, pids: Sequence[int]) -> str:
         return "cat /proc/net/dev"
 
     def samples(self, before: Reading, now: Reading) -> Mapping[Channel, float]:

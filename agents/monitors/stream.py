@@ -62,15 +62,15 @@ def new_mark() -> str:
 
 
 def stream_command(
-    monitors: Sequence[Monitor], mark: str, *, interval_s: float = 1.0, pid: int | None = None
+    monitors: Sequence[Monitor], mark: str, *, interval_s: float = 1.0, pids: Sequence[int] = ()
 ) -> Command:
     """The loop for these monitors; it ends by itself when its output is closed.
 
-    Monitors that need a process are left out where `pid` is None. Raises PlanError for an interval out of 0.1 to 60 s.
+    Monitors that need a process are left out where `pids` is empty. PlanError for an interval out of 0.1 to 60 s.
     """
     if not 0.1 <= interval_s <= 60:
         raise PlanError(f"monitors read every 0.1 to 60 s, not every {interval_s:g} s")
-    snippets = {monitor.kind: snippet for monitor in monitors if (snippet := monitor.snippet(pid))}
+    snippets = {monitor.kind: snippet for monitor in monitors if (snippet := monitor.snippet(pids))}
     files = {kind: snippet[4:] for kind, snippet in snippets.items() if snippet.startswith("cat ")}
     parts = {kind: snippet for kind, snippet in snippets.items() if kind not in files}
     if files:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.monitors.base import Channel, Monitor, Reading
@@ -35,19 +35,24 @@ class ThreadsMonitor(Monitor):
     kind = "threads"
     cost = "0.2 % of one core and 33 KB of output per 100 server threads, at one reading per second"
 
-    def snippet(self, pid: int | None) -> str:
-        return "" if pid is None else f"cat /proc/{pid}/stat /proc/{pid}/task/[0-9]*/stat"
+    def snippet(self, pids: Sequence[int]) -> str:
+        return "cat " + " ".join(f"/proc/{pid}/stat /proc/{pid}/task/[0-9]*/stat" for pid in pids) if pids else ""
 
     def samples(self, before: Reading, now: Reading) -> Mapping[Channel, float]:
         elapsed_s = now.at_s - before.at_s
         if elapsed_s <= 0:
             return {}
-        old_process, old_threads = _tasks(before.text)
-        process, threads = _tasks(now.text)
+        old_processes, old_threads = _tasks(before.text)
+        processes, threads = _tasks(now.text)
         out: dict[Channel, float] = {}
-        if process and old_process and process.began == old_process.began and process.ticks >= old_process.ticks:
-            # The process counts the time of threads that have ended too, which no sum over threads can know.
-            out[Channel("process.cpu_ratio", "ratio")] = (process.ticks - old_process.ticks) / TICKS_PER_S / elapsed_s
+        moved = [
+            process.ticks - old.ticks
+            for number, process in processes.items()
+            if (old := old_processes.get(number)) and process.began == old.began and process.ticks >= old.ticks
+        ]
+        if moved:
+            # A process counts the time of threads that have ended too, which no sum over threads can know.
+            out[Channel("process.cpu_ratio", "ratio")] = sum(moved) / TICKS_PER_S / elapsed_s
         spent: defaultdict[str, int] = defaultdict(int)
         count: defaultdict[str, int] = defaultdict(int)
         most = round((elapsed_s * 1.5 + 0.5) * TICKS_PER_S)
@@ -64,15 +69,17 @@ class ThreadsMonitor(Monitor):
         return out
 
 
-def _tasks(text: str) -> tuple[_Task | None, dict[int, _Task]]:
-    """The process, which stands first, and its threads by number."""
-    process: _Task | None = None
+def _tasks(text: str) -> tuple[dict[int, _Task], dict[int, _Task]]:
+    """Processes and threads by number. A process stands before its threads, and its first thread has its number."""
+    processes: dict[int, _Task] = {}
     threads: dict[int, _Task] = {}
     for match in _STAT.finditer(text):
         name = "".join(c if c.isprintable() else "?" for c in match[2]).strip() or "?"
-        task = _Task(name, int(match[3]) + int(match[4]), int(match[5]))
-        if process is None:
-            process = task
+        number, task = int(match[1]), _Task(name, int(match[3]) + int(match[4]), int(match[5]))
+        if number in threads:
+            processes[number] = threads[number]
+        if processes or threads:
+            threads[number] = task
         else:
-            threads[int(match[1])] = task
-    return process, threads
+            processes[number] = task
+    return processes, threads

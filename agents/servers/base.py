@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Self
 
-import regex
-from pydantic import AfterValidator, Field
+from pydantic import Field, model_validator
 
 from agents.command import Command
-from agents.cpuset import CpuSet
+from agents.cpuset import CpuSet, format_cpus, parse_cpus
 from agents.launch import Launch
 from agents.model import Frozen
+from agents.regular_expression import RegularExpression
 
-
-def _regular_expression(pattern: str) -> str:
-    try:
-        regex.compile(pattern)
-    except (regex.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"this is not a regular expression: {error}") from None
-    return pattern
+MAX_INSTANCES = 64
 
 
 class Readiness(Frozen):
@@ -29,7 +23,7 @@ class Readiness(Frozen):
     path: str = Field("/", pattern=r"^/[^\s]*$")
     status: int = Field(200, ge=100, le=599)
     body_contains: str = ""
-    log_pattern: Annotated[str, Field(max_length=1000), AfterValidator(_regular_expression)] = ""
+    log_pattern: RegularExpression = ""
     timeout_s: float = Field(60.0, gt=0, le=900)
 
 
@@ -39,7 +33,43 @@ class Server(Frozen, ABC):
     kind: str
     port: int = Field(8080, ge=1, le=65535)
     cpus: CpuSet = ""
+    instance_cpus: tuple[CpuSet, ...] = Field(
+        (),
+        max_length=MAX_INSTANCES,
+        description="For several instances of the server: the CPUs of each, one per line. They listen on the port, the "
+        "port + 1 and so on, and each has a load tool of its own with all options of the workload.",
+    )
     ready: Readiness = Readiness()
+
+    @model_validator(mode="after")
+    def _instances_have_cpus_of_their_own(self) -> Server:
+        if not self.instance_cpus:
+            return self
+        if self.cpus:
+            raise ValueError("give cpus for one instance, or instance_cpus for several, not both")
+        sets = [set(parse_cpus(cpus)) for cpus in self.instance_cpus]
+        if not all(sets) or len(set.union(*sets)) < sum(map(len, sets)):
+            raise ValueError("each of instance_cpus names CPUs that no other has")
+        if self.port + self.count - 1 > 65535:
+            raise ValueError(f"{self.count} instances from port {self.port} on need ports above 65535")
+        return self
+
+    @property
+    def count(self) -> int:
+        """How many instances there are."""
+        return max(1, len(self.instance_cpus))
+
+    @property
+    def all_cpus(self) -> str:
+        """The CPUs of all instances."""
+        return format_cpus([cpu for cpus in self.instance_cpus for cpu in parse_cpus(cpus)]) or self.cpus
+
+    def instance(self, number: int) -> Self:
+        """The instance with this number, counted from 0, as a server of its own."""
+        if not self.instance_cpus:
+            return self
+        own = {"port": self.port + number, "cpus": self.instance_cpus[number], "instance_cpus": ()}
+        return self.model_copy(update=own)
 
     @abstractmethod
     def version_command(self) -> Command:
@@ -63,6 +93,10 @@ class Server(Frozen, ABC):
     @abstractmethod
     def log_path(self, instance: str) -> str | None:
         """The server's own log, None when it logs to its standard output."""
+
+    def gc_log_path(self, instance: str) -> str | None:
+        """The log of its JVM's garbage collector, in the form of `agents.gc_log`; None where the server keeps none."""
+        return None
 
     @abstractmethod
     def effective_command(self, instance: str, pid: int) -> Command:

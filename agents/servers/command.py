@@ -20,6 +20,8 @@ from agents.servers.process import PROCESS_FRAMES, parse_process
 
 Argument = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
 
+PORT = "{port}"
+
 _CREATE = """
 set -eu
 umask 077
@@ -59,7 +61,10 @@ def _relative(path: str) -> str:
 
 
 class CommandServer(Server):
-    """Starts `argv` in the instance directory, into which `files` (path -> content) are written first."""
+    """Starts `argv` in the instance directory, into which `files` (path -> content) are written first.
+
+    With several instances, {port} in `argv` and `files` is the port of each.
+    """
 
     model_config = ConfigDict(str_strip_whitespace=False)
 
@@ -75,7 +80,18 @@ class CommandServer(Server):
     def _program(self) -> CommandServer:
         if any(not argv[0] or argv[0].startswith("-") for argv in (self.argv, self.version or self.argv)):
             raise ValueError("the first argument is the program to run")
+        if self.count > 1 and not any(PORT in text for text in (*self.argv, *self.files.values())):
+            raise ValueError(f"each instance needs a port of its own: write {PORT} in argv or in a file")
         return self
+
+    def instance(self, number: int) -> CommandServer:
+        own = super().instance(number)
+        if own is self:
+            return self
+        port = str(own.port)
+        argv = tuple(argument.replace(PORT, port) for argument in self.argv)
+        files = {path: text.replace(PORT, port) for path, text in self.files.items()}
+        return own.model_copy(update={"argv": argv, "files": files})
 
     def version_command(self) -> Command:
         return script(_VERSION, *(self.version or ("command", "-v", self.argv[0])))

@@ -149,6 +149,9 @@ class Liberty(Server):
     def log_path(self, instance: str) -> str | None:
         return f"{instance}/logs/messages.log"
 
+    def gc_log_path(self, instance: str) -> str | None:
+        return f"{instance}/logs/gc.log"
+
     def effective_command(self, instance: str, pid: int) -> Command:
         return script(
             liberty_scripts.EFFECTIVE, f"{_instance(instance)}/usr/servers/{self.name}", str(pid), timeout_s=90

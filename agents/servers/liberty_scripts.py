@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agents.gc_log import GC_LOG_OPTION
 from agents.servers.frames import FRAME
 from agents.servers.process import PROCESS_FRAMES
 
@@ -35,6 +36,7 @@ unset WLP_USER_DIR LOG_DIR
 """
 
 START = f"""
+{GC_LOG_OPTION}
 home=$1 java_home=$2 name=$4
 cd -- "$3" || exit 1
 shift 4
@@ -42,6 +44,10 @@ shift 4
 mkdir -p logs || exit 1
 overrides=usr/servers/$name/configDropins/overrides
 mkdir -p "$overrides" || exit 1
+defaults=usr/servers/$name/configDropins/defaults
+mkdir -p "$defaults" || exit 1
+gc_log=$(gc_log_option "$java" "$PWD/logs/gc.log")
+if [ -n "$gc_log" ]; then printf '%s\\n' "$gc_log" >>"$defaults/jvm.options" || exit 1; fi
 if [ $# -gt 0 ]; then printf '%s\\n' "$@" >"$overrides/jvm.options" || exit 1; fi
 exec "$home/bin/server" run "$name" >>logs/messages.log 2>&1
 """

@@ -61,6 +61,8 @@ class Tomcat(Server):
     java_home: Directory | None = None
     webapps: tuple[WebApp, ...] = Field(("ROOT",), max_length=50)
     open_examples: bool = False
+    tls: bool = False
+    """HTTPS with a self-signed key made for the run, in place of HTTP, on `port`."""
     jvm_options: tuple[JvmOption, ...] = Field((), max_length=200)
 
     def version_command(self) -> Command:
@@ -82,8 +84,9 @@ class Tomcat(Server):
     def create_instance(self, instance: str) -> Command:
         examples = "yes" if self.open_examples else ""
         descriptor = tomcat_scripts.EXAMPLES.format(home=self.home).encode() if self.open_examples else b""
-        args = (self.home, _safe(instance), str(self.port), examples, tomcat_scripts.PORTS, *self.webapps)
-        return script(tomcat_scripts.CREATE, *args, stdin=descriptor, timeout_s=120)
+        tls = "yes" if self.tls else ""
+        args = (self.home, self.java_home or "", _safe(instance), str(self.port), examples, tls, tomcat_scripts.PORTS)
+        return script(tomcat_scripts.CREATE, *args, *self.webapps, stdin=descriptor, timeout_s=120)
 
     def start_command(self, instance: str, launch: Launch) -> Command:
         """Ends as the java process itself, with its log on standard output."""
@@ -105,6 +108,9 @@ class Tomcat(Server):
 
     def log_path(self, instance: str) -> str | None:
         return None
+
+    def gc_log_path(self, instance: str) -> str | None:
+        return f"{instance}/logs/gc.log"
 
     def effective_command(self, instance: str, pid: int) -> Command:
         return script(tomcat_scripts.EFFECTIVE, _safe(instance), str(pid), timeout_s=90)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import http.server
 import json
 import subprocess
+import tarfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,6 +110,25 @@ def test_a_header_glued_to_a_torn_line_loses_that_line_only() -> None:
     assert found.requests == 3
     assert "line 4" in (found.why or "")
     assert any("were left out: 4" in note or "(4)" in note for note in found.notes)
+
+
+def test_what_is_torn_is_the_same_however_little_of_the_file_is_read_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row(i, i % 7, "read" if i % 3 else "a, b".join('""')) for i in range(4000)]
+    rows[700] = rows[700][:-20] + "\n"
+    rows[2500] = rows[2500].rstrip("\n")[:40]
+    text = HEADER + "".join(rows) + rows[5][:30]
+    at_once = read_jtl_text(text)
+    assert (at_once.requests, at_once.notes[1]) == (3998, "2 lines are no whole results and were left out: 702, 2502")
+    monkeypatch.setattr(jtl_csv, "SLOW_BYTES", 2000)
+    assert read_jtl_text(text).to_json() == at_once.to_json()
+
+
+@pytest.mark.parametrize("torn", [4, 13, 20, 31, 50, 54, 60, 70, 77])
+@pytest.mark.parametrize("label", ["read", '"read, ""all"""'])
+def test_a_whole_result_behind_a_torn_one_counts(torn: int, label: str) -> None:
+    found = read_jtl_text(HEADER + row(0, 1, label) + row(10, 2)[:torn] + row(9000, 4) + row(9100, 5))
+    assert found.requests == 3
+    assert found.notes == ("1 lines are no whole results and were left out: 3",)
 
 
 def test_a_torn_quote_does_not_swallow_what_follows() -> None:
@@ -441,6 +461,7 @@ def test_the_real_jmeter_runs_the_built_in_plan_and_both_reports_agree(server: s
             "heap_max": "256m",
             "requests": [{"label": "read"}, {"method": "PUT", "body": '{"a": 1}'}, {"path": "/moved"}],
             "order": "in_turn",
+            "html_report": True,
         }
     )
     for name, text in driver.files().items():
@@ -454,3 +475,19 @@ def test_the_real_jmeter_runs_the_built_in_plan_and_both_reports_agree(server: s
     assert more(report).parts == 80
     assert report.users == 2
     assert report.errors.total == 0
+    wanted = driver.byproduct()
+    assert wanted is not None
+    subprocess.run(wanted.command.argv, cwd=tmp_path, check=True, timeout=120)
+    with tarfile.open(tmp_path / wanted.file) as archive:
+        assert "html-report/index.html" in archive.getnames()
+    (tmp_path / driver.result_file).write_text("")
+    broken = subprocess.run(wanted.command.argv, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (broken.returncode, broken.stderr != "", (tmp_path / wanted.file).exists()) == (1, True, False)
+
+
+def test_a_report_for_people_is_made_only_when_it_is_asked_for() -> None:
+    assert Jmeter().byproduct() is None
+    wanted = Jmeter(html_report=True, heap_max="3g").byproduct()
+    assert wanted is not None
+    assert wanted.command.argv[4:] == ("HEAP=-Xms3g -Xmx3g", "jmeter")
+    assert wanted.command.timeout_s == 600

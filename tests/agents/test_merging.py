@@ -1,4 +1,4 @@
-"""Several driver hosts: sums of what adds up, percentiles from histograms or none at all."""
+"""Several load tools: sums of what adds up, percentiles from histograms or none at all."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from agents.drivers.reading import read_report
 from agents.errors import PlanError
-from agents.merging import NO_HISTOGRAMS, RESOLUTION_RATIO, merge, merge_histograms, percentile_ms
-from agents.report import Histogram, HistogramRow, LatencySummary, LoadErrors, LoadReport
+from agents.merging import NO_HISTOGRAMS, NO_OWN_METRICS, RESOLUTION_RATIO, merge, merge_histograms, percentile_ms
+from agents.report import Histogram, HistogramRow, LatencySummary, LoadErrors, LoadReport, OwnMetric
 from tests.agents.recorded import cases
 
 SAMPLES = st.lists(st.integers(1, 2000).map(float), min_size=1, max_size=80)
@@ -130,7 +130,7 @@ def test_coarse_histograms_give_no_percentile_and_say_so() -> None:
     merged = merge([report, replace(report, latency=replace(report.latency, percentiles_ms=slower))])
     assert merged.latency is not None
     assert "99" not in merged.latency.percentiles_ms
-    assert "no p99: the histograms of the driver hosts are too coarse for it" in merged.notes
+    assert "no p99: the histograms of the load tools are too coarse for it" in merged.notes
 
 
 def test_two_real_reports_of_wrk2_keep_their_percentiles() -> None:
@@ -153,11 +153,11 @@ def test_one_report_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"duration_s": 5.0}, "the driver hosts loaded for 5 s to 10 s, so their rates do not add up"),
-        ({"usable": False, "why": "no request completed"}, "1 of 2 driver hosts: no request completed"),
+        ({"duration_s": 5.0}, "the load tools loaded for 5 s to 10 s, so their rates do not add up"),
+        ({"usable": False, "why": "no request completed"}, "1 of 2 load tools: no request completed"),
         (
             {"complete": False, "usable": False, "why": "the tool did not start: x", "error": "x"},
-            "1 of 2 driver hosts: the tool did not start: x",
+            "1 of 2 load tools: the tool did not start: x",
         ),
     ],
 )
@@ -181,3 +181,19 @@ def test_reports_of_different_load_are_not_put_together(change: dict[str, object
 def test_no_report_is_no_result() -> None:
     with pytest.raises(PlanError, match="no report"):
         merge([])
+
+
+def test_figures_of_a_benchmarks_own_are_not_put_together_and_a_note_says_so() -> None:
+    own = OwnMetric("gc_pause_ms", 3.0, "ms", "lower")
+    merged = merge([report_of([1.0], own_metrics=(own,)), report_of([2.0])])
+    assert merged.own_metrics == ()
+    assert NO_OWN_METRICS.format("gc_pause_ms") in merged.notes
+
+
+@given(HOSTS)
+def test_of_exact_histograms_every_percentile_is_exact_however_sparse_they_are(hosts: list[list[float]]) -> None:
+    histograms = [replace(spectrum(samples), exact=True) for samples in hosts]
+    everything = [sample for samples in hosts for sample in samples]
+    for percentile in (50.0, 99.0, 99.9):
+        assert percentile_ms(histograms, percentile) == nearest_rank(everything, percentile)
+    assert merge_histograms(histograms).exact

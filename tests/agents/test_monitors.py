@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -197,6 +198,26 @@ def test_damaged_readings_give_no_negative_and_no_absurd_sample(before: str, now
                     assert value <= 1
 
 
+@pytest.mark.parametrize("kind", ["frequency", "swap", "sockets"])
+@pytest.mark.parametrize("text", ["", "\n", "Tcp: A B\nTcp: 1\n", "pswpin 5\n", "/sys/devices/system/cpu/cpu0/x:7\n"])
+def test_a_host_that_does_not_show_something_has_no_sample_of_it(kind: str, text: str) -> None:
+    assert samples(kind, text, text) == {}
+
+
+def test_a_range_of_ports_that_ends_before_it_begins_is_none() -> None:
+    assert "tcp.local_ports_count" not in samples("sockets", "", "60999\t32768\n")
+
+
+def test_the_clock_of_the_cpus_is_read_at_each_fifth_reading_only(tmp_path: Path) -> None:
+    snippet = MONITORS["frequency"].snippet(()).replace("/sys/devices/system/cpu/", f"{tmp_path}/")
+    (tmp_path / "cpu0" / "cpufreq").mkdir(parents=True)
+    (tmp_path / "cpu0" / "cpufreq" / "scaling_cur_freq").write_text("2400000\n")
+    loop = f"for tick in 1 2 3 4 5 6 7; do echo tick $tick; {snippet}; done"
+    printed = subprocess.run(["sh", "-c", loop], capture_output=True, text=True, check=False).stdout.splitlines()
+    shown = [printed[i - 1] for i, line in enumerate(printed) if line.endswith("scaling_cur_freq:2400000")]
+    assert shown == ["tick 1", "tick 6"]
+
+
 def framed(tick: int) -> bytes:
     text = f"{MARK} cpu+memory {tick}.00\n{tick}.10 5.00\ncpu0 {tick}\n{tick}.20 6.00\nMemTotal: {tick} kB\n\n"
     return f"{text}{MARK} gc {tick}.30\nline\n\n{MARK} end {tick}.50\n".encode()
@@ -249,7 +270,7 @@ class Gauge(Monitor):
     kind = "gauge"
     cost = "nothing"
 
-    def snippet(self, pid: int | None) -> str:
+    def snippet(self, pids: Sequence[int]) -> str:
         return "echo 5"
 
     def samples(self, before: Reading, now: Reading) -> dict[Channel, float]:
@@ -270,7 +291,7 @@ def test_an_interval_that_would_disturb_the_host_is_refused(interval_s: float) -
 
 
 def test_all_monitors_share_one_cat_and_those_without_a_process_are_left_out() -> None:
-    text = stream_command(ALL, MARK, pid=None).argv[2]
+    text = stream_command(ALL, MARK, pids=()).argv[2]
     assert text.count("cat ") == 1
     assert "task" not in text
     assert "threads" not in text
@@ -280,7 +301,7 @@ def test_all_monitors_share_one_cat_and_those_without_a_process_are_left_out() -
 def test_the_loop_runs_under_sh_and_stops_when_nobody_reads(sigpipe_ignored: bool) -> None:
     mark = new_mark()
     monitors = [*ALL, Gauge()]
-    command = stream_command(monitors, mark, interval_s=0.1, pid=os.getpid())
+    command = stream_command(monitors, mark, interval_s=0.1, pids=(os.getpid(),))
     reader, sampler = FrameReader(mark), Sampler(monitors)
     with subprocess.Popen(
         command.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, restore_signals=not sigpipe_ignored
@@ -297,6 +318,8 @@ def test_the_loop_runs_under_sh_and_stops_when_nobody_reads(sigpipe_ignored: boo
     assert 0 <= found["cpu.busy_ratio"] <= 1
     assert found["memory.used_bytes"] > 0
     assert found["network.lo.rx_bytes_per_s"] >= 0
+    assert found["swap.pages_count"] >= 0
+    assert found["tcp.local_ports_count"] > 0
     assert found["gauge.count"] == 5
     assert found["process.cpu_ratio"] >= 0
     assert any(name.startswith("threads.") and name.endswith(".count") and n >= 1 for name, n in found.items())

@@ -29,6 +29,11 @@ RESULTS = (CASES / "jmeter" / "people.csv").read_bytes()
 # Answers as JMeter does: its version, else the summary of a recorded run and the recorded results.
 JMETER = """#!/bin/sh
 case $3 in --version) echo "5.6.3"; echo; echo "Copyright (c) 1999-2024 The Apache Software Foundation"; exit;; esac
+if [ "$1" = -g ]; then
+  [ ! -e "{folder}/broken" ] || {{ echo "Data exporter is not complete"; exit 1; }}
+  mkdir html-report && echo "<html>" >html-report/index.html
+  exit
+fi
 echo "$$" >>"{folder}/starts"
 cp "{folder}/recorded.jtl" results.jtl
 cat "{cases}/people-summary.txt"
@@ -110,14 +115,14 @@ class Keeping(Watched):
         return Runner(KEY, spec, record or Record(), control)
 
 
-def jmeter_spec(lab: Lab, results: bytes = RESULTS) -> RunSpec:
+def jmeter_spec(lab: Lab, results: bytes = RESULTS, **options: bool) -> RunSpec:
     (lab.folder / "recorded.jtl").write_bytes(results)
     program = lab.folder / "jmeter"
     program.write_text(JMETER.format(folder=lab.folder, cases=CASES / "jmeter"))
     program.chmod(0o755)
     spec = lab.spec(phases=(("warm_up", 1), ("measure", 1)))
     body = spec.model_dump()
-    body["workload"]["driver"] = {"kind": "jmeter", "binary": str(program), "users": 8}
+    body["workload"]["driver"] = {"kind": "jmeter", "binary": str(program), "users": 8, **options}
     return RunSpec.model_validate(body)
 
 
@@ -134,6 +139,25 @@ async def test_a_run_with_jmeter_counts_its_results_and_keeps_them_compressed(la
     assert measured.result_file == e.ResultFile("results.jtl", len(RESULTS), sha256, name)
     assert gzip.decompress(watched.kept[name]) == RESULTS
     assert "summary =   1825 in" in watched.log
+    assert_left_as_it_was(lab, record)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (False, "html-report.tar.gz is kept as 1-measure-html-report.tar.gz."),
+        (True, "There is no html-report.tar.gz: Data exporter is not complete"),
+    ],
+)
+async def test_the_html_report_is_kept_or_it_is_told_why_not(lab: Lab, broken: bool, said: str) -> None:
+    if broken:
+        (lab.folder / "broken").touch()
+    watched = Keeping(lab)
+    record = await watched.run(jmeter_spec(lab, html_report=True))
+    assert record.failed is None, watched.log
+    assert said in watched.log
+    assert ("1-measure-html-report.tar.gz" in watched.kept) is not broken
+    assert record.reports[1].report["requests"] == 1825
     assert_left_as_it_was(lab, record)
 
 

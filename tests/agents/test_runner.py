@@ -161,9 +161,14 @@ async def test_a_refused_value_fails_the_run_also_when_the_worker_died_right_the
         ({"ready": {"body_contains": "bye", "timeout_s": 0.1}}, "start", "without 'bye' in the body"),
         ({"ready": {"log_pattern": "NEVER", "timeout_s": 0.1}}, "start", "no line like 'NEVER'"),
         ({"argv": ["sh", "-c", "echo broken >&2; exit 3"]}, "start", "ended while starting (exit status 3)"),
+        (
+            {"argv": ["sh", "-c", "echo \"Unrecognized VM option 'MaxPermSize=512m'\" >&2; exit 1"]},
+            "start",
+            "(exit status 1). The JVM did not start: this Java does not take the option MaxPermSize=512m.",
+        ),
         ({"argv": ["no-such-server"]}, "facts", "sut cannot run command"),
     ],
-    ids=["status", "body", "log", "ended", "missing"],
+    ids=["status", "body", "log", "ended", "rejected", "missing"],
 )
 async def test_a_server_that_is_not_ready_fails_the_run(
     lab: Lab, server: dict[str, Any], phase: str, message: str

@@ -38,7 +38,7 @@ class Run:
 @pytest.fixture
 async def run(session: SshSession, tmp_path: Path) -> Run:
     made = Run(session, tmp_path)
-    await made.tuning.create_instance(CommandServer(argv=("true",), files={"app.conf": OLD}))
+    await made.tuning.create_instances(CommandServer(argv=("true",), files={"app.conf": OLD}))
     return made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ class Probe(Monitor):
         self._snippet = snippet
         self._fails = fails
 
-    def snippet(self, pid: int | None) -> str:
+    def snippet(self, pids: Sequence[int]) -> str:
         return self._snippet
 
     def samples(self, before: Reading, now: Reading) -> dict[Channel, float]:
@@ -69,7 +70,7 @@ async def test_while_the_database_is_slow_the_host_waits_and_nothing_piles_up(
         asked.set()
         await answer.wait()
 
-    async with Watch(session, "sut", [monitor], slow, pid=None, interval_s=0.1):
+    async with Watch(session, "sut", [monitor], slow, pids=(), interval_s=0.1):
         await asked.wait()
         (await session.run(script("sleep 2"))).check("waiting")  # time for twenty readings
         assert ticks.stat().st_size <= 8
@@ -81,10 +82,45 @@ async def test_garbage_costs_only_the_monitor_that_printed_it(session: SshSessio
     kept = Kept()
     good = Probe("echo 12345", kind="good")
     garbage = Probe("head -c 3000 /dev/urandom", kind="garbage", fails=True)
-    async with Watch(session, "sut", [garbage, good], kept, pid=None, interval_s=0.1):
+    async with Watch(session, "sut", [garbage, good], kept, pids=(), interval_s=0.1):
         await eventually(lambda: len(kept.samples()) >= 3)
     assert all("good.read_bytes" in sample.values for sample in kept.samples())
     assert [line.partition(" gave ")[0] for line in kept.words()] == ["Monitors: garbage"]
+
+
+class Cpus(Monitor):
+    """A monitor that sees two CPUs, busy, interrupted and clocked in their own ways."""
+
+    kind = "cpus"
+    cost = "nothing"
+
+    def snippet(self, pids: Sequence[int]) -> str:
+        return "echo"
+
+    def samples(self, before: Reading, now: Reading) -> dict[Channel, float]:
+        found = {"cpu.0.busy_ratio": 0.2, "cpu.1.busy_ratio": 0.8, "cpu.busy_ratio": 0.5, "frequency.mean_mhz": 2500.0}
+        found |= {"cpu.1.interrupt_ratio": 0.1, "frequency.0.mhz": 2000.0, "frequency.1.mhz": 3000.0}
+        return {Channel(name, name.rpartition("_")[2].rpartition(".")[2]): value for name, value in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("cpus", "expected"),
+    [
+        ("1", {"busy_ratio": 0.8, "interrupt_ratio": 0.1, "mean_mhz": 3000.0}),
+        ("0,1", {"busy_ratio": 0.5, "interrupt_ratio": 0.1, "mean_mhz": 2500.0}),
+        ("", {"busy_ratio": 0.5, "mean_mhz": 2500.0}),
+        ("7", {}),
+    ],
+)
+async def test_the_cpus_of_the_process_have_channels_of_their_own(
+    session: SshSession, cpus: str, expected: dict[str, float]
+) -> None:
+    kept = Kept()
+    async with Watch(session, "sut", [Cpus()], kept, pids=(), interval_s=0.1, cpus=cpus):
+        await eventually(lambda: len(kept.samples()) >= 1)
+    values = kept.samples()[0].values
+    of_the_set = {name.removeprefix("cpu_set."): v for name, (_, v) in values.items() if name.startswith("cpu_set.")}
+    assert of_the_set == pytest.approx(expected)
 
 
 def test_a_monitor_that_failed_is_not_asked_again() -> None:
@@ -99,7 +135,7 @@ async def test_samples_flow_again_after_a_cut_and_the_torn_reading_is_gone(tmp_p
     kept = Kept()
     with running_sshd(tmp_path) as host:
         link = Link("sut", lambda: connect(host.login(), host.private_key))
-        async with Watch(link, "sut", [Probe("printf '%0200000d' 7")], kept, pid=None, interval_s=0.1):
+        async with Watch(link, "sut", [Probe("printf '%0200000d' 7")], kept, pids=(), interval_s=0.1):
             await eventually(lambda: len(kept.samples()) >= 2)
             for pid in children(host.pid):
                 os.kill(pid, signal.SIGKILL)
@@ -113,7 +149,7 @@ async def test_a_loop_that_ends_at_once_is_started_again_only_after_a_pause(
     session: SshSession, tmp_path: Path
 ) -> None:
     starts = tmp_path / "starts"
-    async with Watch(session, "sut", [Probe(f"echo >>'{starts}'; exit 3;")], Kept(), pid=None, interval_s=0.1):
+    async with Watch(session, "sut", [Probe(f"echo >>'{starts}'; exit 3;")], Kept(), pids=(), interval_s=0.1):
         await eventually(lambda: starts.exists() and starts.stat().st_size == 2)
 
 
@@ -130,7 +166,7 @@ async def test_a_newer_holder_comes_out_of_the_watch_because_it_must_stop_the_ru
         raise FenceError("a newer holder")
 
     async def watch() -> None:
-        async with Watch(session, "sut", [Probe("echo 1")], refuse, pid=None, interval_s=0.1):
+        async with Watch(session, "sut", [Probe("echo 1")], refuse, pids=(), interval_s=0.1):
             await refused.wait()
 
     with pytest.raises(FenceError):
@@ -145,6 +181,6 @@ async def test_a_mistake_in_reading_is_told_and_the_run_goes_on(session: SshSess
             raise KeyError("a mistake")
         await kept(event)
 
-    async with Watch(session, "sut", [Probe("echo 1")], stumble, pid=None, interval_s=0.1):
+    async with Watch(session, "sut", [Probe("echo 1")], stumble, pids=(), interval_s=0.1):
         await eventually(lambda: bool(kept.words()))
     assert kept.words() == ["Monitors: BenchHub made a mistake in reading them; its log has the details."]

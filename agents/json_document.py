@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from agents.drivers.report_lines import MAX_REPORT_CHARS
 from agents.errors import ParseError
 
+MAX_CHARS = 8_000_000
 MAX_COUNT = 10**18
 _START = re.compile(r"^[ \t]*(\{)\s*[\"}]", re.MULTILINE)
 _MORE = re.compile(r"^\s*[{\"}\],]|\A[^\s]", re.MULTILINE)
@@ -28,6 +29,18 @@ class JsonObject:
 
     def names(self) -> list[str]:
         return list(self._values)
+
+    def at(self, steps: Sequence[str | int]) -> Any:
+        """What stands at the end of these names and places; None when there is nothing."""
+        value: Any = self._values
+        for step in steps:
+            if isinstance(value, dict) and isinstance(step, str):
+                value = value.get(step)
+            elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+                value = value[step]
+            else:
+                return None
+        return value
 
     def object(self, name: str) -> JsonObject:
         """The object at `name`."""
@@ -98,12 +111,12 @@ class JsonObject:
 
 def has_object(text: str) -> bool:
     """Whether a line of the text begins with an object."""
-    return _START.search(text[:MAX_REPORT_CHARS]) is not None
+    return _START.search(text[:MAX_CHARS]) is not None
 
 
 def read_object(text: str, tool: str) -> JsonObject:
     """The only object in `text`; lines before and after it (warnings) are passed over. Raises ParseError."""
-    if len(text) > MAX_REPORT_CHARS:
+    if len(text) > MAX_CHARS:
         raise ParseError(f"the text has {len(text)} characters; a report of {tool} has far fewer", line=1)
     start = _START.search(text)
     if not start:

@@ -1,0 +1,67 @@
+"""Which option of a load tool is the rate that it offers, and the tool with another one."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from agents.drivers.base import Driver
+from agents.drivers.command import CommandDriver
+from agents.errors import PlanError
+from agents.model import first_problem
+
+AnyTool = TypeVar("AnyTool", bound=Driver)
+
+RATE_FIELDS: dict[str, str] = {
+    "autocannon": "offered_rate_rps",
+    "command": "offered_rate_rps",
+    "h2load": "rate_per_connection_rps",
+    "hyperfoil": "offered_rate_rps",
+    "k6": "arrival_rate_rps",
+    "oha": "offered_rate_rps",
+    "vegeta": "offered_rate_rps",
+    "wrk2": "offered_rate_rps",
+}
+"""Tools whose requests follow a schedule. hey is not one of them: it leaves out what it is late with."""
+
+_RATE = "{offered_rate_rps}"
+_PER_CONNECTION = frozenset({"h2load"})
+
+
+def rate_step_rps(driver: Driver) -> int:
+    """The smallest difference between two rates that the tool can offer with its options: whole requests per second.
+
+    PlanError when it cannot offer a rate.
+    """
+    _field(driver)
+    return int(driver.connections) if driver.kind in _PER_CONNECTION else 1  # type: ignore[attr-defined]
+
+
+def offered_rate_rps(driver: Driver) -> float | None:
+    """What the tool offers with its options; None without a rate."""
+    value = getattr(driver, RATE_FIELDS.get(driver.kind, ""), None)
+    if value is None:
+        return None
+    return float(value * driver.connections) if driver.kind in _PER_CONNECTION else float(value)  # type: ignore[attr-defined]
+
+
+def at_rate(driver: AnyTool, rate_rps: float) -> AnyTool:
+    """The same tool with the nearest rate that it can offer. PlanError when its options do not allow one."""
+    field = _field(driver)
+    # The step is one request per second, for the tool or for each of its connections: the option counts steps.
+    steps = max(1, round(rate_rps / rate_step_rps(driver)))
+    try:
+        return type(driver).model_validate({**driver.model_dump(by_alias=True), field: steps})
+    except ValidationError as error:
+        raise PlanError(f"{driver.kind} cannot offer a rate with these options: {first_problem(error)[1]}") from error
+
+
+def _field(driver: Driver) -> str:
+    field = RATE_FIELDS.get(driver.kind)
+    if field is None:
+        tools = ", ".join(sorted(RATE_FIELDS))
+        raise PlanError(f"{driver.kind} cannot offer a rate of requests; {tools} can.")
+    if isinstance(driver, CommandDriver) and not any(_RATE in argument for argument in driver.argv):
+        raise PlanError(f"the command cannot be told to offer a rate: its argv has no {_RATE}.")
+    return field

@@ -1,0 +1,73 @@
+"""A real Tomcat over TLS with the REST application that BenchHub ships, built by its own script."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agents.launch import Launch
+from agents.servers.tomcat import Tomcat
+from agents.xml_document import parse_xml, select
+from tests.agents.tomcat_install import ARCHIVE, free_port, running, unpack_tomcat
+
+BUILD = Path(__file__).parent.parent.parent / "bin" / "build-rest-app"
+
+REQUESTS = (
+    ("GET", "/rest/status", None, 200, b"OK"),
+    ("GET", "/rest/people/tomcat", None, 200, b'{"name":"tomcat"}'),
+    ("GET", "/rest/people/guest", None, 404, None),
+    ("POST", "/rest/people/guest", "{}", 404, None),
+    ("PUT", "/rest/people/guest", '{"name":"guest"}', 201, b'{"name":"guest"}'),
+    ("PUT", "/rest/people/guest", '{"name":"again"}', 200, b'{"name":"again"}'),
+    ("GET", "/rest/people/guest", None, 200, b'{"name":"again"}'),
+    ("POST", "/rest/people/guest", '{"age":1}', 200, b'{"age":1}'),
+    ("DELETE", "/rest/people/guest", None, 204, b""),
+    ("DELETE", "/rest/people/guest", None, 204, b""),
+    ("GET", "/rest/people/guest", None, 404, None),
+)
+
+
+@pytest.fixture
+def rest_war(tmp_path: Path) -> Path:
+    if not ARCHIVE.is_file() or shutil.which("javac") is None:
+        pytest.skip("building the REST application needs the Tomcat archive and a JDK")
+    cache = tmp_path / "data" / "cache"
+    cache.mkdir(parents=True)
+    shutil.copy(ARCHIVE, cache)
+    environment = {**os.environ, "BENCHHUB_DATA_DIR": str(tmp_path / "data")}
+    built = subprocess.run([str(BUILD)], env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert built.returncode == 0, built.stderr
+    return Path(built.stdout.strip().splitlines()[-1])
+
+
+def test_the_rest_application_answers_over_tls_with_a_key_made_for_the_run(tmp_path: Path, rest_war: Path) -> None:
+    home, instance = unpack_tomcat(tmp_path), tmp_path / "instance"
+    port = free_port()
+    server = Tomcat(home=str(home), port=port, tls=True, webapps=(str(rest_war),))
+    create = server.create_instance(str(instance))
+    made = subprocess.run(create.argv, input=create.stdin, capture_output=True, check=False, timeout=60)
+    assert made.returncode == 0, made.stderr
+    root = parse_xml((instance / "conf" / "server.xml").read_bytes())
+    connectors = select(root, "Service/Connector")
+    assert [one.get("port") for one in connectors] == [str(port)]
+    assert connectors[0].get("SSLEnabled") == "true"
+    assert (instance / "conf" / "self-signed.p12").stat().st_mode & 0o077 == 0
+    assert not (home / "conf" / "self-signed.p12").exists()
+    start = server.start_command(str(instance), Launch())
+    with running(start, server.environment(str(instance), Launch()), b"Server startup"):
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=20, context=ssl._create_unverified_context()
+        )
+        for method, path, body, status, content in REQUESTS:
+            connection.request(method, path, body)
+            answer = connection.getresponse()
+            text = answer.read()
+            assert answer.status == status, (method, path, text)
+            assert content is None or text == content
+        connection.close()
