@@ -1,9 +1,7 @@
-"""Reads mutated reports of every load tool: each gives figures or a ParseError, in at most 2 s of CPU time.
+"""Reads mutated texts with every parser of load tools' reports, recordings and timer tables, and says what came of it.
 
-    python -m bench.fuzz_parsers --examples 50000 [--kind k6] [--seed 1]
-
-Exit status 1 when another error came, or when a text took longer; the texts that did so are kept in the directory of
-`--keep` (default: the current one).
+Each text must give figures or a ParseError, in at most 2 s of CPU time. Prints Markdown; exit status 1 when another
+error came or a text took longer. Texts that did so are kept in the directory of `--keep` (default: the current one).
 """
 
 from __future__ import annotations
@@ -12,56 +10,141 @@ import argparse
 import json
 import sys
 import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
 from agents.drivers import DRIVERS
 from agents.drivers.reading import read_report
 from agents.errors import ParseError
+from agents.recordings import read_recording
+from agents.timer_tables import read_timer_table
 from tests.agents.mutations import mutate
-from tests.agents.recorded import cases
+from tests.agents.recorded import Case, cases
 
 LIMIT_S = 2.0
+LONG_CHARS = 8000
 
 
-def fuzz(kind: str, examples: int, seed: int, keep: Path) -> bool:
-    """Read that many mutated reports of one tool; print what came out of it. False when something was wrong."""
-    random = Random(f"{seed} {kind}")  # noqa: S311 - repeatable, not secret
-    texts = [case.text for case in cases(kind)]
-    read = refused = wrong = 0
-    slowest_s = 0.0
-    for _ in range(examples):
-        text = mutate(random, random.choice(texts), texts)
-        start_s = time.process_time()
-        try:
-            json.dumps(read_report(kind, text).to_json(), allow_nan=False)
-            read += 1
-        except ParseError:
-            refused += 1
-        except Exception as error:
-            wrong += 1
-            (keep / f"fuzz-{kind}-{wrong}.txt").write_text(text, encoding="utf-8", errors="surrogatepass")
-            print(f"{kind}: {type(error).__name__}: {str(error)[:200]}", flush=True)
-        took_s = time.process_time() - start_s
-        if took_s > LIMIT_S:
-            (keep / f"fuzz-{kind}-slow.txt").write_text(text, encoding="utf-8", errors="surrogatepass")
-        slowest_s = max(slowest_s, took_s)
-    print(
-        f"{kind}: {examples} texts, {read} read, {refused} refused, {wrong} wrong; slowest {slowest_s:.2f} s",
-        flush=True,
-    )
-    return not wrong and slowest_s <= LIMIT_S
+@dataclass(frozen=True)
+class Whole:
+    """A text that can be read, and how: `figures` gives what can be written as JSON."""
+
+    text: str
+    figures: Callable[[str], object]
+
+
+@dataclass
+class Count:
+    """What came of the texts of one parser."""
+
+    inputs: int = 0
+    read: int = 0
+    refused: int = 0
+    wrong: int = 0
+    slowest_s: float = 0.0
+    spent_s: float = 0.0
+
+    @property
+    def good(self) -> bool:
+        return not self.wrong and self.slowest_s <= LIMIT_S
 
 
 def main() -> int:
+    parsers = every_parser()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--examples", type=int, default=50_000)
-    parser.add_argument("--kind", choices=sorted(DRIVERS), action="append")
+    parser.add_argument("--inputs", type=int, default=50_000, help="how many texts each parser gets")
+    parser.add_argument("--parser", choices=sorted(parsers), action="append", help="only this one")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=Path())
     options = parser.parse_args()
-    good = [fuzz(kind, options.examples, options.seed, options.keep) for kind in options.kind or sorted(DRIVERS)]
-    return 0 if all(good) else 1
+    print("| parser | texts | read | refused | another error | slowest, s | CPU, s |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    good = True
+    for name in options.parser or sorted(parsers):
+        count = fuzz(name, parsers[name], options.inputs, Random(f"{options.seed} {name}"), options.keep)  # noqa: S311
+        print(
+            f"| {name} | {count.inputs:,} | {count.read:,} | {count.refused:,} | {count.wrong} "
+            f"| {count.slowest_s:.2f} | {count.spent_s:.0f} |",
+            flush=True,
+        )
+        good = good and count.good
+    return 0 if good else 1
+
+
+def every_parser() -> dict[str, list[Whole]]:
+    """The parsers by name, each with the recorded texts that it reads."""
+    found: dict[str, list[Whole]] = defaultdict(list)
+    for kind in DRIVERS:
+        for case in cases(kind):
+            found[case.format].append(Whole(_beginning(case), partial(_report, kind)))
+        for case in cases(f"{kind}/patterns"):
+            found[f"{kind}, patterns"].append(Whole(case.text, partial(_own_report, kind, case.about["driver"])))
+    for case in cases("recordings"):
+        kind = case.name.partition("/")[2].partition("-")[0]
+        found[case.format].append(Whole(case.text, partial(_recording, kind)))
+    for case in cases("timer_tables"):
+        found[case.format].append(Whole(case.text, _timers))
+    return found
+
+
+def _report(kind: str, text: str) -> object:
+    return read_report(kind, text).to_json()
+
+
+def _own_report(kind: str, options: object, text: str) -> object:
+    return DRIVERS[kind].model_validate(options).parse(text).to_json()
+
+
+def _recording(kind: str, text: str) -> object:
+    return asdict(read_recording(kind, text))
+
+
+def _timers(text: str) -> object:
+    return [asdict(row) for row in read_timer_table(text)]
+
+
+def _beginning(case: Case) -> str:
+    """The text, or the beginning of a long one: its rows are all alike."""
+    text = case.text
+    if len(text) <= LONG_CHARS:
+        return text
+    if case.format != "jmeter-jtl-xml":
+        return text[: text.rindex("\n", 0, LONG_CHARS) + 1]
+    end = "\n</httpSample>\n"
+    return text[: text.rindex(end, 0, LONG_CHARS)] + end + "</testResults>\n"
+
+
+def fuzz(name: str, wholes: list[Whole], inputs: int, random: Random, keep: Path) -> Count:
+    """Read that many mutated texts; those that give another error, or take too long, are kept."""
+    texts = [whole.text for whole in wholes]
+    count = Count(inputs)
+    for _ in range(inputs):
+        whole = random.choice(wholes)
+        text = mutate(random, whole.text, texts)
+        start_s = time.process_time()
+        try:
+            json.dumps(whole.figures(text), allow_nan=False, default=str)
+            count.read += 1
+        except ParseError:
+            count.refused += 1
+        except Exception as error:
+            count.wrong += 1
+            _keep(keep / f"fuzz-{name}-{count.wrong}.txt", text)
+            print(f"{name}: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr, flush=True)
+        took_s = time.process_time() - start_s
+        if took_s > LIMIT_S:
+            _keep(keep / f"fuzz-{name}-slow.txt", text)
+        count.slowest_s = max(count.slowest_s, took_s)
+        count.spent_s += took_s
+    return count
+
+
+def _keep(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measures pages and API at 1,000, 10,000 and 100,000 runs: SQL queries per page, and server time.
+"""Measures pages and API at 1,000, 10,000 and 100,000 runs, or as many as asked: SQL queries per page, server time.
 
 Runs in the embedded PostgreSQL of BENCHHUB_DATA_DIR (give it a scratch directory) or in that of DATABASE_URL, and keeps
 its teams `bench-1000` ... there, so that a second run does not seed again. Prints Markdown.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -22,8 +22,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 import bench.django_project  # noqa: F401 - before the models
+from experiments.alerts_trends import rebuild
 from experiments.models import Member, Recipe, Role, Run, Series, Team
-from experiments.run_list import MAX_LIMIT, RunFilter, runs_page
+from experiments.run_list import cursor_after
 from experiments.seeding import seed_runs
 from experiments.tokens import issue
 
@@ -45,33 +46,55 @@ class Measured:
     queries: int
     p50_ms: float
     p95_ms: float
-    slowest_sql_ms: float
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--runs", type=int, nargs="+", default=SIZES, help="sizes of the teams; their requests take turns"
+    )
     parser.add_argument("--requests", type=int, default=30, help="timed requests per page and size")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--only", default="", help="only pages with this text in their names")
     parser.add_argument("--explain", type=float, metavar="MS", help="EXPLAIN queries that take longer than this")
     given = parser.parse_args()
     call_command("migrate", verbosity=0)
     user, _ = get_user_model().objects.get_or_create(username="bench", defaults={"email": "bench@localhost.invalid"})
-    found = {size: _measure(_team(size, user), user, given.requests, given.explain) for size in given.sizes}
+    teams = {size: _team(size, user) for size in given.runs}
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE")
+    client = Client(headers={"host": "localhost"})
+    client.force_login(user)
+    pages = {
+        size: {page.name: page for page in _pages(team, user) if given.only.lower() in page.name.lower()}
+        for size, team in teams.items()
+    }
+    names = list(pages[given.runs[0]])
+    found = {name: _time(client, {size: pages[size][name] for size in teams}, given.requests) for name in names}
     print("\n".join(table(found)))
+    if given.explain is not None:
+        for size in teams:
+            for name in names:
+                _explain(client, pages[size][name], given.explain)
 
 
-def table(found: Mapping[int, Mapping[str, Measured]]) -> list[str]:
-    """The Markdown: one row per page; queries, then p50 / p95 for each size."""
-    sizes = list(found)
-    lines = ["| page | SQL queries | " + " | ".join(f"{size:,} runs, p50 / p95 ms" for size in sizes) + " |"]
-    lines.append("| --- | ---: |" + " ---: |" * len(sizes))
-    for name in found[sizes[0]]:
-        row = [found[size][name] for size in sizes]
-        counts = sorted({measured.queries for measured in row})
+def table(found: Mapping[str, Mapping[int, Measured]]) -> list[str]:
+    """The Markdown: one row per page; queries, p50 / p95 for each size, p95 of the largest to that of 10,000 runs."""
+    sizes = list(next(iter(found.values())))
+    base, largest = (10_000 if 10_000 in sizes else sizes[0]), sizes[-1]
+    heads = ["page", "SQL queries", *(f"{size:,} runs, p50 / p95 ms" for size in sizes)]
+    ratio = largest != base
+    lines = [_row([*heads, f"p95, {largest:,} : {base:,} runs"] if ratio else heads)]
+    lines.append("| --- | ---: |" + " ---: |" * (len(sizes) + ratio))
+    for name, of_size in found.items():
+        counts = sorted({measured.queries for measured in of_size.values()})
         queries = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-        times = " | ".join(f"{measured.p50_ms:.0f} / {measured.p95_ms:.0f}" for measured in row)
-        lines.append(f"| {name} | {queries} | {times} |")
+        cells = [name, queries, *(f"{one.p50_ms:.0f} / {one.p95_ms:.0f}" for one in of_size.values())]
+        lines.append(_row([*cells, f"{of_size[largest].p95_ms / of_size[base].p95_ms:.2f}"] if ratio else cells))
     return lines
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _team(size: int, user: Any) -> Team:
@@ -82,20 +105,14 @@ def _team(size: int, user: Any) -> Team:
     if created or Run.objects.for_team(team).count() < size:
         print(f"seeding {size} runs", file=sys.stderr)
         seed_runs(team, size)
-    with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE")
+        rebuild(_newest_series(team))  # its change points, which runs of today find one by one
     return team
 
 
-def _measure(team: Team, user: Any, requests: int, explain_ms: float | None) -> dict[str, Measured]:
-    client = Client(headers={"host": "localhost"})
-    client.force_login(user)
-    found = {}
-    for page in _pages(team, user):
-        found[page.name] = _time(client, page, requests)
-        if explain_ms is not None and found[page.name].slowest_sql_ms > explain_ms:
-            _explain(client, page, explain_ms)
-    return found
+def _newest_series(team: Team) -> Series:
+    """The one that Trends shows first."""
+    newest: Series = Series.objects.for_team(team).order_by("-last_run_id")[0]
+    return newest
 
 
 def _pages(team: Team, user: Any) -> list[Page]:
@@ -105,7 +122,7 @@ def _pages(team: Team, user: Any) -> list[Page]:
     cursors = {sort: _deep_cursor(team, sort) for sort in ("-number", "-throughput_rps")}
     compared = [str(run.number) for run in newest.filter(fingerprint=last.fingerprint)[:10]]
     experiment = newest.exclude(experiment=None)[0].experiment_id
-    series = Series.objects.for_team(team).order_by("-last_run_id")[0]
+    series = _newest_series(team)
     filters: dict[str, str] = {
         "state": "finished",
         "outcome": "failed",
@@ -145,6 +162,8 @@ def _pages(team: Team, user: Any) -> list[Page]:
         ("Compare, 10 runs", f"/t/{team.slug}/compare/", {"runs": ",".join(compared)}),
         ("Compare, overlay of 10 runs", f"/t/{team.slug}/compare/overlays", {"runs": ",".join(compared)}),
         ("Experiments", f"/t/{team.slug}/experiments/", {}),
+        ("Experiment", f"/t/{team.slug}/experiments/{experiment}/", {}),
+        ("Experiment, its report", f"/t/{team.slug}/experiments/{experiment}/report/", {}),
     ]
     pages = [Page(name, _url(path, query), {}) for name, path, query in asked]
     _, token = issue(Member.objects.get(team=team, user=user), name="bench", scopes=["read"])
@@ -159,23 +178,27 @@ def _url(path: str, query: Mapping[str, str]) -> str:
 
 
 def _deep_cursor(team: Team, sort: str) -> str:
-    """The cursor nine tenths down the list, got as anybody gets it: page after page."""
-    cursor = ""
-    for _ in range(int(Run.objects.for_team(team).count() * 0.9 / MAX_LIMIT)):
-        cursor = runs_page(team, RunFilter(), sort=sort, cursor=cursor, limit=MAX_LIMIT).next_cursor
-    return cursor
+    """The cursor nine tenths down the list."""
+    runs = Run.objects.for_team(team).exclude(**{f"{sort.lstrip('-')}": None}).order_by(sort)
+    return cursor_after(runs[int(runs.count() * 0.9)], sort)
 
 
-def _time(client: Client, page: Page, requests: int) -> Measured:
-    for _ in range(WARM_UPS):
-        _get(client, page)
-    with CaptureQueriesContext(connection) as captured:
-        _get(client, page)
-    queries = list(captured.captured_queries)  # now: the next request forgets them
-    slowest_s = max(float(query["time"]) for query in queries)
-    times_ms = [_get(client, page) for _ in range(requests)]
-    p50_ms, p95_ms = np.percentile(times_ms, [50, 95])
-    return Measured(len(queries), float(p50_ms), float(p95_ms), slowest_s * 1000)
+def _time(client: Client, pages: Mapping[int, Page], requests: int) -> dict[int, Measured]:
+    """The same page of every size; the requests take turns, so that whatever else the machine does meets them alike."""
+    queries = {}
+    for size, page in pages.items():
+        for _ in range(WARM_UPS):
+            _get(client, page)
+        with CaptureQueriesContext(connection) as captured:
+            _get(client, page)
+        queries[size] = len(captured.captured_queries)
+    times_ms: dict[int, list[float]] = {size: [] for size in pages}
+    for _ in range(requests):
+        for size, page in pages.items():
+            times_ms[size].append(_get(client, page))
+    return {
+        size: Measured(queries[size], *(float(ms) for ms in np.percentile(times_ms[size], [50, 95]))) for size in pages
+    }
 
 
 def _get(client: Client, page: Page) -> float:

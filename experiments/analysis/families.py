@@ -42,6 +42,23 @@ def benjamini_hochberg(p_values: Sequence[float]) -> AdjustedFamily:
     return AdjustedFamily("benjamini_hochberg", _back(steps, order))
 
 
+@dataclass(frozen=True)
+class Family:
+    """What the correction makes of one comparison: whether it `stands` at the family's alpha."""
+
+    method: Literal["holm", "benjamini_hochberg"]
+    size: int
+    adjusted_p: float
+    stands: bool
+
+
+def families_of(family: AdjustedFamily, alpha: float = 0.05) -> tuple[Family | None, ...]:
+    """One entry per comparison in the order given; None when there is only one, which needs no correction."""
+    if family.size < 2:
+        return (None,) * family.size
+    return tuple(Family(family.method, family.size, p, p <= alpha) for p in family.adjusted_p)
+
+
 def _ordered(p_values: Sequence[float]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     p = np.asarray(p_values, dtype=float)
     if not np.all((p >= 0) & (p <= 1)):

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
-Level = Literal["ok", "warn", "invalid"]
+from experiments.analysis.thresholds import DEFAULT_THRESHOLDS, Thresholds
+
+__all__ = ["DEFAULT_THRESHOLDS", "Thresholds"]
+
+Level = Literal["ok", "warn", "invalid", "skipped"]
 State = Literal["valid", "suspect", "invalid"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One check: its result in one plain sentence, the numbers behind it, and where the rule comes from."""
+    """One check: its result in one plain sentence, the numbers behind it, and where the rule comes from.
+
+    skipped = this host or tool does not show what the check needs; it says why, and counts neither for nor against the
+    run. `thresholds` are the limits that were used.
+    """
 
     check: str
     level: Level
     sentence: str
     evidence: Mapping[str, float | str]
     source: str
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+
+
+def skipped(check: str, why: str, source: str = "") -> Finding:
+    """A check that could not be made, and why."""
+    return Finding(check, "skipped", f"Not checked: {why}.", {}, source)
+
+
+@dataclass(frozen=True)
+class Course:
+    """The load over time: `source` says in words what the values are, `at_s` counts from the start of measuring."""
+
+    source: str
+    at_s: Sequence[float]
+    values: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -93,11 +116,29 @@ class LoadFigures:
 
 
 @dataclass(frozen=True)
+class GcPauses:
+    """The JVM's stops for garbage collection inside the measured window. `cut`: the log may have lost earlier ones.
+
+    Of several `instances` it is the one that paused longest; `full` collections are those of all.
+    """
+
+    count: int
+    total_s: float
+    longest_ms: float
+    full: int
+    cut: bool = False
+    instances: int = 1
+
+
+@dataclass(frozen=True)
 class HostFigures:
     """What was seen on the hosts during the measured window. None = not seen; unknown is never success.
 
-    Busy ratios are of the CPU set that the process may use (1.0 = all of it). `network_stalled_s` counts the seconds in
-    which the SUT received less than a tenth of its median packet rate. `boot_id_changed` is of either host.
+    Busy ratios are of the CPU set that the process may use (1.0 = all of it), `neighbours_ratio` is what others used of
+    the server's. `network_stalled_s` counts the seconds in which the SUT received less than a tenth of its median
+    packet rate. `boot_id_changed` is of either host. `clock_offset_s` is what the round trip `clock_round_trip_s`
+    cannot explain of the measured `clock_midpoint_s`. `*_unseen_s` are the seconds without samples of that host.
+    `unknown` says for a check why its figures are not there.
     """
 
     exit_status: int | None = None
@@ -106,41 +147,34 @@ class HostFigures:
     driver_cpu_max_ratio: float | None = None
     driver_thread_max_ratio: float | None = None
     sut_cpu_mean_ratio: float | None = None
+    neighbours_ratio: float | None = None
     steal_ratio: float | None = None
     swap_pages: int | None = None
+    memory_available_ratio: float | None = None
     governor: str | None = None
+    mean_mhz: float | None = None
+    throttle_count: int | None = None
+    cpu_nodes: tuple[int, ...] = ()
+    nic: str = ""
+    nic_node: int | None = None
+    new_connections_per_s: float | None = None
+    local_ports: int | None = None
+    gc: GcPauses | None = None
     network_stalled_s: float | None = None
     clock_offset_s: float | None = None
+    clock_midpoint_s: float | None = None
+    clock_round_trip_s: float | None = None
     shared_cpus: bool | None = None
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """The limits of the checks; the defaults and their sources are listed in docs/verdicts.md."""
-
-    error_budget_ratio: float = 0.0
-    connect_error_ratio: float = 0.01
-    saturated_below_ratio: float = 0.99
-    nearly_saturated_below_ratio: float = 0.995
-    stopped_early_ratio: float = 0.95
-    short_duration_ratio: float = 0.02
-    little_tolerance_ratio: float = 0.25
-    stall_gap_ratio: float = 1.5
-    driver_cpu_ratio: float = 0.80
-    # A thread that never waits is seen at slightly less than 1.0 because sampling cuts its first and last tick.
-    driver_thread_ratio: float = 0.99
-    driver_cpu_invalid: bool = False
-    sut_cpu_ratio: float = 0.90
-    steal_warn_ratio: float = 0.01
-    steal_invalid_ratio: float = 0.05
-    network_stall_invalid_ratio: float = 0.10
-    clock_warn_s: float = 0.5
-    clock_invalid_ratio: float = 0.01
-
-
-DEFAULT_THRESHOLDS = Thresholds()
+    sut_unseen_s: float | None = None
+    driver_unseen_s: float | None = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
 
 
 def percent(ratio: float, digits: int = 0) -> str:
     """A ratio as it reads in a sentence: 0.309 is "31 %", or "30.9 %" with one digit."""
     return f"{ratio * 100:.{digits}f} %"
+
+
+def known(**values: float | str | None) -> dict[str, float | str]:
+    """The values that are known, as evidence."""
+    return {name: value for name, value in values.items() if value is not None}

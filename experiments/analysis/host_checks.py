@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from experiments.analysis.findings import Finding, HostFigures, Level, LoadFigures, Thresholds, percent
+from experiments.analysis.findings import Finding, HostFigures, Level, LoadFigures, Thresholds, known, percent, skipped
 
 HostCheck = Callable[[HostFigures, LoadFigures, Thresholds], Finding | None]
 
@@ -39,7 +39,7 @@ def driver_had_spare_cpu(hosts: HostFigures, load: LoadFigures, limits: Threshol
     source = "k6 documentation: keep 20 % idle; one full thread is BenchHub's choice"
     mean = hosts.driver_cpu_mean_ratio if hosts.driver_cpu_mean_ratio is not None else hosts.driver_cpu_max_ratio
     thread = hosts.driver_thread_max_ratio
-    evidence = _known(
+    evidence = known(
         driver_cpu_mean_ratio=hosts.driver_cpu_mean_ratio,
         driver_cpu_max_ratio=hosts.driver_cpu_max_ratio,
         driver_thread_max_ratio=thread,
@@ -70,9 +70,11 @@ def sut_was_busy(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> F
         and (load.throughput_rps or 0.0) < limits.saturated_below_ratio * (load.offered_rate_rps or 0.0)
     )
     # Only these loads ask for all that the SUT can give; think times and offered rates leave it idle on purpose.
-    if busy is None or not (load.tool == "wrk" or saturated):
+    if not (load.tool == "wrk" or saturated):
         return None
     source = "BenchHub's choice"
+    if busy is None:
+        return skipped("sut_cpu", "the SUT's CPU use was not measured", source)
     if busy < limits.sut_cpu_ratio:
         text = (
             f"The SUT was {percent(busy)} busy at maximum throughput (limit {percent(limits.sut_cpu_ratio)}): "
@@ -84,57 +86,27 @@ def sut_was_busy(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> F
 
 def cpus_were_not_shared(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
     """Driver and SUT on the same CPUs take time from each other."""
+    source = "BenchHub's choice"
+    if hosts.shared_cpus is None:
+        return skipped("shared_cpus", "on which CPUs driver and SUT ran is unknown", source)
     if not hosts.shared_cpus:
-        return None
+        text = "Driver and SUT did not share a CPU."
+        return Finding("shared_cpus", "ok", text, {"shared_cpus": "no"}, source)
     text = (
         "Driver and SUT ran on the same CPUs and took time from each other: compare only with runs made the same way."
     )
-    return Finding("shared_cpus", "warn", text, {"shared_cpus": "yes"}, "BenchHub's choice")
-
-
-def no_cpu_time_was_stolen(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
-    """Stolen time went to other guests of the same machine."""
-    steal = hosts.steal_ratio
-    if steal is None:
-        return None
-    level: Level = "ok"
-    if steal > limits.steal_warn_ratio:
-        level = "invalid" if steal > limits.steal_invalid_ratio else "warn"
-    limit = limits.steal_invalid_ratio if level == "invalid" else limits.steal_warn_ratio
-    text = f"The hypervisor took {percent(steal, 1)} of the CPU time for other guests (limit {percent(limit)})."
-    return Finding("steal", level, text, {"steal_ratio": steal}, "BenchHub's choice")
-
-
-def no_page_was_swapped(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
-    """One page from disk costs more than a thousand requests from memory."""
-    if hosts.swap_pages is None:
-        return None
-    evidence = {"swap_pages": hosts.swap_pages}
-    if hosts.swap_pages > 0:
-        text = f"{hosts.swap_pages:,} memory pages were swapped during the run."
-        return Finding("swap", "invalid", text, evidence, "BenchHub's choice")
-    return Finding("swap", "ok", "No memory page was swapped.", evidence, "BenchHub's choice")
-
-
-def frequency_was_fixed(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
-    """Other governors than performance change the clock with the load; many virtual machines have none."""
-    if hosts.governor is None:
-        return None
-    evidence = {"governor": hosts.governor}
-    if hosts.governor != "performance":
-        text = f'The CPU frequency governor was "{hosts.governor}", so the clock may have moved; use "performance".'
-        return Finding("governor", "warn", text, evidence, "BenchHub's choice")
-    return Finding("governor", "ok", 'The CPU frequency governor was "performance".', evidence, "BenchHub's choice")
+    return Finding("shared_cpus", "warn", text, {"shared_cpus": "yes"}, source)
 
 
 def network_kept_flowing(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
     """Some tools do not notice a cut link; the SUT's packet counter does."""
     stalled = hosts.network_stalled_s
-    if stalled is None:
-        return None
-    window_s = load.window_s
-    evidence = _known(network_stalled_s=stalled, window_s=window_s)
     source = "BenchHub's choice"
+    if stalled is None:
+        why = hosts.unknown.get("network_stall", "too few samples of the SUT's network in the window")
+        return skipped("network_stall", why, source)
+    window_s = load.window_s
+    evidence = known(network_stalled_s=stalled, window_s=window_s)
     if stalled <= 0:
         return Finding("network_stall", "ok", "Packets reached the SUT all the time.", evidence, source)
     of = f" of {window_s:.0f} s" if window_s else ""
@@ -145,11 +117,16 @@ def network_kept_flowing(hosts: HostFigures, load: LoadFigures, limits: Threshol
 
 def clocks_agree(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
     """Samples of two hosts can only be laid over each other when their clocks agree."""
-    if hosts.clock_offset_s is None:
-        return None
-    offset, window_s = abs(hosts.clock_offset_s), load.window_s
-    evidence = _known(clock_offset_s=hosts.clock_offset_s, window_s=window_s)
     source = "like SPECjbb2015's offset field; limits are BenchHub's choice"
+    if hosts.clock_offset_s is None:
+        return skipped("clocks", "a host's date does not show fractions of a second", source)
+    offset, window_s = abs(hosts.clock_offset_s), load.window_s
+    evidence = known(
+        clock_offset_s=round(hosts.clock_offset_s, 4),
+        clock_midpoint_s=hosts.clock_midpoint_s,
+        clock_round_trip_s=hosts.clock_round_trip_s,
+        window_s=window_s,
+    )
     if window_s and offset > limits.clock_invalid_ratio * window_s:
         text = (
             f"The hosts' clocks are {offset:.2f} s apart, "
@@ -160,8 +137,28 @@ def clocks_agree(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> F
     return Finding("clocks", level, f"The hosts' clocks are {offset:.2f} s apart.", evidence, source)
 
 
-def _known(**values: float | None) -> dict[str, float | str]:
-    return {name: value for name, value in values.items() if value is not None}
+def monitors_saw_the_window(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """After a cut or a change of worker the samples have a gap, and a mean over the rest is not that of the window."""
+    source = "BenchHub's choice"
+    unseen = {"SUT": hosts.sut_unseen_s, "driver host": hosts.driver_unseen_s}
+    missing = {name: seconds for name, seconds in unseen.items() if seconds is not None}
+    window_s = load.window_s
+    if not missing or not window_s:
+        return skipped("monitors", "whether the monitors saw the whole window is unknown", source)
+    evidence = known(sut_unseen_s=hosts.sut_unseen_s, driver_unseen_s=hosts.driver_unseen_s, window_s=window_s)
+    gaps = [
+        f"{seconds:.0f} s of the {name}"
+        for name, seconds in missing.items()
+        if seconds > limits.monitor_missing_ratio * window_s
+    ]
+    if gaps:
+        text = (
+            f"Of the {window_s:.0f} s window the monitors missed {' and '.join(gaps)}: "
+            "CPU use and the other figures of the hosts are means over the rest."
+        )
+        return Finding("monitors", "warn", text, evidence, source)
+    text = f"The monitors saw at least {window_s - max(missing.values()):.0f} of {window_s:.0f} s on every host."
+    return Finding("monitors", "ok", text, evidence, source)
 
 
 HOST_CHECKS: tuple[HostCheck, ...] = (
@@ -170,9 +167,7 @@ HOST_CHECKS: tuple[HostCheck, ...] = (
     driver_had_spare_cpu,
     sut_was_busy,
     cpus_were_not_shared,
-    no_cpu_time_was_stolen,
-    no_page_was_swapped,
-    frequency_was_fixed,
     network_kept_flowing,
     clocks_agree,
+    monitors_saw_the_window,
 )

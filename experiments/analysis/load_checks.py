@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from experiments.analysis import saturation
-from experiments.analysis.findings import Finding, LoadFigures, Thresholds, percent
+from experiments.analysis.findings import Finding, LoadFigures, Thresholds, known, percent
 
 # They send late what they could not send in time; other open-loop tools drop it or open another connection.
 QUEUES_WHAT_IS_DUE = frozenset({"oha", "wrk2"})
@@ -171,6 +171,34 @@ def wrk_did_not_stall(load: LoadFigures, limits: Thresholds) -> Finding | None:
     return Finding("stall", "invalid", text, evidence, "wrk source; limit 1.5 is BenchHub's choice")
 
 
+def latency_counts_from(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """Where latency begins decides what it leaves out; two runs with different beginnings share no line."""
+    source = "coordinated omission: G. Tene; wrk and wrk2 source"
+    ratio = load.throughput_rps / load.offered_rate_rps if load.throughput_rps and load.offered_rate_rps else None
+    evidence = known(latency_basis=load.latency_basis, load_model=load.load_model, achieved_ratio=ratio)
+    if load.latency_basis == "response_time":
+        text = (
+            "Latency counts from when a request was due, so the wait for its turn is in it."
+            if load.load_model == "open"
+            else "Latency is all that a user waited for an answer (response time); while the server stalls a closed "
+            "loop sends nothing, so a stall counts once per user."
+        )
+        return Finding("latency_basis", "ok", text, evidence, source)
+    if load.load_model == "open" and ratio is not None and ratio < limits.nearly_saturated_below_ratio:
+        text = (
+            f"{load.tool} counts latency from when a request was sent, and {percent(1 - ratio, 1)} of the offered "
+            "requests were not sent in time: their wait is in no latency figure (coordinated omission)."
+        )
+        return Finding("latency_basis", "warn", text, evidence, source)
+    text = (
+        "Latency counts from when a request was sent (service time): while the server stalls a closed loop sends "
+        "nothing, so a stall counts once per connection. Do not compare it with response times."
+        if load.load_model == "closed"
+        else "Latency counts from when a request was sent (service time); all requests were sent in time."
+    )
+    return Finding("latency_basis", "ok", text, evidence, source)
+
+
 def wrk_obeys_littles_law(load: LoadFigures, limits: Thresholds) -> Finding | None:
     """In a closed loop every connection always waits for one answer: throughput * latency = connections."""
     if load.tool != "wrk" or not load.throughput_rps or not load.connections or load.latency_mean_ms is None:
@@ -205,5 +233,6 @@ LOAD_CHECKS: tuple[LoadCheck, ...] = (
     duration_was_kept,
     wrk_did_not_stall,
     latency_is_complete,
+    latency_counts_from,
     wrk_obeys_littles_law,
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from experiments.analysis.findings import (
     DEFAULT_THRESHOLDS,
+    Course,
     Finding,
     HostFigures,
     LoadFigures,
@@ -13,8 +16,11 @@ from experiments.analysis.findings import (
 )
 from experiments.analysis.host_checks import HOST_CHECKS
 from experiments.analysis.load_checks import LOAD_CHECKS, report_is_usable
+from experiments.analysis.machine_checks import MACHINE_CHECKS
+from experiments.analysis.steady_state import load_was_steady
+from experiments.analysis.thresholds import LIMITS_OF
 
-__all__ = ["Finding", "HostFigures", "LoadFigures", "RunValidity", "Thresholds", "judge_run"]
+__all__ = ["Course", "Finding", "HostFigures", "LoadFigures", "RunValidity", "Thresholds", "judge_run"]
 
 _NO_HOSTS = Finding(
     "hosts",
@@ -26,22 +32,33 @@ _NO_HOSTS = Finding(
 
 
 def judge_run(
-    load: LoadFigures, hosts: HostFigures | None = None, *, thresholds: Thresholds = DEFAULT_THRESHOLDS
+    load: LoadFigures,
+    hosts: HostFigures | None = None,
+    course: Course | None = None,
+    *,
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> RunValidity:
-    """Apply every check that the known figures allow.
+    """Apply every check that the known figures allow; `course` is the load over time.
 
     `hosts` None (an imported report) makes the run suspect at best, because nobody saw how the tool ended.
     """
-    broken = report_is_usable(load, thresholds)
-    load_findings = [check(load, thresholds) for check in LOAD_CHECKS]
-    host_findings = [check(hosts, load, thresholds) for check in HOST_CHECKS] if hosts else [_NO_HOSTS]
-    findings = tuple(f for f in (broken, *load_findings, *host_findings) if f is not None)
+    made = [report_is_usable(load, thresholds), *(check(load, thresholds) for check in LOAD_CHECKS)]
+    if hosts is None:
+        made.append(_NO_HOSTS)
+    else:
+        made.append(load_was_steady(course, load.window_s, thresholds))
+        made += [check(hosts, load, thresholds) for check in (*HOST_CHECKS, *MACHINE_CHECKS)]
+    findings = tuple(_with_limits(finding, thresholds) for finding in made if finding is not None)
     state: State = "valid"
     if any(f.level == "invalid" for f in findings):
         state = "invalid"
     elif any(f.level == "warn" for f in findings):
         state = "suspect"
     return RunValidity(state, findings, hides_latency=_hides_latency(load, thresholds))
+
+
+def _with_limits(finding: Finding, thresholds: Thresholds) -> Finding:
+    return replace(finding, thresholds={name: getattr(thresholds, name) for name in LIMITS_OF[finding.check]})
 
 
 def _hides_latency(load: LoadFigures, thresholds: Thresholds) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +10,19 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from experiments.analysis import wording
-from experiments.analysis.limits import MARGIN_RATIO, MIN_FOR_INTERVAL, MIN_FOR_VERDICT, MOST_REPETITIONS
-from experiments.analysis.ranks import Shift, shift_of_pairs, shift_of_two_samples
+from experiments.analysis.bootstrap import bca_of_pairs, bca_of_two_samples
+from experiments.analysis.limits import (
+    ALPHA,
+    MARGIN_RATIO,
+    MIN_FOR_BOOTSTRAP,
+    MIN_FOR_INTERVAL,
+    MIN_FOR_VERDICT,
+    MOST_REPETITIONS,
+)
+from experiments.analysis.ranks import Shift, p_of_pairs, p_of_two_samples, shift_of_pairs, shift_of_two_samples
 
 Outcome = Literal[
     "invalid",
@@ -46,6 +55,10 @@ class Verdict:
     None = cannot be said from so few repetitions. `n_a` and `n_b` count valid repetitions (for a blocked design:
     complete pairs). `needed_per_arm` is the total that would settle an inconclusive comparison. `cov_pct` is the
     noise from repetition to repetition; `p_value` is for corrections over many comparisons, not for the outcome.
+
+    The outcome rests on `deciding_pct`, the interval of confidence 1 - `alpha`: that is `ci95_pct` unless the data are
+    looked at several times. `outlier_sensitive`: the exact rank test disagrees about 0. `bca_ci95_pct` is a further
+    opinion from 20 repetitions on.
     """
 
     outcome: Outcome
@@ -56,11 +69,15 @@ class Verdict:
     n_b: int
     hodges_lehmann_pct: float | None
     hodges_lehmann_ci95_pct: Interval | None
+    rank_p_value: float | None
+    bca_ci95_pct: Interval | None
     outlier_sensitive: bool
     detectable_but_small: bool
     needed_per_arm: int | None
     cov_pct: float | None
     p_value: float | None
+    alpha: float
+    deciding_pct: Interval | None
     margin_ratio: float
     higher_is_better: bool
     design: Design
@@ -107,13 +124,13 @@ class _LogChange:
     noise: float
 
     def interval(self, confidence_ratio: float) -> Interval:
-        half = float(stats.t.ppf((1 + confidence_ratio) / 2, self.degrees)) * self.standard_error
+        half = float(special.stdtrit(self.degrees, (1 + confidence_ratio) / 2)) * self.standard_error
         return self.estimate - half, self.estimate + half
 
     def p_value(self) -> float:
         if self.standard_error <= ROUNDING:
             return 1.0 if abs(self.estimate) <= ROUNDING else 0.0
-        return 2 * float(stats.t.sf(abs(self.estimate) / self.standard_error, self.degrees))
+        return 2 * float(special.stdtr(self.degrees, -abs(self.estimate) / self.standard_error))
 
 
 def judge(
@@ -122,16 +139,20 @@ def judge(
     *,
     higher_is_better: bool,
     margin_ratio: float = MARGIN_RATIO,
+    alpha: float = ALPHA,
     design: Design,
 ) -> Verdict:
     """Compare one value per repetition of baseline `a` and candidate `b`; None stands for an invalid repetition.
 
     `blocked` takes the two lists in block order and drops a block when either side is None. Values are compared as
-    logs, so the change is a ratio of geometric means. ValueError: a value is not a positive number, the lists of a
-    blocked design differ in length, or the margin is not positive.
+    logs, so the change is a ratio of geometric means. `alpha` is the chance of a false alarm that this one look at the
+    data may spend. ValueError: a value is not a positive number, the lists of a blocked design differ in length, or the
+    margin or alpha make no sense.
     """
     if not 0 < margin_ratio < math.inf:
         raise ValueError(f"margin_ratio must be positive, for example 0.03 for 3 %; got {margin_ratio}")
+    if not 0 < alpha < 0.5:
+        raise ValueError(f"alpha must lie between 0 and 0.5, for example 0.05; got {alpha}")
     log_a, log_b = _logs("baseline", a), _logs("candidate", b)
     if design == "blocked":
         if len(log_a) != len(log_b):
@@ -145,13 +166,15 @@ def judge(
     change = _log_change(log_a, log_b, design) if n >= MIN_FOR_INTERVAL else None
     ci95 = change.interval(0.95) if change else None
     ci90 = change.interval(0.90) if change else None
+    deciding = change.interval(1 - alpha) if change else None
     shift = None if n < MIN_FOR_INTERVAL else _shift(log_a, log_b, design)
     rank_ci95 = shift.interval if shift else None
+    rank_p = _rank_p(log_a, log_b, design) if rank_ci95 else None
     margin = math.log1p(margin_ratio)
     estimate = float(log_b.mean() - log_a.mean()) if n else None
     outcome: Outcome = "invalid"
-    if n >= MIN_FOR_VERDICT and change and ci95 and ci90:
-        outcome = _decide(change.estimate, ci95, ci90, margin, higher_is_better)
+    if n >= MIN_FOR_VERDICT and change and deciding:
+        outcome = _decide(change.estimate, deciding, change.interval(1 - 2 * alpha), margin, higher_is_better)
     return Verdict(
         outcome=outcome,
         estimate_pct=None if estimate is None else _pct(estimate),
@@ -161,24 +184,33 @@ def judge(
         n_b=len(log_b),
         hodges_lehmann_pct=_pct(shift.estimate) if shift else None,
         hodges_lehmann_ci95_pct=_pct_interval(rank_ci95),
-        outlier_sensitive=bool(ci95 and rank_ci95 and _excludes_zero(ci95) != _excludes_zero(rank_ci95)),
-        detectable_but_small=bool(outcome == "no_practical_difference" and ci95 and _excludes_zero(ci95)),
+        rank_p_value=rank_p,
+        bca_ci95_pct=_pct_interval(_bca(log_a, log_b, design) if n >= MIN_FOR_BOOTSTRAP else None),
+        outlier_sensitive=bool(ci95 and rank_p is not None and _excludes_zero(ci95) != (rank_p <= ALPHA)),
+        detectable_but_small=bool(outcome == "no_practical_difference" and deciding and _excludes_zero(deciding)),
         needed_per_arm=_needed(change.noise, n, margin, design) if change and outcome == "inconclusive" else None,
         cov_pct=100 * math.sqrt(math.expm1(change.noise**2)) if change else None,
         p_value=change.p_value() if change else None,
+        alpha=alpha,
+        deciding_pct=_pct_interval(deciding),
         margin_ratio=margin_ratio,
         higher_is_better=higher_is_better,
         design=design,
     )
 
 
-def _decide(estimate: float, ci95: Interval, ci90: Interval, margin: float, higher_is_better: bool) -> Outcome:
-    """The first rule that matches. Equivalence comes first: a proven change inside the margin is no difference."""
-    if -margin <= ci90[0] and ci90[1] <= margin:
+def _decide(
+    estimate: float, deciding: Interval, equivalence: Interval, margin: float, higher_is_better: bool
+) -> Outcome:
+    """The first rule that matches. Equivalence comes first: a proven change inside the margin is no difference.
+
+    `equivalence` has the confidence 1 - 2 alpha: inside the margin, it is two one-sided tests at alpha.
+    """
+    if -margin <= equivalence[0] and equivalence[1] <= margin:
         return "no_practical_difference"
-    if not _excludes_zero(ci95):
+    if not _excludes_zero(deciding):
         return "inconclusive"
-    nearest = min(abs(ci95[0]), abs(ci95[1]))
+    nearest = min(abs(deciding[0]), abs(deciding[1]))
     if (estimate > 0) == higher_is_better:
         return "better" if nearest >= margin else "better_size_uncertain"
     return "worse" if nearest >= margin else "worse_size_uncertain"
@@ -210,13 +242,36 @@ def _shift(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Desig
     return shift_of_two_samples([float(x) for x in log_a], [float(x) for x in log_b])
 
 
+def _rank_p(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Design) -> float:
+    """Rounded first: two changes that differ in the last bits only are one value to a rank test."""
+    if design == "blocked":
+        return p_of_pairs(np.round(log_b - log_a, 12))
+    return p_of_two_samples(np.round(log_a, 12), np.round(log_b, 12))
+
+
+def _bca(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Design) -> Interval:
+    return bca_of_pairs(log_b - log_a) if design == "blocked" else bca_of_two_samples(log_a, log_b)
+
+
 def _needed(noise: float, n_now: int, margin: float, design: Design) -> int | None:
-    """Repetitions per arm that bring the 95 % half-width down to half the margin, or None when it takes too many."""
-    n = np.arange(2, MOST_REPETITIONS + 1)
-    degrees = n - 1 if design == "blocked" else 2 * n - 2
-    half_widths = stats.t.ppf(0.975, degrees) * noise * np.sqrt(2 / n)
-    enough = n[half_widths <= margin / 2]
-    return max(int(enough[0]), n_now + 1) if len(enough) else None
+    """The total that would settle it, more than there are now; None when it takes too many."""
+    needed = needed_per_arm(noise, margin, design)
+    return None if needed is None else max(needed, n_now + 1)
+
+
+def needed_per_arm(noise: float, margin: float, design: Design) -> int | None:
+    """Repetitions per arm that bring the 95 % half-width down to half the margin; None when it takes over 5,000.
+
+    `noise` is the standard deviation of the log of one repetition, `margin` the log of 1 + margin_ratio.
+    """
+
+    def enough(n: int) -> bool:
+        degrees = n - 1 if design == "blocked" else 2 * n - 2
+        return float(special.stdtrit(degrees, 0.975)) * noise * math.sqrt(2 / n) <= margin / 2
+
+    # The half-width falls with n, so the first n that is enough is found by halving.
+    n = bisect.bisect_left(range(2, MOST_REPETITIONS + 1), True, key=enough) + 2
+    return n if n <= MOST_REPETITIONS else None
 
 
 def _logs(side: str, values: Sequence[float | None]) -> NDArray[np.float64]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from experiments.analysis.limits import MIN_FOR_INTERVAL, MIN_FOR_VERDICT, MOST_WORTH_RUNNING
+from experiments.analysis.limits import ALPHA, MIN_FOR_INTERVAL, MIN_FOR_VERDICT, MOST_WORTH_RUNNING
 
 if TYPE_CHECKING:
+    from experiments.analysis.families import Family
     from experiments.analysis.verdict import Interval, Verdict
 
 
@@ -42,13 +43,24 @@ def sentence(
     return f"{metric_label}: {_text(verdict, baseline, candidate, words, seconds_per_repetition)}."
 
 
+def with_family(said: str, verdict: Verdict, family: Family | None) -> str:
+    """The sentence, and whether a difference holds once it is corrected for all comparisons of its family."""
+    if family is None or verdict.outcome in ("invalid", "inconclusive", "no_practical_difference"):
+        return said
+    method = "Holm" if family.method == "holm" else "Benjamini\N{EN DASH}Hochberg"
+    p = f"p {family.adjusted_p:.2g}" if family.adjusted_p >= 0.0001 else "p < 0.0001"
+    holds = "holds" if family.stands else "does not hold"
+    return f"{said.removesuffix('.')}; {holds} among {family.size} comparisons ({method}, {p})."
+
+
 def _text(verdict: Verdict, baseline: str, candidate: str, words: Words, seconds: float | None) -> str:
     than = f" than {baseline}" if baseline else ""
     margin = f"±{verdict.margin_ratio * 100:g} %"
     if verdict.outcome == "invalid":
         return _too_early(verdict, baseline, candidate, words)
     if verdict.outcome in ("better", "worse"):
-        text = f"{candidate} is {_change(verdict, than, words)} (95 %), n={verdict.n_a}+{verdict.n_b}"
+        confidence = f"{100 * (1 - verdict.alpha):.4g} %"
+        text = f"{candidate} is {_change(verdict, than, words)} ({confidence}), n={verdict.n_a}+{verdict.n_b}"
     elif verdict.outcome in ("better_size_uncertain", "worse_size_uncertain"):
         text = f"{candidate} looks {_change(verdict, than, words)}; size not yet separated from {margin}"
     elif verdict.outcome == "no_practical_difference":
@@ -59,6 +71,8 @@ def _text(verdict: Verdict, baseline: str, candidate: str, words: Words, seconds
     else:
         between = f" between {baseline} and {candidate}" if baseline else ""
         text = f"inconclusive{between}: {_signed_with_interval(verdict)}; {_advice(verdict, seconds)}"
+    if verdict.alpha != ALPHA:
+        text += f"; one of several looks, at α {verdict.alpha:.2g}"
     if verdict.outlier_sensitive and verdict.hodges_lehmann_ci95_pct:
         text += f"; outlier-sensitive, by ranks {_interval(verdict.hodges_lehmann_ci95_pct)}"
     return text
@@ -73,7 +87,7 @@ def _too_early(verdict: Verdict, baseline: str, candidate: str, words: Words) ->
     than = f" than {baseline}" if baseline else ""
     if verdict.ci95_pct is None:
         return f"{text}. So far {_signed(verdict.estimate_pct)}, an interval needs {MIN_FOR_INTERVAL} repetitions"
-    if verdict.ci95_pct[0] > 0 or verdict.ci95_pct[1] < 0:
+    if verdict.deciding_pct and (verdict.deciding_pct[0] > 0 or verdict.deciding_pct[1] < 0):
         return f"{text}. So far {candidate} is {_change(verdict, than, words)}"
     return f"{text}. So far {_signed_with_interval(verdict)}"
 
@@ -81,7 +95,7 @@ def _too_early(verdict: Verdict, baseline: str, candidate: str, words: Words) ->
 def _change(verdict: Verdict, than: str, words: Words) -> str:
     """ "faster by 6.3 % [5.5, 7.2]"; where less is better it says "faster, lower by ..." so that nobody misreads it."""
     estimate = verdict.estimate_pct or 0.0
-    low, high = verdict.ci95_pct or (estimate, estimate)
+    low, high = verdict.deciding_pct or (estimate, estimate)
     up = estimate > 0
     word = words.better if up == verdict.higher_is_better else words.worse
     size = f"{abs(estimate):.1f} % {_interval((low, high) if up else (-high, -low))}"
@@ -96,16 +110,17 @@ def _advice(verdict: Verdict, seconds_per_repetition: float | None) -> str:
         return f"reduce noise first (CoV {verdict.cov_pct or 0.0:.1f} %)"
     if seconds_per_repetition is None:
         return f"run {more} more per arm"
-    return f"run {more} more per arm (≈{_duration(2 * more * seconds_per_repetition)})"
+    return f"run {more} more per arm (≈{duration(2 * more * seconds_per_repetition)})"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """ "40 min" or "3 h 40": how long something is expected to take."""
     minutes = max(1, round(seconds / 60))
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d}"
 
 
 def _signed_with_interval(verdict: Verdict) -> str:
-    interval = f" {_interval(verdict.ci95_pct)}" if verdict.ci95_pct else ""
+    interval = f" {_interval(verdict.deciding_pct)}" if verdict.deciding_pct else ""
     return f"{_signed(verdict.estimate_pct)}{interval}"
 
 

@@ -6,11 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.analysis.families import benjamini_hochberg, holm
-from experiments.analysis.ranks import rank_sum_null, shift_of_pairs, shift_of_two_samples, signed_rank_null
+from experiments.analysis.families import Family, benjamini_hochberg, families_of, holm
+from experiments.analysis.ranks import (
+    p_of_pairs,
+    p_of_two_samples,
+    rank_sum_null,
+    shift_of_pairs,
+    shift_of_two_samples,
+    signed_rank_null,
+)
 
 EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("worked_examples.json").read_text())
 SMALLEST = EXAMPLES["A2_mwu_min_p"]
@@ -80,3 +88,38 @@ def test_an_empty_family_is_empty() -> None:
 def test_a_number_that_is_no_probability_is_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         holm([0.01, bad])
+
+
+TIES = (
+    ([1.0, 2.0, 2.0, 3.0], [2.0, 3.0, 3.0, 4.0]),
+    ([1.0, 1.0, 1.0, 1.0, 2.0], [2.0, 2.0, 2.0, 2.0, 2.0]),
+    ([5.0, 5.0, 6.0, 7.0], [5.0, 8.0, 8.0, 9.0, 9.0]),
+    ([1.0, 3.0, 5.0, 7.0, 9.0], [2.0, 4.0, 6.0, 8.0, 11.0]),
+)
+
+
+@pytest.mark.parametrize(("a", "b"), TIES, ids=["ties", "many ties", "unequal", "no ties"])
+def test_the_rank_test_is_exact_with_ties_too(a: list[float], b: list[float]) -> None:
+    exact = stats.mannwhitneyu(a, b, method=stats.PermutationMethod(n_resamples=10_000))
+    assert p_of_two_samples(np.array(a), np.array(b)) == pytest.approx(float(exact.pvalue))
+
+
+def test_without_ties_the_permutations_are_the_null_distribution() -> None:
+    a, b = np.arange(9.0), np.arange(9.0) + 4.5
+    assert p_of_two_samples(a, b) == pytest.approx(float(stats.mannwhitneyu(a, b, method="exact").pvalue))
+
+
+@pytest.mark.parametrize("d", [[1.0, 2.0, 2.0, -3.0, 4.0, 4.0], [0.0, 1.0, 1.0, 1.0, -1.0, 2.0], [0.5, -0.5, 1.5, 2.5]])
+def test_the_signed_rank_test_is_exact_with_ties_too(d: list[float]) -> None:
+    exact = stats.wilcoxon([x for x in d if x], method=stats.PermutationMethod(n_resamples=10_000))
+    assert p_of_pairs(np.array(d)) == pytest.approx(float(exact.pvalue))
+
+
+def test_a_comparison_that_is_alone_needs_no_correction() -> None:
+    assert families_of(holm([0.01])) == (None,)
+    assert families_of(holm([])) == ()
+    assert families_of(holm([0.01, 0.04, 0.03]), 0.05) == (
+        Family("holm", 3, pytest.approx(0.03), True),  # type: ignore[arg-type]
+        Family("holm", 3, pytest.approx(0.06), False),  # type: ignore[arg-type]
+        Family("holm", 3, pytest.approx(0.06), False),  # type: ignore[arg-type]
+    )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from experiments.analysis.findings import GcPauses
 from experiments.analysis.validity import Finding, HostFigures, LoadFigures, RunValidity, Thresholds, judge_run
 
 NO_ERRORS: dict[str, Any] = {
@@ -86,6 +87,18 @@ CALM = HostFigures(
     network_stalled_s=0,
     clock_offset_s=0.01,
     shared_cpus=False,
+    neighbours_ratio=0.002,
+    memory_available_ratio=0.6,
+    mean_mhz=3400.0,
+    throttle_count=0,
+    cpu_nodes=(0,),
+    nic="eth0",
+    nic_node=0,
+    new_connections_per_s=2.0,
+    local_ports=28_232,
+    gc=GcPauses(count=12, total_s=0.06, longest_ms=9.0, full=0),
+    sut_unseen_s=0.0,
+    driver_unseen_s=0.1,
 )
 
 
@@ -205,7 +218,7 @@ def real_wrk(
 def test_real_wrk_reports_are_judged_by_what_happened(load: LoadFigures, state: str, checks: set[str]) -> None:
     validity = judge_run(load, CALM)
     assert validity.state == state
-    assert {f.check for f in validity.findings if f.level != "ok"} == checks
+    assert {f.check for f in validity.findings if f.level in ("warn", "invalid")} == checks
 
 
 def test_a_stalled_load_says_how_much_faster_it_was_while_it_ran() -> None:
@@ -299,30 +312,88 @@ def test_wrk_answers_after_the_timeout_hide_the_latency_even_within_an_error_bud
         ),
         ({"sut_cpu_mean_ratio": 0.90}, "sut_cpu", "ok"),
         ({"sut_cpu_mean_ratio": 0.89}, "sut_cpu", "warn"),
-        ({"sut_cpu_mean_ratio": None}, "sut_cpu", None),
+        ({"sut_cpu_mean_ratio": None}, "sut_cpu", "skipped"),
         ({"steal_ratio": 0.01}, "steal", "ok"),
         ({"steal_ratio": 0.011}, "steal", "warn"),
         ({"steal_ratio": 0.05}, "steal", "warn"),
         ({"steal_ratio": 0.051}, "steal", "invalid"),
         ({"swap_pages": 1}, "swap", "invalid"),
-        ({"swap_pages": None}, "swap", None),
+        ({"swap_pages": None}, "swap", "skipped"),
         ({"governor": "schedutil"}, "governor", "warn"),
-        ({"governor": None}, "governor", None),
+        ({"governor": None}, "governor", "skipped"),
         ({"network_stalled_s": 1}, "network_stall", "warn"),
         ({"network_stalled_s": 3}, "network_stall", "warn"),
         ({"network_stalled_s": 4}, "network_stall", "invalid"),
-        ({"network_stalled_s": None}, "network_stall", None),
+        ({"network_stalled_s": None}, "network_stall", "skipped"),
         ({"clock_offset_s": -0.29}, "clocks", "ok"),
         ({"clock_offset_s": 0.31}, "clocks", "invalid"),
-        ({"clock_offset_s": None}, "clocks", None),
+        ({"clock_offset_s": None}, "clocks", "skipped"),
+        ({"neighbours_ratio": 0.01}, "neighbours", "ok"),
+        ({"neighbours_ratio": 0.011}, "neighbours", "warn"),
+        ({"neighbours_ratio": 0.051}, "neighbours", "invalid"),
+        ({"neighbours_ratio": None}, "neighbours", "skipped"),
+        ({"steal_ratio": None}, "steal", "skipped"),
+        ({"memory_available_ratio": 0.05}, "memory", "ok"),
+        ({"memory_available_ratio": 0.049}, "memory", "warn"),
+        ({"memory_available_ratio": None}, "memory", "skipped"),
+        ({"mean_mhz": None}, "frequency", "skipped"),
+        ({"throttle_count": 1}, "throttle", "invalid"),
+        ({"throttle_count": None}, "throttle", "skipped"),
+        ({"nic_node": 1}, "numa", "warn"),
+        ({"nic_node": 1, "cpu_nodes": (0, 1)}, "numa", "ok"),
+        ({"nic_node": None}, "numa", "skipped"),
+        ({"cpu_nodes": ()}, "numa", "skipped"),
+        ({"new_connections_per_s": 470.0}, "ports", "ok"),
+        ({"new_connections_per_s": 471.0}, "ports", "warn"),
+        ({"local_ports": None}, "ports", "skipped"),
+        ({"gc": GcPauses(200, 1.5, 80.0, 0)}, "gc", "ok"),
+        ({"gc": GcPauses(200, 1.51, 80.0, 0)}, "gc", "warn"),
+        ({"gc": GcPauses(1, 0.02, 20.0, 1)}, "gc", "warn"),
+        ({"gc": None}, "gc", "skipped"),
+        ({"driver_unseen_s": 3.0}, "monitors", "ok"),
+        ({"sut_unseen_s": 3.1}, "monitors", "warn"),
+        ({"sut_unseen_s": None, "driver_unseen_s": None}, "monitors", "skipped"),
         ({"shared_cpus": True}, "shared_cpus", "warn"),
-        ({"shared_cpus": None}, "shared_cpus", None),
+        ({"shared_cpus": None}, "shared_cpus", "skipped"),
     ],
 )
 def test_host_rules_at_their_limits(change: dict[str, Any], check: str, expected: str | None) -> None:
     validity = judge_run(WRK, replace(CALM, **change))
     assert level(validity, check) == expected
     assert validity.state == {"invalid": "invalid", "warn": "suspect"}.get(expected or "ok", "valid")
+    if expected == "skipped":
+        assert finding(validity, check).sentence.startswith("Not checked: ")
+
+
+@pytest.mark.parametrize(
+    ("load", "expected", "words"),
+    [
+        (WRK, "ok", "a stall counts once per connection"),
+        (replace(WRK, tool="jmeter", latency_basis="response_time"), "ok", "once per user"),
+        (WRK2, "ok", "the wait for its turn is in it"),
+        (replace(WRK2, tool="vegeta", latency_basis="service_time"), "ok", "sent in time"),
+        (
+            replace(WRK2, tool="k6", latency_basis="service_time", throughput_rps=1900, requests=114_000),
+            "warn",
+            "5.0 % of the offered requests were not sent in time",
+        ),
+    ],
+    ids=["wrk", "jmeter", "wrk2", "vegeta", "k6 that dropped requests"],
+)
+def test_every_run_says_what_its_latency_leaves_out(load: LoadFigures, expected: str, words: str) -> None:
+    found = finding(judge_run(load, CALM), "latency_basis")
+    assert (found.level, words in found.sentence) == (expected, True)
+
+
+def test_a_finding_carries_the_thresholds_that_were_used() -> None:
+    strict = Thresholds(steal_warn_ratio=0.001, steal_invalid_ratio=0.002)
+    found = finding(judge_run(WRK, replace(CALM, steal_ratio=0.0021), thresholds=strict), "steal")
+    assert (found.level, found.thresholds) == ("invalid", {"steal_warn_ratio": 0.001, "steal_invalid_ratio": 0.002})
+
+
+def test_a_gap_in_the_samples_is_told_in_seconds() -> None:
+    text = finding(judge_run(WRK, replace(CALM, sut_unseen_s=12.0, driver_unseen_s=30.0)), "monitors").sentence
+    assert text.startswith("Of the 30 s window the monitors missed 12 s of the SUT and 30 s of the driver host: ")
 
 
 def test_a_long_window_tolerates_the_clock_offset_that_is_still_worth_a_warning() -> None:

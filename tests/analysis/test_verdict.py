@@ -179,6 +179,30 @@ def test_a_margin_that_is_not_positive_is_refused(margin_ratio: float) -> None:
         independent(QUIET, QUIET, margin_ratio=margin_ratio)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, math.nan])
+def test_an_alpha_that_is_no_chance_is_refused(alpha: float) -> None:
+    with pytest.raises(ValueError, match="alpha must lie between 0 and"):
+        judge(QUIET, QUIET, higher_is_better=True, design="independent", alpha=alpha)
+
+
+def test_a_smaller_alpha_needs_a_clearer_difference_and_says_so() -> None:
+    usual = judge(QUIET, times(QUIET, 1.0352), higher_is_better=True, design="independent")
+    strict = judge(QUIET, times(QUIET, 1.0352), higher_is_better=True, design="independent", alpha=0.016)
+    assert (usual.outcome, strict.outcome) == ("better", "better_size_uncertain")
+    assert (strict.ci95_pct, strict.p_value) == (usual.ci95_pct, usual.p_value)
+    assert strict.deciding_pct is not None
+    expected = stats.ttest_ind(np.log(times(QUIET, 1.0352)), np.log(QUIET), equal_var=False).confidence_interval(0.984)
+    assert strict.deciding_pct == pytest.approx([math.expm1(x) * 100 for x in expected])
+    assert strict.headline().endswith("; one of several looks, at α 0.016")
+
+
+def test_equivalence_at_a_smaller_alpha_asks_for_a_narrower_interval() -> None:
+    values = [100.0, 101.5, 98.6, 101.2, 98.9]
+    b = times(values, 1.0095)
+    assert judge(values, b, higher_is_better=True, design="independent").outcome == "no_practical_difference"
+    assert judge(values, b, higher_is_better=True, design="independent", alpha=0.016).outcome == "inconclusive"
+
+
 @pytest.mark.parametrize(
     ("position", "headline"),
     [
