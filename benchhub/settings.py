@@ -61,6 +61,10 @@ else:
     if not ALLOWED_HOSTS:
         raise ImproperlyConfigured("Set ALLOWED_HOSTS to the names under which people reach BenchHub.")
 CSRF_TRUSTED_ORIGINS = envlist("CSRF_TRUSTED_ORIGINS")
+# Where a mail's links lead: a worker that writes one has no request to take the address from.
+BENCHHUB_URL = "".join(envlist("BENCHHUB_URL")).rstrip("/") or next(
+    iter(CSRF_TRUSTED_ORIGINS), f"{'https' if BENCHHUB_HTTPS else 'http'}://{ALLOWED_HOSTS[0]}"
+)
 
 # Applications -------------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -179,6 +183,7 @@ EMAIL_PORT = envint("EMAIL_PORT", 25)
 EMAIL_HOST_USER = "".join(envlist("EMAIL_HOST_USER"))
 EMAIL_HOST_PASSWORD = envsecret("EMAIL_HOST_PASSWORD") or ""
 EMAIL_USE_TLS = envbool("EMAIL_USE_TLS", False)
+EMAIL_TIMEOUT = 10  # a worker sends the mails about alerts
 DEFAULT_FROM_EMAIL = "".join(envlist("DEFAULT_FROM_EMAIL", ("benchhub@localhost",)))
 
 # Security -----------------------------------------------------------------------------------------------------------
@@ -249,6 +254,11 @@ CELERY_BEAT_SCHEDULE = {
     # Expired ones are dropped: after a Redis that was away, one tick is enough.
     "dispatch": {"task": "experiments.tasks.dispatch", "schedule": 5.0, "options": {"queue": "default", "expires": 5}},
     "reap": {"task": "experiments.tasks.reap", "schedule": 10.0, "options": {"queue": "default", "expires": 10}},
+    "watch-trends": {
+        "task": "experiments.tasks.watch_trends",
+        "schedule": 300.0,
+        "options": {"queue": "default", "expires": 300},
+    },
     **{
         f"canary-{name}": {
             "task": "experiments.tasks.canary",

@@ -5,6 +5,7 @@ BH_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BH_VENV=${BENCHHUB_VENV:-$BH_ROOT/.venv}
 BH_TOMCAT_VERSION=11.0.9
 BH_TOMCAT_SHA256=62c562a3ad29dba3ea04f58ae31ebfc865cf2120335163fcf0fc03d426ed3a87
+BH_LIBERTY_VERSION=25.0.0.6
 BH_JMETER_VERSION=5.6.3
 BH_JMETER_SHA256=a33f5e86326fe28f487b15a5b151b5c636715c30517b1268452dfd3b451af379  # of the list of its jars with their checksums
 
@@ -190,6 +191,24 @@ bh_tomcat() {
 }
 
 bh_tomcat_is_whole() { printf '%s  %s\n' "$BH_TOMCAT_SHA256" "$1" | sha256sum --check --status 2>/dev/null; }
+
+# Prints the path of the Open Liberty archive; fetched once with Maven, which checks it, kept in the data directory.
+bh_liberty() {
+  local cache archive artifact
+  cache=$(bh_data_dir)/cache
+  archive=$cache/openliberty-runtime-$BH_LIBERTY_VERSION.zip
+  if [ ! -s "$archive" ]; then
+    mkdir -p "$cache"
+    artifact=io.openliberty:openliberty-runtime:$BH_LIBERTY_VERSION:zip
+    bh_note "fetching Open Liberty $BH_LIBERTY_VERSION with Maven (340 MB)"
+    bh_live mvn -B dependency:get "-Dartifact=$artifact" -Dtransitive=false &&
+      bh_live mvn -B dependency:copy "-Dartifact=$artifact" "-DoutputDirectory=$cache/part" -Dmdep.useBaseVersion=true ||
+      { rm -rf "$cache/part"; bh_die "Maven could not fetch Open Liberty $BH_LIBERTY_VERSION"; }
+    mv -f "$cache/part/openliberty-runtime-$BH_LIBERTY_VERSION.zip" "$archive"
+    rm -rf "$cache/part"
+  fi
+  printf '%s\n' "$archive"
+}
 
 # Prints the directory of a JMeter, put together once from its modules on the Maven repository and checked each time;
 # the binary archive itself is not published there.

@@ -3,51 +3,37 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from agents.cpuset import parse_cpus
-from agents.errors import FenceError
+from agents.errors import MISTAKE_HINT, FenceError
 from agents.events import LoadReported, Restored, SnapshotTaken, from_json, to_json
-from agents.preparation import server_cpus
 from agents.record import Record
 from agents.spec import RunSpec
-from experiments.analysis.validity import HostFigures
+from experiments.alerts_trends import follow
 from experiments.artifacts import keep
-from experiments.judgement import findings_json, judge, mean_in, stalled_s, store_verdicts
-from experiments.load_course import load_points
+from experiments.evidence import Channels, gc_points, validity_of, window_s
+from experiments.judgement import findings_json
+from experiments.latency_spectra import keep_spectrum
+from experiments.load_course import began_unix_s, load_points
 from experiments.metrics import figures
-from experiments.models import Experiment, Host, Run, RunEvent, SampleSeries
+from experiments.models import CapacitySearch, Experiment, Host, Run, RunEvent, SampleSeries
+from experiments.models.experiments import HELD
+from experiments.normalisation import per_cpu, sut_cpus
 from experiments.quarantine import quarantine
 from experiments.retries import queue_retry
 from experiments.series import extend_series
+from experiments.stopping import advance
 from experiments.summary import summarise
 from experiments.tallies import tally_run
+from experiments.thresholds import thresholds_of
+from experiments.verdicts import store_verdicts
 
 logger = logging.getLogger(__name__)
 
-
-@dataclass
-class Channels:
-    """The in-run samples of both hosts, t = 0 where measuring began."""
-
-    series: dict[tuple[str, str], SampleSeries]
-
-    def mean(self, role: str, channels: Sequence[str], duration_s: float) -> float | None:
-        """The mean over the measured window and over these channels; None when none of them has a sample there."""
-        means = [
-            value
-            for channel in channels
-            if (found := self.series.get((role, channel)))
-            and (value := mean_in(found.at_s, found.values, duration_s)) is not None
-        ]
-        return sum(means) / len(means) if means else None
-
-    def names(self, role: str, prefix: str) -> list[str]:
-        return [channel for owner, channel in self.series if owner == role and channel.startswith(prefix)]
+MOST_STUCK = 20
 
 
 def conclude(run_id: int, fence: int, record: Record) -> None:
@@ -62,20 +48,32 @@ def conclude(run_id: int, fence: int, record: Record) -> None:
         _outcome(run, record)
         if measured := next((r for r in record.reports.values() if r.measured), None):
             _figures(run, spec, record, measured, channels)
+            keep_spectrum(run, measured.spectrum)
         _restore_proof(run, record)
         _finish(run)
-        if run.outcome == Run.Outcome.SUCCEEDED and run.fingerprint:
-            driver = spec.workload.driver
-            extend_series(
-                run,
-                application=str(run.application),
-                workload=str(run.workload),
-                tool=f"{driver.kind} {record.facts['driver'].tool_version}",
-                latency_basis=driver.latency_basis,
-            )
+        if run.outcome == Run.Outcome.SUCCEEDED:
+            join_history(run, spec, record.facts["driver"].tool_version)
         if run.experiment_id is not None:
             conclude_experiment(run.experiment_id)
+        conclude_trial(run)
         tally_run(run)
+
+
+def join_history(run: Run, spec: RunSpec, tool_version: str) -> None:
+    """Make a run that counts the newest one of its series; an invalid one is no part of any history.
+
+    A rate that is not its workload's own was chosen for this run alone: there is no history of it either.
+    """
+    if not run.fingerprint or run.validity not in Run.USABLE or spec.workload.own_rate_rps is not None:
+        return
+    series = extend_series(
+        run,
+        application=str(run.application),
+        workload=str(run.workload),
+        tool=f"{spec.workload.driver.kind} {tool_version}",
+        latency_basis=spec.workload.driver.latency_basis,
+    )
+    follow(run, series)
 
 
 def give_up(run_id: int, fence: int, message: str, hint: str, *, doubt: str = "") -> None:
@@ -105,16 +103,49 @@ def give_up(run_id: int, fence: int, message: str, hint: str, *, doubt: str = ""
                     conclude_experiment(run.experiment_id)
             except Exception:  # it may be the very thing that could not be done
                 logger.exception("experiment %s could not be judged", run.experiment_id)
+        try:
+            with transaction.atomic():
+                conclude_trial(run)
+        except Exception:
+            logger.exception("the search that run %s was a trial of could not go on", run.pk)
+            stop_search(run)
         tally_run(run)
 
 
 def conclude_experiment(experiment_id: int) -> None:
-    """Judge the experiment again after one of its runs ended; it is finished when all of them are."""
+    """Judge the experiment again after one of its runs ended; when all have, its stop rule says what follows."""
     experiment = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment_id)
-    store_verdicts(experiment)
+    compared = store_verdicts(experiment, spent=experiment.state == Experiment.State.CANCELLED)
     running = experiment.runs.exclude(state=Run.State.FINISHED).exists()
-    if not running and experiment.state == Experiment.State.RUNNING:
-        Experiment.objects.filter(pk=experiment_id).update(state=Experiment.State.FINISHED)
+    if not running and experiment.state in (Experiment.State.RUNNING, *HELD):
+        advance(experiment, compared)
+
+
+def conclude_stuck() -> None:
+    """Judge those again that run without an open run: what ended their last one could not be finished then."""
+    is_open = Run.objects.filter(experiment=OuterRef("pk")).exclude(state=Run.State.FINISHED)
+    stuck = Experiment.objects.filter(~Exists(is_open), state=Experiment.State.RUNNING).order_by("pk")
+    for experiment_id in stuck.values_list("pk", flat=True)[:MOST_STUCK]:
+        try:
+            with transaction.atomic():
+                conclude_experiment(experiment_id)
+        except Exception:
+            logger.exception("experiment %s could not be judged", experiment_id)
+
+
+def conclude_trial(run: Run) -> None:
+    """When the run was a trial of a search: the search goes on, or has its answer."""
+    from experiments.searches import trial_ended  # it launches runs, and launching needs this module
+
+    trial_ended(run)
+
+
+def stop_search(run: Run) -> None:
+    """End the search that this run was a trial of, because BenchHub itself cannot carry on with it."""
+    sentence = f"BenchHub failed to go on after run #{run.number}. {MISTAKE_HINT}"
+    CapacitySearch.objects.filter(trials__run=run, state=CapacitySearch.State.RUNNING).update(
+        state=CapacitySearch.State.STOPPED, sentence=sentence, finished_at=timezone.now()
+    )
 
 
 def _held(run_id: int, fence: int) -> Run | None:
@@ -146,82 +177,30 @@ def _outcome(run: Run, record: Record) -> None:
 
 
 def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, channels: Channels) -> None:
-    duration_s = float(record.loads[measured.index].duration_s)
-    requested_s = _requested_s(spec, measured, duration_s)
-    if spec.workload.driver.may_end_early:  # idle time behind the end of the load is no part of what was measured
-        duration_s = min(duration_s, measured.report.get("duration_s") or duration_s)
+    duration_s = window_s(spec, record, measured)
     metrics: dict[str, float] = figures(measured.report)
     metrics |= _known(
         sut_cpu_ratio=channels.mean("sut", ["cpu_set.busy_ratio"], duration_s),
         driver_cpu_ratio=channels.mean("driver", ["cpu_set.busy_ratio"], duration_s),
         server_cpu_ratio=channels.mean("sut", ["process.cpu_ratio"], duration_s),
+        sut_mhz=channels.mean("sut", ["cpu_set.mean_mhz"], duration_s),
     )
     if metrics.get("throughput_rps") and "server_cpu_ratio" in metrics:
         metrics["cpu_ms_per_request"] = metrics["server_cpu_ratio"] * 1000 / metrics["throughput_rps"]
+    cpus = sut_cpus(spec, channels.names("sut", "cpu."), record.facts["sut"].profile)
+    metrics |= per_cpu(metrics, cpus)
     summarise(run, metrics)
-    hosts = _host_figures(spec, record, measured, channels, metrics, duration_s)
-    validity = judge(measured.report, requested_duration_s=requested_s, hosts=hosts)
+    validity = validity_of(spec, record, measured, channels, thresholds_of(run.team))
     run.validity, run.findings, run.hides_latency = validity.state, findings_json(validity), validity.hides_latency
-
-
-def _requested_s(spec: RunSpec, measured: LoadReported, duration_s: float) -> float | None:
-    """How long the load was to last; None when the tool did an amount of work, or began as late as it may."""
-    driver = spec.workload.driver
-    lasted_s = measured.report.get("duration_s") or 0.0
-    in_time = driver.late_start_s > 0 and lasted_s >= duration_s - driver.late_start_s
-    return None if driver.may_end_early or in_time else duration_s
-
-
-def _host_figures(
-    spec: RunSpec,
-    record: Record,
-    measured: LoadReported,
-    channels: Channels,
-    metrics: dict[str, float],
-    duration_s: float,
-) -> HostFigures:
-    threads = [
-        mean
-        for name in channels.names("driver", "threads.")
-        if name.endswith(".cpu_ratio") and (mean := channels.mean("driver", [name], duration_s)) is not None
-    ]
-    counts = channels.mean("driver", [n for n in channels.names("driver", "threads.") if n.endswith(".count")], 1e9)
-    stalls = [
-        stalled
-        for name in channels.names("sut", "network.")
-        if name.endswith("rx_packets_per_s")
-        and sum((series := channels.series["sut", name]).values) > 0
-        and (stalled := stalled_s(series.at_s, series.values, duration_s)) is not None
-    ]
-    sut, driver = record.facts["sut"], record.facts["driver"]
-    same_machine = bool(sut.boot_id) and sut.boot_id == driver.boot_id
-    shared = same_machine and bool(
-        set(parse_cpus(server_cpus(spec))) & set(parse_cpus(spec.workload.cpus))
-        or not (server_cpus(spec) and spec.workload.cpus)
-    )
-    offsets = [abs(facts.clock_offset_s) for facts in (sut, driver) if facts.clock_offset_s is not None]
-    return HostFigures(
-        exit_status=measured.exit_status,
-        # A job of another boot is dead: the tool's exit status and the server that lived on prove that there was none.
-        boot_id_changed=False if "collect" in record.finished_phases and sut.boot_id and driver.boot_id else None,
-        driver_cpu_mean_ratio=metrics.get("driver_cpu_ratio"),
-        # Threads of one name are summed; only the tool with a single thread shows that thread alone.
-        driver_thread_max_ratio=max(threads) if threads and counts == 1 else None,
-        sut_cpu_mean_ratio=metrics.get("sut_cpu_ratio"),
-        steal_ratio=channels.mean("sut", ["cpu.steal_ratio"], duration_s),
-        governor=sut.profile.get("power.governor"),
-        network_stalled_s=min(stalls) if stalls else None,
-        clock_offset_s=max(offsets) if offsets else None,
-        shared_cpus=shared,
-    )
 
 
 def _compact_samples(run: Run, record: Record) -> Channels:
     """Turn the samples' events into one row of arrays per channel, and drop the events."""
-    started = next((load.at_unix_s for load in record.loads.values() if load.measured), None)
-    if started is None:
-        started = next((load.at_unix_s for load in record.loads.values()), 0.0)
+    started = began_unix_s(record)
     points = load_points(record, started)
+    paused_at_s, pauses_ms = gc_points(record, started)
+    if pauses_ms:
+        points["sut", "gc.pause_ms"] = ("ms", paused_at_s, pauses_ms)
     events = RunEvent.objects.filter(run=run, kind="samples").order_by("seq")
     for payload in events.values_list("payload", flat=True).iterator():
         for channel, (unit, value) in payload["values"].items():

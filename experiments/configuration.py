@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 NOISE = (
     "*.mhz",
@@ -25,6 +27,9 @@ NOISE = (
 )
 """Paths that change by themselves (measured on idle hosts)."""
 
+_LISTS = re.compile(r"(process\.arguments|jvm\.arguments\.jvm_options)\[([0-9]{1,6})\]")
+_OPTIONS = "jvm.arguments"
+"""Command lines: one option more moves all that follow, and what only moved does not differ."""
 
 IN_PART = "configuration.recorded_in_part"
 """A path that marks a configuration of which only some values are known."""
@@ -58,8 +63,9 @@ def diff(
 
     A side recorded in part (`IN_PART` is in it; an import has nothing at all) says nothing about what it lacks.
     """
-    sides = list(configurations)
-    partial = [not side or IN_PART in side for side in sides]
+    given = list(configurations)
+    partial = [_in_part(side) for side in given]
+    sides = _aligned(given)
     patterns = tuple(noise)
     groups: dict[str, list[Difference]] = {"asked": [], "drift": [], "noise": []}
     for path in sorted(set().union(*sides) - {IN_PART}):
@@ -75,3 +81,63 @@ def diff(
             group = "drift"
         groups[group].append(Difference(path, values))
     return ConfigurationDiff(tuple(groups["asked"]), tuple(groups["drift"]), tuple(groups["noise"]))
+
+
+def _in_part(side: Mapping[str, str]) -> bool:
+    return not side or IN_PART in side
+
+
+def _aligned(sides: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """The sides without those members of their lists that all of them have in the same order."""
+    aligned = [dict(side) for side in sides]
+    _keep_own_options(aligned)
+    lists: dict[str, list[dict[int, str]]] = {}
+    for number, side in enumerate(sides):
+        for match in filter(None, map(_LISTS.fullmatch, side)):
+            lists.setdefault(match[1], [{} for _ in sides])[number][int(match[2])] = aligned[number].pop(match[0])
+    for name, members in lists.items():
+        ordered = [[one[at] for at in sorted(one)] for one in members]
+        known = [items for side, items in zip(sides, ordered, strict=True) if items or not _in_part(side)]
+        common = _common(known)
+        left = [_left(items, common) for items in ordered]
+        at = -1
+        for row in range(max(map(len, left))):
+            at = max(at + 1, next(own[row][0] for own in left if row < len(own)))
+            moved = len({own[row][1] for own in left if row < len(own)}) == 1
+            for side, own in zip(aligned, left, strict=True):
+                if row < len(own):
+                    side[f"{name}[{at}]"] = own[row][1]
+                    at += moved  # to another place: what one side has there, the others have not
+    return aligned
+
+
+def _keep_own_options(sides: Sequence[dict[str, str]]) -> None:
+    """Of the JVM's options, which are one long text, only those that not all sides have."""
+    known = {number: re.split(r" (?=-)", side[_OPTIONS]) for number, side in enumerate(sides) if _OPTIONS in side}
+    common = _common(list(known.values())) if len(known) > 1 else []
+    for number, options in known.items():
+        own = [option for _, option in _left(options, common)]
+        if own:
+            sides[number][_OPTIONS] = " ".join(own)
+        elif any(options != other for other in known.values()):
+            del sides[number][_OPTIONS]
+
+
+def _common(lists: Sequence[Sequence[str]]) -> Sequence[str]:
+    """The longest runs of members that all lists have, in their order."""
+    common = lists[0]
+    for items in lists[1:]:
+        blocks = SequenceMatcher(None, common, items, autojunk=False).get_matching_blocks()
+        common = [item for block in blocks for item in common[block.a : block.a + block.size]]
+    return common
+
+
+def _left(items: Sequence[str], common: Sequence[str]) -> list[tuple[int, str]]:
+    """The members, with their places, that are not in `common`, of which each has its turn."""
+    left, turn = [], 0
+    for at, item in enumerate(items):
+        if turn < len(common) and item == common[turn]:
+            turn += 1
+        else:
+            left.append((at, item))
+    return left

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from experiments.labels import check_labels
 from experiments.launch import Candidate, create_experiment
 from experiments.models import Experiment, Member
+from experiments.rules import rules_of
 
 
 def copy_experiment(
@@ -31,6 +32,7 @@ def copy_experiment(
                 variant.driver,
                 variant.parameters,
                 variant.is_baseline,
+                variant.offered_rate_rps,
             )
             for variant in experiment.variants.select_related("application", "recipe", "sut__profile", "driver")
         ],
@@ -38,5 +40,6 @@ def copy_experiment(
         order=experiment.order,
         primary_metric=experiment.primary_metric,
         margin_ratio=experiment.margin_ratio,
+        rules=rules_of(experiment),
         labels={**experiment.labels, **check_labels(labels or {})},
     )

@@ -7,6 +7,7 @@ from datetime import timedelta
 import numpy as np
 from django.utils import timezone
 
+from experiments.alerts_trends import rebuild
 from experiments.configuration import IN_PART
 from experiments.launch import Choice, freeze
 from experiments.made_up import digest_of, made_up_metrics
@@ -77,13 +78,14 @@ def make_history(member: Member, *, sut: Host, driver: Host, application: Applic
         summarise(run, made_up_metrics(float(throughput[index]), random))
         runs.append(run)
     stored = Run.objects.bulk_create(runs)
-    extend_series(
+    series = extend_series(
         stored[-1],
         application=str(application),
         workload=str(workload),
         tool="wrk (demo history)",
         latency_basis="service_time",
     )
+    rebuild(series)
 
 
 def _workload(member: Member) -> Workload:

@@ -16,6 +16,7 @@ from django.db.models.functions import Coalesce, Now
 
 from experiments.fairness import shares_of, urgency
 from experiments.models import Host, Reservation, Run
+from experiments.models.experiments import HELD
 
 _NEXT_FENCE_SQL = "nextval('experiments_fence')"
 NEXT_FENCE = Func(template=_NEXT_FENCE_SQL, output_field=BigIntegerField())
@@ -98,6 +99,7 @@ def _startable() -> _Claimable | None:
     )
     groups = list(
         Run.objects.filter(~Exists(kept), state=Run.State.QUEUED)
+        .exclude(experiment__state__in=HELD)
         .filter(sut__state=Host.State.READY, driver__state=Host.State.READY)
         .order_by()
         .annotate(urgency=urgency())

@@ -47,9 +47,7 @@ def save_version(member: Member, model: type[Saved], name: str, body: Mapping[st
     if isinstance(document, RecipeDocument):
         _check_steps(document)
     if isinstance(document, WorkloadDocument) and document.driver.needs_shell and member.role != Role.ADMIN:
-        raise Forbidden(
-            "This load tool may run programs on the driver host (allow_shell), so only an admin may save it."
-        )
+        raise Forbidden("This load tool may run programs on the driver host, so only an admin may save it.")
     stored = document.model_dump(mode="json", by_alias=True)
     if member.role != Role.ADMIN and (_reaches_the_host(stored) or gives_a_shell(document)):
         raise Forbidden(

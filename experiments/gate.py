@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from experiments.analysis.verdict import gate_of
+from experiments.analysis.verdict import GateResult, gate_of
 from experiments.metrics import METRICS
 from experiments.models import Experiment, Run, StoredVerdict, Variant
 from experiments.summary import figure
@@ -23,7 +23,10 @@ _TITLES: dict[GateOutcome, str] = {
 
 @dataclass(frozen=True)
 class GateNumber:
-    """One figure behind a decision. For a run `value` is set, for a comparison the change against the baseline."""
+    """One figure behind a decision. For a run `value` is set, for a comparison the change against the baseline.
+
+    `adjusted_p` is corrected for the `family_size` comparisons that were made beside it; None when it was the only one.
+    """
 
     metric: str
     label: str
@@ -36,6 +39,8 @@ class GateNumber:
     change_pct: float | None = None
     ci95_low_pct: float | None = None
     ci95_high_pct: float | None = None
+    adjusted_p: float | None = None
+    family_size: int = 1
 
 
 @dataclass(frozen=True)
@@ -50,22 +55,34 @@ class GateVerdict:
 
 @dataclass(frozen=True)
 class Pair:
-    """One candidate as the decision sees it: its verdict (None = none stored) and the runs that brought no figure."""
+    """One candidate and metric as the decision sees them: the verdict (None = none stored) and runs without a figure.
+
+    `stands`: a difference that holds once it is corrected for all comparisons that decide.
+    """
 
     candidate: str
     outcome: str | None
     sentence: str
     failures: tuple[str, ...] = ()
+    stands: bool = True
+
+    @property
+    def says(self) -> GateResult:
+        """A loss that does not stand is not proven, so it is left open."""
+        if self.outcome is None:
+            return "neutral"
+        result = gate_of(self.outcome)
+        return "neutral" if result == "fail" and not self.stands else result
 
 
 def decide(pairs: Sequence[Pair]) -> tuple[GateOutcome, tuple[str, ...]]:
     """The worst of all candidates: a proven loss fails, then what prevented a verdict, then what stayed open."""
     if not pairs:
         return "inconclusive", ("There is no candidate to compare with the baseline.",)
-    worse = [pair for pair in pairs if pair.outcome is not None and gate_of(pair.outcome) == "fail"]
+    worse = [pair for pair in pairs if pair.says == "fail"]
     if worse:
         return "fail", tuple(pair.sentence for pair in worse)
-    undecided = [pair for pair in pairs if pair.outcome is None or gate_of(pair.outcome) == "neutral"]
+    undecided = [pair for pair in pairs if pair.says == "neutral"]
     failures = tuple(dict.fromkeys(failure for pair in undecided for failure in pair.failures))
     if failures:
         return "error", failures
@@ -75,13 +92,17 @@ def decide(pairs: Sequence[Pair]) -> tuple[GateOutcome, tuple[str, ...]]:
 
 
 def experiment_gate(experiment: Experiment) -> GateVerdict:
-    """The decision on an experiment from its stored verdicts; only those of the primary metric decide."""
+    """The decision on an experiment from its stored verdicts; those of its deciding metrics count."""
     stored = list(experiment.verdicts.select_related("baseline", "candidate").order_by("candidate__position", "metric"))
-    numbers = tuple(_compared(verdict, experiment.primary_metric) for verdict in stored)
+    numbers = tuple(_compared(verdict, experiment.deciding_metrics) for verdict in stored)
     runs = list(experiment.runs.with_names().order_by("number"))
     open_runs = [run for run in runs if run.is_live]
     if experiment.state == Experiment.State.DRAFT:
         return GateVerdict("inconclusive", False, ("The experiment has not been launched.",), numbers)
+    if experiment.state == Experiment.State.BLOCKED:
+        return GateVerdict("error", True, (experiment.state_reason,), numbers)
+    if experiment.state == Experiment.State.PAUSED:
+        return GateVerdict("inconclusive", False, (f"The experiment is paused. {experiment.state_reason}",), numbers)
     if open_runs:
         done = len(runs) - len(open_runs)
         return GateVerdict("inconclusive", False, (f"{done} of {len(runs)} runs are finished.",), numbers)
@@ -122,6 +143,9 @@ def markdown(title: str, url: str, verdict: GateVerdict) -> str:
             f"| {_cell(n.candidate)} | {n.label} | {_pct(n.change_pct)} | {_interval(n)} | {_words(n.outcome)} |"
             for n in compared
         ]
+        families = {n.decides: n.family_size for n in compared if n.family_size > 1}
+        if True in families:
+            lines += ["", f"Corrected for {families[True]} comparisons that decide (Holm)."]
     elif verdict.numbers:
         lines += ["", "| metric | value |", "| --- | ---: |"]
         lines += [f"| {n.label} | {_figure(n.value)} {n.unit} |" for n in verdict.numbers if n.value is not None]
@@ -131,13 +155,12 @@ def markdown(title: str, url: str, verdict: GateVerdict) -> str:
 def _pairs(experiment: Experiment, stored: Sequence[StoredVerdict], runs: Sequence[Run]) -> list[Pair]:
     variants = list(experiment.variants.all())
     baseline = next((variant for variant in variants if variant.is_baseline), None)
-    primary = {v.candidate_id: v for v in stored if v.metric == experiment.primary_metric}
+    by_place = {(v.candidate_id, v.metric): v for v in stored}
     repeated = {run.retry_of_id for run in runs}  # what was tried again stands and falls with the second try
     pairs = []
     for variant in variants:
         if variant == baseline:
             continue
-        verdict = primary.get(variant.pk)
         failures = tuple(
             f"Run #{run.number} of {_name(run.variant)}: {_failure(run)}"
             for run in runs
@@ -145,10 +168,17 @@ def _pairs(experiment: Experiment, stored: Sequence[StoredVerdict], runs: Sequen
             and run.pk not in repeated
             and run.outcome in (Run.Outcome.FAILED, Run.Outcome.LOST, Run.Outcome.CANCELLED)
         )
-        pairs.append(
-            Pair(variant.name, verdict.outcome if verdict else None, verdict.sentence if verdict else "", failures)
-        )
+        pairs += [
+            _pair(variant.name, by_place.get((variant.pk, metric)), failures) for metric in experiment.deciding_metrics
+        ]
     return pairs
+
+
+def _pair(candidate: str, verdict: StoredVerdict | None, failures: tuple[str, ...]) -> Pair:
+    if verdict is None:
+        return Pair(candidate, None, "", failures)
+    family = verdict.numbers.get("family")
+    return Pair(candidate, verdict.outcome, verdict.sentence, failures, stands=family is None or family["stands"])
 
 
 def _name(variant: Variant | None) -> str:
@@ -163,8 +193,9 @@ def _said(findings: Sequence[Mapping[str, Any]], levels: Sequence[str]) -> tuple
     return tuple(finding["sentence"] for level in levels for finding in findings if finding["level"] == level)
 
 
-def _compared(verdict: StoredVerdict, primary: str) -> GateNumber:
+def _compared(verdict: StoredVerdict, deciding: Collection[str]) -> GateNumber:
     spec = METRICS.get(verdict.metric)
+    family = verdict.numbers.get("family") or {}
     low, high = verdict.numbers.get("ci95_pct") or (None, None)
     return GateNumber(
         metric=verdict.metric,
@@ -173,10 +204,12 @@ def _compared(verdict: StoredVerdict, primary: str) -> GateNumber:
         baseline=verdict.baseline.name,
         candidate=verdict.candidate.name,
         outcome=verdict.outcome,
-        decides=verdict.metric == primary,
+        decides=verdict.metric in deciding,
         change_pct=verdict.numbers.get("estimate_pct"),
         ci95_low_pct=low,
         ci95_high_pct=high,
+        adjusted_p=family.get("adjusted_p"),
+        family_size=family.get("size", 1),
     )
 
 

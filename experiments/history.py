@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db.models import F, FloatField, Q
+from django.db import connection
+from django.db.models import F, FloatField, Q, QuerySet, Subquery
+from django.db.models.expressions import RawSQL
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Cast
 
@@ -16,10 +20,14 @@ from experiments.configuration import ConfigurationDiff, diff
 from experiments.errors import RequestError
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Experiment, Run, SampleSeries, Series, Team
+from experiments.models.runs import RunQuerySet
 from experiments.summary import figure
 
 MAX_POINTS = 2000
+SHOWN_POINTS = 600
+"""In a chart of a whole series: about one for each pixel of its width."""
 MAX_COMPARED = 10
+_POINT = ("number", "finished_at", "value", "recipe__name", "validity", "labels", "experiment_id")
 
 
 @dataclass(frozen=True)
@@ -37,11 +45,15 @@ class Point:
 
 @dataclass(frozen=True)
 class MetricHistory:
-    """The history of one metric: points in the order of their numbers. `truncated`: older points were left out."""
+    """The history of one metric: points in the order of their numbers.
+
+    `truncated`: older points were left out. `thinned`: points between these were left out.
+    """
 
     metric: MetricSpec
     points: tuple[Point, ...]
     truncated: bool
+    thinned: bool = False
 
 
 def series_of(team: Team) -> list[Series]:
@@ -61,9 +73,74 @@ def metric_history(
     limit: int = MAX_POINTS,
 ) -> MetricHistory:
     """The newest `limit` counted runs of a series, oldest first. Latency that saturation hides is left out."""
-    spec = METRICS.get(metric)
+    spec = _metric(metric)
+    runs = _history_runs(team, fingerprint, metric, recipe, since, until)
+    found = _points(runs.order_by("-number")[: limit + 1])
+    return MetricHistory(spec, tuple(reversed(found[:limit])), truncated=len(found) > limit)
+
+
+def thinned_history(
+    team: Team,
+    fingerprint: str,
+    metric: str,
+    *,
+    recipe: str = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
+    keep: Iterable[int] = (),
+    most: int = SHOWN_POINTS,
+) -> MetricHistory:
+    """The history for a chart: of more than `most` runs at most that many, evenly spread, oldest first.
+
+    The newest run and those with the numbers in `keep` are always there. What is read from the database depends on
+    `most`, not on the length of the series: one run is looked up in each stretch of run numbers.
+    """
+    spec = _metric(metric)
+    runs = _history_runs(team, fingerprint, metric, recipe, since, until)
+    first, last, beyond = _ends(team, runs.values("number"), most)
+    if first is None or last is None or beyond is None:
+        return MetricHistory(spec, tuple(_points(runs.order_by("number"))), truncated=False)
+    step = -(-(last - first + 1) // most)
+    start = RawSQL("stretch.first", ())
+    one = runs.filter(number__gte=start, number__lt=start + step).order_by("number").values_list(*_POINT)[:1]
+    kept = runs.filter(number__in=[last, *keep]).values_list(*_POINT)
+    found = {point.number: point for point in _for_each_stretch((first, last, step), one, kept)}
+    return MetricHistory(spec, tuple(found[number] for number in sorted(found)), truncated=False, thinned=True)
+
+
+def _ends(team: Team, numbers: QuerySet[Any, Any], most: int) -> tuple[int | None, int | None, int | None]:
+    """The first and the last number, and one that only a series of more than `most` runs has; one query."""
+    newest_first = numbers.order_by("-number")
+    looked_up = (numbers.order_by("number")[:1], newest_first[:1], newest_first[most : most + 1])
+    row = Team.objects.filter(pk=team.pk).values_list(*(Subquery(query) for query in looked_up))[0]
+    return row[0], row[1], row[2]
+
+
+def _for_each_stretch(
+    series: tuple[int, int, int], one: QuerySet[Any, Any], kept: QuerySet[Any, Any]
+) -> Iterator[Point]:
+    """What `one` finds for each stretch of (first, last, step), which it knows as stretch.first; and the `kept`."""
+    of_one, parameters = one.query.sql_with_params()
+    of_kept, more = kept.query.sql_with_params()
+    stretches = "generate_series(%s::int, %s::int, %s::int) AS stretch(first)"
+    sql = f"SELECT one.* FROM {stretches} CROSS JOIN LATERAL ({of_one}) AS one UNION ALL {of_kept}"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(sql, (*series, *parameters, *more))
+        for number, at, value, recipe, validity, labels, experiment_id in cursor.fetchall():
+            yield Point(number, at, value, recipe or "", validity, json.loads(labels), experiment_id)
+
+
+def _metric(name: str) -> MetricSpec:
+    spec = METRICS.get(name)
     if spec is None:
-        raise RequestError(f"There is no metric {metric!r}; known: {', '.join(METRICS)}.", field="metric")
+        raise RequestError(f"There is no metric {name!r}; known: {', '.join(METRICS)}.", field="metric")
+    return spec
+
+
+def _history_runs(
+    team: Team, fingerprint: str, metric: str, recipe: str, since: datetime | None, until: datetime | None
+) -> RunQuerySet:
+    """The counted runs of a series that have the figure, as `value`; not sorted."""
     runs = Run.objects.for_team(team).counted().filter(fingerprint=fingerprint)
     if "\0" in recipe:
         raise RequestError("No recipe has a NUL character in its name.", field="recipe")
@@ -75,17 +152,16 @@ def metric_history(
         runs = runs.filter(finished_at__lt=until)
     if metric.startswith("latency_"):
         runs = runs.filter(hides_latency=False)
-    rows = (
-        runs.annotate(value=Cast(KeyTransform(metric, "metrics"), FloatField()))
-        .filter(value__isnull=False)
-        .order_by("-number")
-        .values_list("number", "finished_at", "value", "recipe__name", "validity", "labels", "experiment_id")
-    )[: limit + 1]
-    found = [
+    found: RunQuerySet = runs.annotate(value=Cast(KeyTransform(metric, "metrics"), FloatField()))
+    return found.filter(value__isnull=False)
+
+
+def _points(runs: RunQuerySet) -> list[Point]:
+    rows = runs.values_list(*_POINT)
+    return [
         Point(number, at, value, recipe_name or "", validity, labels, experiment_id)
         for number, at, value, recipe_name, validity, labels, experiment_id in rows
     ]
-    return MetricHistory(spec, tuple(reversed(found[:limit])), truncated=len(found) > limit)
 
 
 @dataclass(frozen=True)

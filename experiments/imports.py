@@ -13,18 +13,23 @@ from django.utils import timezone
 from agents.drivers.reading import read_report
 from agents.errors import ParseError
 from agents.report import LoadReport
+from agents.spectrum import spectrum_of
 from experiments.access import require
+from experiments.alerts_trends import follow
+from experiments.analysis.thresholds import Thresholds
 from experiments.artifacts import keep
 from experiments.audit import record
 from experiments.documents import noun
 from experiments.errors import RequestError
 from experiments.judgement import findings_json, judge
 from experiments.labels import check_labels
+from experiments.latency_spectra import keep_spectrum
 from experiments.metrics import figures
 from experiments.models import Application, Document, Member, Recipe, Role, Run, Workload
 from experiments.run_numbers import reserve_numbers
 from experiments.series import extend_series
 from experiments.summary import summarise
+from experiments.thresholds import thresholds_of
 
 MAX_REPORT_CHARS = 5_000_000
 
@@ -65,11 +70,12 @@ def import_report(
             created_by_id=member.user_id,
         )
         run.finished_at = run.measured_at = measured_at or timezone.now()
-        _fill(run, report, found)
+        _fill(run, report, found, thresholds_of(member.team))
         run.save()
         if run.outcome == Run.Outcome.SUCCEEDED:
             _add_to_series(run, report)
         keep(run, f"{report.format}.txt", text.encode())
+        keep_spectrum(run, spectrum_of(report))
         record(member, "run.import", f"run #{run.number}", after={"kind": kind, "labels": checked_labels})
     return run
 
@@ -97,12 +103,12 @@ def _named(member: Member, model: type[Document], name: str) -> Any:
     return found
 
 
-def _fill(run: Run, report: LoadReport, found: Mapping[str, Any]) -> None:
+def _fill(run: Run, report: LoadReport, found: Mapping[str, Any], thresholds: Thresholds) -> None:
     if not report.complete:
         run.outcome, run.validity = Run.Outcome.FAILED, Run.Validity.INVALID
         run.failure = report.error or "The tool did not run."
         return
-    validity = judge(found)
+    validity = judge(found, thresholds=thresholds)
     run.outcome = Run.Outcome.SUCCEEDED
     run.validity, run.hides_latency = validity.state, validity.hides_latency
     run.findings = findings_json(validity)
@@ -123,10 +129,13 @@ def _add_to_series(run: Run, report: LoadReport) -> None:
     )
     run.fingerprint = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     run.save(update_fields=["fingerprint"])
-    extend_series(
+    if run.validity not in Run.USABLE:  # it can be looked at, and is no part of any history
+        return
+    series = extend_series(
         run,
         application=str(run.application or "imported"),
         workload=str(run.workload or report.url or "imported"),
         tool=f"{report.tool} (imported)",
         latency_basis=report.latency_basis,
     )
+    follow(run, series)

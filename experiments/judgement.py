@@ -1,4 +1,4 @@
-"""From reports and samples to the analysis package and back: validity of a run, verdicts of an experiment."""
+"""From reports and samples to the analysis package and back: the validity of a run."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.analysis.validity import HostFigures, LoadFigures, RunValidity, judge_run
-from experiments.analysis.verdict import Verdict
-from experiments.analysis.verdict import judge as judge_pair
-from experiments.metrics import METRICS
-from experiments.models import Experiment, Run, StoredVerdict, Variant
-from experiments.summary import figure
+from experiments.analysis.thresholds import DEFAULT_THRESHOLDS, Thresholds
+from experiments.analysis.validity import Course, Finding, HostFigures, LoadFigures, RunValidity, judge_run
 
 _LOAD_FIELDS = (
     "requests",
@@ -36,7 +32,12 @@ _LOAD_FIELDS = (
 
 
 def judge(
-    report: Mapping[str, Any], *, requested_duration_s: float | None = None, hosts: HostFigures | None = None
+    report: Mapping[str, Any],
+    *,
+    requested_duration_s: float | None = None,
+    hosts: HostFigures | None = None,
+    course: Course | None = None,
+    thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> RunValidity:
     """The validity of one run from its load report (`LoadReport.to_json`) and what was seen on the hosts."""
     figures = LoadFigures(
@@ -48,11 +49,15 @@ def judge(
         why=report.get("why"),
         **{name: report.get(name) for name in _LOAD_FIELDS},
     )
-    return judge_run(figures, hosts)
+    return judge_run(figures, hosts, course, thresholds=thresholds)
 
 
 def findings_json(validity: RunValidity) -> list[dict[str, Any]]:
-    return [{**asdict(finding), "evidence": dict(finding.evidence)} for finding in validity.findings]
+    return [finding_json(finding) for finding in validity.findings]
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    return {**asdict(finding), "evidence": dict(finding.evidence), "thresholds": dict(finding.thresholds)}
 
 
 def mean_in(at_s: Sequence[float], values: Sequence[float], duration_s: float) -> float | None:
@@ -71,60 +76,14 @@ def stalled_s(at_s: Sequence[float], values: Sequence[float], duration_s: float)
     return float(np.sum(rates < 0.1 * np.median(rates)) * step_s)
 
 
-def store_verdicts(experiment: Experiment) -> None:
-    """Judge every candidate against the baseline again and store what came out. Call inside a transaction."""
-    variants = list(experiment.variants.all())
-    baseline = next((variant for variant in variants if variant.is_baseline), None)
-    if baseline is None:
-        return
-    runs = list(experiment.runs.filter(state=Run.State.FINISHED).order_by("block").defer("spec", "findings"))
-    for metric in _judged_metrics(experiment):
-        for candidate in variants:
-            if candidate.pk == baseline.pk:
-                continue
-            verdict = _judge_variants(experiment, runs, baseline, candidate, metric)
-            StoredVerdict.objects.update_or_create(
-                experiment=experiment,
-                baseline=baseline,
-                candidate=candidate,
-                metric=metric,
-                defaults={
-                    "outcome": verdict.outcome,
-                    "sentence": verdict.sentence(baseline.name, candidate.name, METRICS[metric].label),
-                    "numbers": _numbers(verdict),
-                },
-            )
+def unseen_s(at_s: Sequence[float], duration_s: float, interval_s: float) -> float:
+    """Seconds of the measured window that no sample speaks for. Each speaks for the interval that ends with it.
 
-
-def _judged_metrics(experiment: Experiment) -> list[str]:
-    """The primary metric decides; p99 latency stands beside it."""
-    return list(dict.fromkeys([experiment.primary_metric, "latency_p99_ms"]))
-
-
-def _judge_variants(
-    experiment: Experiment, runs: Sequence[Run], baseline: Variant, candidate: Variant, metric: str
-) -> Verdict:
-    a = {run.block: _figure(run, metric) for run in runs if run.variant_id == baseline.pk}
-    b = {run.block: _figure(run, metric) for run in runs if run.variant_id == candidate.pk}
-    blocked = experiment.order != Experiment.Order.SEQUENTIAL
-    blocks = sorted({block for block in (*a, *b) if block is not None})
-    return judge_pair(
-        [a.get(block) for block in blocks],
-        [b.get(block) for block in blocks],
-        higher_is_better=METRICS[metric].higher_is_better,
-        margin_ratio=experiment.margin_ratio,
-        design="blocked" if blocked else "independent",
-    )
-
-
-def _figure(run: Run, metric: str) -> float | None:
-    """The run's figure when it counts. An invalid run, or latency that saturation hides, is a missing repetition.
-
-    So is a figure of 0, which has no logarithm: verdicts compare ratios.
+    Samples that are late by less than another interval leave no gap.
     """
-    usable = run.outcome == Run.Outcome.SUCCEEDED and run.validity in Run.USABLE
-    return (figure(run, metric) or None) if usable else None
-
-
-def _numbers(verdict: Verdict) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(verdict).items()}
+    missing, before = 0.0, 0.0
+    for at in [*(t for t in at_s if 0 < t < duration_s + interval_s), duration_s + interval_s]:
+        if at - before > 2 * interval_s:
+            missing += min(at, duration_s) - before - (interval_s if at <= duration_s else 0)
+        before = at
+    return max(0.0, missing)

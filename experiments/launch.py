@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -13,25 +12,27 @@ from django.utils import timezone
 from pydantic import ValidationError
 
 from agents.cpuset import parse_cpus
+from agents.drivers.rates import at_rate, offered_rate_rps
 from agents.errors import PlanError
 from agents.model import first_problem
 from agents.recipe import RecipeDocument, Value
 from agents.spec import Application as SpecApplication
 from agents.spec import Recipe as SpecRecipe
-from agents.spec import RunSpec
+from agents.spec import RunSpec, WorkloadDocument
 from agents.spec import Workload as SpecWorkload
 from experiments import audit
 from experiments.access import require, require_launch_on
-from experiments.conclusion import conclude_experiment
+from experiments.blocks import run_order
+from experiments.conclusion import conclude_experiment, conclude_trial
 from experiments.documents import insist_on_shell
 from experiments.errors import Conflict, RequestError
 from experiments.metrics import METRICS
 from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Run, Variant, Workload
+from experiments.models.experiments import HELD
 from experiments.outbox import announce
 from experiments.priorities import check_priority, check_retries
+from experiments.rules import Rules
 from experiments.run_numbers import reserve_numbers
-
-V = TypeVar("V")
 
 NEVER_STARTED = "Cancelled before it started; no host was touched."
 MAX_REPETITIONS, MAX_VARIANTS = 100, 50
@@ -49,6 +50,8 @@ class Choice:
     sut: Host
     driver: Host
     parameters: Mapping[str, Value] = field(default_factory=dict)
+    offered_rate_rps: float | None = None
+    """In place of the workload's own rate."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Candidate:
     driver: Host
     parameters: Mapping[str, Value] = field(default_factory=dict)
     is_baseline: bool = False
+    offered_rate_rps: float | None = None
 
 
 def freeze(choice: Choice) -> RunSpec:
@@ -70,7 +74,8 @@ def freeze(choice: Choice) -> RunSpec:
     document: RecipeDocument = choice.recipe.document()
     application = choice.application.document()
     try:
-        steps = document.resolve(choice.parameters, built_in=built_in_values(application.server.cpus, choice.sut))
+        built_in = built_in_values(application.server.instance(0).cpus, choice.sut)
+        steps = document.resolve(choice.parameters, built_in=built_in)
     except PlanError as error:
         raise RequestError(error.message, field="parameters") from error
     try:
@@ -84,9 +89,7 @@ def freeze(choice: Choice) -> RunSpec:
                 parameters=document.values(choice.parameters),
                 steps=steps,
             ),
-            workload=SpecWorkload(
-                **dict(choice.workload.document()), name=choice.workload.name, version=choice.workload.version
-            ),
+            workload=_workload(choice),
             sut=choice.sut.to_address(),
             driver=choice.driver.to_address(),
         )
@@ -95,8 +98,22 @@ def freeze(choice: Choice) -> RunSpec:
         raise RequestError(problem, field=".".join(map(str, path))) from error
 
 
+def _workload(choice: Choice) -> SpecWorkload:
+    document: WorkloadDocument = choice.workload.document()
+    own_rate_rps = None
+    if choice.offered_rate_rps is not None:
+        try:
+            document = document.model_copy(update={"driver": at_rate(document.driver, choice.offered_rate_rps)})
+        except PlanError as error:
+            raise RequestError(error.message, field="workload") from error
+        own_rate_rps = offered_rate_rps(document.driver)
+    return SpecWorkload(
+        **dict(document), name=choice.workload.name, version=choice.workload.version, own_rate_rps=own_rate_rps
+    )
+
+
 def built_in_values(server_cpus: str, sut: Host) -> dict[str, Value]:
-    """Values that every recipe may use: `sut_cpu_count`, the CPUs that the server may run on."""
+    """Values that every recipe may use: `sut_cpu_count`, the CPUs that the server (each instance of it) may run on."""
     cpus = parse_cpus(server_cpus)
     if not cpus and sut.profile is not None:
         cpus = parse_cpus(sut.profile.facts.get("cpu.online", ""))
@@ -136,7 +153,8 @@ def rerun(member: Member, run: Run) -> Run:
     if not (run.spec and run.application and run.recipe and run.workload and run.sut and run.driver):
         raise Conflict("An imported run has nothing to execute again.")
     parameters = run.spec["recipe"]["parameters"]
-    choice = Choice(run.application, run.recipe, run.workload, run.sut, run.driver, parameters)
+    rate_rps = run.spec["workload"].get("own_rate_rps")
+    choice = Choice(run.application, run.recipe, run.workload, run.sut, run.driver, parameters, rate_rps)
     return launch_run(member, choice, labels=run.labels, tags=run.tags)
 
 
@@ -152,8 +170,12 @@ def create_experiment(
     primary_metric: str = "throughput_rps",
     margin_ratio: float = 0.03,
     labels: Mapping[str, str] | None = None,
+    rules: Rules | None = None,
 ) -> Experiment:
     """Store an experiment as a draft, every variant checked as if it were launched now."""
+    rules = rules or Rules()
+    rules.check(order=order, variants=len(candidates))
+    repetitions = rules.first_blocks(repetitions)
     _check_experiment(name, candidates, repetitions, margin_ratio)
     if primary_metric not in METRICS:
         raise RequestError(
@@ -175,6 +197,7 @@ def create_experiment(
             order=order,
             primary_metric=primary_metric,
             margin_ratio=margin_ratio,
+            **rules.fields(),
             seed=random.SystemRandom().randrange(1 << 31),
             labels=dict(labels or {}),
             created_by_id=member.user_id,
@@ -191,6 +214,7 @@ def create_experiment(
                 parameters=dict(candidate.parameters),
                 sut=candidate.sut,
                 driver=candidate.driver,
+                offered_rate_rps=candidate.offered_rate_rps,
             )
             for position, candidate in enumerate(candidates)
         )
@@ -220,12 +244,15 @@ def launch_experiment(
         locked = Experiment.objects.select_for_update().get(pk=experiment.pk)
         if locked.state == Experiment.State.RUNNING:
             raise Conflict("This experiment is running already.")
+        if locked.state in HELD:
+            raise Conflict(f"This experiment is {locked.get_state_display()}; resume it first.")
         if locked.state != Experiment.State.DRAFT and repetitions is None:
             raise Conflict("This experiment has run; say how many repetitions to add.")
-        first_block = _next_block(locked)
-        blocks = range(first_block, first_block + (repetitions or locked.repetitions))
-        order = run_order(variants, blocks, order=locked.order, seed=locked.seed)
+        order = _first_runs(locked, variants, repetitions)
         specs = {v.pk: freeze(_choice(v, locked.workload)) for v in variants}
+        for variant in variants:
+            variant.spec = specs[variant.pk].model_dump(mode="json")
+        Variant.objects.bulk_update(variants, ["spec"])
         number = reserve_numbers(member.team, len(order))
         runs = []
         for offset, (block, variant) in enumerate(order):
@@ -234,31 +261,14 @@ def launch_experiment(
             run.is_demo, run.priority, run.retries_left = locked.is_demo, priority, retries
             runs.append(run)
         Run.objects.bulk_create(runs)
-        locked.state = Experiment.State.RUNNING
-        locked.repetitions = blocks.stop
-        locked.save(update_fields=["state", "repetitions"])
+        locked.state, locked.state_reason = Experiment.State.RUNNING, ""
+        locked.repetitions = max(order[-1][0] + 1 - locked.first_block, locked.repetitions)
+        locked.save(update_fields=["state", "state_reason", "repetitions"])
         audit.record(member, "experiment.launch", f"experiment {locked.name}", after={"runs": len(runs)})
         for run in runs:
             announce(run)
     experiment.refresh_from_db()
     return runs
-
-
-def run_order(variants: Sequence[V], blocks: range, *, order: str, seed: int) -> list[tuple[int, V]]:
-    """(block, variant) in the order of execution.
-
-    `blocks`: every block holds each variant once, shuffled by a seeded generator, so drift of the machine hits all
-    variants alike; `interleaved`: the same order in every block; `sequential`: all repetitions of one variant first.
-    """
-    if order == Experiment.Order.SEQUENTIAL:
-        return [(block, variant) for variant in variants for block in blocks]
-    pairs = []
-    for block in blocks:
-        members = list(variants)
-        if order == Experiment.Order.BLOCKS:
-            random.Random(f"{seed}/{block}").shuffle(members)  # noqa: S311 - repeatable on purpose
-        pairs += [(block, variant) for variant in members]
-    return pairs
 
 
 def cancel_run(member: Member, run: Run) -> None:
@@ -278,6 +288,8 @@ def cancel_run(member: Member, run: Run) -> None:
         audit.record(member, "run.cancel", f"run #{locked.number}")
         if locked.state == Run.State.FINISHED and locked.experiment_id is not None:
             conclude_experiment(locked.experiment_id)
+        if locked.state == Run.State.FINISHED:
+            conclude_trial(locked)
     run.refresh_from_db()
 
 
@@ -289,7 +301,7 @@ def cancel_experiment(member: Member, experiment: Experiment) -> None:
         runs = experiment.runs.exclude(state=Run.State.FINISHED)
         ids = list(runs.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
         locked = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment.pk)
-        if locked.state not in (Experiment.State.DRAFT, Experiment.State.RUNNING):
+        if locked.state not in (Experiment.State.DRAFT, Experiment.State.RUNNING, *HELD):
             raise Conflict(f"This experiment is {locked.get_state_display()} already.")
         # Looked at again: one that ended meanwhile may have queued its retry.
         open_runs = experiment.runs.exclude(state=Run.State.FINISHED)
@@ -316,7 +328,13 @@ def _described(choice: Choice) -> dict[str, object]:
 
 def _choice(candidate: Candidate | Variant, workload: Workload) -> Choice:
     return Choice(
-        candidate.application, candidate.recipe, workload, candidate.sut, candidate.driver, candidate.parameters
+        application=candidate.application,
+        recipe=candidate.recipe,
+        workload=workload,
+        sut=candidate.sut,
+        driver=candidate.driver,
+        parameters=candidate.parameters,
+        offered_rate_rps=candidate.offered_rate_rps,
     )
 
 
@@ -335,9 +353,14 @@ def _queue(member: Member, choice: Choice, spec: RunSpec, *, number: int) -> Run
     )
 
 
-def _next_block(experiment: Experiment) -> int:
+def _first_runs(experiment: Experiment, variants: list[Variant], repetitions: int | None) -> list[tuple[int, Variant]]:
+    """What a launch queues: the A/A check alone when it comes first, else the next blocks."""
     last = experiment.runs.order_by("-block").values_list("block", flat=True).first()
-    return 0 if last is None else last + 1
+    if last is None and experiment.aa_first:
+        return [(block, v) for block in range(experiment.first_block) for v in variants if v.is_baseline]
+    start = experiment.first_block if last is None else max(last + 1, experiment.first_block)
+    blocks = range(start, start + (repetitions or experiment.repetitions))
+    return run_order(variants, blocks, order=experiment.order, seed=experiment.seed)
 
 
 def _check_hosts(choice: Choice) -> None:

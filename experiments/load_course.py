@@ -11,6 +11,27 @@ Points = dict[tuple[str, str], tuple[str, list[float], list[float]]]
 """(role, channel) -> unit, seconds since measuring began, values."""
 
 
+MOST_LATE_S = 60.0
+"""A tool that has sent nothing for that long after its phase was over did not begin late: its clock is wrong."""
+
+
+def began_unix_s(record: Record) -> float:
+    """When measuring began, by BenchHub's clock: seconds since 1970, 0 when no load was started.
+
+    It is the first request of a tool that records every one, since a JVM takes seconds to start, else the tool's start.
+    """
+    load = next((one for one in record.loads.values() if one.measured), None)
+    if load is None:
+        return next((one.at_unix_s for one in record.loads.values()), 0.0)
+    report = next((one.report for one in record.reports.values() if one.measured), {})
+    driver = record.facts.get("driver")
+    if (started_ms := report.get("started_ms")) is not None:
+        first_s = float(started_ms) / 1000 - ((driver.clock_offset_s if driver else None) or 0.0)
+        if load.at_unix_s <= first_s <= load.at_unix_s + load.duration_s + MOST_LATE_S:
+            return first_s
+    return load.at_unix_s
+
+
 def load_points(record: Record, started_unix_s: float) -> Points:
     """The channels `load.*` of the measured phase; none for a tool that reports only totals.
 

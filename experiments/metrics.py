@@ -30,6 +30,7 @@ METRICS: dict[str, MetricSpec] = {
         MetricSpec("latency_p50_ms", "Latency, p50", "ms", "lower"),
         MetricSpec("latency_p75_ms", "Latency, p75", "ms", "lower", 0.03),
         MetricSpec("latency_p90_ms", "Latency, p90", "ms", "lower", 0.03),
+        MetricSpec("latency_p95_ms", "Latency, p95", "ms", "lower", 0.04),
         MetricSpec("latency_p99_ms", "Latency, p99", "ms", "lower", 0.05),
         MetricSpec("latency_p99.9_ms", "Latency, p99.9", "ms", "lower", 0.1),
         MetricSpec("latency_max_ms", "Latency, max", "ms", "lower", 0.2),
@@ -39,6 +40,8 @@ METRICS: dict[str, MetricSpec] = {
         MetricSpec("driver_cpu_ratio", "Driver CPU", "ratio", "lower"),
         MetricSpec("server_cpu_ratio", "Server process CPU", "CPUs", "lower"),
         MetricSpec("cpu_ms_per_request", "Server CPU per request", "ms", "lower"),
+        MetricSpec("throughput_per_core_rps", "Throughput per core", "requests/s", "higher"),
+        MetricSpec("requests_per_cpu_s", "Requests per CPU-second", "requests", "higher"),
     )
 }
 
@@ -47,9 +50,10 @@ ERROR_KINDS = ("connect", "read", "write", "timeout", "status", "other")
 
 
 def figures(report: Mapping[str, Any]) -> dict[str, float]:
-    """The registry's figures in a load report (`LoadReport.to_json`); what the tool did not say stays out."""
+    """The figures in a load report (`LoadReport.to_json`), a team's own ones too; what nobody said stays out."""
     found = {name: float(report[name]) for name in METRICS if isinstance(report.get(name), int | float)}
     counted = [n for k in ERROR_KINDS if isinstance(n := report.get(f"errors_{k}"), int | float)]
     if counted:
         found["errors_total"] = float(sum(counted))
-    return found
+    own = {str(metric["name"]): float(metric["value"]) for metric in report.get("own_metrics", ())}
+    return {name: value for name, value in own.items() if name not in METRICS} | found

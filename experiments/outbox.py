@@ -27,6 +27,7 @@ EXECUTE_RUN = "experiments.tasks.execute_run"
 RESTORE_HOST = "experiments.tasks.restore_host"
 CHECK_HOST = "experiments.tasks.check_host"
 DRY_RUN = "experiments.tasks.dry_run"
+TELL_ALERT = "experiments.tasks.tell_alert"
 
 HINT_EXPIRES_S = 15
 """A hint is worth nothing once the dispatcher has sent the next one."""

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from experiments.estimates import Estimates
-from experiments.models import Host
+from experiments.models import Experiment, Host
+from experiments.models.experiments import HELD
 from experiments.reservations import Hold
 
 
@@ -43,6 +44,7 @@ class UnfinishedRun:
     workload_id: int | None
     started_at: datetime | None
     urgency: int
+    experiment_state: str | None = None
 
     @cached_property
     def hosts(self) -> tuple[int, ...]:
@@ -127,7 +129,9 @@ class Plan:
         return bool(self._blocked(row)) or any(self._kept_from(row, pk, self._now) for pk in row.hosts)
 
     def _blocked(self, row: UnfinishedRun) -> str:
-        """The sentence of a host that only a person can put right."""
+        """The sentence of what only a person can put right: a host, or an experiment that is held."""
+        if row.experiment_state in HELD:
+            return f"Its experiment is {Experiment.State(row.experiment_state).label}; resume it on its page."
         for pk in (row.sut_id, row.driver_id):
             host = self._hosts.get(pk) if pk is not None else None
             if host is None:

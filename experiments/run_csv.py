@@ -65,7 +65,7 @@ def csv_rows(team: Team, runs: RunFilter, sort: str = "-number", columns: Sequen
 def _lines(columns: Sequence[str], rows: Iterator[Run]) -> Iterator[str]:
     yield _line(columns)
     for run in rows:
-        yield _line([_cell(COLUMNS[name](run)) for name in columns])
+        yield _line([csv_cell(COLUMNS[name](run)) for name in columns])
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -74,7 +74,7 @@ def _line(cells: Sequence[str]) -> str:
     return buffer.getvalue()
 
 
-def _cell(value: Any) -> str:
+def csv_cell(value: Any) -> str:
     """Text that a spreadsheet takes as text: what could be a formula gets an apostrophe in front."""
     if value is None:
         return ""

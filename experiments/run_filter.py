@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from django.db.models import Q, TextField
-from django.db.models.functions import Cast
+from django.db.models import Q, Value
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from experiments.errors import RequestError
 from experiments.models import Application, Host, Recipe, Run, Team, Workload
 from experiments.models.runs import RunQuerySet
+from experiments.run_words import HasWords, parts_of
 
 MAX_QUERY_CHARS = 500
 MAX_WORDS = 10
@@ -107,11 +107,28 @@ def _with_word(team: Team, runs: RunQuerySet, word: str) -> RunQuerySet:
             return runs.filter(tags__contains=[value])
         return runs.filter(labels__contains={key: value})
     # Names are few, so the word is looked up there first; the runs are then found by their indexed ids.
-    named = Q(tags__contains=[word]) | Q(validity=word) | Q(outcome=word) | Q(state=word)
-    for column, model in (("recipe", Recipe), ("workload", Workload), ("application", Application), ("sut", Host)):
-        named |= Q(**{f"{column}__in": model.objects.filter(team=team, name__icontains=word).values("pk")})
-    found: RunQuerySet = runs.annotate(label_text=Cast("labels", TextField()))
-    return found.filter(named | Q(label_text__icontains=word))
+    found = Q()
+    for name, choices in _CHOICES.items():
+        if word in choices.values:
+            found |= Q(**{name: word})
+    for column, ids in _named(team, word).items():
+        found |= Q(**{f"{column}_id__in": ids})
+    if parts := parts_of(word):
+        found |= Q(HasWords(parts))
+    return runs.filter(found) if found else runs.none()
+
+
+def _named(team: Team, word: str) -> dict[str, list[int]]:
+    """The ids of what has the word in its name, by the column of a run that refers to it. One query."""
+    models = {"recipe": Recipe, "workload": Workload, "application": Application, "sut": Host}
+    queries = [
+        model._default_manager.filter(team=team, name__icontains=word).values_list(Value(column), "pk")
+        for column, model in models.items()
+    ]
+    found: dict[str, list[int]] = {}
+    for column, pk in queries[0].union(*queries[1:], all=True):
+        found.setdefault(column, []).append(pk)
+    return found
 
 
 def _labels(text: str) -> tuple[tuple[str, str], ...]:

@@ -15,7 +15,7 @@ from experiments.run_csv import COLUMNS, csv_rows
 from experiments.run_filter import RunFilter, matching, parse_time
 from experiments.run_order import SORTS, ordering, sort_key
 
-__all__ = ["COLUMNS", "MAX_LIMIT", "SORTS", "RunFilter", "RunPage", "csv_rows", "runs_page"]
+__all__ = ["COLUMNS", "MAX_LIMIT", "SORTS", "RunFilter", "RunPage", "csv_rows", "cursor_after", "runs_page"]
 
 MAX_LIMIT = 200
 
@@ -60,8 +60,8 @@ def runs_page(team: Team, runs: RunFilter, *, sort: str = "-number", cursor: str
     has_previous = more if backwards else position is not None
     return RunPage(
         tuple(rows),
-        _encode(rows[-1], sort, backwards=False) if has_next else "",
-        _encode(rows[0], sort, backwards=True) if has_previous else "",
+        cursor_after(rows[-1], sort) if has_next else "",
+        cursor_after(rows[0], sort, backwards=True) if has_previous else "",
     )
 
 
@@ -85,7 +85,8 @@ def _stretches(key: str, descending: bool, position: _Position | None) -> tuple[
     return (beyond,) if position.backwards else (beyond, absent)
 
 
-def _encode(run: Run, sort: str, *, backwards: bool) -> str:
+def cursor_after(run: Run, sort: str, *, backwards: bool = False) -> str:
+    """The cursor of the page that begins after this run, or ends before it."""
     key, _ = sort_key(sort)
     value = getattr(run, key)
     text = value.isoformat() if key == "finished_at" and value is not None else value

@@ -8,20 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from json import dumps
 
 import numpy as np
 from django.db import connection, transaction
+from django.db.models import JSONField
 from django.utils import timezone
 from psycopg import sql
 
 from experiments.analysis.findings import Finding
-from experiments.judgement import store_verdicts
 from experiments.made_up import digest_of, made_up_metrics
 from experiments.models import Experiment, Run, SampleSeries, Team, Variant
 from experiments.run_numbers import reserve_numbers
 from experiments.seeding_stock import KERNELS, Line, Stock, stock_of
 from experiments.series import extend_series
 from experiments.summary import summarise
+from experiments.verdicts import store_verdicts
 
 SEED = 20250811
 DAYS = 730
@@ -35,7 +37,7 @@ _RECIPE_FACTORS = (1.0, 1.18, 1.31)
 _KERNEL_FACTORS = (1.0, 1.02, 0.95, 0.97)
 _INVALID = Finding("errors", "invalid", "1280 connections could not be opened.", {"errors_connect": 1280.0}, "made up")
 _SUSPECT = Finding(
-    "driver", "warn", "The driver host was busy 87 % of the time.", {"driver_cpu_ratio": 0.87}, "made up"
+    "driver_cpu", "warn", "The driver host was busy 87 % of the time.", {"driver_cpu_ratio": 0.87}, "made up"
 )
 
 
@@ -57,7 +59,7 @@ def seed_runs(team: Team, count: int, *, seed: int = SEED) -> int:
     with transaction.atomic():
         first = reserve_numbers(team, count)
         slots = _experiments(team, stock, count)
-        _copy_in(_runs(team, stock, slots, first, count, random))
+        _copy_in(_runs(team, stock, slots, first, count, random), stock)
         _series(team, stock)
         _samples(team, range(first, first + count)[-SAMPLED_RUNS:], random)
         for experiment in {slot.experiment.pk: slot.experiment for slot in slots.values()}.values():
@@ -65,7 +67,7 @@ def seed_runs(team: Team, count: int, *, seed: int = SEED) -> int:
     return first
 
 
-def _copy_in(runs: Iterable[Run]) -> None:
+def _copy_in(runs: Iterable[Run], stock: Stock) -> None:
     """Store runs with COPY: several times as fast as INSERT, and `queued_at` stays what the run says.
 
     Making a run may ask the database nothing: its connection is busy with the COPY, and would wait for itself.
@@ -74,9 +76,13 @@ def _copy_in(runs: Iterable[Run]) -> None:
     into = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(Run._meta.db_table), sql.SQL(", ").join(sql.Identifier(str(field.column)) for field in fields)
     )
+    columns = [(field.attname, isinstance(field, JSONField)) for field in fields]
+    # Specs are most of a run, and few: they are written as JSON once, and found again by their identity.
+    specs = {id(spec): dumps(spec) for spec in stock.specs.values()}
     with connection.cursor() as cursor, cursor.copy(into) as copy:
         for run in runs:
-            copy.write_row([field.get_db_prep_save(getattr(run, field.attname), connection) for field in fields])
+            values = [(getattr(run, name), is_json) for name, is_json in columns]
+            copy.write_row([(specs.get(id(value)) or dumps(value)) if is_json else value for value, is_json in values])
 
 
 def _experiments(team: Team, stock: Stock, count: int) -> dict[int, _Slot]:
@@ -139,20 +145,20 @@ def _runs(
         kernel = min(len(KERNELS) - 1, int(len(KERNELS) * index / count + 0.1 * line.sut_position))
         throughput_rps = _speed_rps(line, at_recipe, kernel) * float(noise[index])
         run = Run(
-            team=team,
+            team_id=team.pk,
             number=first + index,
             spec=stock.specs[at_line, at_recipe],
             fingerprint=line.fingerprint,
             labels=_labels(index, float(luck[index])),
             tags=["nightly"] if index % 3 else ["nightly", "release"],
             notes="Made-up figures of seed_runs.",
-            application=line.application,
-            recipe=recipe,
-            workload=line.workload,
-            sut=line.sut,
-            driver=line.driver,
-            sut_profile=line.profile,
-            config=stock.configs[line.sut_position, at_recipe, kernel],
+            application_id=line.application.pk,
+            recipe_id=recipe.pk,
+            workload_id=line.workload.pk,
+            sut_id=line.sut.pk,
+            driver_id=line.driver.pk,
+            sut_profile_id=line.profile.pk,
+            config_id=stock.configs[line.sut_position, at_recipe, kernel].pk,
             is_demo=True,
         )
         if slot:

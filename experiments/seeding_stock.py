@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from experiments.documents import parse_yaml
+from experiments import library_catalogue as catalogue
 from experiments.launch import Choice, freeze
-from experiments.library import recipe_names, recipe_text
 from experiments.made_up import digest_of
 from experiments.models import Application, ConfigSnapshot, HardwareProfile, Host, Recipe, Team, Workload
 from experiments.models.documents import Document
@@ -69,9 +68,8 @@ def stock_of(team: Team) -> Stock:
     applications = [_application(team, major) for major in (10, 11)]
     workloads = [_workload(team, name, connections) for name, connections in CONNECTIONS.items()]
     recipes = tuple(
-        _document(Recipe, team, f"Seeded: {name}", parse_yaml(recipe_text(name)))
-        for name in recipe_names()
-        if name.startswith("tomcat-")  # the made-up servers are Tomcats
+        _document(Recipe, team, f"Seeded: {name}", catalogue.recipe(name).document.model_dump(mode="json"))
+        for name in ("tomcat-access-log-off", "tomcat-default", "tomcat-threads-per-cpu")
     )
     lines = tuple(
         Line(application, workload, sut, drivers[at % len(drivers)], profiles[at], at)

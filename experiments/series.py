@@ -5,12 +5,12 @@ from __future__ import annotations
 from experiments.models import Run, Series
 
 
-def extend_series(run: Run, *, application: str, workload: str, tool: str, latency_basis: str) -> None:
+def extend_series(run: Run, *, application: str, workload: str, tool: str, latency_basis: str) -> Series:
     """Make this run, which is stored, the newest of its fingerprint's series; the first one gives it its names.
 
     Names longer than their columns are cut: a version of a document is named longer than the document.
     """
-    Series.objects.update_or_create(
+    series, _ = Series.objects.update_or_create(
         team_id=run.team_id,
         fingerprint=run.fingerprint,
         defaults={"last_run": run},
@@ -23,3 +23,4 @@ def extend_series(run: Run, *, application: str, workload: str, tool: str, laten
             "last_run": run,
         },
     )
+    return series

@@ -10,8 +10,9 @@ NOT_SHOWN = {
     "step_applied": ("effective",),
     "job_intended": ("cookie",),
     "job_started": ("cookie",),
+    "load_reported": ("spectrum",),
 }
-"""Kind -> what only the runner needs: whole files, some of which root alone may read, and the cookies of jobs.
+"""Kind -> what only the runner needs: whole files, some of which only root may read, cookies of jobs, histograms.
 
 What became of a setting is told by the outcomes of `step_applied`, which name a file by its size and SHA-256.
 """

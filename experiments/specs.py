@@ -42,7 +42,7 @@ def _host(member: Member, address: HostAddress, role: str) -> Host:
 
 
 def _document(member: Member, model: type[Document], wanted: Any) -> Any:
-    body = wanted.model_dump(mode="json", by_alias=True, exclude={"name", "version"})
+    body = wanted.model_dump(mode="json", by_alias=True, exclude={"name", "version", "own_rate_rps"})
     stored = _version(member, model, wanted.name, wanted.version)
     if stored is not None and stored.document().model_dump(mode="json", by_alias=True) == body:
         return stored
@@ -55,7 +55,8 @@ def _recipe(member: Member, spec: RunSpec, sut: Host) -> Recipe:
     if stored is not None:
         document: RecipeDocument = stored.document()
         try:
-            steps = document.resolve(wanted.parameters, built_in=built_in_values(spec.application.server.cpus, sut))
+            built_in = built_in_values(spec.application.server.instance(0).cpus, sut)
+            steps = document.resolve(wanted.parameters, built_in=built_in)
         except PlanError:
             steps = None
         if steps == wanted.steps and document.values(wanted.parameters) == wanted.parameters:

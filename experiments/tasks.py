@@ -10,11 +10,14 @@ from django.utils import timezone
 
 from experiments import canaries
 from experiments import dispatch as queue
+from experiments.alerts_mail import tell, tell_waiting
+from experiments.alerts_missing import raise_missing
+from experiments.conclusion import conclude_stuck
 from experiments.dryrun import perform_dry_run
 from experiments.execution import execute_next
 from experiments.host_check import perform_check
 from experiments.models import DryRun, Host
-from experiments.outbox import CHECK_HOST, DRY_RUN, EXECUTE_RUN, RESTORE_HOST, hint, send
+from experiments.outbox import CHECK_HOST, DRY_RUN, EXECUTE_RUN, RESTORE_HOST, TELL_ALERT, hint, send
 from experiments.restoration import perform_restore, repeat_due
 
 MOST_REPEATED = 100
@@ -47,6 +50,7 @@ def reap() -> None:
     for host_id in checks.values_list("pk", flat=True)[:MOST_REPEATED]:
         send(CHECK_HOST, host_id)
     repeat_due()
+    conclude_stuck()
     lost = DryRun.objects.filter(state=DryRun.State.PENDING, created_at__lt=Now() - DRY_RUN_TAKES)
     for dry_run_id in lost.values_list("pk", flat=True)[:MOST_REPEATED]:
         send(DRY_RUN, dry_run_id)
@@ -71,3 +75,15 @@ def dry_run(dry_run_id: int) -> None:
 def canary(queue_name: str) -> None:
     """Sent by beat through every queue: whoever takes it proves that the queue moves."""
     canaries.taken(queue_name)
+
+
+@shared_task(name=TELL_ALERT)
+def tell_alert(alert_id: int) -> None:
+    tell(alert_id)
+
+
+@shared_task(name="experiments.tasks.watch_trends")
+def watch_trends() -> None:
+    """Raise alerts for data that stopped coming, and send the mails whose message was lost."""
+    raise_missing()
+    tell_waiting()

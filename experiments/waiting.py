@@ -90,7 +90,7 @@ def _rows(wanted: Q) -> list[UnfinishedRun]:
         .order_by("team", "number")
     )
     names = ("pk", "number", "team_id", "state", "created_by_id", "sut_id", "driver_id", "workload_id", "started_at")
-    return [UnfinishedRun(*row) for row in found.values_list(*names, "urgency")]
+    return [UnfinishedRun(*row) for row in found.values_list(*names, "urgency", "experiment__state")]
 
 
 def _hosts(rows: Iterable[UnfinishedRun]) -> dict[int, Host]:

@@ -55,6 +55,7 @@ BADGES: dict[str, dict[str, Badge]] = {
         "ok": Badge("good", "check", "OK"),
         "warn": Badge("warn", "warning", "Warning"),
         "invalid": Badge("bad", "cross", "Invalid"),
+        "skipped": Badge("neutral", "dot", "Not checked"),
     },
     "host": {
         "new": Badge("warn", "key", "Key not approved"),
@@ -77,8 +78,41 @@ BADGES: dict[str, dict[str, Badge]] = {
     "experiment": {
         "draft": Badge("neutral", "edit", "Draft"),
         "running": Badge("info", "spinner", "Running"),
+        "paused": Badge("warn", "clock", "Paused"),
+        "blocked": Badge("bad", "warning", "Blocked"),
         "finished": Badge("good", "check", "Finished"),
         "cancelled": Badge("neutral", "stop", "Cancelled"),
+    },
+    "search": {
+        "running": Badge("info", "spinner", "Searching"),
+        "finished": Badge("good", "check", "Found"),
+        "stopped": Badge("warn", "warning", "Stopped"),
+        "cancelled": Badge("neutral", "stop", "Cancelled"),
+    },
+    "quadrant": {
+        "low_cpu_low_tps": Badge("bad", "clock", "Low CPU, low tps"),
+        "high_cpu_low_tps": Badge("bad", "up", "High CPU, low tps"),
+        "cheaper_but_slower": Badge("warn", "question", "Cheaper, yet slower"),
+        "as_fast": Badge("neutral", "equal", "Not slower"),
+    },
+    "trial": {
+        "pass": Badge("good", "check", "Passed"),
+        "fail": Badge("bad", "cross", "Failed"),
+        "invalid": Badge("warn", "warning", "Invalid"),
+    },
+    "alert": {
+        "suspected": Badge("neutral", "question", "Suspected"),
+        "confirmed": Badge("info", "check", "Confirmed"),
+        "missing": Badge("warn", "clock", "No more data"),
+        "gone": Badge("neutral", "dot", "No longer shown"),
+    },
+    "triage": {
+        "untriaged": Badge("warn", "bell", "Untriaged"),
+        "acknowledged": Badge("info", "user", "Acknowledged"),
+        "expected": Badge("neutral", "equal", "Expected"),
+        "infra": Badge("neutral", "server", "Infrastructure"),
+        "invalid": Badge("neutral", "cross", "Not a change"),
+        "fixed": Badge("good", "check", "Fixed"),
     },
     "result": {
         "applied": Badge("good", "check", "Applied"),

@@ -10,8 +10,10 @@ from typing import Any
 from django.db.models.fields.json import KeyTransform
 
 from experiments.analysis.interval import mean_of
+from experiments.analysis.percentiles import PercentileCurve, is_supported
 from experiments.analysis.thinning import thinned
 from experiments.history import MAX_POINTS, MetricHistory
+from experiments.latency_spectra import curves_of, merged_curves
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Run, RunEvent, SampleSeries, Variant
 from experiments.summary import figure
@@ -32,11 +34,15 @@ GROUPS: dict[str, Group] = {
     "threads": Group("Server process and threads, in CPUs", r"^(process|threads\..+)\.cpu_ratio$"),
     "memory": Group("Memory in use", r"^memory\.used_bytes$"),
     "network": Group("Network", r"^network\..+_bytes_per_s$"),
+    "recorded": Group("CPU as nmon, mpstat or top recorded it", r"^(nmon|mpstat|top)\.cpu(\.[0-9]+)?\.busy_ratio$"),
     "requests": Group("Requests and errors per second", r"^load\.(throughput_rps|errors_per_s)$"),
     "latency": Group("Latency, mean of each second", r"^load\.latency_mean_ms$"),
+    "gc": Group("Pauses of the garbage collector", r"^gc\.pause_ms$"),
+    "clock": Group("Clock of the CPUs", r"^cpu_set\.mean_mhz$"),
 }
-REQUEST_GROUPS = ("requests", "latency")
-"""Only of load tools that record every request."""
+SOMETIMES = {"recorded": r"^(nmon|mpstat|top)\.", "requests": r"^load\.", "latency": r"^load\."}
+SOMETIMES |= {"gc": r"^gc\.", "clock": r"^cpu_set\.mean_mhz"}
+"""Groups that only some runs have: an imported recording, a load tool that records every request, a JVM, real CPUs."""
 MOST_LINES = 24
 LIVE_READINGS = 8000
 """About an hour of a live run, one reading per second and host; once it has ended the whole series is stored."""
@@ -44,9 +50,9 @@ LIVE_READINGS = 8000
 
 def groups_of(run: Run) -> dict[str, Group]:
     """The groups for which this run may have lines."""
-    if SampleSeries.objects.filter(run=run, channel="load.throughput_rps").exists():
-        return GROUPS
-    return {name: group for name, group in GROUPS.items() if name not in REQUEST_GROUPS}
+    channels = SampleSeries.objects.filter(run=run).values_list("channel", flat=True)
+    missing = {name for name, pattern in SOMETIMES.items() if not any(re.match(pattern, name) for name in channels)}
+    return {name: group for name, group in GROUPS.items() if name not in missing}
 
 
 def run_samples_json(run: Run, group: Group, t0_unix_s: float | None, duration_s: int | None) -> dict[str, Any]:
@@ -127,6 +133,7 @@ def history_json(
         "run_url": run_url,
         "highlight": list(highlight),
         "truncated": any(history.truncated for history in histories.values()) or len(points) > MAX_POINTS,
+        "thinned": any(history.thinned for history in histories.values()),
         "points": points[-MAX_POINTS:],
     }
 
@@ -150,30 +157,68 @@ def ab_json(metric: MetricSpec, variants: Sequence[Variant], runs: Sequence[Run]
     return {"metric": metric_json(metric), "variants": found}
 
 
+def is_repetition(run: Run, variant: Variant) -> bool:
+    """Whether the run is a repetition of the variant that counts."""
+    return run.variant_id == variant.pk and run.outcome == Run.Outcome.SUCCEEDED and run.validity in Run.USABLE
+
+
 def counts(run: Run, variant: Variant, metric: str) -> bool:
     """Whether the run is a repetition of the variant whose figure may be used."""
-    return (
-        run.variant_id == variant.pk
-        and run.outcome == Run.Outcome.SUCCEEDED
-        and run.validity in Run.USABLE
-        and figure(run, metric) is not None
-    )
+    return is_repetition(run, variant) and figure(run, metric) is not None
 
 
 def percentiles_json(runs: Sequence[Run]) -> dict[str, Any]:
-    """The latency percentile curve of each run, as the load tool reported it."""
+    """The latency percentile curve of each run: of its histogram, and as its load tool reported it."""
     reports = dict(
         RunEvent.objects.filter(run__in=runs, kind="load_reported", payload__measured=True)
         .order_by("seq")
         .values_list("run_id", KeyTransform("report", "payload"))
     )
+    curves = curves_of(runs)
     return {
         "runs": [
             {"name": run_name(run), "basis": basis_of(reports.get(run.pk) or {}), "points": points}
             for run in runs
-            if (points := percentile_points(reports.get(run.pk) or run.metrics)) and not run.hides_latency
-        ]
+            if not run.hides_latency
+            and (points := _supported_points(reports.get(run.pk) or run.metrics, curves.get(run.pk)))
+        ],
+        "note": "",
     }
+
+
+def variant_percentiles_json(variants: Sequence[Variant], runs: Sequence[Run], basis: str) -> dict[str, Any]:
+    """The latency percentile curve of each variant: the histograms of all its counted repetitions, added up."""
+    groups = {
+        variant.pk: [run for run in runs if is_repetition(run, variant) and not run.hides_latency]
+        for variant in variants
+    }
+    merged = merged_curves(groups)
+    left_out = [f"#{number}" for one in merged.values() for number in one.left_out]
+    return {
+        "runs": [
+            {
+                "name": f"{variant.name}, {len(one.runs)} runs, {one.curve.samples:,} samples",
+                "basis": basis.replace("_", " "),
+                "points": [{"percentile": point.percentile, "ms": point.value_ms} for point in one.curve.points],
+            }
+            for variant in variants
+            if (one := merged.get(variant.pk)) and one.curve.points
+        ],
+        "note": f"Without a histogram, so not in it: {', '.join(left_out)}." if left_out else "",
+    }
+
+
+def _supported_points(figures: Mapping[str, Any], curve: PercentileCurve | None) -> list[dict[str, float]]:
+    """What the tool reported, and the marks of the histogram; only percentiles that so many samples support."""
+    requests = figures.get("requests")
+    samples = curve.samples if curve else int(requests) if isinstance(requests, int | float) else None
+    points = {point.percentile: point.value_ms for point in curve.points} if curve else {}
+    points |= {
+        point["percentile"]: point["ms"]
+        for point in percentile_points(figures)
+        if point["percentile"] < 100 and (samples is None or is_supported(point["percentile"], samples))
+    }
+    return [{"percentile": percentile, "ms": points[percentile]} for percentile in sorted(points)]
 
 
 def percentile_points(figures: Mapping[str, Any]) -> list[dict[str, float]]:

@@ -32,13 +32,17 @@ class MatrixRow:
 
 @dataclass(frozen=True)
 class Matrix:
+    """`labels` name the blocks in their order; those of an A/A check come first."""
+
     blocks: tuple[int, ...]
+    labels: tuple[str, ...]
     rows: tuple[MatrixRow, ...]
 
 
-def matrix_of(variants: Sequence[Variant], runs: Sequence[Run], metric: MetricSpec) -> Matrix:
+def matrix_of(variants: Sequence[Variant], runs: Sequence[Run], metric: MetricSpec, *, first_block: int = 0) -> Matrix:
+    """`first_block` is the first one that compares variants; what is before it does not enter the mean."""
     blocks = tuple(sorted({run.block for run in runs if run.block is not None}))
-    by_place = {(run.variant_id, run.block): run for run in runs}
+    by_place = {(run.variant_id, run.block): run for run in sorted(runs, key=lambda run: run.number)}
     values = [run.metrics[metric.name] for v in variants for run in runs if counts(run, v, metric.name)]
     low, high = (min(values), max(values)) if values else (0.0, 0.0)
 
@@ -58,9 +62,14 @@ def matrix_of(variants: Sequence[Variant], runs: Sequence[Run], metric: MetricSp
 
     rows = []
     for variant in variants:
-        counted = [run.metrics[metric.name] for run in runs if counts(run, variant, metric.name)]
+        counted = [
+            run.metrics[metric.name]
+            for run in runs
+            if counts(run, variant, metric.name) and (run.block or 0) >= first_block
+        ]
         rows.append(MatrixRow(variant, tuple(cell(variant, block) for block in blocks), mean_of(counted)))
-    return Matrix(blocks, tuple(rows))
+    labels = tuple(f"A/A {b + 1}" if b < first_block else f"Block {b + 1 - first_block}" for b in blocks)
+    return Matrix(blocks, labels, tuple(rows))
 
 
 def _why_not(run: Run) -> str:

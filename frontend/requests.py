@@ -1,4 +1,4 @@
-"""The requests of a run by label, and how they failed, from load tools that record every request."""
+"""What only some load tools tell of a run: its requests by label, how they failed, and figures of a team's own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 from django.db.models.fields.json import KeyTransform
 
+from agents.drivers.figures import FORMAT, read_json
+from experiments.metrics import ERROR_KINDS
 from experiments.models import Run, RunEvent
 
 MAX_ROWS = 100
@@ -38,32 +40,71 @@ class FailureRow:
 
 
 @dataclass(frozen=True)
+class OwnFigure:
+    """A figure of a benchmark of the team's own. `direction` is the better one."""
+
+    name: str
+    value: float
+    unit: str
+    direction: str
+
+
+@dataclass(frozen=True)
+class PartRow:
+    """What one of several load tools measured that ran at the same time, each against an instance of its own."""
+
+    url: str
+    requests: int | None
+    errors: int
+    throughput_rps: float | None
+    p99_ms: float | None
+
+
+@dataclass(frozen=True)
 class Requests:
-    """What the run's page shows of the requests; all empty when the tool does not record them one by one."""
+    """What the run's page shows of the requests; all empty when the tool does not tell it."""
 
     labels: tuple[LabelRow, ...] = ()
     more_labels: int = 0
     failures: tuple[FailureRow, ...] = ()
+    own: tuple[OwnFigure, ...] = ()
+    parts: tuple[PartRow, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def requests_of(run: Run) -> Requests:
     """The labels with the most requests first."""
-    report: Mapping[str, Any] | None = (
+    reported: tuple[Mapping[str, Any] | None, list[Any] | None] | None = (
         RunEvent.objects.filter(run=run, kind="load_reported", payload__measured=True)
         .order_by("seq")
-        .values_list(KeyTransform("report", "payload"), flat=True)
+        .values_list(KeyTransform("report", "payload"), KeyTransform("parts", "payload"))
         .last()
     )
-    if not report or "labels" not in report:
+    report, parts = reported or (_imported(run), None)
+    if not report:
         return Requests()
-    labels = sorted(report["labels"].items(), key=lambda item: (-item[1]["requests"], item[0]))
+    labels = sorted(report.get("labels", {}).items(), key=lambda item: (-item[1]["requests"], item[0]))
     return Requests(
         labels=tuple(_row(name, figures) for name, figures in labels[:MAX_ROWS]),
         more_labels=max(0, len(labels) - MAX_ROWS),
         failures=tuple(FailureRow(**failure) for failure in report.get("failures", ())[:MAX_ROWS]),
+        own=tuple(OwnFigure(**figure) for figure in report.get("own_metrics", ())),
+        parts=tuple(_part(part["url"], part["report"]) for part in parts or ()),
         notes=tuple(report.get("notes", ())),
     )
+
+
+def _imported(run: Run) -> Mapping[str, Any] | None:
+    """The imported report of a benchmark of the team's own: only its text has the units of its figures."""
+    if run.origin != Run.Origin.IMPORTED:
+        return None
+    kept = run.artifacts.filter(name=f"{FORMAT}.txt").first()
+    return read_json(bytes(kept.content).decode()).to_json() if kept is not None else None
+
+
+def _part(url: str, report: Mapping[str, Any]) -> PartRow:
+    errors = sum(report.get(f"errors_{kind}") or 0 for kind in ERROR_KINDS)
+    return PartRow(url, report.get("requests"), errors, report.get("throughput_rps"), report.get("latency_p99_ms"))
 
 
 def _row(name: str, figures: Mapping[str, Any]) -> LabelRow:

@@ -34,6 +34,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("errors_total", "Errors", ("errors_total",), numeric=True),
     Column("sut_cpu_ratio", "SUT CPU", ("sut_cpu_ratio",), numeric=True, default=False),
     Column("driver_cpu_ratio", "Driver CPU", ("driver_cpu_ratio",), numeric=True, default=False),
+    Column("throughput_per_core_rps", "Requests/s per core", ("throughput_per_core_rps",), numeric=True, default=False),
+    Column("requests_per_cpu_s", "Requests per CPU-s", ("requests_per_cpu_s",), numeric=True, default=False),
     Column("labels", "Labels", ("labels", "tags"), default=False),
     Column("finished_at", "Age", ("queued_at", "finished_at"), sort="finished_at"),
     Column("by", "By", ("created_by",)),

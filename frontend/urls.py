@@ -8,22 +8,30 @@ from django.urls.converters import StringConverter
 from frontend import live
 from frontend.document_kinds import KINDS
 from frontend.views import (
+    alerts,
     compare,
     document_edit,
     documents,
     experiment,
+    help_pages,
     home,
     host_actions,
     hosts,
+    library,
     new_experiment,
     new_run,
     operator,
     overview,
     queue,
+    report,
     reservations,
     run,
     run_list,
+    scaling,
+    searches,
     settings,
+    thresholds,
+    timers,
     trends,
 )
 
@@ -47,6 +55,7 @@ urlpatterns = [
     path(TEAM + "runs/<int:number>/cancel", run.cancel, name="cancel_run"),
     path(TEAM + "runs/<int:number>/rerun", run.rerun, name="rerun"),
     path(TEAM + "runs/<int:number>/priority", run.priority, name="run_priority"),
+    path(TEAM + "runs/<int:number>/timers", timers.add_timers, name="add_timers"),
     path(TEAM + "runs/<int:number>/samples", run.samples, name="run_samples"),
     path(TEAM + "runs/<int:number>/log", run.raw_log, name="run_log"),
     path(TEAM + "runs/<int:number>/artifacts/<int:artifact_id>", run.artifact, name="artifact"),
@@ -55,14 +64,44 @@ urlpatterns = [
     # Experiments
     path(TEAM + "experiments/", experiment.experiments, name="experiments"),
     path(TEAM + "experiments/<int:experiment_id>/", experiment.experiment, name="experiment"),
+    path(TEAM + "experiments/<int:experiment_id>/report/", report.experiment_report, name="experiment_report"),
+    path(
+        TEAM + "experiments/<int:experiment_id>/report.md",
+        report.experiment_report_markdown,
+        name="experiment_report_markdown",
+    ),
+    path(
+        TEAM + "experiments/<int:experiment_id>/report.csv", report.experiment_report_csv, name="experiment_report_csv"
+    ),
+    path(
+        TEAM + "experiments/<int:experiment_id>/report/<str:plot_name>.svg",
+        report.experiment_report_plot,
+        name="experiment_report_plot",
+    ),
     path(TEAM + "experiments/<int:experiment_id>/cancel", experiment.cancel_experiment, name="cancel_experiment"),
     path(TEAM + "experiments/<int:experiment_id>/launch", experiment.launch_experiment, name="launch_experiment"),
+    path(TEAM + "experiments/<int:experiment_id>/pause", experiment.pause_experiment, name="pause_experiment"),
+    path(TEAM + "experiments/<int:experiment_id>/resume", experiment.resume_experiment, name="resume_experiment"),
+    path(TEAM + "experiments/<int:experiment_id>/scaling/", scaling.scaling, name="scaling"),
+    # Searches
+    path(TEAM + "experiments/searches/", searches.search_list, name="searches"),
+    path(TEAM + "experiments/searches/new/", searches.new_search, name="new_search"),
+    path(TEAM + "experiments/searches/<int:search_id>/", searches.search, name="search"),
+    path(TEAM + "experiments/searches/<int:search_id>/chart", searches.search_chart, name="search_chart"),
+    path(TEAM + "experiments/searches/<int:search_id>/cancel", searches.cancel_search, name="cancel_search"),
     # Compare
     path(TEAM + "compare/", compare.compare_runs, name="compare"),
     path(TEAM + "compare/overlays", compare.overlays, name="compare_overlays"),
     # Trends
     path(TEAM + "trends/", trends.trends, name="trends"),
     path(TEAM + "trends/points", trends.points, name="trend_points"),
+    path(TEAM + "trends/<int:pk>/expect", alerts.expect_level, name="expect_level"),
+    # Alerts
+    path(TEAM + "alerts/", alerts.alert_list, name="alerts"),
+    path(TEAM + "alerts/mails", alerts.alert_mails, name="alert_mails"),
+    path(TEAM + "alerts/<int:pk>/", alerts.alert_page, name="alert"),
+    path(TEAM + "alerts/<int:pk>/triage", alerts.triage_alert, name="triage_alert"),
+    path(TEAM + "alerts/<int:pk>/rerun", alerts.rerun_ends, name="rerun_ends"),
     # Runs
     path(TEAM + "runs/", run_list.run_list, name="runs"),
     path(TEAM + "runs/csv", run_list.run_csv, name="runs_csv"),
@@ -84,6 +123,12 @@ urlpatterns = [
     path(TEAM + "<document_kind:kind>/<int:pk>/diff/", documents.document_diff, name="document_diff"),
     path(TEAM + "<document_kind:kind>/<int:pk>/yaml", documents.document_yaml, name="document_yaml"),
     path(TEAM + "<document_kind:kind>/<int:pk>/archive", documents.document_archive, name="archive_document"),
+    # Library
+    path(TEAM + "library/", library.library, name="library"),
+    path(TEAM + "library/published/<slug:name>/", library.library_published, name="library_published"),
+    path(TEAM + "library/published/<slug:name>/import", library.library_import, name="library_import"),
+    path(TEAM + "library/<slug:name>/", library.library_template, name="library_template"),
+    path(TEAM + "library/<slug:name>/fits", library.library_fits, name="library_fits"),
     # Hosts
     path(TEAM + "hosts/", hosts.host_list, name="hosts"),
     path(TEAM + "hosts/new/", hosts.host_new, name="new_host"),
@@ -97,6 +142,10 @@ urlpatterns = [
     # Queue
     path(TEAM + "queue/", queue.queue, name="queue"),
     path(TEAM + "queue/<int:number>/cancel", queue.queue_cancel, name="cancel_queued"),
+    # Help
+    path(TEAM + "help/", help_pages.help_topic, name="help_index"),
+    path(TEAM + "help/<slug:topic>/", help_pages.help_topic, name="help"),
+    path("help/<slug:topic>/", help_pages.help_anywhere, name="help_anywhere"),
     # Operator
     path(TEAM + "operator/", operator.operator, name="operator"),
     # Settings
@@ -104,6 +153,7 @@ urlpatterns = [
     path(TEAM + "settings/members/<int:pk>", settings.member_change, name="member_change"),
     path(TEAM + "settings/tokens/", settings.tokens, name="tokens"),
     path(TEAM + "settings/tokens/<int:pk>/revoke", settings.token_revoke, name="revoke_token"),
+    path(TEAM + "settings/thresholds/", thresholds.thresholds, name="thresholds"),
     path(TEAM + "settings/audit/", settings.audit, name="audit"),
     path(TEAM + "settings/demo/delete", settings.demo_delete, name="delete_demo"),
 ]

@@ -13,6 +13,7 @@ from agents.facts import FACTS
 from agents.monitors import MONITORS
 from agents.servers import SERVERS
 from agents.steps import STEPS
+from experiments.analysis.thresholds import LIMITS_OF
 
 ROOT = Path(__file__).parent.parent
 ADDING = (ROOT / "docs" / "adding.md").read_text()
@@ -73,3 +74,14 @@ def test_the_index_names_every_document() -> None:
     names = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
 
     assert names <= set(re.findall(r"\]\(([a-z]+\.md)\)", index))
+
+
+def test_every_validity_check_and_every_threshold_has_its_paragraph() -> None:
+    text = (ROOT / "docs" / "validity.md").read_text()
+    paragraphs = dict(re.findall(r"^### `([a-z_]+)`\n\n(.+?)(?=\n\n#|\Z)", text, re.M | re.S))
+
+    assert sorted(paragraphs) == sorted(LIMITS_OF)
+    for name, body in paragraphs.items():
+        sentences = " ".join(body.split())
+        assert "Source: " in sentences, name
+        assert "What to do: " in sentences, name

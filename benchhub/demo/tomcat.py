@@ -37,7 +37,7 @@ def find_java_home(*, minimum: int = 17) -> str | None:
     for candidate in sorted(Path("/usr/lib/jvm").glob("*/bin/java")):
         if _major(str(candidate)) >= minimum:
             return str(candidate.parent.parent)
-    raise LabError(f"Tomcat needs Java {minimum} or later; install the package openjdk-17-jre-headless.")
+    raise LabError(f"This needs Java {minimum} or later; install the package openjdk-{minimum}-jre-headless.")
 
 
 def _major(java: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
 from django.http import HttpRequest
@@ -10,139 +9,47 @@ from ninja import Router
 from ninja.params.functions import Body as FromBody
 from ninja.params.functions import Query
 from ninja.responses import Status
-from pydantic import BaseModel, Field
 
-from experiments import launch
+from experiments import launch, pausing
+from experiments.access import require
 from experiments.api.auth import LAUNCH, READ, member_of
+from experiments.api.experiment_shapes import (
+    AaOut,
+    CopyIn,
+    ExperimentIn,
+    ExperimentOut,
+    ExperimentPage,
+    ExperimentRow,
+    ForecastOut,
+    LaunchIn,
+    LookOut,
+    VariantOut,
+)
 from experiments.api.finding import find_experiment, named_document, named_host
 from experiments.api.idempotency import idempotent
-from experiments.api.shapes import (
-    MAX_ID,
-    Body,
-    Flag,
-    Labels,
-    Named,
-    Parameters,
-    Priority,
-    Reference,
-    Retries,
-    RunRow,
-    Whole,
-    experiment_url,
-)
+from experiments.api.shapes import MAX_ID, Named, RunRow, experiment_url
 from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
 from experiments.copies import copy_experiment
 from experiments.errors import RequestError
+from experiments.forecast import Arm, forecast
 from experiments.gate import experiment_gate
 from experiments.history import experiment_runs
 from experiments.labels import check_labels
-from experiments.models import Application, Experiment, Member, Recipe, Workload
+from experiments.looks import looks_of
+from experiments.metrics import METRICS
+from experiments.models import Application, Experiment, Member, Recipe, Role, Workload
 from experiments.priorities import PRIORITIES, check_priority
+from experiments.stopping import spent_s
 from experiments.waiting import expected_end
 
 router = Router(auth=READ, tags=["experiments"])
-
-
-class VariantOut(BaseModel):
-    name: str
-    is_baseline: bool
-    application: Named
-    recipe: Named
-    parameters: Parameters
-    sut: str
-    driver: str
-
-
-class ExperimentRow(BaseModel):
-    id: int
-    url: str
-    name: str
-    question: str
-    state: str
-    workload: Named
-    repetitions: int
-    order: str
-    primary_metric: str
-    margin_ratio: float
-    labels: dict[str, str]
-    created_by: str | None
-    created_at: datetime
-
-    @classmethod
-    def of(cls, experiment: Experiment, team: str) -> ExperimentRow:
-        return cls(
-            id=experiment.pk,
-            url=experiment_url(team, experiment.pk),
-            name=experiment.name,
-            question=experiment.question,
-            state=experiment.state,
-            workload=Named(name=experiment.workload.name, version=experiment.workload.version),
-            repetitions=experiment.repetitions,
-            order=experiment.order,
-            primary_metric=experiment.primary_metric,
-            margin_ratio=experiment.margin_ratio,
-            labels=experiment.labels,
-            created_by=experiment.created_by.get_username() if experiment.created_by else None,
-            created_at=experiment.created_at,
-        )
-
-
-class ExperimentOut(ExperimentRow):
-    expected_end_at: datetime | None = Field(
-        description="An estimate of the end of its last run; null when there is none"
-    )
-    variants: list[VariantOut]
-    runs: list[RunRow]
-
-
-class ExperimentPage(BaseModel):
-    items: list[ExperimentRow]
-    next_cursor: str = Field(description="Empty at the end")
-
-
-class VariantIn(Body):
-    name: str = Field(min_length=1, max_length=120)
-    application: Reference
-    recipe: Reference
-    sut: str = Field(min_length=1, max_length=120)
-    driver: str = Field(min_length=1, max_length=120)
-    parameters: Parameters = {}
-    is_baseline: Flag = False
-
-
-class ExperimentIn(Body):
-    name: str = Field(min_length=1, max_length=120)
-    question: str = Field("", max_length=400)
-    workload: Reference
-    variants: list[VariantIn] = Field(min_length=1, max_length=50)
-    repetitions: Whole = Field(5, ge=1, le=100)
-    order: Literal["blocks", "interleaved", "sequential"] = "blocks"
-    primary_metric: str = Field("throughput_rps", max_length=60)
-    margin_ratio: float = Field(0.03, gt=0, lt=1)
-    labels: Labels = {}
-
-
-class LaunchIn(Body):
-    repetitions: Whole | None = Field(None, ge=1, le=100, description="More blocks for an experiment that has run")
-    priority: Priority = "normal"
-    retries: Retries = launch.EXPERIMENT_RETRIES
-
-
-class CopyIn(Body):
-    """Names the experiment in the body, so that a repeated request stays the same one when a copy has the same name."""
-
-    experiment: Whole | str = Field(description="Its number, or its name: then the newest one of this name")
-    repetitions: Whole | None = Field(None, ge=1, le=100, description="Else as in the experiment")
-    labels: Labels = Field({}, description="Added to the labels of the experiment")
-    priority: Priority = "normal"
-    retries: Retries = launch.EXPERIMENT_RETRIES
 
 
 @router.get("", response=ExperimentPage)
 def list_experiments(
     request: HttpRequest,
     name: str = Query("", max_length=120, description="Exactly this name"),
-    state: Literal["", "draft", "running", "finished", "cancelled"] = "",
+    state: Literal["", "draft", "running", "paused", "blocked", "finished", "cancelled"] = "",
     cursor: int = Query(0, ge=0, le=MAX_ID),
     limit: int = Query(50, ge=1, le=200),
 ) -> ExperimentPage:
@@ -164,18 +71,7 @@ def list_experiments(
 def create_experiment(request: HttpRequest, payload: ExperimentIn) -> Status[ExperimentOut]:
     """Store an experiment as a draft; every variant is checked as if it were launched now."""
     member = member_of(request)
-    candidates = [
-        launch.Candidate(
-            name=variant.name,
-            application=named_document(member, Application, variant.application, field=f"variants.{index}.application"),
-            recipe=named_document(member, Recipe, variant.recipe, field=f"variants.{index}.recipe"),
-            sut=named_host(member, variant.sut, field=f"variants.{index}.sut"),
-            driver=named_host(member, variant.driver, field=f"variants.{index}.driver"),
-            parameters=variant.parameters,
-            is_baseline=variant.is_baseline,
-        )
-        for index, variant in enumerate(payload.variants)
-    ]
+    candidates = _candidates(member, payload)
     experiment = launch.create_experiment(
         member,
         name=payload.name,
@@ -187,8 +83,35 @@ def create_experiment(request: HttpRequest, payload: ExperimentIn) -> Status[Exp
         primary_metric=payload.primary_metric,
         margin_ratio=payload.margin_ratio,
         labels=check_labels(payload.labels),
+        rules=payload.rules(),
     )
     return Status(201, _detail(member, experiment))
+
+
+@router.post("/forecasts", response=ForecastOut, auth=LAUNCH)
+def forecast_experiment(request: HttpRequest, payload: ExperimentIn) -> ForecastOut:
+    """What an experiment would cost by the past of its recipes, and what it could find; nothing is stored."""
+    member = member_of(request)
+    require(member, Role.LAUNCHER)
+    candidates = _candidates(member, payload)
+    rules = payload.rules()
+    rules.check(order=payload.order, variants=len(candidates))
+    has_baseline = any(candidate.is_baseline for candidate in candidates)
+    if payload.primary_metric not in METRICS:
+        raise RequestError(f"There is no metric {payload.primary_metric!r}.", field="primary_metric")
+    found = forecast(
+        named_document(member, Workload, payload.workload, field="workload"),
+        [
+            Arm(one.name, one.recipe, one.sut, one.is_baseline or (index == 0 and not has_baseline))
+            for index, one in enumerate(candidates)
+        ],
+        rules=rules,
+        repetitions=payload.repetitions,
+        metric=payload.primary_metric,
+        margin_ratio=payload.margin_ratio,
+        order=payload.order,
+    )
+    return ForecastOut.of(found)
 
 
 @router.get("/{int:experiment_id}", response=ExperimentOut)
@@ -236,6 +159,24 @@ def cancel_experiment(request: HttpRequest, experiment_id: int) -> Status[Experi
     return Status(202, _detail(member, experiment))
 
 
+@router.post("/{int:experiment_id}/pause", response={202: ExperimentOut}, auth=LAUNCH)
+def pause_experiment(request: HttpRequest, experiment_id: int) -> Status[ExperimentOut]:
+    """Start none of its queued runs until it is resumed; a run that is under way comes to its end."""
+    member = member_of(request)
+    experiment = find_experiment(member, experiment_id)
+    pausing.pause_experiment(member, experiment)
+    return Status(202, _detail(member, experiment))
+
+
+@router.post("/{int:experiment_id}/resume", response={202: ExperimentOut}, auth=LAUNCH)
+def resume_experiment(request: HttpRequest, experiment_id: int) -> Status[ExperimentOut]:
+    """Go on with a paused experiment, or with one that its A/A check blocked."""
+    member = member_of(request)
+    experiment = find_experiment(member, experiment_id)
+    pausing.resume_experiment(member, experiment)
+    return Status(202, _detail(member, experiment))
+
+
 @router.get("/{int:experiment_id}/verdict", response=VerdictOut)
 async def experiment_verdict(
     request: HttpRequest, experiment_id: int, wait: int = Query(0, ge=0, le=MAX_WAIT_S, description="Seconds")
@@ -249,6 +190,22 @@ async def experiment_verdict(
         return VerdictOut.of(experiment_gate(experiment), title=experiment.name, url=url)
 
     return await waited_for(look, wait)
+
+
+def _candidates(member: Member, payload: ExperimentIn) -> list[launch.Candidate]:
+    return [
+        launch.Candidate(
+            name=variant.name,
+            application=named_document(member, Application, variant.application, field=f"variants.{index}.application"),
+            recipe=named_document(member, Recipe, variant.recipe, field=f"variants.{index}.recipe"),
+            sut=named_host(member, variant.sut, field=f"variants.{index}.sut"),
+            driver=named_host(member, variant.driver, field=f"variants.{index}.driver"),
+            parameters=variant.parameters,
+            is_baseline=variant.is_baseline,
+            offered_rate_rps=variant.offered_rate_rps,
+        )
+        for index, variant in enumerate(payload.variants)
+    ]
 
 
 def _named(member: Member, reference: int | str) -> Experiment:
@@ -267,11 +224,14 @@ def _named(member: Member, reference: int | str) -> Experiment:
 
 def _detail(member: Member, experiment: Experiment) -> ExperimentOut:
     team = member.team.slug
-    variants = experiment.variants.select_related("application", "recipe", "sut", "driver")
+    variants = list(experiment.variants.select_related("application", "recipe", "sut", "driver"))
     runs = experiment_runs(experiment)
     return ExperimentOut(
         **ExperimentRow.of(experiment, team).model_dump(),
         expected_end_at=expected_end(member.team, runs),
+        spent_s=spent_s(runs),
+        looks=[look for pair in looks_of(experiment, variants, runs) for look in LookOut.all_of(pair)],
+        aa_result=AaOut(**experiment.aa_result) if experiment.aa_result else None,
         variants=[
             VariantOut(
                 name=variant.name,
@@ -281,6 +241,7 @@ def _detail(member: Member, experiment: Experiment) -> ExperimentOut:
                 parameters=variant.parameters,
                 sut=variant.sut.name,
                 driver=variant.driver.name,
+                offered_rate_rps=variant.offered_rate_rps,
             )
             for variant in variants
         ],

@@ -90,7 +90,7 @@ class RunChange(Body):
 class RunQuery(BaseModel):
     """The filters of the runs page."""
 
-    query: str = Field("", description="#number, words in names, labels and tags, key:value")
+    query: str = Field("", description="#number, parts of names, beginnings of words in labels and tags, key:value")
     state: str = ""
     outcome: str = ""
     validity: str = ""

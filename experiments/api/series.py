@@ -9,9 +9,12 @@ from ninja import Router
 from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import READ, member_of
-from experiments.api.shapes import run_url
+from experiments.alerts import change_points, expect_level, expected_levels
+from experiments.api.auth import READ, WRITE, member_of
+from experiments.api.shapes import Body, run_url
+from experiments.errors import NotFound
 from experiments.history import MAX_POINTS, metric_history, series_of
+from experiments.models import Alert, Team, Trend
 from experiments.run_filter import parse_time
 
 router = Router(auth=READ, tags=["series"])
@@ -40,6 +43,55 @@ class PointOut(BaseModel):
     experiment: int | None
 
 
+class ChangePointOut(BaseModel):
+    """Where the level of one recipe jumped; GET /alerts/{alert} says more."""
+
+    alert: int
+    recipe: str
+    variation: str
+    run_before: int | None
+    run_after: int | None
+    at: datetime | None
+    mean_before: float | None
+    mean_after: float | None
+    change_pct: float | None
+    worse: bool
+    state: str = Field(description="suspected or confirmed")
+    triage: str
+
+    @classmethod
+    def of(cls, alert: Alert) -> ChangePointOut:
+        return cls(
+            alert=alert.pk,
+            recipe=alert.trend.recipe,
+            variation=alert.trend.variation,
+            run_before=alert.run_before.number if alert.run_before else None,
+            run_after=alert.run_after.number if alert.run_after else None,
+            at=alert.changed_at,
+            mean_before=alert.mean_before,
+            mean_after=alert.mean_after,
+            change_pct=None if alert.change_ratio is None else alert.change_ratio * 100,
+            worse=alert.worse,
+            state=alert.state,
+            triage=alert.triage,
+        )
+
+
+class ExpectedLevel(BaseModel):
+    """A level that a person called expected, of one recipe with one choice of parameters."""
+
+    recipe: str
+    variation: str
+    value: float
+    since_run: int | None
+
+
+class LevelIn(Body):
+    metric: str = Field(max_length=60)
+    recipe: str = Field("", max_length=120)
+    variation: str = Field("", max_length=200, description="As in a change point; empty = the recipe's defaults")
+
+
 class HistoryOut(BaseModel):
     metric: str
     label: str
@@ -47,6 +99,8 @@ class HistoryOut(BaseModel):
     direction: str
     points: list[PointOut] = Field(description="Oldest first; only runs that count")
     truncated: bool
+    change_points: list[ChangePointOut] = Field(description="Oldest first, without those that a person called none")
+    expected_levels: list[ExpectedLevel]
 
 
 @router.get("", response=list[SeriesRow])
@@ -106,4 +160,30 @@ def get_history(
             for point in history.points
         ],
         truncated=history.truncated,
+        change_points=[ChangePointOut.of(alert) for alert in change_points(team, [fingerprint], metric, recipe)],
+        expected_levels=_levels(team, fingerprint, metric, recipe),
     )
+
+
+@router.post("/{fingerprint}/expected-level", response=list[ExpectedLevel], auth=WRITE)
+def expect_present_level(request: HttpRequest, fingerprint: str, payload: LevelIn) -> list[ExpectedLevel]:
+    """Say that the present level is as it should be; the change that led to it becomes expected."""
+    member = member_of(request)
+    trend = Trend.objects.filter(
+        series__team=member.team,
+        series__fingerprint=fingerprint,
+        metric=payload.metric,
+        recipe=payload.recipe,
+        variation=payload.variation,
+    ).first()
+    if trend is None:
+        raise NotFound("There is no such history.")
+    expect_level(member, trend)
+    return _levels(member.team, fingerprint, payload.metric, payload.recipe)
+
+
+def _levels(team: Team, fingerprint: str, metric: str, recipe: str) -> list[ExpectedLevel]:
+    return [
+        ExpectedLevel(recipe=one.recipe, variation=one.variation, value=one.value, since_run=one.since_run)
+        for one in expected_levels(team, [fingerprint], metric, recipe)
+    ]

@@ -51,10 +51,11 @@ class Finding(BaseModel):
     """One check of a run's validity, in a sentence, with the numbers behind it."""
 
     check: str
-    level: str
+    level: str = Field(description="ok, warn, invalid, or skipped: this host or tool does not show it")
     sentence: str
     evidence: dict[str, float | str] = {}
     source: str = ""
+    thresholds: dict[str, bool | float] = {}
 
 
 class RunRow(BaseModel):

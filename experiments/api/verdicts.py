@@ -32,6 +32,8 @@ class NumberOut(BaseModel):
     change_pct: float | None
     ci95_low_pct: float | None
     ci95_high_pct: float | None
+    adjusted_p: float | None = Field(description="Corrected for all comparisons of its family; null when it is alone")
+    family_size: int
 
 
 class VerdictOut(BaseModel):

@@ -6,6 +6,26 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+# The beginnings of the words of labels and tags, for experiments.run_words. Two letters are a beginning only when they are
+# all of the word. The cost keeps the planner from calling it row by row where the index would do.
+RUN_WORDS = r"""
+CREATE FUNCTION run_words(labels jsonb, tags jsonb) RETURNS text[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 1000 AS $$
+    SELECT coalesce(array_agg(DISTINCT left(word, size)), '{}')
+    FROM (
+        SELECT key AS said FROM jsonb_each_text(labels)
+        UNION ALL SELECT value FROM jsonb_each_text(labels)
+        UNION ALL SELECT * FROM jsonb_array_elements_text(tags)
+    ) AS texts,
+    regexp_split_to_table(
+        translate(said, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz'),
+        '[\x01-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f]+'
+    ) AS word,
+    generate_series(least(3, length(word)), least(12, length(word))) AS size
+    WHERE word <> ''
+$$
+"""
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -70,6 +90,7 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=120)),
                 ("next_run_number", models.PositiveIntegerField(default=1)),
                 ("is_demo", models.BooleanField(default=False)),
+                ("thresholds", models.JSONField(blank=True, default=dict)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
         ),
@@ -130,6 +151,25 @@ class Migration(migrations.Migration):
                 ),
                 ("primary_metric", models.CharField(default="throughput_rps", max_length=60)),
                 ("margin_ratio", models.FloatField(default=0.03)),
+                ("gate_metrics", models.JSONField(default=list)),
+                (
+                    "stop_rule",
+                    models.CharField(
+                        choices=[
+                            ("fixed", "after the repetitions"),
+                            ("until_clear", "when the verdict is clear"),
+                            ("until_precise", "when the interval is narrow enough"),
+                        ],
+                        default="fixed",
+                        max_length=16,
+                    ),
+                ),
+                ("target_ratio", models.FloatField(null=True)),
+                ("max_blocks", models.PositiveSmallIntegerField(default=20)),
+                ("max_hours", models.FloatField(null=True)),
+                ("aa_first", models.BooleanField(default=False)),
+                ("aa_result", models.JSONField(default=dict)),
+                ("state_reason", models.TextField(blank=True)),
                 ("seed", models.PositiveIntegerField(default=0)),
                 (
                     "state",
@@ -137,6 +177,8 @@ class Migration(migrations.Migration):
                         choices=[
                             ("draft", "Draft"),
                             ("running", "Running"),
+                            ("paused", "paused"),
+                            ("blocked", "blocked by its A/A check"),
                             ("finished", "Finished"),
                             ("cancelled", "Cancelled"),
                         ],
@@ -270,6 +312,7 @@ class Migration(migrations.Migration):
                         max_length=16,
                     ),
                 ),
+                ("mails_alerts", models.BooleanField(default=False)),
                 (
                     "user",
                     models.ForeignKey(
@@ -677,6 +720,8 @@ class Migration(migrations.Migration):
                 ("position", models.PositiveSmallIntegerField()),
                 ("is_baseline", models.BooleanField(default=False)),
                 ("parameters", models.JSONField(default=dict)),
+                ("offered_rate_rps", models.FloatField(null=True)),
+                ("spec", models.JSONField(null=True)),
                 (
                     "application",
                     models.ForeignKey(
@@ -853,6 +898,24 @@ class Migration(migrations.Migration):
             options={
                 "constraints": [models.UniqueConstraint(fields=("run", "seq"), name="event_seq_once_per_run")],
             },
+        ),
+        migrations.CreateModel(
+            name="LatencySpectrum",
+            fields=[
+                (
+                    "run",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="spectrum",
+                        serialize=False,
+                        to="experiments.run",
+                    ),
+                ),
+                ("values_ms", django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), size=None)),
+                ("counts", django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None)),
+                ("exact", models.BooleanField(default=False)),
+            ],
         ),
         migrations.CreateModel(
             name="SampleSeries",
@@ -1051,6 +1114,13 @@ class Migration(migrations.Migration):
                 fields=["labels"], name="run_labels", opclasses=["jsonb_path_ops"]
             ),
         ),
+        migrations.RunSQL(RUN_WORDS, "DROP FUNCTION run_words(jsonb, jsonb)"),
+        migrations.AddIndex(
+            model_name="run",
+            index=django.contrib.postgres.indexes.GinIndex(
+                models.Func(models.F("labels"), models.F("tags"), function="run_words"), name="run_words"
+            ),
+        ),
         migrations.AddConstraint(
             model_name="run",
             constraint=models.UniqueConstraint(fields=("team", "number"), name="run_number_once_per_team"),
@@ -1058,5 +1128,293 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="experiment",
             index=models.Index(fields=["team", "-id"], name="experiment_newest"),
+        ),
+        migrations.CreateModel(
+            name="CapacitySearch",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("parameters", models.JSONField(default=dict)),
+                ("objective_metric", models.CharField(max_length=60)),
+                ("objective_ms", models.FloatField()),
+                ("start_low_rps", models.FloatField()),
+                ("start_high_rps", models.FloatField()),
+                ("width_ratio", models.FloatField(default=0.02)),
+                ("step_rps", models.FloatField(default=1.0)),
+                ("labels", models.JSONField(default=dict)),
+                ("priority", models.SmallIntegerField(choices=[(-1, "Low"), (0, "Normal"), (1, "High")], default=0)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("running", "Running"),
+                            ("finished", "Finished"),
+                            ("stopped", "stopped without an answer"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="running",
+                        max_length=16,
+                    ),
+                ),
+                ("sentence", models.TextField(blank=True)),
+                ("low_rps", models.FloatField(null=True)),
+                ("high_rps", models.FloatField(null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("finished_at", models.DateTimeField(null=True)),
+                (
+                    "application",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="experiments.application"
+                    ),
+                ),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "driver",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="experiments.host"
+                    ),
+                ),
+                (
+                    "recipe",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="experiments.recipe"
+                    ),
+                ),
+                (
+                    "sut",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="experiments.host"
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="searches", to="experiments.team"
+                    ),
+                ),
+                (
+                    "workload",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="experiments.workload"
+                    ),
+                ),
+            ],
+            options={"indexes": [models.Index(fields=["team", "-id"], name="search_newest")]},
+        ),
+        migrations.CreateModel(
+            name="SearchTrial",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("position", models.PositiveSmallIntegerField()),
+                ("rate_rps", models.FloatField()),
+                ("phase", models.CharField(max_length=10)),
+                (
+                    "result",
+                    models.CharField(
+                        blank=True,
+                        choices=[("", "not over"), ("pass", "passed"), ("fail", "failed"), ("invalid", "Invalid")],
+                        default="",
+                        max_length=8,
+                    ),
+                ),
+                ("reason", models.TextField(blank=True)),
+                (
+                    "run",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="trial", to="experiments.run"
+                    ),
+                ),
+                (
+                    "search",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="trials",
+                        to="experiments.capacitysearch",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["position"],
+                "constraints": [models.UniqueConstraint(fields=("search", "position"), name="one_trial_per_position")],
+            },
+        ),
+        migrations.CreateModel(
+            name="TimerTable",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=60)),
+                ("rows", models.JSONField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="timer_tables", to="experiments.run"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
+                "constraints": [models.UniqueConstraint(fields=("run", "name"), name="timer_table_name_once_per_run")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Trend",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("recipe", models.CharField(blank=True, max_length=120)),
+                ("variation", models.CharField(blank=True, max_length=200)),
+                ("metric", models.CharField(max_length=60)),
+                ("packed", models.BinaryField(default=bytes)),
+                ("length", models.PositiveIntegerField(default=0)),
+                ("windows", models.JSONField(default=list)),
+                (
+                    "occasions_s",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), default=list, size=None),
+                ),
+                ("last_experiment_id", models.BigIntegerField(null=True)),
+                ("due_at", models.DateTimeField(null=True)),
+                ("expected_value", models.FloatField(null=True)),
+                ("expected_since", models.PositiveIntegerField(null=True)),
+                ("expected_at", models.DateTimeField(null=True)),
+                (
+                    "expected_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "series",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="trends", to="experiments.series"
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(condition=models.Q(("due_at__isnull", False)), fields=["due_at"], name="trend_due")
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("series", "recipe", "variation", "metric"), name="one_trend_per_line"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Alert",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("change", "change point"), ("missing", "missing data")],
+                        default="change",
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(choices=[("suspected", "Suspected"), ("confirmed", "Confirmed")], max_length=10),
+                ),
+                ("stands", models.BooleanField(default=True)),
+                ("worse", models.BooleanField(default=False)),
+                ("before_at_s", models.FloatField()),
+                ("after_at_s", models.FloatField(null=True)),
+                ("mean_before", models.FloatField(null=True)),
+                ("mean_after", models.FloatField(null=True)),
+                ("change_ratio", models.FloatField(null=True)),
+                ("n_before", models.PositiveIntegerField(default=0)),
+                ("n_after", models.PositiveIntegerField(default=0)),
+                ("p", models.FloatField(null=True)),
+                ("interval_s", models.FloatField(null=True)),
+                ("causes", models.JSONField(default=dict)),
+                ("found_at", models.DateTimeField(auto_now_add=True)),
+                ("confirmed_at", models.DateTimeField(null=True)),
+                ("told_at", models.DateTimeField(null=True)),
+                (
+                    "triage",
+                    models.CharField(
+                        choices=[
+                            ("untriaged", "Untriaged"),
+                            ("acknowledged", "Acknowledged"),
+                            ("expected", "Expected"),
+                            ("infra", "infrastructure"),
+                            ("invalid", "not a change"),
+                            ("fixed", "Fixed"),
+                        ],
+                        default="untriaged",
+                        max_length=12,
+                    ),
+                ),
+                ("note", models.TextField(blank=True)),
+                ("triaged_at", models.DateTimeField(null=True)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "run_after",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="alerts",
+                        to="experiments.run",
+                    ),
+                ),
+                (
+                    "run_before",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="experiments.run"
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="alerts", to="experiments.team"
+                    ),
+                ),
+                (
+                    "triaged_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "trend",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="alerts", to="experiments.trend"
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["team", "-id"], name="alert_newest"),
+                    models.Index(
+                        condition=models.Q(("stands", True), ("triage", "untriaged")),
+                        fields=["team"],
+                        name="alert_open",
+                    ),
+                ],
+            },
         ),
     ]

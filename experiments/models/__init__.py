@@ -2,17 +2,22 @@
 
 from experiments.models.documents import Application, Document, Recipe, Workload
 from experiments.models.experiments import Experiment, StoredVerdict, Variant
+from experiments.models.history import Alert, Trend
 from experiments.models.hosts import HardwareProfile, Host, HostGrant, HostProfile, Reservation
 from experiments.models.operations import Canary, Tally, Worker
-from experiments.models.results import Artifact, Metric, SampleSeries, Series
+from experiments.models.results import Artifact, LatencySpectrum, Metric, SampleSeries, Series
 from experiments.models.runs import ConfigSnapshot, DryRun, Run, RunEvent
+from experiments.models.searches import CapacitySearch, SearchTrial
 from experiments.models.teams import AuditEntry, IdempotencyRecord, Member, Role, Team, Token
+from experiments.models.timers import TimerTable
 
 __all__ = [
+    "Alert",
     "Application",
     "Artifact",
     "AuditEntry",
     "Canary",
+    "CapacitySearch",
     "ConfigSnapshot",
     "Document",
     "DryRun",
@@ -22,6 +27,7 @@ __all__ = [
     "HostGrant",
     "HostProfile",
     "IdempotencyRecord",
+    "LatencySpectrum",
     "Member",
     "Metric",
     "Recipe",
@@ -30,11 +36,14 @@ __all__ = [
     "Run",
     "RunEvent",
     "SampleSeries",
+    "SearchTrial",
     "Series",
     "StoredVerdict",
     "Tally",
     "Team",
+    "TimerTable",
     "Token",
+    "Trend",
     "Variant",
     "Worker",
     "Workload",

@@ -19,8 +19,18 @@ class Experiment(models.Model):
     class State(models.TextChoices):
         DRAFT = "draft"
         RUNNING = "running"
+        PAUSED = "paused", "paused"
+        BLOCKED = "blocked", "blocked by its A/A check"
         FINISHED = "finished"
         CANCELLED = "cancelled"
+
+    class StopRule(models.TextChoices):
+        FIXED = "fixed", "after the repetitions"
+        UNTIL_CLEAR = "until_clear", "when the verdict is clear"
+        UNTIL_PRECISE = "until_precise", "when the interval is narrow enough"
+
+    AA_PAIRS = 5
+    """Pairs of runs of the baseline against itself in an A/A check: as many as a verdict needs."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="experiments")
     name = models.CharField(max_length=120)
@@ -30,6 +40,14 @@ class Experiment(models.Model):
     order = models.CharField(max_length=16, choices=Order.choices, default=Order.BLOCKS)
     primary_metric = models.CharField(max_length=60, default="throughput_rps")
     margin_ratio = models.FloatField(default=0.03)
+    gate_metrics = models.JSONField(default=list)
+    stop_rule = models.CharField(max_length=16, choices=StopRule.choices, default=StopRule.FIXED)
+    target_ratio = models.FloatField(null=True)
+    max_blocks = models.PositiveSmallIntegerField(default=20)
+    max_hours = models.FloatField(null=True)
+    aa_first = models.BooleanField(default=False)
+    aa_result = models.JSONField(default=dict)
+    state_reason = models.TextField(blank=True)
     seed = models.PositiveIntegerField(default=0)
     state = models.CharField(max_length=16, choices=State.choices, default=State.DRAFT)
     labels = models.JSONField(default=dict)
@@ -46,6 +64,20 @@ class Experiment(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def first_block(self) -> int:
+        """The number of the first block that compares variants; the blocks before it are the A/A check's."""
+        return 2 * self.AA_PAIRS if self.aa_first else 0
+
+    @property
+    def deciding_metrics(self) -> tuple[str, ...]:
+        """The metrics that a gate looks at: the primary one first."""
+        return tuple(dict.fromkeys((self.primary_metric, *self.gate_metrics)))
+
+
+HELD = (Experiment.State.PAUSED, Experiment.State.BLOCKED)
+"""Queued runs of such an experiment do not start."""
+
 
 class Variant(models.Model):
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="variants")
@@ -57,6 +89,10 @@ class Variant(models.Model):
     parameters = models.JSONField(default=dict)
     sut = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
     driver = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
+    offered_rate_rps = models.FloatField(null=True)
+    """In place of the workload's own rate: an experiment may sweep the load."""
+    spec = models.JSONField(null=True)
+    """As frozen at the last launch: blocks that the stop rule adds are the same runs."""
 
     class Meta:
         ordering = ["position"]

@@ -69,6 +69,18 @@ class SampleSeries(models.Model):
         return f"{self.run_id} {self.role} {self.channel}"
 
 
+class LatencySpectrum(models.Model):
+    """The latency histogram of a run's measured phase: samples at or below each value. Added up, never averaged."""
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, primary_key=True, related_name="spectrum")
+    values_ms = ArrayField(models.FloatField())
+    counts = ArrayField(models.BigIntegerField())
+    exact = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return f"{self.run_id}: {self.counts[-1]} samples"
+
+
 class Artifact(models.Model):
     """A file of a run as the tool wrote it; kept in the database so that every web and worker process can read it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
-from django.db.models import Prefetch, Q
+from django.db.models import F, Func, Prefetch, Q
 
 from experiments.models.documents import Application, Recipe, Workload
 from experiments.models.experiments import Experiment, Variant
@@ -189,6 +189,8 @@ class Run(models.Model):
             models.Index(fields=["team", "-number"], condition=Q(archived=True), name="run_archived"),
             # CI asks by commit, branch or build.
             GinIndex(fields=["labels"], name="run_labels", opclasses=["jsonb_path_ops"]),
+            # A word typed into the query box (experiments.run_words).
+            GinIndex(Func(F("labels"), F("tags"), function="run_words"), name="run_words"),
         ]
 
     def __str__(self) -> str:

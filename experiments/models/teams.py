@@ -28,6 +28,7 @@ class Team(models.Model):
     name = models.CharField(max_length=120)
     next_run_number = models.PositiveIntegerField(default=1)
     is_demo = models.BooleanField(default=False)
+    thresholds = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -38,6 +39,7 @@ class Member(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="members")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=16, choices=Role.choices, default=Role.VIEWER)
+    mails_alerts = models.BooleanField(default=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["team", "user"], name="one_membership_per_team")]

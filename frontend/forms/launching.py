@@ -17,6 +17,7 @@ from experiments.metrics import METRICS
 from experiments.models import Application, Experiment, Host, Recipe, Run, Workload
 from experiments.models.documents import Document
 from experiments.priorities import MAX_RETRIES, PRIORITIES, name_of
+from experiments.rules import Rules
 from frontend.forms.choices import TeamChoices
 from frontend.forms.parameters import parameter_field
 
@@ -182,6 +183,38 @@ class ExperimentForm(forms.Form):
         label="Margin (%)",
         help_text="A smaller difference counts as none.",
     )
+    stop_rule = forms.ChoiceField(
+        choices=Experiment.StopRule.choices,
+        initial=Experiment.StopRule.FIXED,
+        required=False,
+        label="Stops",
+        help_text="A rule starts with 5 or 8 blocks and adds more where they are needed.",
+    )
+    target_pct = forms.FloatField(
+        required=False,
+        min_value=0.01,
+        max_value=99,
+        label="Interval within ± (%)",
+        help_text="How narrow is narrow enough; for that rule only.",
+    )
+    max_blocks = forms.IntegerField(
+        required=False, min_value=1, max_value=100, initial=20, label="At most blocks", help_text="Where a rule ends."
+    )
+    max_hours = forms.FloatField(
+        required=False, min_value=0.01, max_value=10000, label="At most hours", help_text="Machine time; may be empty."
+    )
+    aa_first = forms.BooleanField(
+        required=False,
+        label="A/A check first",
+        help_text="Ten runs of the baseline against itself; a difference there stops the experiment.",
+    )
+    gate_metrics = forms.MultipleChoiceField(
+        required=False,
+        choices=[(m.name, m.label) for m in METRICS.values()],
+        label="Must not get worse either",
+        help_text="They decide beside the metric above; all are corrected for their number (Holm).",
+        widget=forms.SelectMultiple(attrs={"size": 4}),
+    )
     priority = PriorityField()
     retries = RetriesField(EXPERIMENT_RETRIES)
     labels = LabelsField(required=False, help_text="key=value, one per line; every run gets them.")
@@ -191,6 +224,19 @@ class ExperimentForm(forms.Form):
         chosen = self.data.get("workload") if self.is_bound else self.initial.get("workload")
         choices.fill(cast("forms.ModelChoiceField[Any]", self.fields["workload"]), "workload", str(chosen or ""))
 
+    def rules(self) -> Rules:
+        """The rules of the valid form."""
+        cleaned = self.cleaned_data
+        target_pct = cleaned["target_pct"]
+        return Rules(
+            stop_rule=cleaned["stop_rule"] or Experiment.StopRule.FIXED,
+            target_ratio=None if target_pct is None else target_pct / 100,
+            max_blocks=cleaned["max_blocks"] or Rules.max_blocks,
+            max_hours=cleaned["max_hours"],
+            aa_first=cleaned["aa_first"],
+            gate_metrics=tuple(cleaned["gate_metrics"]),
+        )
+
 
 class VariantForm(PartsForm):
     """One row of the variants table."""
@@ -199,13 +245,21 @@ class VariantForm(PartsForm):
         max_length=120,
         widget=forms.TextInput(attrs={"placeholder": "Name of the variant", "aria-label": "Variant name"}),
     )
+    offered_rate_rps = forms.FloatField(
+        required=False, min_value=1, max_value=1e9, label="Offered rate (requests/s)", help_text="Else the workload's."
+    )
 
     field_order = ("name", "application", "recipe", "sut", "driver")
 
     def candidate(self, *, is_baseline: bool) -> Candidate:
         """The variant that the valid row describes."""
         parts = {name: self.cleaned_data[name] for name in ("name", "application", "recipe", "sut", "driver")}
+        parts["offered_rate_rps"] = self.cleaned_data["offered_rate_rps"]
         return Candidate(parameters=self.given(), is_baseline=is_baseline, **parts)
+
+    def api_parts(self) -> dict[str, Any]:
+        rate_rps = self.cleaned_data["offered_rate_rps"]
+        return super().api_parts() | ({} if rate_rps is None else {"offered_rate_rps": rate_rps})
 
 
 def urgency_parts(cleaned: Mapping[str, Any], *, retries: int) -> dict[str, Any]:
@@ -223,6 +277,11 @@ def versioned(document: Document) -> str:
     return f"{document.name}@{document.version}"
 
 
+SHOWN_AT = {"target_ratio": "target_pct", "margin_ratio": "margin_pct"}
+"""Fields that the form calls otherwise, because people write percent."""
+
+
 def refuse(form: forms.Form, error: RequestError) -> None:
     """Show a use case's refusal at the field that it names, else above the form."""
-    form.add_error(error.field if error.field in form.fields else None, error.message)
+    field = SHOWN_AT.get(error.field or "", error.field)
+    form.add_error(field if field in form.fields else None, error.message)

@@ -6,7 +6,8 @@ from typing import Any
 
 from django import forms
 
-from agents.recipe import Parameter
+from agents.recipe import Parameter, Value
+from experiments.errors import RequestError
 from frontend.forms.model_fields import label_of
 
 TYPES = {"int": forms.IntegerField, "float": forms.FloatField, "str": forms.CharField}
@@ -40,3 +41,16 @@ def parameter_field(name: str, parameter: Parameter) -> forms.Field:
     if default is not None:
         field.widget.attrs["placeholder"] = shown
     return field
+
+
+def typed(parameter: Parameter, text: str) -> Value:
+    """The value that a person wrote for a parameter. RequestError when it is none of its type."""
+    try:
+        value: Value = text
+        if parameter.type == "bool":
+            value = {"true": True, "false": False}[text.lower()]
+        elif parameter.type in ("int", "float"):
+            value = int(text) if parameter.type == "int" else float(text)
+    except (KeyError, ValueError):
+        raise RequestError(f"{text[:60]!r} is not of type {parameter.type}.", field="settings") from None
+    return value

@@ -11,6 +11,7 @@ from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import VariantForm
 
 MAX_ROWS = 50
+RATE = "offered_rate_rps"
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,7 @@ def bound_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
 def changed_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
     """The rows after `add`, `copy=<row>` or `remove=<row>`, with all that was typed and no error shown yet."""
     rows = _row_ids(posted)
-    values = {
-        row: {name.removeprefix(f"v{row}-"): str(text) for name, text in posted.items() if name.startswith(f"v{row}-")}
-        for row in rows
-    }
+    values = _typed(posted, rows)
     if removed := posted.get("remove"):
         rows = [row for row in rows if row != removed] or rows
     copied = posted.get("copy") or (rows[-1] if "add" in posted else "")
@@ -50,6 +48,40 @@ def changed_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
         rows.insert(rows.index(copied) + 1, new)
     forms = {row: VariantForm(choices, prefix=f"v{row}", initial=values[row]) for row in rows}
     return Rows(forms, _baseline(posted, rows))
+
+
+def swept_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
+    """The baseline once per value of `sweep_values`, each with that value of the recipe's parameter `sweep`.
+
+    `sweep` may also be the offered rate. Nothing changes when the baseline's recipe has no such parameter, or when no
+    value is given.
+    """
+    rows = _row_ids(posted)
+    values, source = _typed(posted, rows), _baseline(posted, rows)
+    name = posted.get("sweep", "")
+    wanted = list(dict.fromkeys(posted.get("sweep_values", "").replace(";", " ").split()))[:MAX_ROWS]
+    document = choices.recipe_document(values[source].get("recipe", ""))
+    known = name == RATE or (document is not None and name in document.parameters)
+    if wanted and known:
+        base, field = values[source], RATE if name == RATE else f"p_{name}"
+        label = "rate" if name == RATE else name.replace("_", " ")
+        values = {str(row): base | {field: text, "name": f"{label} {text}"} for row, text in enumerate(wanted)}
+        source = "0"
+    forms = {row: VariantForm(choices, prefix=f"v{row}", initial=initial) for row, initial in values.items()}
+    return Rows(forms, source)
+
+
+def sweepable(rows: Rows) -> list[str]:
+    """The parameters that a sweep can vary: those of the baseline's recipe."""
+    return sorted(rows.forms[rows.baseline].parameters)
+
+
+def _typed(posted: QueryDict, rows: list[str]) -> dict[str, dict[str, str]]:
+    """What was typed into each row."""
+    return {
+        row: {name.removeprefix(f"v{row}-"): str(text) for name, text in posted.items() if name.startswith(f"v{row}-")}
+        for row in rows
+    }
 
 
 def _row_ids(posted: QueryDict) -> list[str]:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from experiments.alerts import open_count
 from experiments.models import Member, Role, Run, Team
 from frontend.badges import BADGES, Badge
 
@@ -35,11 +36,13 @@ NAVIGATION = (
         Section("runs", "Runs", "play"),
         Section("experiments", "Experiments", "flask"),
         Section("trends", "Trends", "trend"),
+        Section("alerts", "Alerts", "bell"),
     ),
     (
         Section("recipes", "Recipes", "sliders"),
         Section("workloads", "Workloads", "gauge"),
         Section("applications", "Applications", "box"),
+        Section("library", "Library", "file"),
     ),
     (
         Section("hosts", "Hosts", "server"),
@@ -98,10 +101,16 @@ def navigation(context: dict[str, Any]) -> dict[str, Any]:
     request: HttpRequest = context["request"]
     slug = context["request"].team.slug
     current = request.path.removeprefix(f"/t/{slug}/").split("/")[0] or "overview"
+    counts = {"alerts": open_count(context["request"].team)}
     return {
         "groups": [
             [
-                {"section": section, "href": reverse(section.name, args=[slug]), "current": section.name == current}
+                {
+                    "section": section,
+                    "href": reverse(section.name, args=[slug]),
+                    "current": section.name == current,
+                    "count": counts.get(section.name, 0),
+                }
                 for section in group
             ]
             for group in NAVIGATION

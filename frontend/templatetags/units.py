@@ -74,6 +74,18 @@ def signed_pct(ratio: float) -> str:
     return f"{'+' if value > 0 else '−'}{text} %"
 
 
+@_of_numbers()
+def percent(value_pct: float) -> str:
+    """A relative change that is in per cent already: +3.2 %."""
+    return signed_pct(value_pct / 100)
+
+
+@_of_numbers()
+def p_value(value: float) -> str:
+    """A probability: 0.0123, or < 0.0001."""
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
 @_of_numbers(name="bytes")
 def bytes_(value_bytes: float) -> str:
     """A size in binary units: 512 B · 1.5 KiB · 12 GiB."""

@@ -9,14 +9,20 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 
+from experiments import cpu_verdicts
 from experiments.errors import RequestError
-from experiments.history import MAX_COMPARED, Comparison, MetricRow, comparable_runs, compare, metric_history
+from experiments.history import MAX_COMPARED, Comparison, MetricRow, comparable_runs, compare, thinned_history
 from experiments.models import Run
+from experiments.scaling import groups_of_runs, scaling_of
+from experiments.timers import timers_of
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import tone_of
 from frontend.charts import history_json, metric_named, overlay_json, percentiles_json
 from frontend.compare_text import markdown
+from frontend.scaling_chart import scaling_json
 
+STRIP_POINTS = 500
+"""Enough to see whether a difference is within the noise."""
 CHANNELS = {
     "cpu_set.busy_ratio": "CPU busy",
     "process.cpu_ratio": "Server process CPU",
@@ -54,6 +60,7 @@ def compare_runs(request: TeamRequest) -> HttpResponse:
         return _csv(comparison)
     metric = metric_named(request.GET.get("metric", ""))
     channel = request.GET.get("channel", "")
+    scaling = scaling_of(groups_of_runs(runs))
     return render(
         request,
         "compare/compare.html",
@@ -68,6 +75,10 @@ def compare_runs(request: TeamRequest) -> HttpResponse:
             "channels": CHANNELS,
             "percentiles": percentiles_json(runs),
             "history": _history(request, runs, metric.name),
+            "cpu_verdicts": cpu_verdicts.of_runs(runs),
+            "timer_tables": timers_of(runs),
+            "scaling": scaling,
+            "scaling_chart": scaling_json(scaling) if scaling else None,
             "markdown": markdown(comparison, request.build_absolute_uri(request.get_full_path())),
         },
     )
@@ -120,11 +131,12 @@ def _history(request: TeamRequest, runs: list[Run], metric: str) -> dict[str, ob
     """The series that the baseline belongs to, the compared runs marked in it."""
     if not runs[0].fingerprint:
         return None
-    history = metric_history(request.team, runs[0].fingerprint, metric)
+    compared = [run.number for run in runs]
+    history = thinned_history(request.team, runs[0].fingerprint, metric, keep=compared, most=STRIP_POINTS)
     return history_json(
         {str(runs[0].sut_profile or ""): history},
         run_url=reverse("run", args=[request.team.slug, 0]),
-        highlight=[run.number for run in runs],
+        highlight=compared,
     )
 
 

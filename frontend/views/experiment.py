@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from django.contrib import messages
 from django.db.models import Count, Prefetch, Q
@@ -10,18 +10,25 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from experiments import launch
+from experiments import cpu_verdicts, launch, pausing
 from experiments.errors import Forbidden, RequestError
 from experiments.estimates import estimates_for
 from experiments.history import comparable_runs, configuration_diff, experiment_runs
+from experiments.looks import looks_of, planned_looks
 from experiments.metrics import METRICS
-from experiments.models import Experiment, Role, Run, StoredVerdict, Variant
+from experiments.models import Experiment, Member, Role, Run, StoredVerdict, Variant
+from experiments.models.experiments import HELD
+from experiments.noise_sources import noise_sources
 from experiments.priorities import PRIORITIES
+from experiments.scaling import groups_of, scaling_of
 from experiments.waiting import expected_end
 from frontend.access import TeamRequest, team_view
-from frontend.charts import ab_json, counts, metric_named
+from frontend.charts import ab_json, counts, metric_named, variant_percentiles_json
+from frontend.experiment_answer import cost_of, verdict_table
+from frontend.load_curve import curve_over_loads, load_points
 from frontend.matrix import matrix_of
 from frontend.query import id_in
+from frontend.scaling_chart import scaling_json
 
 PAGE = 50
 
@@ -59,28 +66,36 @@ def find_experiment(request: TeamRequest, experiment_id: int) -> Experiment:
 
 @team_view()
 def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
-    """The page; a live one asks for `?part=answer` again."""
+    """The page; a live one asks for `?part=answer` again, and `?part=noise` is read when it comes into sight."""
     found = find_experiment(request, experiment_id)
     variants = list(found.variants.select_related("recipe", "application", "sut", "driver"))
     runs = experiment_runs(found)
+    if request.GET.get("part") == "noise":
+        return render(request, "experiment/_noise.html", {"noise": noise_sources(found, variants, runs)})
     metric = metric_named(request.GET.get("metric") or found.primary_metric)
     verdicts = list(found.verdicts.select_related("baseline", "candidate").order_by("candidate__position", "metric"))
     judged = {verdict.metric for verdict in verdicts}
+    compares = [run for run in runs if run.block is None or run.block >= found.first_block]
     finished = sum(not run.is_live for run in runs)
+    needs_s = 0.0 if finished else _needs_s(found, variants)
     context = {
         "experiment": found,
         "variants": variants,
         "metric": metric,
-        "matrix": matrix_of(variants, runs, metric),
+        "matrix": matrix_of(variants, runs, metric, first_block=found.first_block),
         "verdicts": [v for v in verdicts if v.metric == metric.name],
-        "other_verdicts": [v for v in verdicts if v.metric != metric.name],
+        "verdict_table": verdict_table(found, verdicts),
+        "looks": looks_of(found, variants, runs),
+        "planned_looks": planned_looks(found, len(variants) - 1) if found.stop_rule != "fixed" else "",
+        "cost": cost_of(found, variants, runs, needs_s / (found.repetitions * len(variants) + found.first_block or 1)),
         "metrics": [spec for spec in METRICS.values() if spec.name in judged | {metric.name, found.primary_metric}],
         "primary": metric_named(found.primary_metric),
         "finished": finished,
         "total": len(runs),
         "unfinished": len(runs) - finished,
         "is_live": finished < len(runs),
-        "needs_s": _needs_s(found, variants) if found.state == Experiment.State.DRAFT else None,
+        "held": found.state in HELD,
+        "needs_s": needs_s if found.state == Experiment.State.DRAFT else None,
         "ends_at": expected_end(request.team, runs),
         "cancelled": sum(run.outcome == Run.Outcome.CANCELLED for run in runs),
     }
@@ -89,14 +104,30 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     return render(
         request,
         "experiment/experiment.html",
-        {**context, "ab": ab_json(metric, variants, runs), **_difference(request, variants, runs, metric.name)},
+        {
+            **context,
+            "ab": ab_json(metric, variants, compares),
+            "percentiles": variant_percentiles_json(variants, compares, found.workload.document().driver.latency_basis),
+            **_difference(request, variants, runs, metric.name),
+            **_scaling(found, variants, runs),
+            "load_curve": curve_over_loads(load_points(found, variants, runs)),
+            "cpu_verdicts": cpu_verdicts.of_variants(variants, runs, verdicts),
+        },
     )
 
 
+def _scaling(experiment: Experiment, variants: Sequence[Variant], runs: Sequence[Run]) -> dict[str, object]:
+    """What the scaling card shows, when the variants ran on different numbers of CPUs."""
+    found = scaling_of(groups_of(experiment, variants, runs))
+    return {"scaling": found, "scaling_chart": scaling_json(found)} if found else {}
+
+
 def _needs_s(experiment: Experiment, variants: Sequence[Variant]) -> float:
-    """What all runs of a draft will take, one after the other."""
+    """What its first blocks and its A/A check take, one run after the other."""
     estimates = estimates_for({experiment.workload_id}, {variant.sut_id for variant in variants})
-    return experiment.repetitions * sum(estimates.takes_s(experiment.workload_id, v.sut_id) for v in variants)
+    each = {v.pk: estimates.takes_s(experiment.workload_id, v.sut_id) for v in variants}
+    check_s = sum(each[v.pk] for v in variants if v.is_baseline) * experiment.first_block
+    return experiment.repetitions * sum(each.values()) + check_s
 
 
 def _difference(
@@ -118,6 +149,35 @@ def cancel_experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     found = find_experiment(request, experiment_id)
     launch.cancel_experiment(request.member, found)
     messages.success(request, "Cancelled. Runs that are under way stop their load and restore their hosts.")
+    return redirect("experiment", request.team.slug, experiment_id)
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def pause_experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
+    """Start none of its queued runs until it is resumed."""
+    return _held(request, experiment_id, pausing.pause_experiment, "Paused. A run that is under way comes to its end.")
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def resume_experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
+    """Go on where it was."""
+    return _held(request, experiment_id, pausing.resume_experiment, "It goes on.")
+
+
+def _held(
+    request: TeamRequest, experiment_id: int, act: Callable[[Member, Experiment], None], done: str
+) -> HttpResponse:
+    found = find_experiment(request, experiment_id)
+    try:
+        act(request.member, found)
+    except Forbidden:
+        raise
+    except RequestError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, done)
     return redirect("experiment", request.team.slug, experiment_id)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Prefetch
@@ -11,43 +10,42 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.errors import NotFound, RequestError
+from experiments.forecast import Arm, forecast
 from experiments.launch import EXPERIMENT_RETRIES, Choice, create_experiment, launch_experiment
 from experiments.models import Experiment, Role, Variant
 from experiments.priorities import check_priority
+from experiments.rules import Rules
 from frontend.access import TeamRequest, team_view
 from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import ExperimentForm, VariantForm, refuse, urgency_parts, versioned
+from frontend.forms.library import template_rows
 from frontend.forms.model_fields import show_scalar
-from frontend.forms.variants import Rows, bound_rows, changed_rows
+from frontend.forms.variants import Rows, bound_rows, changed_rows, sweepable, swept_rows
 from frontend.preflight import Check, worst_first
 from frontend.query import id_in
 from frontend.views.new_run import api_url, curl, last_parts, preview_of
 
 PART_NAMES = ("application", "recipe", "sut", "driver")
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What the whole experiment takes."""
-
-    runs: int
-    duration_s: float
+RULE_NAMES = ("stop_rule", "max_blocks", "max_hours", "aa_first", "gate_metrics")
 
 
 @require_http_methods(["GET", "POST"])
 @team_view(role=Role.LAUNCHER)
 def new_experiment(request: TeamRequest) -> HttpResponseBase:
-    """Make an experiment and launch it, or keep it as a draft. `?from=<id>` copies one.
+    """Make an experiment and launch it, or keep it as a draft.
 
-    `add`, `copy` and `remove` change the rows and keep all that was typed.
+    `?from=<id>` copies one, `?template=<name>` fills in an installed one of the library.
+
+    `add`, `copy`, `remove` and `sweep_rows` change the rows and keep all that was typed.
     """
     choices = TeamChoices(request.team)
     if request.method == "GET":
         form, rows = _start(request, choices)
         return _page(request, form, rows)
-    if any(name in request.POST for name in ("add", "copy", "remove")):
+    if any(name in request.POST for name in ("add", "copy", "remove", "sweep_rows")):
         unbound = ExperimentForm(choices, initial=request.POST.dict())
-        page = _page(request, unbound, changed_rows(choices, request.POST))
+        change = swept_rows if "sweep_rows" in request.POST else changed_rows
+        page = _page(request, unbound, change(choices, request.POST))
         page["HX-Trigger-After-Settle"] = "rows-changed"
         return page
     form, rows = _bound(request, choices)
@@ -69,22 +67,36 @@ def experiment_preview(request: TeamRequest) -> HttpResponseBase:
             names = [name for name in variant.errors if name in variant.fields]
             missing += [f"{variant[name].label} of variant {position}" for name in names]
         return render(request, "new_run/_beside.html", {"missing": missing})
-    workload, repetitions = form.cleaned_data["workload"], form.cleaned_data["repetitions"]
-    previews = {}
+    workload = form.cleaned_data["workload"]
+    previews, arms = {}, []
     for row, variant, is_baseline in rows:
         candidate = variant.candidate(is_baseline=is_baseline)
         choice = Choice(
-            candidate.application, candidate.recipe, workload, candidate.sut, candidate.driver, candidate.parameters
+            application=candidate.application,
+            recipe=candidate.recipe,
+            workload=workload,
+            sut=candidate.sut,
+            driver=candidate.driver,
+            parameters=candidate.parameters,
+            offered_rate_rps=candidate.offered_rate_rps,
         )
         previews[row] = (candidate.name, preview_of(request, choice))
+        arms.append(Arm(candidate.name, candidate.recipe, candidate.sut, is_baseline))
     name, shown = previews[rows.baseline]
     url = api_url(request, "experiments")
-    plans = [found["plan"] for _, found in previews.values()]
     context = {
         **shown,
         "checks": _merged(previews),
         "plan_of": name,
-        "cost": Cost(len(plans) * repetitions, repetitions * sum(plan.estimate_s for plan in plans if plan)),
+        "forecast": forecast(
+            workload,
+            arms,
+            rules=form.rules(),
+            repetitions=form.cleaned_data["repetitions"],
+            metric=form.cleaned_data["primary_metric"],
+            margin_ratio=form.cleaned_data["margin_pct"] / 100,
+            order=form.cleaned_data["order"],
+        ),
         "curl": "\n".join(
             (
                 curl(url, _api_body(form, rows)),
@@ -113,6 +125,7 @@ def _make(request: TeamRequest, form: ExperimentForm, rows: Rows) -> Experiment 
             primary_metric=cleaned["primary_metric"],
             margin_ratio=cleaned["margin_pct"] / 100,
             labels=cleaned["labels"],
+            rules=form.rules(),
         )
         if "draft" not in request.POST:
             launch_experiment(request.member, experiment, priority=cleaned["priority"], retries=cleaned["retries"])
@@ -140,7 +153,9 @@ def _api_body(form: ExperimentForm, rows: Rows) -> dict[str, Any]:
             for _, variant, is_baseline in rows
         ],
     }
-    return body | {key: cleaned[key] for key in ("question", "labels") if cleaned[key]}
+    usual = Rules()
+    rules = {key: value for key, value in form.rules().fields().items() if value != usual.fields()[key]}
+    return body | rules | {key: cleaned[key] for key in ("question", "labels") if cleaned[key]}
 
 
 def _merged(previews: dict[str, tuple[str, dict[str, Any]]]) -> list[Check]:
@@ -159,6 +174,8 @@ def _merged(previews: dict[str, tuple[str, dict[str, Any]]]) -> list[Check]:
 
 
 def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, Rows]:
+    if name := request.GET.get("template", ""):
+        return template_rows(request, choices, name)
     source = id_in(request.GET.get("from", ""))
     if source is None:
         parts = last_parts(request)
@@ -187,6 +204,8 @@ def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, 
             "order": found.order,
             "primary_metric": found.primary_metric,
             "margin_pct": round(found.margin_ratio * 100, 4),
+            "target_pct": None if found.target_ratio is None else round(found.target_ratio * 100, 4),
+            **{name: getattr(found, name) for name in RULE_NAMES},
             "labels": found.labels,
         },
     )
@@ -194,6 +213,7 @@ def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, 
     for row, variant in enumerate(found.variants.all()):
         initial = {"name": variant.name} | {name: getattr(variant, f"{name}_id") for name in PART_NAMES}
         initial |= {f"p_{name}": show_scalar(value) for name, value in variant.parameters.items()}
+        initial["offered_rate_rps"] = variant.offered_rate_rps
         forms[str(row)] = VariantForm(choices, prefix=f"v{row}", initial=initial)
         baseline = str(row) if variant.is_baseline else baseline
     return form, Rows(forms, baseline)
@@ -204,6 +224,5 @@ def _bound(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, 
 
 
 def _page(request: TeamRequest, form: ExperimentForm, rows: Rows, status: int = 200) -> HttpResponse:
-    return render(
-        request, "new_experiment/page.html", {"form": form, "rows": rows, "count": len(rows.forms)}, status=status
-    )
+    context = {"form": form, "rows": rows, "count": len(rows.forms), "sweepable": sweepable(rows)}
+    return render(request, "new_experiment/page.html", context, status=status)

@@ -8,8 +8,10 @@ from django.db.models import F
 from django.http import HttpResponse
 from django.shortcuts import render
 
+from experiments.alerts import AlertFilter, alerts_of
+from experiments.alerts_wording import title
 from experiments.history import MetricHistory, live_runs, metric_history, series_of
-from experiments.models import Application, Host, Recipe, Run, Series, StoredVerdict, Workload
+from experiments.models import Alert, Application, Host, Recipe, Run, Series, StoredVerdict, Team, Workload
 from frontend.access import TeamRequest, team_view
 from frontend.sparkline import points_of
 
@@ -59,10 +61,16 @@ def overview(request: TeamRequest) -> HttpResponse:
             "latest": latest,
             "verdicts": verdicts,
             "hosts": hosts,
+            "alerts": _open_alerts(team),
             "sparklines": _sparklines(request),
             "todo": [] if latest or live else _todo(request, hosts),
         },
     )
+
+
+def _open_alerts(team: Team) -> list[tuple[Alert, str]]:
+    """Alerts that nobody has looked at, with their titles."""
+    return [(alert, title(alert)) for alert in AlertFilter().apply(alerts_of(team))[:LATEST]]
 
 
 def _sparklines(request: TeamRequest) -> list[Sparkline]:

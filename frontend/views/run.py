@@ -15,6 +15,7 @@ from experiments.errors import Forbidden, RequestError
 from experiments.models import Artifact, Role, Run, StoredVerdict
 from experiments.priorities import PRIORITIES, change_priority, name_of
 from experiments.retries import links_of
+from experiments.timers import timers_of
 from experiments.waiting import expected_of
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import baseline_of, figure
@@ -61,6 +62,7 @@ def run(request: TeamRequest, number: int) -> HttpResponse:
     page = {
         "groups": groups_of(found),
         "percentiles": percentiles_json([found]),
+        "timer_tables": timers_of([found]),
         "log": [*lines_of(found, newest=LOG_EVENTS)][-MAX_LINES:],
     }
     return render(request, "run/run.html", {**context, **page})
@@ -81,6 +83,7 @@ def _state(run: Run, story: Story) -> dict[str, Any]:
         "cpu_figures": [figure(run, name, baseline) for name in CPU_FIGURES],
         "reasons": [f for level in ("invalid", "warn") for f in run.findings if f["level"] == level],
         "checks_passed": sum(f["level"] == "ok" for f in run.findings),
+        "checks_skipped": sum(f["level"] == "skipped" for f in run.findings),
     }
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.utils.dateparse import parse_date
 
+from experiments.alerts import alerts_of, change_points, expected_levels
 from experiments.errors import RequestError
-from experiments.history import metric_history, series_of
+from experiments.history import series_of, thinned_history
 from experiments.metrics import METRICS
-from experiments.models import Series
+from experiments.models import Alert, Series, Trend
+from experiments.run_filter import parse_time
 from frontend.access import TeamRequest, team_view
-from frontend.charts import history_json
+from frontend.trend_chart import Environment, trend_json
 
 RANGES = {"30": "30 days", "90": "90 days", "365": "1 year", "": "All"}
+MOST_CHANGES = 40
 SHOWN_FIRST = ("throughput_rps", "latency_p50_ms", "latency_p99_ms", "sut_cpu_ratio")
 
 
@@ -26,6 +29,7 @@ def trends(request: TeamRequest) -> HttpResponse:
     series = series_of(request.team)
     chosen = _chosen(request, series)
     metrics = [name for name in request.GET.getlist("metric") if name in METRICS] or list(SHOWN_FIRST)
+    recipe = request.GET.get("recipe", "").replace("\0", "")
     query = request.GET.copy()
     query.pop("metric", None)
     query["series"] = str(chosen.pk) if chosen else ""
@@ -36,10 +40,11 @@ def trends(request: TeamRequest) -> HttpResponse:
             "series": series,
             "chosen": chosen,
             "metrics": [METRICS[name] for name in METRICS if name in metrics],
+            "marked": _marked(request, chosen, metrics, recipe) if chosen else {},
             "all_metrics": METRICS.values(),
             "ranges": RANGES,
             "days": request.GET.get("days", ""),
-            "recipe": request.GET.get("recipe", ""),
+            "recipe": recipe,
             "query": query.urlencode(),
         },
     )
@@ -52,29 +57,60 @@ def points(request: TeamRequest) -> HttpResponse:
     chosen = _chosen(request, series)
     if chosen is None:
         raise Http404("No such series.")
-    any_hardware = request.GET.get("hardware") == "any"
+    metric, recipe = request.GET.get("metric", "throughput_rps"), request.GET.get("recipe", "")
+    shown = _siblings(chosen, series) if request.GET.get("hardware") == "any" else [chosen]
+    fingerprints = [one.fingerprint for one in shown]
     try:
+        changes = change_points(request.team, fingerprints, metric, recipe)
         histories = {
-            str(one.sut_profile or "unknown"): metric_history(
+            Environment.of(one): thinned_history(
                 request.team,
                 one.fingerprint,
-                request.GET.get("metric", "throughput_rps"),
-                recipe=request.GET.get("recipe", ""),
+                metric,
+                recipe=recipe,
                 since=_since(request),
-                until=_day(request.GET.get("until", "")),
+                until=_until(request),
+                keep=[alert.run_after.number for alert in changes if alert.run_after],
             )
-            for one in (_siblings(chosen, series) if any_hardware else [chosen])
+            for one in shown
         }
     except RequestError as error:
         return JsonResponse({"detail": error.message}, status=400)
-    return JsonResponse(history_json(histories, run_url=reverse("run", args=[request.team.slug, 0])))
+    levels = expected_levels(request.team, fingerprints, metric, recipe)
+    return JsonResponse(trend_json(request.team, histories, changes, levels))
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Beside one chart: the latest change points, and the trends whose present level may be called expected."""
+
+    changes: list[Alert]
+    trends: list[Trend]
+
+
+def _marked(request: TeamRequest, chosen: Series, metrics: list[str], recipe: str) -> dict[str, Marked]:
+    """By metric; two queries for all charts of the page."""
+    trends = (
+        chosen.trends.filter(metric__in=metrics)
+        .filter(length__gt=0)
+        .only("recipe", "variation", "metric", "expected_value")
+    )
+    lines = list((trends.filter(recipe=recipe) if recipe else trends).order_by("recipe", "variation"))
+    changes = alerts_of(request.team).filter(trend__in=lines, kind=Alert.Kind.CHANGE, stands=True)
+    latest = list(changes.exclude(triage=Alert.Triage.INVALID).order_by("-after_at_s")[:MOST_CHANGES])
+    return {
+        name: Marked(
+            [alert for alert in latest if alert.trend.metric == name], [one for one in lines if one.metric == name]
+        )
+        for name in metrics
+    }
 
 
 def _siblings(chosen: Series, series: list[Series]) -> list[Series]:
-    """Series that differ from the chosen one in hardware only."""
+    """Series that differ from the chosen one in the hardware, or in the version of the load tool, only."""
 
     def same(one: Series) -> tuple[str, ...]:
-        return one.application, one.workload, one.tool, one.latency_basis
+        return one.application, one.workload, one.tool.split(" ")[0], one.latency_basis
 
     return [one for one in series if same(one) == same(chosen)]
 
@@ -90,10 +126,18 @@ def _chosen(request: TeamRequest, series: list[Series]) -> Series | None:
 
 
 def _since(request: TeamRequest) -> datetime | None:
+    if zoomed := request.GET.get("from"):
+        return parse_time(zoomed, "from")
     days = request.GET.get("days", "")
     if days in RANGES and days:
         return datetime.now(UTC) - timedelta(days=int(days))
     return _day(request.GET.get("since", ""))
+
+
+def _until(request: TeamRequest) -> datetime | None:
+    if zoomed := request.GET.get("to"):
+        return parse_time(zoomed, "to")
+    return _day(request.GET.get("until", ""))
 
 
 def _day(text: str) -> datetime | None:

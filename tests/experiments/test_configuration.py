@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from experiments.configuration import IN_PART, Difference, diff
 
 
@@ -41,3 +43,33 @@ def test_what_was_never_recorded_is_no_drift() -> None:
     assert diff([full, {"kernel": "6.1"}], asked=lambda path: False).drift == (
         Difference("vm.swappiness", ("60", None)),
     )
+
+
+Case = tuple[str, list[str], list[str], dict[str, tuple[str | None, str | None]]]
+
+ARGUMENTS: tuple[Case, ...] = (
+    ("one option more", ["java", "-Xmx1g", "Main"], ["java", "-Xmx1g", "-Dv", "Main"], {"[2]": (None, "-Dv")}),
+    ("one option less", ["java", "-Dv", "Main"], ["java", "Main"], {"[1]": ("-Dv", None)}),
+    ("another value", ["java", "-Xmx1g", "Main"], ["java", "-Xmx2g", "Main"], {"[1]": ("-Xmx1g", "-Xmx2g")}),
+    ("another order counts", ["-a", "-b"], ["-b", "-a"], {"[1]": ("-b", None), "[2]": (None, "-b")}),
+    ("the same", ["java", "Main"], ["java", "Main"], {}),
+    ("nothing on one side", ["java"], [], {"[0]": ("java", None)}),
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"), [case[1:] for case in ARGUMENTS], ids=[case[0] for case in ARGUMENTS]
+)
+def test_an_option_that_only_moved_does_not_differ(
+    first: list[str], second: list[str], expected: dict[str, tuple[str | None, str | None]]
+) -> None:
+    sides = [{"x": "1", **{f"process.arguments[{at}]": text for at, text in enumerate(s)}} for s in (first, second)]
+    found = diff(sides, asked=lambda path: True)
+    assert {one.path.removeprefix("process.arguments"): one.values for one in found.asked} == expected
+
+
+def test_of_the_jvms_options_only_those_are_shown_that_differ() -> None:
+    sides = [{"jvm.arguments": f"-Xmx1g {option}-cp a b"} for option in ("", "-Dv=1 ", "-Dv=1 ")]
+    assert diff(sides[:2], asked=lambda path: True).asked == (Difference("jvm.arguments", (None, "-Dv=1")),)
+    assert diff(sides[1:], asked=lambda path: True).empty
+    assert diff([sides[0], {"x": "1"}], asked=lambda path: path != "x").asked[0].values == ("-Xmx1g -cp a b", None)

@@ -29,6 +29,8 @@ FAILED = ("Run #3 of b: no tool",)
         ([Pair("b", "better", "."), Pair("c", "worse", "c is worse.")], "fail", "c is worse."),
         ([Pair("b", "better", "."), Pair("c", "inconclusive", "4 more.")], "inconclusive", "4 more."),
         ([Pair("b", "inconclusive", "."), Pair("c", "invalid", ".", FAILED)], "error", "Run #3"),
+        ([Pair("b", "worse", "does not hold.", stands=False)], "inconclusive", "does not hold."),
+        ([Pair("b", "better", "b is better.", stands=False)], "pass", "b is better."),
     ],
 )
 def test_the_worst_candidate_decides(pairs: list[Pair], outcome: str, reason: str) -> None:
@@ -72,3 +74,12 @@ def test_names_cannot_break_out_of_the_markdown() -> None:
     assert "\n# " not in text
     assert "<img" not in text.replace("\\<img", "")
     assert "| a\\|b" in text
+
+
+def test_the_markdown_says_how_many_comparisons_decided() -> None:
+    numbers = tuple(
+        GateNumber("throughput_rps", "Throughput", "requests/s", candidate=name, decides=True, family_size=2)
+        for name in "bc"
+    )
+    text = markdown("q", "http://here/", GateVerdict("pass", True, ("fine",), numbers))
+    assert "Corrected for 2 comparisons that decide (Holm)." in text

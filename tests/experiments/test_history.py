@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from experiments.documents import save_version
 from experiments.errors import RequestError
-from experiments.history import comparable_runs, compare, live_runs, metric_history, series_of
+from experiments.history import comparable_runs, compare, live_runs, metric_history, series_of, thinned_history
 from experiments.imports import import_report
 from experiments.launch import Choice, launch_run
 from experiments.models import Member, Recipe, Run, Workload
@@ -40,6 +42,60 @@ def test_a_series_is_the_history_of_one_fingerprint(admin: Member, stock: dict[s
     assert metric_history(admin.team, first.fingerprint, "throughput_rps", recipe="none").points == ()
     with pytest.raises(RequestError, match="no metric"):
         metric_history(admin.team, first.fingerprint, "speed")
+
+
+def a_series(admin: Member, stock: dict[str, Any], count: int) -> None:
+    """Finished runs #1 to #count of one fingerprint, worth their numbers; every seventh is invalid."""
+    Run.objects.bulk_create(
+        Run(
+            team=admin.team,
+            number=number,
+            fingerprint="f" * 64,
+            recipe=stock["recipe"] if number % 2 else None,
+            state="finished",
+            outcome="succeeded",
+            validity="valid" if number % 7 else "invalid",
+            metrics={"throughput_rps": float(number)},
+            finished_at=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=number),
+        )
+        for number in range(1, count + 1)
+    )
+
+
+def test_a_long_series_is_shown_evenly_thinned(admin: Member, stock: dict[str, Any]) -> None:
+    a_series(admin, stock, 300)
+    history = thinned_history(admin.team, "f" * 64, "throughput_rps", keep=[2, 7], most=20)
+    found = [point.number for point in history.points]
+    assert history.thinned
+    assert not history.truncated
+    assert found == sorted(set(found))
+    assert {1, 2, 300} <= set(found)
+    assert not [number for number in found if number % 7 == 0]  # #7 was asked for, but does not count
+    assert 20 <= len(found) <= 22
+    assert max(after - before for before, after in pairwise(found)) < 2 * 300 / 20
+    assert [point.value for point in history.points] == [float(number) for number in found]
+
+
+def test_a_part_of_a_long_series_shows_every_run(admin: Member, stock: dict[str, Any]) -> None:
+    a_series(admin, stock, 60)
+    since = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=50)
+    history = thinned_history(
+        admin.team, "f" * 64, "throughput_rps", since=since, until=since + timedelta(hours=4), most=20
+    )
+    assert [point.number for point in history.points] == [50, 51, 52, 53]
+    assert not history.thinned
+    of_recipe = thinned_history(admin.team, "f" * 64, "throughput_rps", recipe="limits", most=10)
+    assert of_recipe.thinned
+    assert all(point.number % 2 for point in of_recipe.points)
+
+
+def test_a_thinned_series_costs_the_same_queries_whatever_its_length(
+    admin: Member, stock: dict[str, Any], django_assert_num_queries: Any
+) -> None:
+    a_series(admin, stock, 100)
+    for most in (10, 100):
+        with django_assert_num_queries(2):
+            thinned_history(admin.team, "f" * 64, "throughput_rps", most=most)
 
 
 def test_another_team_sees_nothing_of_it(admin: Member, other_admin: Member, stock: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agents.spec import RunSpec
+from experiments.blocks import run_order
 from experiments.documents import save_version
 from experiments.errors import Conflict, Forbidden, RequestError
 from experiments.inventory import grant
@@ -21,7 +22,6 @@ from experiments.launch import (
     launch_experiment,
     launch_run,
     rerun,
-    run_order,
 )
 from experiments.models import AuditEntry, Experiment, HardwareProfile, Host, Member, Recipe, Role, Run
 from tests.experiments.conftest import MakeMember, ready_host

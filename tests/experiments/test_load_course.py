@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agents.drivers.jtl import read_jtl_text
-from agents.events import FactsCollected, LoadReported
+from agents.events import FactsCollected, LoadReported, LoadStarted
 from agents.record import Record
-from experiments.load_course import load_points
+from experiments.load_course import began_unix_s, load_points
 from tests.agents.recorded import CASES
 
 T0 = 1_795_165_521.0
@@ -30,6 +32,25 @@ def test_what_is_known_of_the_driver_host_s_clock_is_taken_off() -> None:
     report = read_jtl_text((CASES / "jmeter" / "people.csv").read_text()).to_json()
     at_s = load_points(record_of(report, offset_s=100.0), T0)["driver", "load.throughput_rps"][1]
     assert at_s[0] == -99.5
+
+
+@pytest.mark.parametrize(
+    ("started_s", "offset_s", "expected_s"),
+    [
+        (None, 0.0, T0),
+        (T0 + 6.5, 0.0, T0 + 6.5),
+        (T0 + 106.5, 100.0, T0 + 6.5),
+        (T0 + 3600, 0.0, T0),  # a clock that nobody knows the offset of
+        (T0 - 5, 0.0, T0),
+    ],
+)
+def test_measuring_begins_with_the_first_request_where_the_tool_tells_it(
+    started_s: float | None, offset_s: float, expected_s: float
+) -> None:
+    report: dict[str, object] = {} if started_s is None else {"started_ms": started_s * 1000}
+    record = record_of(report, offset_s)
+    record.add(LoadStarted(0, True, 30, T0))
+    assert began_unix_s(record) == pytest.approx(expected_s)
 
 
 def test_a_tool_that_reports_only_totals_has_no_course() -> None:

@@ -78,6 +78,39 @@ def test_filters_narrow_the_list(admin: Member, runs: list[Run], given: dict[str
 
 
 @pytest.mark.parametrize(
+    "word, found",
+    [
+        ("077a459b47", True),
+        ("077a", True),
+        ("077A45", True),
+        ("a459", False),
+        ("fix/Slow-start", True),
+        ("slow", True),
+        ("start", True),
+        ("low", False),
+        ("start-slow", True),
+        ("slow-stop", False),
+        ("branch", True),
+        ("release", True),
+        ("nine", True),
+        ("äl", False),
+        ("älteste", True),
+        ("x1", True),
+        ("x", False),
+        ("a-very-long-configuration", True),
+        ("/", False),
+        ("'", False),
+        ("%", False),
+    ],
+)
+def test_a_word_is_found_where_one_of_labels_or_tags_begins_with_it(admin: Member, word: str, found: bool) -> None:
+    labels = {"branch": "fix/slow-Start", "commit": "077a459b47", "x1": "a very long configurations name"}
+    Run.objects.create(team=admin.team, number=1, labels=labels, tags=["Release", "nine.älteste"])
+    Run.objects.create(team=admin.team, number=2, labels={"other": "main"})
+    assert numbers(admin, query=word) == ([1] if found else [])
+
+
+@pytest.mark.parametrize(
     "given, field",
     [
         ({"state": "sleeping"}, "state"),

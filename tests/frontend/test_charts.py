@@ -107,6 +107,36 @@ def test_chart_modules_turn_json_into_datasets(case: str) -> None:
     assert _matches(json.loads(out.stdout), expected), out.stdout
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
+def test_the_history_chart_says_its_marks_in_words() -> None:
+    given = {
+        "metric": METRIC,
+        "points": [
+            {"number": n, "at": f"1970-01-01T00:00:0{n}+00:00", "value": 5, "recipe": "a", "validity": "valid"}
+            for n in (1, 2)
+        ],
+        "changes": [{"number": 2, "change_ratio": -0.07, "state": "suspected", "triage": "untriaged"}],
+        "levels": [{"recipe": "a", "value": 5}],
+        "environments": [{"at": f"1970-01-01T00:00:0{n}+00:00", "text": "kernel"} for n in (1, 2)],
+    }
+    script = (
+        f"const m = await import({json.dumps((CHARTS / 'history.js').as_uri())});"
+        "const json = JSON.parse(process.argv[1]);"
+        "console.log(JSON.stringify([m.summary(json), m.bands(json), m.table(json).rows]));"
+    )
+    out = subprocess.run(
+        ["node", "--input-type=module", "-e", script, "--", json.dumps(given)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    summary, bands, rows = json.loads(out.stdout)
+    assert "Change points: −7.0 % with #2 (suspected, untriaged). Expected: 5." in summary
+    assert bands == [{"from": 1000, "text": "kernel", "to": 2000}, {"from": 2000, "text": "kernel"}]
+    assert [row[3] for row in rows] == ["−7.0 % suspected", ""]
+
+
 def _matches(found: Any, expected: Any) -> bool:
     """Whether `found` has all of `expected`; numbers may differ by rounding."""
     if isinstance(expected, dict):

@@ -239,7 +239,9 @@ def test_a_wrong_variant_is_named(admin: Member, stock: dict[str, Any], change: 
 
 def test_the_preview_of_an_experiment_counts_its_runs_and_time(admin: Member, stock: dict[str, Any]) -> None:
     answer = signed_in(admin).post(address("experiment_preview", admin.team), experiment_form(stock))
-    assert (answer.context["cost"].runs, answer.context["cost"].duration_s) == (4, 80)
+    first = answer.context["forecast"].first
+    assert (first.blocks, first.runs, first.duration_s) == (2, 4, 80)
+    assert "4 runs, about 1 min." in answer.content.decode()
     assert "Plan of default" in answer.content.decode()
 
 

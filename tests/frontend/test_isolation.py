@@ -13,7 +13,9 @@ from django.utils import timezone
 from experiments.documents import save_version
 from experiments.launch import Candidate, Choice, create_experiment, launch_run
 from experiments.models import (
+    Alert,
     Application,
+    CapacitySearch,
     DryRun,
     Experiment,
     HardwareProfile,
@@ -24,6 +26,7 @@ from experiments.models import (
     Reservation,
     Run,
     Series,
+    Trend,
     Workload,
 )
 from experiments.reservations import reserve
@@ -43,7 +46,9 @@ def arguments(admin: Member) -> dict[str, dict[str, Any]]:
     host = ready_host(admin, "sut")
     profile = HardwareProfile.objects.create(team=admin.team, digest="a" * 64, facts={"cpu.model": "one"})
     HostProfile.objects.create(host=host, profile=profile, last_seen_at=timezone.now())
-    Series.objects.create(team=admin.team, fingerprint="f" * 64, application="a", workload="w", tool="wrk")
+    series = Series.objects.create(team=admin.team, fingerprint="f" * 64, application="a", workload="w", tool="wrk")
+    trend = Trend.objects.create(series=series, metric="throughput_rps")
+    alert = Alert.objects.create(team=admin.team, trend=trend, kind="missing", state="confirmed", before_at_s=0.0)
     documents = {
         "application": _version(admin, Application, APPLICATION),
         "recipe": _version(admin, Recipe, RECIPE),
@@ -61,13 +66,24 @@ def arguments(admin: Member) -> dict[str, dict[str, Any]]:
     reservation = reserve(admin, [host], until=timezone.now() + timedelta(hours=1))
     dry_run = DryRun.objects.create(team=admin.team, sut=host, driver=host, spec=run.spec)
     artifact = run.artifacts.create(name="out.txt", sha256="0" * 64, content=b"x")
+    rated = _version(admin, Workload, WORKLOAD | {"driver": {"kind": "vegeta", "offered_rate_rps": 1}})
+    search = CapacitySearch.objects.create(
+        team=admin.team, name="it", **documents | {"workload": rated}, sut=host, driver=host,
+        objective_metric="latency_p99_ms", objective_ms=50, start_low_rps=1000, start_high_rps=2000,
+    )  # fmt: skip
     by_word = {"number": run.number, "experiment_id": experiment.pk, "artifact_id": artifact.pk, "action": "check"}
+    by_word["search_id"] = search.pk
+    by_word["name"] = "tomcat-baseline"  # of the library and of its published figures
+    by_word["topic"] = "validity"
+    by_word["plot_name"] = "throughput_rps"
     by_page = {
         "dry_run_result": dry_run.pk,
         "revoke_token": token.pk,
         "member_change": admin.pk,
         "extend_reservation": reservation.pk,
         "end_reservation": reservation.pk,
+        "expect_level": trend.pk,
+        **dict.fromkeys(("alert", "triage_alert", "rerun_ends"), alert.pk),
         **{name: document.pk for name, document in documents.items()},
     }
     found: dict[str, dict[str, Any]] = {}

@@ -1,6 +1,6 @@
 // What every page has: theme, keys, navigation, menus, relative times, copy buttons, confirmations.
 
-const GO_TO = { o: "", r: "runs/", e: "experiments/", t: "trends/", h: "hosts/", q: "queue/" };
+const GO_TO = { o: "", r: "runs/", e: "experiments/", t: "trends/", a: "alerts/", h: "hosts/", q: "queue/" };
 const AGO_EVERY_MS = 20000;
 
 export function ago(seconds) {
@@ -61,6 +61,7 @@ document.addEventListener("click", (event) => {
   if (on("[data-theme-toggle]")) toggleTheme();
   if (on("[data-nav-toggle]")) toggleNavigation();
   if (on("[data-copy], [data-copy-from]")) copy(on("[data-copy], [data-copy-from]"));
+  if (on("[data-print]")) window.print();
   if (on("[data-open]")) document.getElementById(on("[data-open]").dataset.open)?.showModal();
   if (on("[data-close]")) on("dialog")?.close();
   for (const menu of document.querySelectorAll("details.menu[open]")) {

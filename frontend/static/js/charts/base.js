@@ -22,6 +22,8 @@ export function theme() {
     surface: read("--surface"),
     strong: read("--text"),
     warn: read("--warn"),
+    good: read("--good"),
+    bad: read("--bad"),
     series: Array.from({ length: SERIES }, (_, index) => read(`--series-${index + 1}`)),
   };
   probe.remove();
@@ -75,9 +77,11 @@ export function options({ unit, x, zero = true, legend = true, grace = "6%" }) {
   };
 }
 
-async function load(figure) {
+async function load(figure, parameters) {
   if (figure.dataset.source) return JSON.parse(document.getElementById(figure.dataset.source).textContent);
-  const response = await fetch(figure.dataset.url, { headers: { Accept: "application/json" }, credentials: "same-origin" });
+  const address = new URL(figure.dataset.url, location.href);
+  for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, value);
+  const response = await fetch(address, { headers: { Accept: "application/json" }, credentials: "same-origin" });
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
   return response.json();
 }
@@ -117,7 +121,9 @@ export class Figure {
 
   async start() {
     try {
-      this.json = await load(this.figure);
+      const parameters = this.module.parameters?.() ?? {};
+      this.json = await load(this.figure, parameters);
+      this.isPart = Object.keys(parameters).length > 0;
     } catch (error) {
       this.text.textContent = `The figures could not be loaded: ${error.message}.`;
       return;

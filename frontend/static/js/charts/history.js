@@ -1,6 +1,6 @@
 // The history of one metric: a point per run, a colour per recipe, what changed around them as lines.
 
-import { options, theme } from "./base.js";
+import { faded, options, theme } from "./base.js";
 import { day, format } from "./format.js";
 
 const figures = new Set();
@@ -21,29 +21,58 @@ export function toDatasets(json) {
   return [...byRecipe].map(([label, data]) => ({ label, data }));
 }
 
-// Vertical lines where the hardware behind the points changes.
-export function environmentMarkers(json) {
-  const markers = [];
-  for (let i = 1; i < json.points.length; i++) {
-    const [before, after] = [json.points[i - 1], json.points[i]];
-    if (before.environment !== after.environment) markers.push({ x: Date.parse(after.at), text: after.environment });
-  }
-  return markers.length <= 20 ? markers : [];
+// "−7.0 %" as the pages write it (templatetags/units.py).
+export function signed(ratio) {
+  if (ratio === null || ratio === undefined) return "from 0";
+  const size = Math.abs(ratio * 100);
+  return `${ratio < 0 ? "−" : "+"}${size >= 100 ? size.toFixed(0) : size.toFixed(1)} %`;
+}
+
+// The stretches between two changes of the machine or the tool: [from, to, what is new], open at both ends.
+export function bands(json) {
+  const starts = (json.environments ?? []).map((one) => ({ from: Date.parse(one.at), text: one.text }));
+  return starts.map((one, index) => ({ ...one, to: starts[index + 1]?.from }));
+}
+
+function line(colour, more) {
+  return { type: "line", borderColor: colour, borderWidth: 1, ...more };
+}
+
+function label(content, colours, colour, position) {
+  return { display: true, content, position, backgroundColor: colours.surface, color: colour, font: { size: 10, weight: "normal" }, padding: 2 };
 }
 
 function annotations(json, colours) {
   const found = {};
   if (json.points.length > 2) {
     const value = median(json.points.map((point) => point.value));
-    found.median = {
-      type: "line", yMin: value, yMax: value, borderColor: colours.faint, borderWidth: 1, borderDash: [4, 4], drawTime: "beforeDatasetsDraw",
-    };
+    found.median = line(colours.faint, { yMin: value, yMax: value, borderDash: [4, 4], drawTime: "beforeDatasetsDraw" });
   }
-  environmentMarkers(json).forEach((marker, index) => {
-    found[`environment${index}`] = {
-      type: "line", xMin: marker.x, xMax: marker.x, borderColor: colours.warn, borderWidth: 1, borderDash: [2, 3],
-      label: { display: true, content: `hardware ${marker.text}`, position: "end", backgroundColor: colours.surface, color: colours.warn, font: { size: 10, weight: "normal" }, padding: 2 },
-    };
+  (json.levels ?? []).forEach((level, index) => {
+    found[`expected${index}`] = line(colours.good, {
+      yMin: level.value, yMax: level.value, label: label(`expected${level.recipe ? `, ${level.recipe}` : ""}`, colours, colours.good, "start"),
+    });
+  });
+  bands(json).forEach((band, index) => {
+    if (index % 2 === 0) {
+      const box = { type: "box", xMin: band.from, backgroundColor: faded(colours.warn, 0.06), borderWidth: 0, drawTime: "beforeDatasetsDraw" };
+      found[`band${index}`] = band.to === undefined ? box : { ...box, xMax: band.to };
+    }
+    found[`environment${index}`] = line(colours.warn, {
+      xMin: band.from, xMax: band.from, borderDash: [2, 3], label: label(band.text, colours, colours.warn, "end"),
+    });
+  });
+  (json.changes ?? []).forEach((change, index) => {
+    const colour = change.worse ? colours.bad : colours.good;
+    const x = Date.parse(change.at);
+    found[`change${index}`] = line(colour, {
+      xMin: x,
+      xMax: x,
+      borderWidth: 1.5,
+      borderDash: change.state === "suspected" ? [5, 4] : [],
+      label: label(signed(change.change_ratio), colours, colour, index % 2 ? "35%" : "15%"),
+      click: () => { location.href = change.url; },
+    });
   });
   return found;
 }
@@ -66,9 +95,20 @@ function writeRange(min, max) {
   history.replaceState(history.state, "", address);
 }
 
+// What the server is asked for when the page is zoomed in: of a long series it shows every run only in a part of it.
+export function parameters() {
+  const query = new URLSearchParams(location.search);
+  return query.get("from") && query.get("to") ? { from: query.get("from"), to: query.get("to") } : {};
+}
+
 function showRange(min, max) {
   for (const figure of figures) {
     if (!figure.chart?.canvas?.isConnected) continue;
+    if (figure.figure.dataset.url && (figure.json.thinned || figure.isPart)) {
+      figure.offerReset(min !== undefined);
+      figure.start();
+      continue;
+    }
     figure.chart.options.scales.x.min = min;
     figure.chart.options.scales.x.max = max;
     figure.chart.update("none");
@@ -149,14 +189,19 @@ export function summary(json) {
   const values = points.map((point) => point.value);
   const last = points.at(-1);
   const suspects = points.filter((point) => point.validity === "suspect").length;
+  const changes = (json.changes ?? []).map((one) => `${signed(one.change_ratio)} with #${one.number} (${one.state === "suspected" ? "suspected, " : ""}${one.triage})`);
+  const levels = (json.levels ?? []).map((level) => format(level.value, metric.unit));
   return (
-    `${points.length} runs${json.truncated ? " (the newest)" : ""}: ${format(Math.min(...values), metric.unit)} to ` +
+    `${points.length} runs${json.truncated ? " (the newest)" : ""}${json.thinned ? ", evenly chosen from more (zoom in to see each one)" : ""}: ${format(Math.min(...values), metric.unit)} to ` +
     `${format(Math.max(...values), metric.unit)}, median (dashed) ${format(median(values), metric.unit)}; last #${last.number} ` +
-    `${format(last.value, metric.unit)}.${suspects ? ` Triangles: ${suspects} suspect.` : ""}`
+    `${format(last.value, metric.unit)}.${suspects ? ` Triangles: ${suspects} suspect.` : ""}` +
+    (changes.length ? ` Change points: ${changes.slice(-5).join(", ")}${changes.length > 5 ? ` and ${changes.length - 5} earlier` : ""}.` : "") +
+    (levels.length ? ` Expected: ${levels.join(", ")}.` : "")
   );
 }
 
 export function table(json) {
-  const rows = [...json.points].reverse().map((p) => [`#${p.number}`, day(p.at), format(p.value, json.metric.unit), p.recipe || "imported", p.validity, p.environment ?? ""]);
-  return { head: ["Run", "Finished (UTC)", json.metric.label, "Recipe", "Validity", "Hardware"], rows };
+  const changes = new Map((json.changes ?? []).map((one) => [one.number, `${signed(one.change_ratio)}${one.state === "suspected" ? " suspected" : ""}`]));
+  const rows = [...json.points].reverse().map((p) => [`#${p.number}`, day(p.at), format(p.value, json.metric.unit), changes.get(p.number) ?? "", p.recipe || "imported", p.validity, p.environment ?? ""]);
+  return { head: ["Run", "Finished (UTC)", json.metric.label, "Change point", "Recipe", "Validity", "Environment"], rows };
 }

@@ -2,11 +2,16 @@
 
 import * as ab from "./ab.js";
 import { Figure } from "./base.js";
+import * as curve from "./curve.js";
+import * as efficiency from "./efficiency.js";
 import * as history from "./history.js";
 import * as live from "./live.js";
 import * as percentiles from "./percentiles.js";
+import * as published from "./published.js";
+import * as scaling from "./scaling.js";
+import * as search from "./search.js";
 
-const MODULES = { ab, history, live, percentiles };
+const MODULES = { ab, curve, efficiency, history, live, percentiles, published, scaling, search };
 const figures = new Map();
 
 const seen = new IntersectionObserver(
@@ -24,6 +29,11 @@ for (const element of document.querySelectorAll("figure[data-chart]")) {
   figures.set(element, new Figure(element, MODULES[element.dataset.chart]));
   seen.observe(element);
 }
+
+// A live page that asked for its newest part says so: charts that are shown and have an address read anew.
+document.body.addEventListener("charts-changed", () => {
+  for (const [element, figure] of figures) if (element.dataset.url && figure.json) figure.start();
+});
 
 for (const select of document.querySelectorAll("select[data-chart-select]")) {
   select.addEventListener("change", () => {

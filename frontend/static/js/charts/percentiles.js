@@ -1,4 +1,4 @@
-// Latency by percentile; the axis stretches the tail, where the interesting part is.
+// Latency by percentile on a logarithmic axis of 1/(1 - p): it stretches the tail, where the interesting part is.
 
 import { options, theme } from "./base.js";
 import { format } from "./format.js";
@@ -42,14 +42,14 @@ export function draw(canvas, json) {
 }
 
 export function summary(json) {
-  if (json.runs.length === 0) return "No latency figures.";
+  if (json.runs.length === 0) return json.note || "No latency figures.";
   const bases = new Set(json.runs.map((run) => run.basis));
   const mixed = bases.size > 1 ? " Response time and service time must not be compared with each other." : "";
   const tails = json.runs.map((run) => {
     const point = run.points.findLast((one) => one.percentile < 100) ?? run.points.at(-1);
     return `${run.name} ${named(point.percentile)} ${format(point.ms, "ms")}`;
   });
-  return `${tails.join("; ")}.${mixed}`;
+  return `${tails.join("; ")}.${mixed}${json.note ? ` ${json.note}` : ""}`;
 }
 
 export function table(json) {

@@ -1,0 +1,88 @@
+package people;
+
+import jakarta.servlet.annotation.WebServlet;
+import jakarta.servlet.http.HttpServlet;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+
+/**
+ * People in memory, as JSON texts by name: PUT stores one, GET answers it, POST replaces it, DELETE removes it.
+ *
+ * <p>The person `tomcat` is there from the start, so that a load of one method alone meets no error.
+ */
+@WebServlet("/people/*")
+public final class PeopleServlet extends HttpServlet {
+    private static final int MAX_PERSON_CHARS = 8192;
+    private static final int MAX_PEOPLE = 100_000;
+
+    private final transient ConcurrentMap<String, String> people = new ConcurrentHashMap<>();
+
+    @Override
+    public void init() {
+        people.put("tomcat", "{\"name\":\"tomcat\"}");
+    }
+
+    @Override
+    protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException {
+        String person = people.get(name(request));
+        if (person == null) {
+            response.sendError(HttpServletResponse.SC_NOT_FOUND);
+            return;
+        }
+        answer(response, HttpServletResponse.SC_OK, person);
+    }
+
+    @Override
+    protected void doPut(HttpServletRequest request, HttpServletResponse response) throws IOException {
+        String person = body(request);
+        if (people.size() >= MAX_PEOPLE) {
+            response.sendError(HttpServletResponse.SC_SERVICE_UNAVAILABLE);
+            return;
+        }
+        boolean isNew = people.put(name(request), person) == null;
+        answer(response, isNew ? HttpServletResponse.SC_CREATED : HttpServletResponse.SC_OK, person);
+    }
+
+    @Override
+    protected void doPost(HttpServletRequest request, HttpServletResponse response) throws IOException {
+        String person = body(request);
+        if (people.replace(name(request), person) == null) {
+            response.sendError(HttpServletResponse.SC_NOT_FOUND);
+            return;
+        }
+        answer(response, HttpServletResponse.SC_OK, person);
+    }
+
+    @Override
+    protected void doDelete(HttpServletRequest request, HttpServletResponse response) {
+        people.remove(name(request));
+        response.setStatus(HttpServletResponse.SC_NO_CONTENT);
+    }
+
+    private static String name(HttpServletRequest request) {
+        String path = request.getPathInfo();
+        return path == null ? "" : path.substring(1);
+    }
+
+    private static String body(HttpServletRequest request) throws IOException {
+        StringBuilder text = new StringBuilder();
+        char[] part = new char[1024];
+        for (int read; (read = request.getReader().read(part)) > 0; ) {
+            text.append(part, 0, read);
+            if (text.length() > MAX_PERSON_CHARS) {
+                throw new IOException("a person has at most " + MAX_PERSON_CHARS + " characters");
+            }
+        }
+        return text.toString();
+    }
+
+    private static void answer(HttpServletResponse response, int status, String person) throws IOException {
+        response.setStatus(status);
+        response.setContentType("application/json");
+        response.setCharacterEncoding("UTF-8");
+        response.getWriter().write(person);
+    }
+}

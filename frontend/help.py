@@ -1,0 +1,94 @@
+"""The documentation inside the product: the files of `docs/` as HTML, with links that stay in the product.
+
+Raw HTML in a file is shown as text, links to other schemes than http(s) are none: markdown-it's own rules see to that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+from django.conf import settings
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+INDEX = "README"
+_PAGE = re.compile(r"(?:\./)?([A-Za-z]+)\.md(#[a-z0-9_-]*)?")
+
+
+@dataclass(frozen=True)
+class HelpPage:
+    """One file of the documentation: its title, its HTML, and its headings of the second level (anchor, text)."""
+
+    title: str
+    html: str
+    headings: tuple[tuple[str, str], ...]
+
+
+@cache
+def topics() -> frozenset[str]:
+    """The names of the pages, without the index."""
+    return frozenset(path.stem for path in (settings.BASE_DIR / "docs").glob("*.md")) - {INDEX}
+
+
+@cache
+def help_page(topic: str) -> HelpPage:
+    """The page of a topic, or the index. KeyError when there is none."""
+    if topic != INDEX and topic not in topics():
+        raise KeyError(topic)
+    text = (settings.BASE_DIR / "docs" / f"{topic}.md").read_text(encoding="utf-8")
+    return render(text, "" if topic == INDEX else "../")
+
+
+def render(text: str, up: str = "../") -> HelpPage:
+    """Markdown as HTML. Pictures and links to files outside the documentation are left out, their text stays.
+
+    `up` leads from this page to the index.
+    """
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(text)
+    headings: list[tuple[str, str]] = []
+    title = ""
+    for opening, inline in pairwise(tokens):
+        if opening.type != "heading_open":
+            continue
+        words = "".join(child.content for child in inline.children or () if child.type in ("text", "code_inline"))
+        opening.attrSet("id", anchor(words))
+        if opening.tag == "h1":
+            title = title or words
+        elif opening.tag == "h2":
+            headings.append((anchor(words), words))
+    for token in tokens:
+        if token.children is not None:
+            token.children = _inside(token.children, up)
+    return HelpPage(title, markdown.renderer.render(tokens, markdown.options, {}), tuple(headings))
+
+
+def anchor(words: str) -> str:
+    """The id of a heading, as code forges make it, so that links within the files work in both places."""
+    return re.sub(r"[^a-z0-9_-]", "", words.lower().replace(" ", "-"))
+
+
+def _inside(tokens: Sequence[Token], up: str) -> list[Token]:
+    """The tokens of a line, with links to pages turned into links here and other relative ones into their text."""
+    kept: list[Token] = []
+    dropped = 0
+    for token in tokens:
+        if token.type == "image":
+            continue
+        if token.type == "link_open":
+            to = str(token.attrGet("href") or "")
+            if page := _PAGE.fullmatch(to):
+                topic = "" if page[1] == INDEX else f"{page[1]}/"
+                token.attrSet("href", f"{up}{topic}{page[2] or ''}" or "./")
+            elif not to.startswith(("#", "http://", "https://")):
+                dropped += 1
+                continue
+        if token.type == "link_close" and dropped:
+            dropped -= 1
+            continue
+        kept.append(token)
+    return kept

@@ -1,0 +1,61 @@
+"""Links from a statistic to the paragraph that explains it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import template
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from experiments.metrics import METRICS
+from frontend.badges import BADGES
+
+register = template.Library()
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A heading of docs/verdicts.md, as its anchor and in words."""
+
+    anchor: str
+    words: str
+
+
+EXPLAINED: dict[str, Explained] = {
+    "outcomes": Explained("the-outcomes", "What a verdict means"),
+    "arithmetic": Explained("the-arithmetic", "How the interval is calculated"),
+    "families": Explained("many-comparisons", "Corrected for many comparisons"),
+    "stopping": Explained("when-to-stop", "When to stop"),
+    "aa": Explained("the-baseline-against-itself", "The baseline against itself"),
+    "hierarchy": Explained("repetitions-inside-repetitions", "Where the noise comes from"),
+    "power": Explained("before-the-launch", "How this is estimated"),
+}
+
+
+@register.filter
+def metric_label(name: str) -> str:
+    """The label of a metric; an unknown one is its own."""
+    return METRICS[name].label if name in METRICS else name
+
+
+@register.filter
+def verdict_words(outcome: str) -> str:
+    """The word of an outcome as its badge has it."""
+    return BADGES["verdict"][outcome].text if outcome in BADGES["verdict"] else outcome
+
+
+@register.filter
+def of_hundred(value_pct: float | None) -> float | None:
+    """Per cent as a ratio."""
+    return None if value_pct is None else value_pct / 100
+
+
+@register.simple_tag(takes_context=True)
+def explained(context: dict[str, Any], name: str) -> SafeString:
+    """A link to the paragraph of the product's help that explains this."""
+    found = EXPLAINED[name]
+    href = reverse("help", args=[context["request"].team.slug, "verdicts"])
+    return format_html('<a class="small" href="{}#{}">{}</a>', href, found.anchor, found.words)

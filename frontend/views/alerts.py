@@ -1,0 +1,176 @@
+"""Alerts: change points and missing data, what changed there, and what people say about it."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from experiments import alerts
+from experiments.alerts_causes import causes_text
+from experiments.alerts_wording import sentence, title, trend_name
+from experiments.errors import Forbidden, NotFound, RequestError
+from experiments.launch import rerun
+from experiments.metrics import METRICS
+from experiments.models import Alert, Member, Role, Team, Trend
+from frontend.access import TeamRequest, team_view
+from frontend.query import id_in
+
+ROWS = 50
+QUICK = (
+    ("Open", alerts.OPEN),
+    ("Acknowledged", "acknowledged"),
+    ("Expected", "expected"),
+    ("Infrastructure", "infra"),
+    ("Fixed", "fixed"),
+    ("Not a change", "invalid"),
+    ("All", ""),
+)
+
+
+@require_safe
+@team_view()
+def alert_list(request: TeamRequest) -> HttpResponseBase:
+    """The alerts of the filter, newest first."""
+    given = {name: request.GET.get(name, "") for name in ("state", "metric", "kind")}
+    triage = request.GET.get("triage", alerts.OPEN)
+    problem, rows = "", list[Alert]()
+    try:
+        found = alerts.AlertFilter(triage, **given).apply(alerts.alerts_of(request.team))
+        before = id_in(request.GET.get("before", ""))
+        rows = list((found.filter(pk__lt=before) if before is not None else found)[: ROWS + 1])
+    except RequestError as error:
+        problem = error.message
+    kept = {name: value for name, value in given.items() if value}
+    context = {
+        "rows": [(alert, METRICS[alert.trend.metric], _what_changed(alert)) for alert in rows[:ROWS]],
+        "quick": [(label, urlencode({"triage": value, **kept}), value == triage) for label, value in QUICK],
+        "triage": triage,
+        "given": given,
+        "filtered": bool(kept) or triage != "",
+        "problem": problem,
+        "metrics": METRICS.values(),
+        "states": Alert.State.choices,
+        "kinds": Alert.Kind.choices,
+        "older_query": urlencode({"triage": triage, **kept, "before": rows[ROWS - 1].pk}) if len(rows) > ROWS else "",
+    }
+    return render(request, "alerts/list.html", context, status=422 if problem else 200)
+
+
+@require_safe
+@team_view()
+def alert_page(request: TeamRequest, pk: int) -> HttpResponseBase:
+    """One alert: the numbers, the history around it, what differs between its two runs, and its triage."""
+    alert = alerts.find_alert(request.team, pk)
+    comparison = alerts.differences(alert)
+    series = alert.trend.series
+    query = {"series": series.pk, "metric": alert.trend.metric, "recipe": alert.trend.recipe}
+    context = {
+        "alert": alert,
+        "title": title(alert),
+        "sentence": sentence(alert),
+        "name": trend_name(alert.trend),
+        "metric": METRICS[alert.trend.metric],
+        "comparison": comparison,
+        "runs": comparison.runs if comparison else (),
+        "points_url": f"{reverse('trend_points', args=[request.team.slug])}?{urlencode(query)}",
+        "trend_url": f"{reverse('trends', args=[request.team.slug])}?{urlencode({'series': series.pk})}",
+        "same_point": [(other, METRICS[other.trend.metric]) for other in alerts.same_point(alert)],
+        "choices": Alert.Triage.choices,
+        "members": _members(request.team),
+        "reruns": [run for run in alerts.ends(alert) if run.origin == run.Origin.EXECUTED],
+    }
+    return render(request, "alerts/alert.html", context)
+
+
+@require_POST
+@team_view(Role.EDITOR)
+def triage_alert(request: TeamRequest, pk: int) -> HttpResponseBase:
+    """Store the triage state, the owner and the note."""
+    alert = alerts.find_alert(request.team, pk)
+    chosen = request.POST.get("owner", "")
+    owner = _members(request.team).filter(pk=id_in(chosen) or 0).first()
+    try:
+        if chosen and owner is None:
+            raise RequestError("The owner is a member of the team.", field="owner")
+        say = alerts.triage_point if request.POST.get("same_point") else alerts.triage
+        say(
+            request.member,
+            alert,
+            state=request.POST.get("triage") or None,
+            owner=owner,
+            unassign="owner" in request.POST and owner is None,
+            note=request.POST.get("note"),
+        )
+    except Forbidden:
+        raise
+    except RequestError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"The alert is now: {alert.get_triage_display().lower()}.")
+    return redirect("alert", request.team.slug, pk)
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def rerun_ends(request: TeamRequest, pk: int) -> HttpResponseBase:
+    """Queue the runs on both sides of the change once more: do they still differ on the machine as it is now?"""
+    alert = alerts.find_alert(request.team, pk)
+    launched = []
+    for run in alerts.ends(alert):
+        try:
+            launched.append(rerun(request.member, run))
+        except Forbidden:
+            raise
+        except RequestError as error:
+            messages.error(request, f"Run #{run.number}: {error.message}")
+    if launched:
+        numbers = " and ".join(f"#{run.number}" for run in launched)
+        messages.success(request, f"Queued {numbers}. When they agree, the machine or what it runs has changed.")
+    return redirect("alert", request.team.slug, pk)
+
+
+@require_POST
+@team_view()
+def alert_mails(request: TeamRequest) -> HttpResponseBase:
+    """Start or stop mails about new alerts of this team, for oneself."""
+    wanted = request.POST.get("mails") == "on"
+    if wanted and not request.user.email:
+        messages.error(request, "Your account has no mail address; ask who runs this installation to enter one.")
+    else:
+        Member.objects.filter(pk=request.member.pk).update(mails_alerts=wanted)
+        said = f"You get a mail at {request.user.email} for each new alert." if wanted else "You get no mails any more."
+        messages.success(request, said)
+    return redirect("alerts", request.team.slug)
+
+
+@require_POST
+@team_view(Role.EDITOR)
+def expect_level(request: TeamRequest, pk: int) -> HttpResponse:
+    """Say that the present level of one trend is as it should be."""
+    trend = Trend.objects.filter(series__team=request.team, pk=pk).select_related("series").first()
+    if trend is None:
+        raise NotFound("There is no such trend.")
+    try:
+        alerts.expect_level(request.member, trend)
+    except Forbidden:
+        raise
+    except RequestError as error:
+        messages.error(request, error.message)
+    else:
+        label = METRICS[trend.metric].label.lower()
+        messages.success(request, f"The present level of {label} is expected; the chart shows it as a line.")
+    return redirect(f"{reverse('trends', args=[request.team.slug])}?{urlencode({'series': trend.series_id})}")
+
+
+def _what_changed(alert: Alert) -> str:
+    return causes_text(alert.causes) if alert.kind == Alert.Kind.CHANGE else ""
+
+
+def _members(team: Team) -> QuerySet[Member]:
+    return Member.objects.filter(team=team).select_related("user").order_by("user__username")

@@ -1,0 +1,174 @@
+"""Searches for the sustainable rate: the list, a new one, and one with its trials, its interval and its curve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from experiments import search_reading, searches
+from experiments.analysis.search import TryRate
+from experiments.errors import Forbidden, NotFound, RequestError
+from experiments.metrics import METRICS
+from experiments.models import CapacitySearch, Role, SearchTrial
+from experiments.search_reading import Cost
+from frontend.access import TeamRequest, team_view
+from frontend.forms.choices import TeamChoices
+from frontend.forms.launching import refuse
+from frontend.forms.model_fields import show_scalar
+from frontend.forms.searches import SearchForm
+from frontend.load_curve import CurvePoint, curve_json
+from frontend.query import id_in
+from frontend.views.new_run import api_url, curl, last_parts
+
+PAGE = 50
+PARTS = ("application", "recipe", "workload", "sut", "driver")
+
+
+@team_view()
+def search_list(request: TeamRequest) -> HttpResponse:
+    """The team's searches, newest first."""
+    before = id_in(request.GET.get("before", ""))
+    rows = search_reading.with_names(CapacitySearch.objects.for_team(request.team)).order_by("-id")
+    if before is not None:
+        rows = rows.filter(id__lt=before)
+    found = list(rows[: PAGE + 1])
+    older = f"before={found[PAGE - 1].pk}" if len(found) > PAGE else ""
+    shown = [(search, search_reading.objective_text(search)) for search in found[:PAGE]]
+    return render(request, "searches/list.html", {"searches": shown, "older_query": older})
+
+
+@require_http_methods(["GET", "POST"])
+@team_view(role=Role.LAUNCHER)
+def new_search(request: TeamRequest) -> HttpResponseBase:
+    """Start a search. `?from=<id>` copies one; `show` gives the equal API call instead of starting."""
+    choices = TeamChoices(request.team)
+    if request.method == "GET":
+        return _form(request, SearchForm(choices, initial=_initial(request)))
+    form = SearchForm(choices, request.POST)
+    if not form.is_valid():
+        return _form(request, form, status=422)
+    settings = form.settings()
+    if "show" in request.POST and settings["low_rps"] < settings["high_rps"]:
+        rates = {name: settings[name] for name in ("low_rps", "high_rps", "width_ratio")}
+        call = curl(api_url(request, "searches"), form.api_body())
+        return _form(request, form, call=call, cost=search_reading.expected_cost(form.choice(), **rates))
+    try:
+        search = searches.start_search(request.member, form.choice(), **settings)
+    except RequestError as error:
+        refuse(form, error)
+        return _form(request, form, status=422)
+    return redirect("search", request.team.slug, search.pk)
+
+
+@team_view()
+def search(request: TeamRequest, search_id: int) -> HttpResponse:
+    """The page; a live one asks for `?part=answer` again, which makes its charts read anew."""
+    found = find_search(request, search_id)
+    step = searches.next_step(found) if found.state == CapacitySearch.State.RUNNING else None
+    context = {
+        "search": found,
+        "objective": search_reading.objective_text(found),
+        "label": METRICS[found.objective_metric].label,
+        "trials": [(trial, search_reading.latency_of(found, trial.run)) for trial in search_reading.trials_of(found)],
+        "cost": search_reading.cost_of(found),
+        "step": step if isinstance(step, TryRate) else None,
+        "is_live": found.state == CapacitySearch.State.RUNNING,
+        "service_time": search_reading.latency_basis(found) == "service_time",
+    }
+    if request.GET.get("part") == "answer":
+        answer = render(request, "searches/_answer.html", context)
+        answer.headers["HX-Trigger"] = "charts-changed"
+        return answer
+    return render(request, "searches/search.html", context)
+
+
+@team_view()
+def search_chart(request: TeamRequest, search_id: int) -> JsonResponse:
+    """The trials for both charts."""
+    found = find_search(request, search_id)
+    step = searches.next_step(found) if found.state == CapacitySearch.State.RUNNING else None
+    low, high = (step.low_rps, step.high_rps) if isinstance(step, TryRate) else (found.low_rps, found.high_rps)
+    trials = search_reading.trials_of(found)
+    points = [
+        CurvePoint(
+            throughput_rps=trial.run.throughput_rps,
+            latency_ms=latency_ms,
+            offered=trial.rate_rps,
+            name=f"#{trial.run.number}",
+            counts=trial.result != SearchTrial.Result.INVALID,
+        )
+        for trial in trials
+        if trial.result and (latency_ms := search_reading.latency_of(found, trial.run)) is not None
+    ]
+    label = METRICS[found.objective_metric].label
+    return JsonResponse(
+        {
+            "low_rps": low,
+            "high_rps": high,
+            "over": found.state != CapacitySearch.State.RUNNING,
+            "trials": [_trial_json(trial) for trial in trials],
+            **curve_json(points, label=label, objective_ms=found.objective_ms, of="requests/s offered"),
+        }
+    )
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def cancel_search(request: TeamRequest, search_id: int) -> HttpResponse:
+    """End it, and the trial that is under way."""
+    found = find_search(request, search_id)
+    try:
+        searches.cancel_search(request.member, found)
+    except Forbidden:
+        raise
+    except RequestError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, "Cancelled. A trial that is under way stops its load and restores its hosts.")
+    return redirect("search", request.team.slug, search_id)
+
+
+def find_search(request: TeamRequest, search_id: int) -> CapacitySearch:
+    found = search_reading.with_names(CapacitySearch.objects.for_team(request.team)).filter(pk=search_id).first()
+    if found is None:
+        raise NotFound("There is no such search.")
+    search: CapacitySearch = found
+    return search
+
+
+def _trial_json(trial: SearchTrial) -> dict[str, Any]:
+    return {
+        "position": trial.position + 1,
+        "rate_rps": trial.rate_rps,
+        "phase": trial.phase,
+        "result": trial.result,
+        "reason": trial.reason,
+        "run": trial.run.number,
+    }
+
+
+def _initial(request: TeamRequest) -> dict[str, Any]:
+    source = id_in(request.GET.get("from", ""))
+    if source is None:
+        return last_parts(request)
+    found = find_search(request, source)
+    initial: dict[str, Any] = {name: getattr(found, f"{name}_id") for name in PARTS}
+    initial |= {f"p_{name}": show_scalar(value) for name, value in found.parameters.items()}
+    initial |= {name: getattr(found, name) for name in ("name", "objective_metric", "objective_ms", "labels")}
+    low, high = found.low_rps or found.start_low_rps, found.high_rps or found.start_high_rps
+    return initial | {"low_rps": low, "high_rps": high, "width_pct": round(found.width_ratio * 100, 4)}
+
+
+def _form(
+    request: TeamRequest,
+    form: SearchForm,
+    *,
+    call: str = "",
+    cost: Cost | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    return render(request, "searches/new.html", {"form": form, "call": call, "cost": cost}, status=status)

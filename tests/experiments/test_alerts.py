@@ -1,0 +1,447 @@
+"""Trends and their alerts: found at the end of a run, kept with what people said, told once, and when data stop."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.core.management import call_command
+
+from experiments import alerts
+from experiments.alerts_mail import tell, tell_waiting
+from experiments.alerts_missing import raise_missing, usual_interval_s
+from experiments.alerts_trends import WATCHED, follow, line_of, rebuild
+from experiments.alerts_wording import sentence
+from experiments.errors import Conflict, Forbidden, RequestError
+from experiments.launch import Choice, launch_run
+from experiments.models import Alert, AuditEntry, Member, Recipe, Role, Run, Series, Trend
+from experiments.run_numbers import reserve_numbers
+from experiments.series import extend_series
+from experiments.tasks import watch_trends
+from tests.experiments.finished import finish_next, report, whole_run
+
+START = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
+AddRun = Callable[..., Run]
+
+
+def noise(seed: int = 1) -> random.Random:
+    return random.Random(seed)
+
+
+@pytest.fixture
+def add_run(admin: Member, stock: dict[str, Any]) -> AddRun:
+    """A finished run of the day `day`, in its series and its trends as the end of a run leaves it."""
+    source = noise()
+    template = launch_run(admin, Choice(**stock))
+
+    def add(day: float, level_rps: float, *, recipe: Recipe | None = None, followed: bool = True, **fields: Any) -> Run:
+        value = level_rps * (1 + source.gauss(0, 0.005))
+        run = Run.objects.get(pk=template.pk)
+        run.pk, run.number, run.recipe = None, reserve_numbers(admin.team, 1), recipe or stock["recipe"]
+        run.state, run.outcome, run.validity = Run.State.FINISHED, Run.Outcome.SUCCEEDED, Run.Validity.VALID
+        run.fingerprint, run.metrics, run.throughput_rps = "f" * 64, {"throughput_rps": value}, value
+        run.finished_at = run.measured_at = START + timedelta(days=day)
+        for name, given in fields.items():
+            setattr(run, name, given)
+        run.save()
+        series = extend_series(run, application="app", workload="load", tool="wrk 4", latency_basis="service_time")
+        if followed:
+            follow(run, series)
+        return run
+
+    return add
+
+
+def nights(add_run: AddRun, levels: Iterable[float], first_day: float = 0.0) -> list[Run]:
+    return [add_run(first_day + day, level) for day, level in enumerate(levels)]
+
+
+def the_alert() -> Alert:
+    return Alert.objects.get()
+
+
+def trend() -> Trend:
+    return Trend.objects.get(metric="throughput_rps")
+
+
+def test_a_drop_is_suspected_at_once_and_confirmed_with_the_fourth_run(add_run: AddRun) -> None:
+    runs = nights(add_run, [1000.0] * 20 + [900.0])
+
+    assert (the_alert().state, the_alert().run_after) == (Alert.State.SUSPECTED, runs[20])
+    assert "Suspected" in sentence(the_alert())
+
+    nights(add_run, [900.0] * 3, first_day=21)
+
+    alert = the_alert()
+    assert alert.state == Alert.State.CONFIRMED
+    assert (alert.run_before, alert.run_after, alert.worse) == (runs[19], runs[20], True)
+    assert (alert.n_before, alert.n_after) == (20, 4)
+    assert alert.change_ratio == pytest.approx(-0.1, abs=0.01)
+    assert sentence(alert).startswith("Throughput fell by ")
+    assert f"with run #{runs[20].number}: from " in sentence(alert)
+
+
+def test_a_rise_in_throughput_is_a_change_for_the_better(add_run: AddRun) -> None:
+    nights(add_run, [1000.0] * 12 + [1100.0] * 6)
+
+    assert not the_alert().worse
+
+
+def test_a_suspicion_that_the_next_runs_do_not_bear_out_is_gone(add_run: AddRun) -> None:
+    nights(add_run, [1000.0] * 20 + [900.0])
+    assert the_alert().state == Alert.State.SUSPECTED
+
+    nights(add_run, [1000.0] * 4, first_day=21)
+
+    assert not Alert.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"validity": Run.Validity.INVALID},
+        {"outcome": Run.Outcome.FAILED},
+        {"archived": True},
+        {"metrics": {}},
+    ],
+)
+def test_a_run_that_does_not_count_never_enters(add_run: AddRun, fields: dict[str, Any]) -> None:
+    nights(add_run, [1000.0] * 12)
+    for day in range(12, 20):
+        add_run(day, 500.0, **fields)
+
+    assert trend().length == 12
+    assert not Alert.objects.exists()
+
+
+def test_recipes_and_chosen_parameters_have_trends_of_their_own(add_run: AddRun, stock: dict[str, Any]) -> None:
+    recipe = stock["recipe"]
+    other = Recipe.objects.create(team=recipe.team, name="other", version=1, body=recipe.body)
+    for day in range(12):
+        add_run(day, 1000.0)
+        add_run(day + 0.1, 700.0, recipe=other)
+        add_run(day + 0.2, 400.0, spec={"recipe": {"parameters": {"nofile": 2048}}})
+
+    expected = [("limits", "", 12), ("limits", "nofile=2048", 12), ("other", "", 12)]
+    lines = Trend.objects.order_by("recipe", "variation").values_list("recipe", "variation", "length")
+    assert list(lines) == expected
+    assert not Alert.objects.exists()
+
+    rebuild(Series.objects.get())
+
+    assert list(lines.all()) == expected
+
+
+def test_a_rate_of_its_own_is_no_part_of_a_history(add_run: AddRun) -> None:
+    nights(add_run, [1000.0] * 6)
+    add_run(7, 500.0, followed=False, spec={"workload": {"own_rate_rps": 500.0}})
+
+    rebuild(Series.objects.get())
+
+    assert trend().length == 6
+
+
+def test_a_run_that_is_followed_twice_is_one_point(add_run: AddRun) -> None:
+    nights(add_run, [1000.0] * 6)
+    follow(Run.objects.get(number=trend().points["number"][2].item()), Series.objects.get())
+
+    assert trend().length == 6
+    assert sorted(trend().points["at_s"]) == trend().points["at_s"].tolist()
+
+
+def test_a_run_ends_even_when_its_trend_cannot_be_read_and_a_rebuild_mends_that(add_run: AddRun) -> None:
+    nights(add_run, [1000.0] * 6)
+    Trend.objects.update(packed=b"broken")
+
+    add_run(7, 1000.0)
+
+    assert Run.objects.filter(state=Run.State.FINISHED).count() == 7
+    rebuild(Series.objects.get())
+    assert trend().length == 7
+
+
+def test_a_default_that_changes_with_the_version_does_not_begin_another_trend(stock: dict[str, Any]) -> None:
+    recipe = stock["recipe"]
+    newer = Recipe(name=recipe.name, version=2, body={"parameters": {"nofile": {"default": 4096}}})
+
+    assert line_of(recipe, {"nofile": 65535}) == line_of(newer, {"nofile": 4096})
+    assert line_of(newer, {"nofile": 65535}).variation == "nofile=65535"
+    assert len(line_of(newer, {"nofile": "x" * 500}).variation) <= 200
+
+
+@pytest.mark.parametrize("state", [state for state in Alert.Triage if state != Alert.Triage.UNTRIAGED])
+def test_what_a_person_said_is_kept_when_runs_follow(add_run: AddRun, admin: Member, state: str) -> None:
+    nights(add_run, [1000.0] * 20 + [900.0] * 4)
+    alerts.triage(admin, the_alert(), state=state, note="kernel update", owner=admin)
+
+    nights(add_run, [900.0] * 8, first_day=24)
+
+    assert (the_alert().triage, the_alert().note, the_alert().owner) == (state, "kernel update", admin.user)
+    assert the_alert().n_after == 12
+
+
+def test_a_late_import_that_moves_the_point_does_not_open_it_again(add_run: AddRun, admin: Member) -> None:
+    nights(add_run, [1000.0] * 20 + [900.0] * 6)
+    first = the_alert()
+    alerts.triage(admin, first, state=Alert.Triage.ACKNOWLEDGED)
+
+    late = add_run(19.5, 900.0)  # an older run at the new level: the jump was one run earlier
+
+    assert the_alert().pk == first.pk
+    assert (the_alert().run_after, the_alert().triage) == (late, Alert.Triage.ACKNOWLEDGED)
+
+
+def test_many_old_runs_between_both_ends_are_still_the_same_change(add_run: AddRun, admin: Member) -> None:
+    nights(add_run, [1000.0] * 20 + [900.0] * 6)
+    first = the_alert()
+    alerts.triage(admin, first, state=Alert.Triage.INFRA)
+
+    late = [add_run(19.01 + step / 20, 900.0) for step in range(18)]
+
+    assert the_alert().pk == first.pk
+    assert (the_alert().run_after, the_alert().triage) == (late[0], Alert.Triage.INFRA)
+
+
+def test_what_the_data_no_longer_show_stays_when_somebody_said_something(add_run: AddRun, admin: Member) -> None:
+    before = nights(add_run, [1000.0] * 12 + [900.0] * 6)
+    alerts.triage(admin, the_alert(), state=Alert.Triage.FIXED)
+    Run.objects.filter(pk__in=[run.pk for run in before[12:]]).update(archived=True)
+
+    rebuild(Series.objects.get())
+
+    assert (the_alert().stands, the_alert().triage) == (False, Alert.Triage.FIXED)
+    assert "no longer" in sentence(the_alert())
+
+    Run.objects.update(archived=False)
+    rebuild(Series.objects.get())
+
+    assert (the_alert().stands, the_alert().triage) == (True, Alert.Triage.FIXED)
+
+
+def test_deleting_the_runs_at_a_change_keeps_the_alert_and_its_triage(add_run: AddRun, admin: Member) -> None:
+    runs = nights(add_run, [1000.0] * 12 + [900.0] * 8)
+    first = the_alert()
+    alerts.triage(admin, first, state=Alert.Triage.EXPECTED)
+    Run.objects.filter(pk__in=[runs[11].pk, runs[12].pk]).delete()
+
+    call_command("find_changes", team="perf")
+
+    assert the_alert().pk == first.pk
+    assert (the_alert().run_before, the_alert().run_after) == (runs[10], runs[13])
+    assert the_alert().triage == Alert.Triage.EXPECTED
+
+
+def test_runs_one_by_one_in_any_order_leave_what_a_rebuild_finds(add_run: AddRun) -> None:
+    levels = [1000.0] * 40 + [930.0] * 30 + [1010.0] * 30
+    days = list(range(len(levels)))
+    for start in range(0, len(days), 10):  # the runs of ten days end in another order than they began
+        block = days[start : start + 10]
+        noise(start).shuffle(block)
+        for day in block:
+            add_run(day, levels[day])
+    fields = ("run_before_id", "run_after_id", "n_before", "n_after", "p", "mean_after", "state")
+    found, windows = list(Alert.objects.order_by("after_at_s").values_list(*fields)), trend().windows
+    assert len(found) == 2
+
+    rebuild(Series.objects.get())
+
+    assert list(Alert.objects.order_by("after_at_s").values_list(*fields)) == found
+    assert trend().windows == windows
+
+
+def test_a_run_added_to_a_long_trend_reads_no_other_runs(
+    add_run: AddRun, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
+    nights(add_run, [1000.0] * 30 + [900.0] * 5)
+    run = add_run(40, 900.0, followed=False)
+
+    with django_assert_max_num_queries(10) as queries:
+        follow(run, Series.objects.get())
+
+    assert not [query["sql"] for query in queries if 'FROM "experiments_run"' in query["sql"]]
+
+
+def test_the_end_of_an_executed_run_puts_it_into_its_trends(admin: Member, stock: dict[str, Any]) -> None:
+    launch_run(admin, Choice(**stock))
+
+    run = finish_next(whole_run(report(1000.0)))
+
+    found = {trend.metric: trend.points["number"].tolist() for trend in Trend.objects.all()}
+    assert found == {metric: [run.number] for metric in WATCHED}
+
+
+def test_only_editors_triage_and_the_audit_trail_says_what(
+    add_run: AddRun, admin: Member, make_member: Callable[..., Member], other_admin: Member
+) -> None:
+    nights(add_run, [1000.0] * 12 + [900.0] * 6)
+    with pytest.raises(Forbidden):
+        alerts.triage(make_member(admin.team, Role.LAUNCHER), the_alert(), state="fixed")
+    for wrong in ({"state": "done"}, {"note": "x" * 5000}, {"owner": other_admin}):
+        with pytest.raises(RequestError):
+            alerts.triage(admin, the_alert(), **wrong)
+
+    alerts.triage(make_member(admin.team, Role.EDITOR), the_alert(), state="infra", note="switch", owner=admin)
+    alerts.triage(admin, the_alert(), unassign=True)
+
+    entries = AuditEntry.objects.filter(action="alert.triage").order_by("pk")
+    assert entries[0].before == {"triage": "untriaged", "owner": "", "note": ""}
+    assert entries[0].after == {"triage": "infra", "owner": "ada", "note": "switch"}
+    assert the_alert().owner is None
+
+
+def test_an_expected_level_is_the_mean_since_the_change(add_run: AddRun, admin: Member) -> None:
+    runs = nights(add_run, [1000.0] * 12 + [900.0] * 6)
+
+    alerts.expect_level(admin, trend())
+
+    assert the_alert().triage == Alert.Triage.EXPECTED
+    assert trend().expected_value == the_alert().mean_after
+    assert trend().expected_since == runs[12].number
+
+
+def test_an_expected_level_without_a_change_is_the_mean_of_all(add_run: AddRun, admin: Member) -> None:
+    nights(add_run, [1000.0] * 6)
+
+    alerts.expect_level(admin, trend())
+
+    assert trend().expected_value == pytest.approx(1000, rel=0.01)
+    Run.objects.update(archived=True)
+    rebuild(Series.objects.get())
+    with pytest.raises(Conflict):
+        alerts.expect_level(admin, trend())
+
+
+def test_an_old_change_that_is_called_expected_leaves_the_expected_level_alone(add_run: AddRun, admin: Member) -> None:
+    nights(add_run, [1000.0] * 12 + [900.0] * 12 + [800.0] * 8)
+    first, last = Alert.objects.order_by("after_at_s")
+    alerts.triage(admin, last, state="expected")
+    level = trend().expected_value
+
+    alerts.triage(admin, first, state="expected")
+
+    assert level == last.mean_after == trend().expected_value
+
+
+def test_both_runs_of_an_alert_are_compared_by_cause(add_run: AddRun, admin: Member) -> None:
+    runs = nights(add_run, [1000.0] * 12 + [900.0] * 6)
+    found = alerts.differences(alerts.find_alert(admin.team, the_alert().pk))
+    assert found is not None
+    assert list(found.runs) == [runs[11], runs[12]]
+
+    runs[11].delete()
+
+    assert alerts.differences(alerts.find_alert(admin.team, the_alert().pk)) is None
+
+
+@pytest.mark.parametrize(
+    "hours, usual_h",
+    [
+        ([24.0] * 9, 24.0),
+        ([24.0] * 8 + [72.0], 24.0),
+        ([24.0] * 4, None),
+        ([1.0, 300.0, 2.0, 50.0, 700.0, 3.0, 90.0], None),
+    ],
+)
+def test_a_regular_interval_needs_enough_occasions_that_are_alike(hours: list[float], usual_h: float | None) -> None:
+    at_s = [0.0]
+    for hour in hours:
+        at_s.append(at_s[-1] + hour * 3600)
+
+    assert usual_interval_s(at_s) == (usual_h * 3600 if usual_h else None)
+
+
+def ago(days: float) -> float:
+    """The day of a run that ended so many days ago."""
+    return (datetime.now(UTC) - START) / timedelta(days=1) - days
+
+
+def test_data_that_stop_coming_raise_one_alert_and_new_data_end_it(add_run: AddRun) -> None:
+    runs = nights(add_run, [1000.0] * 10, first_day=ago(14))
+    assert raise_missing() == 1
+    assert raise_missing() == 0
+    alert = the_alert()
+    assert (alert.kind, alert.run_before) == (Alert.Kind.MISSING, runs[-1])
+    assert "one about every 24 hours" in sentence(alert)
+
+    add_run(ago(0.1), 1000.0)
+
+    assert not Alert.objects.exists()
+    assert trend().due_at is not None
+
+
+def test_data_that_are_late_but_not_three_times_late_raise_nothing(add_run: AddRun) -> None:
+    nights(add_run, [1000.0] * 10, first_day=ago(11.5))
+
+    assert raise_missing() == 0
+
+
+def test_the_repetitions_of_one_night_are_one_occasion(add_run: AddRun) -> None:
+    for night in range(8):
+        for repetition in range(5):
+            add_run(ago(9 - night) + repetition / 1000, 1000.0)
+
+    assert len(trend().occasions_s) == 8
+    assert raise_missing() == 0
+
+
+def test_a_history_that_goes_on_in_another_series_is_not_missing(add_run: AddRun) -> None:
+    nights(add_run, [1000.0] * 10, first_day=ago(14))
+    add_run(ago(1), 1000.0, fingerprint="e" * 64)
+
+    assert raise_missing() == 0
+
+
+@pytest.fixture
+def reader(admin: Member) -> Member:
+    admin.user.email = "ada@example.org"
+    admin.user.save()
+    admin.mails_alerts = True
+    admin.save()
+    return admin
+
+
+def test_a_confirmed_change_is_mailed_once_to_those_who_asked(
+    add_run: AddRun, reader: Member, make_member: Callable[..., Member], other_admin: Member
+) -> None:
+    silent = make_member(reader.team, Role.VIEWER, "vera")
+    silent.user.email = "vera@example.org"
+    silent.user.save()
+    nights(add_run, [1000.0] * 12 + [900.0] * 6)
+
+    assert [tell(the_alert().pk), tell(the_alert().pk)] == [1, 0]
+    nights(add_run, [900.0] * 3, first_day=18)
+    tell_waiting()
+
+    assert [message.to for message in mail.outbox] == [["ada@example.org"]]
+    assert "Throughput fell by" in mail.outbox[0].subject
+    assert f"/t/perf/alerts/{the_alert().pk}/" in mail.outbox[0].body
+
+
+def test_what_was_lost_on_the_way_is_told_by_the_watch(add_run: AddRun, reader: Member) -> None:
+    nights(add_run, [1000.0] * 12 + [900.0] * 6)
+    nights(add_run, [700.0] * 7, first_day=ago(10))
+
+    watch_trends()
+    watch_trends()
+
+    subjects = [message.subject for message in mail.outbox]
+    assert len(subjects) == Alert.objects.count() == 3
+    assert sum("No more data" in subject for subject in subjects) == 1
+
+
+def test_nobody_is_told_of_what_is_suspected_triaged_or_found_in_old_data(add_run: AddRun, reader: Member) -> None:
+    nights(add_run, [1000.0] * 12 + [900.0])
+    tell_waiting()
+    nights(add_run, [900.0] * 5, first_day=13)
+    alerts.triage(reader, the_alert(), state="acknowledged")
+    tell_waiting()
+    Alert.objects.all().delete()
+    rebuild(Series.objects.get())
+    tell_waiting()
+
+    assert Alert.objects.count() == 1
+    assert mail.outbox == []

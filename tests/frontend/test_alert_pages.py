@@ -1,0 +1,205 @@
+"""The pages of alerts, and what Trends, Overview and the navigation say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from experiments.alerts_trends import rebuild
+from experiments.models import Alert, HardwareProfile, Member, Role, Run, Series, Trend
+from experiments.series import extend_series
+from tests.frontend.conftest import FINGERPRINT, MakeRun
+
+DAY = timedelta(days=1)
+BASIS = "service_time"
+
+
+@pytest.fixture
+def alert(make_run: MakeRun) -> Alert:
+    """The change point of eight nights at 1,000 requests/s and five at 900; the SUT's kernel key differs in each."""
+    start = timezone.now() - 20 * DAY
+    levels = [1000.0, 1004.0, 996.0, 1002.0] * 2 + [900.0, 903.0, 897.0, 901.0, 899.0]
+    for night, value in enumerate(levels):
+        run = make_run(throughput_rps=value, events=(), finished_at=start + night * DAY)
+    rebuild(extend_series(run, application="app v1", workload="load v1", tool="wrk 4.2.0", latency_basis=BASIS))
+    return Alert.objects.get(trend__metric="throughput_rps")
+
+
+def page(browser: Client, path: str) -> str:
+    answer = browser.get(f"/t/perf/{path}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_the_list_shows_the_change_its_runs_and_what_changed_there(browser: Client, alert: Alert) -> None:
+    shown = page(browser, "alerts/")
+
+    for expected in ("Throughput", "−10.0 %", "#8", "#9", "Confirmed", "Untriaged", "sysctl.net.core.somaxconn 8 → 9"):
+        assert expected in shown
+
+
+@pytest.mark.parametrize("query, there", [("", True), ("triage=", True), ("triage=fixed", False)])
+def test_the_list_is_filtered(browser: Client, alert: Alert, query: str, there: bool) -> None:
+    assert (f"alerts/{alert.pk}/" in page(browser, f"alerts/?{query}")) is there
+
+
+def test_a_filter_that_does_not_exist_is_named(browser: Client, alert: Alert) -> None:
+    answer = browser.get("/t/perf/alerts/?triage=done")
+
+    assert answer.status_code == 422
+    assert "triage is one of" in answer.content.decode()
+
+
+def test_the_page_shows_both_runs_and_the_drift_between_them(browser: Client, alert: Alert) -> None:
+    shown = page(browser, f"alerts/{alert.pk}/")
+
+    assert "Throughput fell by 10.0 % with run #9: from 1,000 to 900 requests/s" in shown
+    assert "Drift: nobody asked, yet it differs (1)" in shown
+    assert "/t/perf/compare/?runs=8,9" in shown
+
+
+def test_the_page_of_an_alert_whose_run_is_gone_still_opens(browser: Client, alert: Alert) -> None:
+    Run.objects.filter(alerts=alert).delete()
+
+    assert "One of both runs is gone" in page(browser, f"alerts/{alert.pk}/")
+
+
+def test_an_editor_says_what_it_is(browser: Client, admin: Member, alert: Alert) -> None:
+    said = {"triage": "infra", "owner": admin.pk, "note": "switch"}
+    answer = browser.post(f"/t/perf/alerts/{alert.pk}/triage", said, follow=True)
+
+    assert "The alert is now: infrastructure." in answer.content.decode()
+    alert.refresh_from_db()
+    assert (alert.triage, alert.owner, alert.note) == ("infra", admin.user, "switch")
+    browser.post(f"/t/perf/alerts/{alert.pk}/triage", {"owner": "999999"})
+    alert.refresh_from_db()
+    assert alert.owner == admin.user
+
+
+def test_what_changed_at_the_same_point_is_shown_and_triaged_together(browser: Client, alert: Alert) -> None:
+    for run in Run.objects.filter(state=Run.State.FINISHED):
+        run.metrics = {**run.metrics, "latency_p50_ms": 12_000 / run.metrics["throughput_rps"]}
+        run.save()
+    rebuild(Series.objects.get())
+    assert "Changed at the same point" in page(browser, f"alerts/{alert.pk}/")
+
+    browser.post(f"/t/perf/alerts/{alert.pk}/triage", {"triage": "infra"})
+    other = Alert.objects.get(trend__metric="latency_p50_ms")
+    assert (other.triage, other.worse) == ("untriaged", True)
+
+    browser.post(f"/t/perf/alerts/{alert.pk}/triage", {"triage": "infra", "same_point": "on"})
+    other.refresh_from_db()
+    assert other.triage == "infra"
+
+
+def test_a_launcher_sees_it_and_may_not_triage(
+    alert: Alert, make_member: Callable[..., Member], browser_of: Callable[[Member], Client]
+) -> None:
+    browser = browser_of(make_member(alert.team, Role.LAUNCHER))
+
+    assert "Save" not in page(browser, f"alerts/{alert.pk}/")
+    assert browser.post(f"/t/perf/alerts/{alert.pk}/triage", {"triage": "fixed"}).status_code == 403
+
+
+def test_both_ends_are_queued_again(browser: Client, alert: Alert) -> None:
+    before = Run.objects.count()
+
+    shown = browser.post(f"/t/perf/alerts/{alert.pk}/rerun", follow=True).content.decode()
+
+    assert "Queued #14 and #15." in shown
+    assert Run.objects.filter(state=Run.State.QUEUED).count() == Run.objects.count() - before == 2
+
+
+def test_an_imported_end_cannot_be_queued_again(browser: Client, alert: Alert) -> None:
+    Run.objects.filter(pk__in=[alert.run_before_id, alert.run_after_id]).update(spec=None)
+
+    shown = browser.post(f"/t/perf/alerts/{alert.pk}/rerun", follow=True).content.decode()
+
+    assert "Run #8: An imported run has nothing to execute again." in shown
+
+
+def test_mails_are_asked_for_by_those_who_have_an_address(browser: Client, admin: Member) -> None:
+    shown = browser.post("/t/perf/alerts/mails", {"mails": "on"}, follow=True).content.decode()
+    assert "has no mail address" in shown
+    admin.user.email = "ada@example.org"
+    admin.user.save()
+
+    shown = browser.post("/t/perf/alerts/mails", {"mails": "on"}, follow=True).content.decode()
+    assert "You get a mail at ada@example.org for each new alert." in shown
+    assert Member.objects.get(pk=admin.pk).mails_alerts
+    browser.post("/t/perf/alerts/mails", {})
+    assert not Member.objects.get(pk=admin.pk).mails_alerts
+
+
+def test_the_navigation_counts_and_overview_lists_what_is_untriaged(browser: Client, alert: Alert) -> None:
+    assert 'title="1 untriaged"' in page(browser, "")
+    assert "Throughput fell by 10.0 %: app v1, load v1" in page(browser, "")
+
+    browser.post(f"/t/perf/alerts/{alert.pk}/triage", {"triage": "acknowledged"})
+
+    assert "untriaged" not in page(browser, "")
+
+
+def test_trends_lists_change_points_and_takes_the_expected_level(browser: Client, alert: Alert) -> None:
+    shown = page(browser, "trends/")
+    assert f"/t/perf/alerts/{alert.pk}/" in shown
+    assert "not said yet" in shown
+
+    answer = browser.post(f"/t/perf/trends/{alert.trend_id}/expect", follow=True).content.decode()
+
+    assert "The present level of throughput is expected" in answer
+    assert Trend.objects.get(pk=alert.trend_id).expected_value == alert.mean_after
+
+
+def points(browser: Client, query: str) -> dict[str, Any]:
+    found: dict[str, Any] = browser.get(f"/t/perf/trends/points?{query}").json()
+    return found
+
+
+def test_the_chart_gets_change_points_and_expected_levels(browser: Client, alert: Alert) -> None:
+    browser.post(f"/t/perf/trends/{alert.trend_id}/expect")
+
+    found = points(browser, "metric=throughput_rps")
+
+    assert found["changes"] == [
+        {
+            "at": found["points"][8]["at"],
+            "number": 9,
+            "recipe": "limits",
+            "change_ratio": pytest.approx(-0.1, abs=0.001),
+            "worse": True,
+            "state": "confirmed",
+            "triage": "expected",
+            "url": f"/t/perf/alerts/{alert.pk}/",
+        }
+    ]
+    assert [level["value"] for level in found["levels"]] == [pytest.approx(900, abs=1)]
+    assert points(browser, "metric=sut_cpu_ratio")["changes"] == []
+
+
+def test_the_chart_marks_where_machine_or_tool_changed(browser: Client, alert: Alert, make_run: MakeRun) -> None:
+    old, new = (
+        HardwareProfile.objects.create(team=alert.team, digest=digest * 64, facts={"kernel.release": kernel})
+        for digest, kernel in (("1", "6.1"), ("2", "6.12"))
+    )
+    Series.objects.update(sut_profile=old)
+    late = make_run(throughput_rps=950.0, events=(), fingerprint="e" * 64, sut_profile=new, finished_at=timezone.now())
+    extend_series(late, application="app v1", workload="load v1", tool="wrk 4.2.1", latency_basis=BASIS)
+    chosen = Series.objects.get(fingerprint=FINGERPRINT).pk
+
+    found = points(browser, f"series={chosen}&hardware=any")
+
+    assert [one["text"] for one in found["environments"]] == ["kernel 6.12, tool wrk 4.2.1"]
+    assert datetime.fromisoformat(found["environments"][0]["at"]).astimezone(UTC) == late.finished_at
+    assert points(browser, f"series={chosen}")["environments"] == []
+
+
+def test_points_stand_in_the_order_of_time(browser: Client, alert: Alert, make_run: MakeRun) -> None:
+    early = make_run(throughput_rps=990.0, events=(), finished_at=timezone.now() - 30 * DAY)
+
+    assert points(browser, "metric=throughput_rps")["points"][0]["number"] == early.number
