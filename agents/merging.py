@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from agents.errors import PlanError
-from agents.report import Histogram, HistogramRow, LatencySummary, LoadErrors, LoadReport
+from agents.report import Histogram, HistogramRow, LatencySummary, LoadErrors, LoadReport, nearest_rank
 
 Same = TypeVar("Same")
 Columns = tuple[list[float], list[int]]
@@ -186,7 +186,7 @@ def percentile_ms(histograms: Sequence[Histogram], percentile: float, of_each: S
     values = sorted({value for row_values, _ in columns for value in row_values})
     if percentile >= 100:
         return values[-1]
-    rank = max(1, math.ceil(round(percentile / 100 * total, 6)))
+    rank = nearest_rank(percentile, total)
     above = next(value for value in values if _at_least(columns, value) >= rank)
     if all(histogram.exact for histogram in histograms):
         return above

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import regex
 from pydantic import AfterValidator, Field
 
+_RECURSION = re.compile(r"(?<!\\)(?:\\\\)*\(\?(?:R|&|P>|[+-]?[0-9])", re.ASCII)
+
 
 def _compiles(pattern: str) -> str:
+    if _RECURSION.search(pattern):
+        # It takes all the memory there is long before the time is up.
+        raise ValueError("an expression that calls itself, such as (?R) or (?1), is not taken")
     try:
         regex.compile(pattern)
     except (regex.error, RecursionError, OverflowError) as error:

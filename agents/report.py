@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
@@ -192,6 +193,11 @@ class LoadReport:
         if self.more:
             out.update(self.more.to_json())
         return out
+
+
+def nearest_rank(percentile: float, total: int) -> int:
+    """Which of so many sorted samples is the percentile, from 1; 99.9 % of 1,000 are 999, not 999.0000000000001."""
+    return max(1, math.ceil(round(percentile / 100 * total, 6)))
 
 
 def _present(**values: float | None) -> dict[str, object]:

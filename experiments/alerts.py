@@ -109,6 +109,8 @@ def expected_levels(team: Team, fingerprints: Sequence[str], metric: str, recipe
 
 
 def _trends(team: Team, fingerprints: Sequence[str], metric: str, recipe: str) -> QuerySet[Trend]:
+    if metric not in METRICS:
+        raise RequestError(f"There is no metric {metric[:60]!r}.", field="metric")
     if "\0" in recipe:
         raise RequestError("No recipe has a NUL character in its name.", field="recipe")
     found = Trend.objects.filter(series__team=team, series__fingerprint__in=fingerprints, metric=metric)
@@ -130,6 +132,8 @@ def triage(
         raise RequestError(f"The state is one of {', '.join(Alert.Triage.values)}.", field="triage")
     if note is not None and len(note) > MAX_NOTE:
         raise RequestError(f"A note has at most {MAX_NOTE} characters.", field="note")
+    if note is not None and "\0" in note:
+        raise RequestError("A note cannot hold a NUL character.", field="note")
     if owner is not None and owner.team_id != alert.team_id:
         raise RequestError("The owner is a member of the team.", field="owner")
     with transaction.atomic():
@@ -217,8 +221,7 @@ def _last_change(trend_id: int) -> Alert | None:
 
 def _expect(member: Member, trend: Trend, value: float | None, since: int | None) -> None:
     trend.expected_value, trend.expected_since = value, since
-    trend.expected_at, trend.expected_by_id = timezone.now(), member.user_id
-    trend.save(update_fields=["expected_value", "expected_since", "expected_at", "expected_by"])
+    trend.save(update_fields=["expected_value", "expected_since"])
     subject = f"{METRICS[trend.metric].label} of {trend.series}"
     audit.record(member, "trend.expect", subject, after={"value": value, "since_run": since})
 

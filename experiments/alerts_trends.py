@@ -142,12 +142,7 @@ def _insert(trend: Trend, point: Point) -> int:
 
 def _counts(run: Run) -> bool:
     """The same as `RunQuerySet.counted`, for a run in hand."""
-    return (
-        run.state == Run.State.FINISHED
-        and run.outcome == Run.Outcome.SUCCEEDED
-        and run.validity in Run.USABLE
-        and not run.archived
-    )
+    return run.state == Run.State.FINISHED and run.is_usable and not run.archived
 
 
 def _parameters(spec: Mapping[str, Any] | None) -> Mapping[str, Any]:

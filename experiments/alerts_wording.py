@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from experiments.analysis.number_text import figure_text
 from experiments.metrics import METRICS
 from experiments.models import Alert, Trend
 
@@ -58,9 +59,7 @@ def _number(word: str, alert: Alert, side: str) -> str:
 
 
 def _figure(value: float | None) -> str:
-    if value is None:
-        return "?"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return "?" if value is None else figure_text(value)
 
 
 def _span(seconds: float | None) -> str:

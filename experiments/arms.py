@@ -33,7 +33,7 @@ class Conditions:
     """The conditions under which the runs of an experiment were made, read once for all of its comparisons."""
 
     def __init__(self, experiment: Experiment, runs: Sequence[Run]) -> None:
-        self._runs = [run for run in runs if run.outcome == Run.Outcome.SUCCEEDED and run.validity in Run.USABLE]
+        self._runs = [run for run in runs if run.is_usable]
         full = experiment.runs.filter(findings__contains=_FULL).exclude(findings__contains=_UNKNOWN)
         self._full_driver = set(full.values_list("pk", flat=True))
         self._thresholds: Thresholds = thresholds_of(experiment.team)

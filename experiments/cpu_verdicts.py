@@ -56,11 +56,10 @@ def of_runs(runs: Sequence[Run]) -> list[NamedCpuVerdict]:
 
 def _demand_of(runs: Sequence[Run]) -> Demand | None:
     """Throughput and CPU of the runs that count; None when they do not say it, or ran on different CPU counts."""
-    counted = [run for run in runs if run.outcome == Run.Outcome.SUCCEEDED and run.validity in Run.USABLE]
     seen = [
         (run.throughput_rps, run.sut_cpu_ratio, run.metrics["sut_cpus"])
-        for run in counted
-        if run.throughput_rps and run.sut_cpu_ratio and run.metrics.get("sut_cpus")
+        for run in runs
+        if run.is_usable and run.throughput_rps and run.sut_cpu_ratio and run.metrics.get("sut_cpus")
     ]
     if not seen or len({cpus for _, _, cpus in seen}) > 1:
         return None

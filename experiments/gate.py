@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from experiments.analysis.number_text import figure_text
 from experiments.analysis.verdict import GateResult, gate_of
+from experiments.markdown_text import cell
 from experiments.metrics import METRICS
 from experiments.models import Experiment, Run, StoredVerdict, Variant
 from experiments.summary import figure
@@ -134,13 +136,13 @@ def run_gate(run: Run) -> GateVerdict:
 
 def markdown(title: str, url: str, verdict: GateVerdict) -> str:
     """The verdict for a pull request or a job summary."""
-    lines = [f"### {_TITLES[verdict.outcome]}: [{_cell(title)}]({url})", ""]
-    lines += [f"- {_cell(reason)}" for reason in verdict.reasons]
+    lines = [f"### {_TITLES[verdict.outcome]}: [{cell(title)}]({url})", ""]
+    lines += [f"- {cell(reason)}" for reason in verdict.reasons]
     compared = [number for number in verdict.numbers if number.candidate]
     if compared:
         lines += ["", "| candidate | metric | change | 95 % interval | verdict |", "| --- | --- | ---: | ---: | --- |"]
         lines += [
-            f"| {_cell(n.candidate)} | {n.label} | {_pct(n.change_pct)} | {_interval(n)} | {_words(n.outcome)} |"
+            f"| {cell(n.candidate)} | {n.label} | {_pct(n.change_pct)} | {_interval(n)} | {_words(n.outcome)} |"
             for n in compared
         ]
         families = {n.decides: n.family_size for n in compared if n.family_size > 1}
@@ -148,7 +150,7 @@ def markdown(title: str, url: str, verdict: GateVerdict) -> str:
             lines += ["", f"Corrected for {families[True]} comparisons that decide (Holm)."]
     elif verdict.numbers:
         lines += ["", "| metric | value |", "| --- | ---: |"]
-        lines += [f"| {n.label} | {_figure(n.value)} {n.unit} |" for n in verdict.numbers if n.value is not None]
+        lines += [f"| {n.label} | {figure_text(n.value)} {n.unit} |" for n in verdict.numbers if n.value is not None]
     return "\n".join(lines) + "\n"
 
 
@@ -221,16 +223,5 @@ def _pct(value: float | None) -> str:
     return "-" if value is None else f"{value:+.2f} %"
 
 
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
 def _interval(number: GateNumber) -> str:
     return f"{_pct(number.ci95_low_pct)} … {_pct(number.ci95_high_pct)}" if number.ci95_low_pct is not None else "-"
-
-
-def _cell(text: str) -> str:
-    """Text that stays text inside a Markdown table or link."""
-    for mark in "\\`*_[]<>|":
-        text = text.replace(mark, f"\\{mark}")
-    return " ".join(text.split())

@@ -184,7 +184,7 @@ def create_experiment(
     for candidate in candidates:
         require_launch_on(member, candidate.sut, candidate.driver)
         try:
-            freeze(_choice(candidate, workload))
+            freeze(choice_with(candidate, workload))
         except RequestError as error:
             raise RequestError(f"Variant {candidate.name}: {error.message}", field=error.field or "variants") from error
     with transaction.atomic():
@@ -249,14 +249,14 @@ def launch_experiment(
         if locked.state != Experiment.State.DRAFT and repetitions is None:
             raise Conflict("This experiment has run; say how many repetitions to add.")
         order = _first_runs(locked, variants, repetitions)
-        specs = {v.pk: freeze(_choice(v, locked.workload)) for v in variants}
+        specs = {v.pk: freeze(choice_with(v, locked.workload)) for v in variants}
         for variant in variants:
             variant.spec = specs[variant.pk].model_dump(mode="json")
         Variant.objects.bulk_update(variants, ["spec"])
         number = reserve_numbers(member.team, len(order))
         runs = []
         for offset, (block, variant) in enumerate(order):
-            run = _queue(member, _choice(variant, locked.workload), specs[variant.pk], number=number + offset)
+            run = _queue(member, choice_with(variant, locked.workload), specs[variant.pk], number=number + offset)
             run.experiment, run.variant, run.block, run.labels = locked, variant, block, locked.labels
             run.is_demo, run.priority, run.retries_left = locked.is_demo, priority, retries
             runs.append(run)
@@ -326,7 +326,8 @@ def _described(choice: Choice) -> dict[str, object]:
     return {**{name: str(part) for name, part in zip(names, parts, strict=True)}, "parameters": dict(choice.parameters)}
 
 
-def _choice(candidate: Candidate | Variant, workload: Workload) -> Choice:
+def choice_with(candidate: Candidate | Variant, workload: Workload) -> Choice:
+    """What a run of this variant is made of."""
     return Choice(
         application=candidate.application,
         recipe=candidate.recipe,

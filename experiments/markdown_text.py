@@ -7,7 +7,7 @@ import re
 
 def cell(text: str) -> str:
     """One line that is safe in a table, a link, a list or a heading: no mark-up, no HTML, no line break."""
-    for mark in "\\`*_[]<>|#~!":
+    for mark in "\\`*_[]<>|#~!&":
         text = text.replace(mark, f"\\{mark}")
     return " ".join(text.split())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 from django.db import transaction
@@ -64,10 +64,10 @@ def import_recording(
     shift_s = (began - run.measured_at).total_seconds()
     last_s = shift_s + max(line.at_s[-1] for line in recording.channels.values())
     if shift_s > MARGIN_S + _measured_s(run) or last_s < -MARGIN_S:
-        ended = began + timedelta(seconds=last_s - shift_s)
         raise RequestError(
-            f"The recording is of {began:%Y-%m-%d %H:%M:%S} to {ended:%H:%M:%S} UTC, the run measured from "
-            f"{run.measured_at:%Y-%m-%d %H:%M:%S} UTC on. Give the time of its first sample, with its offset.",
+            f"The recording begins at {began.isoformat(' ', 'seconds')} and lasts {last_s - shift_s:,.0f} s, the run "
+            f"measured from {run.measured_at:%Y-%m-%d %H:%M:%S} UTC on. Give the time of its first sample, with its "
+            "offset.",
             field="started_at",
         )
     with transaction.atomic():

@@ -11,12 +11,7 @@ from experiments.summary import figure
 
 def is_repetition(experiment: Experiment, run: Run, variant: Variant) -> bool:
     """Whether the run is a repetition of the variant that counts; those of an A/A check compare nothing."""
-    return (
-        run.variant_id == variant.pk
-        and run.outcome == Run.Outcome.SUCCEEDED
-        and run.validity in Run.USABLE
-        and (run.block is None or run.block >= experiment.first_block)
-    )
+    return run.variant_id == variant.pk and run.is_usable and experiment.compares(run.block)
 
 
 def figures_of(

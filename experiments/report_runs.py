@@ -27,11 +27,10 @@ def remarks_on(experiment: Experiment, runs: Sequence[Run], *, counts: bool) -> 
     for run in runs:
         if run.is_live:
             continue
-        usable = run.outcome == Run.Outcome.SUCCEEDED and run.validity in Run.USABLE
-        in_check = run.block is not None and run.block < experiment.first_block
-        if (usable and not in_check) is not counts:
+        in_check = not experiment.compares(run.block)
+        if (run.is_usable and not in_check) is not counts:
             continue
-        remark = _doubt(run) if counts else _reason(run, in_check and usable)
+        remark = _doubt(run) if counts else _reason(run, in_check and run.is_usable)
         if remark is not None:
             found.append(remark)
     return tuple(found)

@@ -93,24 +93,14 @@ def groups_of(experiment: Experiment, variants: Sequence[Variant], runs: Sequenc
     found = []
     load = load_text(experiment)
     for variant in variants:
-        counted = [run for run in runs if run.variant_id == variant.pk and _counts(run)]
-        if not counted:
-            continue
         by_cpus: dict[int, list[Run]] = defaultdict(list)
-        for run in counted:
-            by_cpus[cpus_of(run)].append(run)
+        for run in runs:
+            if run.variant_id == variant.pk and experiment.compares(run.block) and _counts(run):
+                by_cpus[cpus_of(run)].append(run)
         by_cpus.pop(0, None)
-        for cpus, same in by_cpus.items():
-            found.append(
-                Group(
-                    name=variant.name,
-                    load=load,
-                    cpus=cpus,
-                    instances=_instances(variant, same[0]),
-                    repetitions=tuple(Repetition(run.number, run.throughput_rps or 0.0) for run in same),
-                    conditions=Conditions(_median(same, "sut_cpu_ratio"), _median(same, "sut_mhz")),
-                )
-            )
+        found += [
+            _group(variant.name, load, cpus, _instances(variant, same[0]), same) for cpus, same in by_cpus.items()
+        ]
     return found
 
 
@@ -127,14 +117,7 @@ def groups_of_runs(runs: Sequence[Run]) -> list[Group]:
             )
             found[key].append(run)
     return [
-        Group(
-            name=recipe,
-            load=workload,
-            cpus=cpus,
-            instances=instances or 1,
-            repetitions=tuple(Repetition(run.number, run.throughput_rps or 0.0) for run in same),
-            conditions=Conditions(_median(same, "sut_cpu_ratio"), _median(same, "sut_mhz")),
-        )
+        _group(recipe, workload, cpus, instances or 1, same)
         for (recipe, workload, cpus, instances), same in found.items()
     ]
 
@@ -228,8 +211,15 @@ def _whole_rates(points: Sequence[Point]) -> Quantised | None:
     return quantised([p.group.cpus for p in points], [int(median(p.group.values)) for p in points])
 
 
+def _group(name: str, load: str, cpus: int, instances: int, runs: Sequence[Run]) -> Group:
+    repetitions = tuple(Repetition(run.number, run.throughput_rps or 0.0) for run in runs)
+    return Group(
+        name, load, cpus, instances, repetitions, Conditions(_median(runs, "sut_cpu_ratio"), _median(runs, "sut_mhz"))
+    )
+
+
 def _counts(run: Run) -> bool:
-    return run.outcome == Run.Outcome.SUCCEEDED and run.validity in Run.USABLE and bool(run.throughput_rps)
+    return run.is_usable and bool(run.throughput_rps)
 
 
 def _instances(variant: Variant, run: Run) -> int:

@@ -53,7 +53,7 @@ def comparisons_of(
         return []
     candidates = [variant for variant in variants if variant.pk != baseline.pk]
     rule = stop_rule_of(experiment, len(candidates))
-    compared = [run for run in runs if run.block is None or run.block >= experiment.first_block]
+    compared = [run for run in runs if experiment.compares(run.block)]
     found = []
     for metric in _judged_metrics(experiment, compared):
         values = arms_of(compared, metric)
@@ -86,8 +86,7 @@ def counted_figure(run: Run, metric: str) -> float | None:
 
     So is a figure of 0, which has no logarithm: verdicts compare ratios.
     """
-    usable = run.outcome == Run.Outcome.SUCCEEDED and run.validity in Run.USABLE
-    return (figure(run, metric) or None) if usable else None
+    return (figure(run, metric) or None) if run.is_usable else None
 
 
 def store_verdicts(experiment: Experiment, *, spent: bool = False) -> list[Compared]:

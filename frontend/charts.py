@@ -159,7 +159,7 @@ def ab_json(metric: MetricSpec, variants: Sequence[Variant], runs: Sequence[Run]
 
 def is_repetition(run: Run, variant: Variant) -> bool:
     """Whether the run is a repetition of the variant that counts."""
-    return run.variant_id == variant.pk and run.outcome == Run.Outcome.SUCCEEDED and run.validity in Run.USABLE
+    return run.variant_id == variant.pk and run.is_usable
 
 
 def counts(run: Run, variant: Variant, metric: str) -> bool:

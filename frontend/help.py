@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
 
 from django.conf import settings
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 INDEX = "README"
-_PAGE = re.compile(r"(?:\./)?([A-Za-z]+)\.md(#[a-z0-9_-]*)?")
+_PAGE = re.compile(r"([A-Za-z0-9./-]+\.md)(#[a-z0-9_-]*)?")
 
 
 @dataclass(frozen=True)
@@ -29,24 +31,29 @@ class HelpPage:
 
 
 @cache
+def _files() -> dict[str, str]:
+    """The topic of every file, by its path below `docs/`; a file in a folder has a name that no other file has."""
+    docs: Path = settings.BASE_DIR / "docs"
+    return {path.relative_to(docs).as_posix(): path.stem for path in docs.rglob("*.md")}
+
+
+@cache
 def topics() -> frozenset[str]:
     """The names of the pages, without the index."""
-    return frozenset(path.stem for path in (settings.BASE_DIR / "docs").glob("*.md")) - {INDEX}
+    return frozenset(_files().values()) - {INDEX}
 
 
 @cache
 def help_page(topic: str) -> HelpPage:
     """The page of a topic, or the index. KeyError when there is none."""
-    if topic != INDEX and topic not in topics():
-        raise KeyError(topic)
-    text = (settings.BASE_DIR / "docs" / f"{topic}.md").read_text(encoding="utf-8")
-    return render(text, "" if topic == INDEX else "../")
+    file = {stem: name for name, stem in _files().items()}[topic]
+    return render((settings.BASE_DIR / "docs" / file).read_text(encoding="utf-8"), file)
 
 
-def render(text: str, up: str = "../") -> HelpPage:
+def render(text: str, file: str) -> HelpPage:
     """Markdown as HTML. Pictures and links to files outside the documentation are left out, their text stays.
 
-    `up` leads from this page to the index.
+    `file` is the path of the text below `docs/`: its links are relative to it.
     """
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(text)
@@ -63,7 +70,7 @@ def render(text: str, up: str = "../") -> HelpPage:
             headings.append((anchor(words), words))
     for token in tokens:
         if token.children is not None:
-            token.children = _inside(token.children, up)
+            token.children = _inside(token.children, file)
     return HelpPage(title, markdown.renderer.render(tokens, markdown.options, {}), tuple(headings))
 
 
@@ -72,8 +79,9 @@ def anchor(words: str) -> str:
     return re.sub(r"[^a-z0-9_-]", "", words.lower().replace(" ", "-"))
 
 
-def _inside(tokens: Sequence[Token], up: str) -> list[Token]:
+def _inside(tokens: Sequence[Token], file: str) -> list[Token]:
     """The tokens of a line, with links to pages turned into links here and other relative ones into their text."""
+    up = "" if _files().get(file) == INDEX else "../"
     kept: list[Token] = []
     dropped = 0
     for token in tokens:
@@ -81,9 +89,9 @@ def _inside(tokens: Sequence[Token], up: str) -> list[Token]:
             continue
         if token.type == "link_open":
             to = str(token.attrGet("href") or "")
-            if page := _PAGE.fullmatch(to):
-                topic = "" if page[1] == INDEX else f"{page[1]}/"
-                token.attrSet("href", f"{up}{topic}{page[2] or ''}" or "./")
+            page = _PAGE.fullmatch(to)
+            if page and (topic := _files().get(normpath(PurePosixPath(file).parent / page[1]))):
+                token.attrSet("href", f"{up}{'' if topic == INDEX else f'{topic}/'}{page[2] or ''}" or "./")
             elif not to.startswith(("#", "http://", "https://")):
                 dropped += 1
                 continue

@@ -52,8 +52,8 @@ def load_points(experiment: Experiment, variants: Sequence[Variant], runs: Seque
             (run.throughput_rps, latency_ms)
             for run in runs
             if run.variant_id == variant.pk
-            and run.outcome == Run.Outcome.SUCCEEDED
-            and run.validity in Run.USABLE
+            and experiment.compares(run.block)
+            and run.is_usable
             and run.throughput_rps
             and (latency_ms := figure(run, LATENCY)) is not None
         ]

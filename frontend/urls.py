@@ -145,7 +145,6 @@ urlpatterns = [
     # Help
     path(TEAM + "help/", help_pages.help_topic, name="help_index"),
     path(TEAM + "help/<slug:topic>/", help_pages.help_topic, name="help"),
-    path("help/<slug:topic>/", help_pages.help_anywhere, name="help_anywhere"),
     # Operator
     path(TEAM + "operator/", operator.operator, name="operator"),
     # Settings

@@ -79,6 +79,8 @@ def report_of(
     rate = values.get("throughput_rps")
     if rate is None and requests is not None and duration_s:
         rate = requests / duration_s
+        if rate > MAX_VALUE:
+            raise ParseError(f"{requests} requests in {duration_s:g} s is no rate that a server can have", line=1)
     why = why_unusable(requests, errors) if requests is not None else NO_REQUEST if rate == 0 else None
     if why is None and requests is not None and errors.total >= requests:
         why = ALL_FAILED

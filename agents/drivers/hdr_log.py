@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agents.drivers.report_lines import Lines
-from agents.report import Histogram, HistogramRow, LatencySummary, LoadReport
+from agents.report import Histogram, HistogramRow, LatencySummary, LoadReport, nearest_rank
 
 FORMAT = "hdr-log"
 NS_PER_MS = 1e6
@@ -50,7 +50,7 @@ class HdrLog:
 
     def value_at(self, percentile: float) -> int:
         """The value that this share of the samples, in percent, does not exceed, in the log's own unit."""
-        wanted, seen = max(1, math.ceil(percentile / 100 * self.total)), 0
+        wanted, seen = nearest_rank(percentile, self.total), 0
         for value, count in self.counts.items():
             seen += count
             if seen >= wanted:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from experiments.analysis.number_text import signed_percent
+
 Quadrant = Literal["low_cpu_low_tps", "high_cpu_low_tps", "cheaper_but_slower", "as_fast"]
 
 LOW_TPS_RATIO = 0.05
@@ -57,8 +59,8 @@ def judge_cpu(
     speed = candidate.throughput_rps / baseline.throughput_rps
     before, after = baseline.ms_per_request, candidate.ms_per_request
     change = after / before - 1
-    cost = f"a request costs {after:.3g} ms of CPU against {before:.3g} ms ({_signed(change)})"
-    rate = f"{name} makes {candidate.throughput_rps:,.0f} requests/s, {_signed(speed - 1)}"
+    cost = f"a request costs {after:.3g} ms of CPU against {before:.3g} ms ({signed_percent(change * 100)})"
+    rate = f"{name} makes {candidate.throughput_rps:,.0f} requests/s, {signed_percent((speed - 1) * 100)}"
     if (throughput_ci95_high if throughput_ci95_high is not None else speed) >= 1 - LOW_TPS_RATIO:
         word = "not slower" if speed >= 1 else "not slower by more than 5 % for sure"
         return _found("as_fast", f"{rate}: {word}; {cost}.", before, after)
@@ -84,7 +86,3 @@ def _found(quadrant: Quadrant, sentence: str, before_ms: float, after_ms: float)
 
 def _busy(side: Demand) -> str:
     return f"{side.cpu_ratio * 100:.0f} %"
-
-
-def _signed(ratio: float) -> str:
-    return f"{ratio * 100:+.1f} %".replace("-", "\N{MINUS SIGN}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from experiments.analysis.number_text import figure_text
 from experiments.analysis.scaling import ENOUGH_FOR_LAW, FARTHEST_PEAK_RATIO, MIN_FOR_LAW, Parameter, ScalingLaw
 from experiments.analysis.scaling_points import Efficiency, Instances, Quantised
 
@@ -107,12 +108,8 @@ def _no_peak(law: ScalingLaw) -> str:
 
 
 def _interval(parameter: Parameter, factor: float, unit: str, *, digits: int = 4) -> str:
-    value = f"{_figure(parameter.value * factor, digits)}"
+    value = figure_text(parameter.value * factor, digits)
     if parameter.ci95 is None:
         return f"{value}{unit}"
     low, high = (max(0.0, end * factor) for end in parameter.ci95)
-    return f"{value} [{_figure(low, digits)}, {_figure(high, digits)}]{unit}"
-
-
-def _figure(value: float, digits: int) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
+    return f"{value} [{figure_text(low, digits)}, {figure_text(high, digits)}]{unit}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from experiments.analysis.limits import ALPHA, MIN_FOR_INTERVAL, MIN_FOR_VERDICT, MOST_WORTH_RUNNING
+from experiments.analysis.number_text import one_decimal, signed_percent
 
 if TYPE_CHECKING:
     from experiments.analysis.families import Family
@@ -20,7 +21,6 @@ class Words:
     worse: str
 
 
-MINUS = "\N{MINUS SIGN}"
 SPEED = Words("faster", "slower")
 PLAIN = Words("better", "worse")
 
@@ -125,15 +125,8 @@ def _signed_with_interval(verdict: Verdict) -> str:
 
 
 def _signed(value_pct: float | None) -> str:
-    value = value_pct or 0.0
-    return f"{'+' if round(value, 1) > 0 else ''}{_number(value)} %"
+    return signed_percent(value_pct or 0.0)
 
 
 def _interval(interval: Interval) -> str:
-    return f"[{_number(interval[0])}, {_number(interval[1])}]"
-
-
-def _number(value: float) -> str:
-    """One decimal with a real minus sign, and never a negative zero."""
-    text = f"{abs(value):.1f}"
-    return f"{MINUS}{text}" if value < 0 and text != "0.0" else text
+    return f"[{one_decimal(interval[0])}, {one_decimal(interval[1])}]"

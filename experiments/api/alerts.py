@@ -17,7 +17,7 @@ from experiments.alerts_causes import causes_text
 from experiments.alerts_wording import sentence
 from experiments.api.auth import READ, WRITE, member_of
 from experiments.api.compare import ConfigurationOut, ConfounderOut
-from experiments.api.shapes import MAX_ID, Body, Flag
+from experiments.api.shapes import MAX_ID, Body, Flag, alert_url
 from experiments.errors import RequestError
 from experiments.metrics import METRICS
 from experiments.models import Alert, Member, Role
@@ -157,11 +157,6 @@ def _member(member: Member, username: str) -> Member:
     if found is None:
         raise RequestError(f"There is no member {username!r}.", field="owner")
     return found
-
-
-def alert_url(team: str, alert_id: int) -> str:
-    """The alert's page, below the installation's address."""
-    return f"/t/{team}/alerts/{alert_id}/"
 
 
 def _fields(alert: Alert, team: str) -> dict[str, Any]:

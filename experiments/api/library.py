@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from ninja.responses import Status
@@ -146,14 +147,16 @@ def install_template(request: HttpRequest, name: str, payload: InstallIn) -> Ins
             named_host(member, payload.driver, field="driver"),
             named_host(member, payload.other_sut, field="other_sut") if payload.other_sut else None,
         )
-    ready = install(member, template, payload.scale, payload.settings)
+    with transaction.atomic():  # hosts that do not fit leave nothing behind
+        ready = install(member, template, payload.scale, payload.settings)
+        experiment = ready.request_body(places) if places else None
     found = fits(template, payload.scale, places, payload.settings) if places else []
     return InstallOut(
         applications=[Named(name=one.name, version=one.version) for one in ready.applications.values()],
         recipes=[Named(name=one.name, version=one.version) for one in ready.recipes.values()],
         workload=Named(name=ready.workload.name, version=ready.workload.version),
         fits=[FitOut(result=one.result, sentence=one.sentence) for one in found],
-        experiment=ready.request_body(places) if places else None,
+        experiment=experiment,
     )
 
 

@@ -16,7 +16,7 @@ from experiments.analysis.search import DEFAULT_WIDTH_RATIO
 from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import find_search, named_document, named_host
 from experiments.api.idempotency import idempotent
-from experiments.api.shapes import MAX_ID, Body, Labels, Named, Parameters, Priority, Reference, run_url
+from experiments.api.shapes import MAX_ID, Body, Labels, Named, Parameters, Priority, Reference, run_url, search_url
 from experiments.launch import Choice
 from experiments.models import Application, CapacitySearch, Member, Recipe, Workload
 from experiments.priorities import PRIORITIES
@@ -62,7 +62,7 @@ class SearchRow(BaseModel):
     def of(cls, search: CapacitySearch, team: str) -> SearchRow:
         return cls(
             id=search.pk,
-            url=f"/t/{team}/experiments/searches/{search.pk}/",
+            url=search_url(team, search.pk),
             name=search.name,
             state=search.state,
             application=Named(name=search.application.name, version=search.application.version),

@@ -198,5 +198,15 @@ def experiment_url(team: str, experiment_id: int) -> str:
     return f"/t/{team}/experiments/{experiment_id}/"
 
 
+def search_url(team: str, search_id: int) -> str:
+    """The search's page, below the installation's address."""
+    return f"/t/{team}/experiments/searches/{search_id}/"
+
+
+def alert_url(team: str, alert_id: int) -> str:
+    """The alert's page, below the installation's address."""
+    return f"/t/{team}/alerts/{alert_id}/"
+
+
 def _host_name(host: Host | None) -> str | None:
     return host.name if host else None

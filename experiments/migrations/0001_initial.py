@@ -1283,16 +1283,6 @@ class Migration(migrations.Migration):
                 ("due_at", models.DateTimeField(null=True)),
                 ("expected_value", models.FloatField(null=True)),
                 ("expected_since", models.PositiveIntegerField(null=True)),
-                ("expected_at", models.DateTimeField(null=True)),
-                (
-                    "expected_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
                 (
                     "series",
                     models.ForeignKey(

@@ -69,6 +69,10 @@ class Experiment(models.Model):
         """The number of the first block that compares variants; the blocks before it are the A/A check's."""
         return 2 * self.AA_PAIRS if self.aa_first else 0
 
+    def compares(self, block: int | None) -> bool:
+        """Whether a run of this block compares variants; one of the A/A check does not, and enters no mean."""
+        return block is None or block >= self.first_block
+
     @property
     def deciding_metrics(self) -> tuple[str, ...]:
         """The metrics that a gate looks at: the primary one first."""

@@ -39,8 +39,6 @@ class Trend(models.Model):
     due_at = models.DateTimeField(null=True)
     expected_value = models.FloatField(null=True)
     expected_since = models.PositiveIntegerField(null=True)
-    expected_at = models.DateTimeField(null=True)
-    expected_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
 
     class Meta:
         constraints = [

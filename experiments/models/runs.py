@@ -200,6 +200,11 @@ class Run(models.Model):
     def is_live(self) -> bool:
         return self.state != self.State.FINISHED
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether its figures may be used: it ran to its end, and no check made it invalid."""
+        return self.outcome == self.Outcome.SUCCEEDED and self.validity in self.USABLE
+
 
 class RunEvent(models.Model):
     """One fact of a run in order. The journal is here too: nothing about a run lives only in Redis or in a worker."""

@@ -75,7 +75,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     metric = metric_named(request.GET.get("metric") or found.primary_metric)
     verdicts = list(found.verdicts.select_related("baseline", "candidate").order_by("candidate__position", "metric"))
     judged = {verdict.metric for verdict in verdicts}
-    compares = [run for run in runs if run.block is None or run.block >= found.first_block]
+    compares = [run for run in runs if found.compares(run.block)]
     finished = sum(not run.is_live for run in runs)
     needs_s = 0.0 if finished else _needs_s(found, variants)
     context = {
@@ -111,7 +111,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
             **_difference(request, variants, runs, metric.name),
             **_scaling(found, variants, runs),
             "load_curve": curve_over_loads(load_points(found, variants, runs)),
-            "cpu_verdicts": cpu_verdicts.of_variants(variants, runs, verdicts),
+            "cpu_verdicts": cpu_verdicts.of_variants(variants, compares, verdicts),
         },
     )
 

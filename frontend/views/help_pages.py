@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from experiments.access import first_team, membership
-from frontend.access import LAST_TEAM, TeamRequest, team_view
+from frontend.access import TeamRequest, team_view
 from frontend.help import INDEX, help_page
 
 
 @require_safe
 @team_view()
-def help_topic(request: TeamRequest, topic: str = INDEX) -> HttpResponse:
-    """One page of the documentation, or its index."""
+def help_topic(request: TeamRequest, topic: str = "") -> HttpResponse:
+    """One page of the documentation, or its index; its links are right at its own address only."""
+    if topic == INDEX:
+        return redirect("help_index", request.team.slug)
     try:
-        page = help_page(topic)
+        page = help_page(topic or INDEX)
     except KeyError as error:
         raise Http404("There is no such page of help.") from error
-    return render(request, "help/page.html", {"page": page, "is_index": topic == INDEX})
-
-
-@require_safe
-@login_required
-def help_anywhere(request: HttpRequest, topic: str) -> HttpResponse:
-    """`/help/validity/`: the page within the team seen last, for links that know no team."""
-    last = membership(request.user, request.session.get(LAST_TEAM, ""))
-    team = last.team if last else first_team(request.user)
-    return redirect("help", team.slug, topic) if team else redirect("home")
+    return render(request, "help/page.html", {"page": page, "is_index": not topic})

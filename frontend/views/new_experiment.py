@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.errors import NotFound, RequestError
 from experiments.forecast import Arm, forecast
-from experiments.launch import EXPERIMENT_RETRIES, Choice, create_experiment, launch_experiment
+from experiments.launch import EXPERIMENT_RETRIES, choice_with, create_experiment, launch_experiment
 from experiments.models import Experiment, Role, Variant
 from experiments.priorities import check_priority
 from experiments.rules import Rules
@@ -71,16 +71,7 @@ def experiment_preview(request: TeamRequest) -> HttpResponseBase:
     previews, arms = {}, []
     for row, variant, is_baseline in rows:
         candidate = variant.candidate(is_baseline=is_baseline)
-        choice = Choice(
-            application=candidate.application,
-            recipe=candidate.recipe,
-            workload=workload,
-            sut=candidate.sut,
-            driver=candidate.driver,
-            parameters=candidate.parameters,
-            offered_rate_rps=candidate.offered_rate_rps,
-        )
-        previews[row] = (candidate.name, preview_of(request, choice))
+        previews[row] = (candidate.name, preview_of(request, choice_with(candidate, workload)))
         arms.append(Arm(candidate.name, candidate.recipe, candidate.sut, is_baseline))
     name, shown = previews[rows.baseline]
     url = api_url(request, "experiments")

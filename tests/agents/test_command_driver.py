@@ -87,6 +87,9 @@ def test_only_an_admin_may_save_it() -> None:
         ({"figures": {"throughput_rps": {"pattern": "a"}}}, r"needs one group \(...\)"),
         ({"figures": {"throughput_rps": {"pattern": "(a)(b)"}}}, "needs one group"),
         ({"figures": {"throughput_rps": {"pattern": "(a"}}}, "not a regular expression"),
+        ({"figures": {"throughput_rps": {"pattern": "(?R)?(a)"}}}, "an expression that calls itself"),
+        ({"figures": {"throughput_rps": {"pattern": r"\\(a(?1)?b)"}}}, "an expression that calls itself"),
+        ({"figures": {"throughput_rps": {"pattern": "(?P<x>a(?&x)?)"}}}, "an expression that calls itself"),
         ({"figures": {"throughput_rps": {"json_path": "a..b"}}}, "is not a path"),
         ({"figures": {"throughput_rps": {"json_path": "$.a"}}}, "is not a path"),
         ({"figures": {"gc_ms": {"pattern": "(a)"}}}, "give its unit and direction"),
@@ -175,6 +178,17 @@ def test_a_figure_of_ones_own_may_be_negative_and_an_optional_one_may_be_missing
 def test_own_figures_in_the_json_need_value_unit_and_direction(text: str, problem: str) -> None:
     with pytest.raises(ParseError, match=problem):
         read_report("command", text)
+
+
+def test_a_bracket_that_may_be_missing_is_no_call_of_the_expression() -> None:
+    source = {"pattern": r"\(?Rate (?i:is) ([0-9]+)"}
+    assert driver(figures={"throughput_rps": source}).parse("(Rate IS 7)").throughput_rps == 7
+
+
+@pytest.mark.parametrize("duration_s", ["5e-324", "1e-300"])
+def test_requests_in_next_to_no_time_are_no_rate(duration_s: str) -> None:
+    with pytest.raises(ParseError, match="no rate that a server can have"):
+        read_report("command", f'{{"requests": 1e17, "duration_s": {duration_s}}}')
 
 
 def test_without_a_rate_it_is_worked_out_from_requests_and_time() -> None:

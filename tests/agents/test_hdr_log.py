@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.drivers.hdr_log import read_log
+from agents.drivers.hdr_log import HdrLog, read_log
 from agents.drivers.reading import read_report
 from agents.errors import ParseError
 from agents.spectrum import spectrum_of
@@ -43,6 +43,11 @@ def test_a_log_is_a_report_with_a_histogram_in_milliseconds() -> None:
 
 
 LINE = next(line for line in JHICCUP.splitlines() if line.startswith("0.127"))
+
+
+def test_a_thousandth_of_a_thousand_samples_is_left_out_of_p99_9() -> None:
+    log = HdrLog({10: 999, 5000: 1}, intervals=1, duration_s=1.0, per_ms=1.0)
+    assert (log.value_at(99.9), log.value_at(99.95)) == (10, 5000)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,15 @@ def test_what_is_wrong_is_named_by_its_field(api: ApiClient) -> None:
     assert Recipe.objects.count() == 0
 
 
+def test_nothing_is_installed_when_the_second_server_is_missing(api: ApiClient, admin: Member) -> None:
+    ready_host(admin, "server", roles="sut")
+    ready_host(admin, "loader", roles="driver")
+    body = {"settings": PLACE | {"rest_war": "/opt/rest.war"}, "sut": "server", "driver": "loader"}
+    answer = api.post("/library/rest-get/install", body)
+    assert (answer.status_code, answer.json()["field"]) == (422, "other_sut"), answer.content
+    assert Recipe.objects.count() == 0
+
+
 def test_published_figures_are_imported_once(api: ApiClient) -> None:
     for _ in range(2):
         answer = api.post("/library/published/tomcat-baseline/import", {})

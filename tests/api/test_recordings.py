@@ -64,6 +64,9 @@ def test_top_needs_the_time_of_its_first_sample(api: ApiClient, run: Run) -> Non
         ({"text": "CPU"}, "text"),
         ({"started_at": "2026-11-20T06:07:20Z"}, "started_at"),
         ({"started_at": "2026-11-20T09:07:20"}, "started_at"),
+        ({"started_at": "9999-12-31T23:59:59Z"}, "started_at"),
+        ({"started_at": "9999-12-31T23:59:59-23:59"}, "started_at"),
+        ({"started_at": "0001-01-01T00:00:00+23:59"}, "started_at"),
         ({"role": "both"}, "role"),
     ],
 )

@@ -160,7 +160,7 @@ def test_a_load_tool_that_may_run_programs_is_saved_by_an_admin_only(admin: Memb
         "driver": {"kind": "jmeter", "jmx": plan, "allow_shell": True},
         "phases": [{"name": "measure", "kind": "measure", "duration_s": 10}],
     }
-    with pytest.raises(Forbidden, match="allow_shell"):
+    with pytest.raises(Forbidden, match="may run programs on the driver host"):
         save_version(editor, Workload, "plan", body)
     assert save_version(admin, Workload, "plan", body).version == 1
     with pytest.raises(RequestError, match="OS Process Sampler 'x'"):

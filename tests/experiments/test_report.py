@@ -180,7 +180,7 @@ def test_a_block_ends_where_it_should(text: str) -> None:
 
 
 def test_a_cell_is_one_line() -> None:
-    assert cell("a\nb | [c](d) ![e](f)") == "a b \\| \\[c\\](d) \\!\\[e\\](f)"
+    assert cell("a\nb | [c](d) ![e](f) &lt;") == "a b \\| \\[c\\](d) \\!\\[e\\](f) \\&lt;"
 
 
 def test_plots_are_drawn_from_what_counts(finished: Experiment) -> None:

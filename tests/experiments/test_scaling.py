@@ -120,6 +120,12 @@ def test_the_smallest_numa_node_limits_an_instance() -> None:
     assert cpus_per_node({}) is None
 
 
+def test_the_runs_of_an_aa_check_are_no_repetitions(admin: Member, stock: dict[str, Any]) -> None:
+    experiment = sweep(admin, stock, {"0": [100.5, 110.5], "0-1": [180.5, 190.5]})
+    experiment.aa_first = True  # its blocks, 0 and 1, are then those of the check
+    assert groups_of(experiment, list(experiment.variants.all()), experiment_runs(experiment)) == []
+
+
 def test_a_slower_candidate_waits_or_works_more(admin: Member, stock: dict[str, Any]) -> None:
     experiment = sweep(admin, stock, {"0-1": [1000.0] * 5, "2-3": [600.0] * 5}, order="blocks")
     variants, runs = list(experiment.variants.all()), experiment_runs(experiment)

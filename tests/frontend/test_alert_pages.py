@@ -161,6 +161,19 @@ def points(browser: Client, query: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.parametrize("query", ["metric=%00", "metric=speed", "recipe=%00"])
+def test_points_of_what_cannot_be_are_refused(browser: Client, alert: Alert, query: str) -> None:
+    assert browser.get(f"/t/perf/trends/points?{query}").status_code == 400
+
+
+def test_a_note_that_cannot_be_stored_is_refused(browser: Client, alert: Alert) -> None:
+    said = {"triage": "infra", "note": "a\0b"}
+    answer = browser.post(f"/t/perf/alerts/{alert.pk}/triage", said, follow=True)
+    alert.refresh_from_db()
+    assert "NUL character" in answer.content.decode()
+    assert (alert.triage, alert.note) == ("untriaged", "")
+
+
 def test_the_chart_gets_change_points_and_expected_levels(browser: Client, alert: Alert) -> None:
     browser.post(f"/t/perf/trends/{alert.trend_id}/expect")
 

@@ -1,0 +1,21 @@
+"""Numbers as they stand in sentences: grouped digits, a real minus sign, no more digits than anybody reads."""
+
+from __future__ import annotations
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def figure_text(value: float, digits: int = 4) -> str:
+    """Four significant digits, or all before the point: 41.23, 154,479."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
+
+
+def one_decimal(value: float) -> str:
+    """One decimal with a real minus sign, and never a negative zero."""
+    text = f"{abs(value):.1f}"
+    return f"{MINUS}{text}" if value < 0 and text != "0.0" else text
+
+
+def signed_percent(value_pct: float) -> str:
+    """A relative change: +3.2 %."""
+    return f"{'+' if round(value_pct, 1) > 0 else ''}{one_decimal(value_pct)} %"
