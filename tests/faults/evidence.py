@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import redis
+from django.db import connection, transaction
 
 from experiments.models import Host, Run, RunEvent
 from tests.faults.invariants import Event, HostStory, RunStory, Story
@@ -34,9 +35,12 @@ def gather(
     """The whole story. `folder` holds the workers' logs. A broker that does not answer has nothing to tell."""
     actors = tuple(actors)
     older_starts = {actor.name: tuple(actor.lines("starts")) for actor in actors}
-    runs = Run.objects.select_related("sut", "driver").prefetch_related("artifacts", "events").order_by("pk")
     processes = job_processes()
-    told = tuple(_run(run, processes) for run in runs)
+    with transaction.atomic():
+        with connection.cursor() as cursor:  # a claim between two queries would look like events of nobody
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        runs = Run.objects.select_related("sut", "driver").prefetch_related("artifacts", "events").order_by("pk")
+        told = tuple(_run(run, processes) for run in runs)
     traces = {
         f"event {event.seq} of run #{run.number}": json.dumps(event.payload) for run in told for event in run.events
     }
