@@ -2,7 +2,7 @@
 
 import { options, theme } from "./base.js";
 import { format } from "./format.js";
-import { axis, looks } from "./scaling.js";
+import { axis, looks, top } from "./scaling.js";
 
 export function toDatasets(json) {
   if (json.points.length === 0) return [];
@@ -21,6 +21,7 @@ export function toDatasets(json) {
 export function draw(canvas, json) {
   const colours = theme();
   const config = options({ unit: "ratio", x: axis(json, colours) });
+  config.scales.y.suggestedMax = top(json.points.flatMap((p) => [p.efficiency, p.efficiency_high]));
   config.interaction = { mode: "nearest", intersect: true };
   config.plugins.tooltip.filter = (item) => item.raw.point !== undefined;
   config.plugins.tooltip.callbacks = {

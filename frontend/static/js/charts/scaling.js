@@ -28,11 +28,16 @@ export function axis(json, colours) {
   return { type: "linear", min: 0, max: json.end_cpus, title: { display: true, text: "CPUs", color: colours.text }, ticks: { callback: (value) => plain(value), maxTicksLimit: 12 } };
 }
 
+// The library leaves a point at the end of the axis out of the range that it shows.
+export function top(values) {
+  return Math.max(...values.filter((value) => Number.isFinite(value)));
+}
+
 export function looks(colours) {
   const [blue, orange] = colours.series;
   const line = { type: "line", pointRadius: 0, pointHitRadius: 0 };
   return {
-    points: { type: "scatterWithErrorBars", pointRadius: 5, backgroundColor: blue, borderColor: blue, errorBarColor: blue, errorBarWhiskerColor: blue, errorBarLineWidth: 2, errorBarWhiskerLineWidth: 2, errorBarWhiskerSize: 12 },
+    points: { type: "scatterWithErrorBars", clip: 14, pointRadius: 5, backgroundColor: blue, borderColor: blue, errorBarColor: blue, errorBarWhiskerColor: blue, errorBarLineWidth: 2, errorBarWhiskerLineWidth: 2, errorBarWhiskerSize: 12 },
     ideal: { ...line, borderColor: colours.faint, backgroundColor: colours.faint, borderWidth: 1, borderDash: [4, 4] },
     law: { ...line, borderColor: orange, backgroundColor: orange, borderWidth: 2 },
     upper: { ...line, borderColor: "transparent", backgroundColor: faded(orange, 0.15), fill: "+1" },
@@ -43,6 +48,7 @@ export function looks(colours) {
 export function draw(canvas, json) {
   const colours = theme();
   const config = options({ unit: "requests/s", x: axis(json, colours) });
+  config.scales.y.suggestedMax = top(json.points.flatMap((p) => [p.rps, p.high]));
   config.interaction = { mode: "nearest", intersect: true };
   config.plugins.legend.labels.filter = (item) => item.text !== "lower edge of the band";
   config.plugins.tooltip.filter = (item) => item.raw.point !== undefined;
