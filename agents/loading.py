@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
-from agents.collecting import KeepFile
 from agents.errors import CommandError
-from agents.events import AnyEvent, LoadPart, LoadReported, LoadStarted
+from agents.events import LoadPart, LoadReported, LoadStarted
 from agents.merging import merge
 from agents.monitors import MONITORS
 from agents.reach import raise_first
-from agents.record import Record
 from agents.report import LoadReport
-from agents.session import Session
-from agents.spec import Phase, RunSpec
+from agents.spec import Phase
 from agents.spectrum import spectrum_of
-from agents.tool_job import Piece, ToolJob
+from agents.tool_job import LoadSite, Piece, ToolJob
 from agents.watch import Watch
 
 Result = TypeVar("Result")
@@ -28,69 +25,42 @@ Result = TypeVar("Result")
 class Loading:
     """Load on the SUT from the driver host. Safe to call again: a phase that has its report is passed by."""
 
-    def __init__(
-        self,
-        spec: RunSpec,
-        driver: Session,
-        directory: str,
-        record: Record,
-        emit: Callable[[AnyEvent], Awaitable[None]],
-        check: Callable[[], None],
-        keep: KeepFile | None = None,
-    ) -> None:
-        self._spec = spec
-        self._keep = keep
-        self._driver = driver
-        self._directory = directory
-        self._record = record
-        self._emit = emit
-        self._check = check
+    def __init__(self, site: LoadSite) -> None:
+        self._site = site
 
     async def run_phase(self, index: int, phase: Phase) -> None:
         """Put load on the SUT for one phase, or go on following one that another worker started.
 
         CommandError when a tool did not run to its end, or printed no report in the measured phase.
         """
-        if (known := self._record.reports.get(index)) is not None:
+        if (known := self._site.record.reports.get(index)) is not None:
             self._insist(known)
             return
-        tools = [self._tool(index, number, url) for number, url in enumerate(self._spec.urls)]
+        tools = [
+            ToolJob(self._site, index=index, number=number, url=url) for number, url in enumerate(self._site.spec.urls)
+        ]
         ages_s = await _all([tool.start() for tool in tools])
-        if index not in self._record.loads:
+        if index not in self._site.record.loads:
             at_unix_s = time.time() - max(ages_s)
-            await self._emit(LoadStarted(index, phase.kind == "measure", phase.duration_s, at_unix_s))
+            await self._site.emit(LoadStarted(index, phase.kind == "measure", phase.duration_s, at_unix_s))
         async with Watch(
-            self._driver,
+            self._site.driver,
             "driver",
             tuple(MONITORS.values()),
-            self._emit,
-            pids=[pid for tool in tools if (pid := self._record.started_jobs[tool.name].pid) is not None],
-            interval_s=self._spec.monitor_interval_s,
-            cpus=self._spec.workload.cpus,
+            self._site.emit,
+            pids=[pid for tool in tools if (pid := self._site.record.started_jobs[tool.name].pid) is not None],
+            interval_s=self._site.spec.monitor_interval_s,
+            cpus=self._site.spec.workload.cpus,
         ):
             statuses = await _all([tool.follow(age_s) for tool, age_s in zip(tools, ages_s, strict=True)])
         pieces = [await tool.collect(status) for tool, status in zip(tools, statuses, strict=True)]
         reported = _reported(index, phase, pieces)
-        await self._emit(reported)
+        await self._site.emit(reported)
         self._insist(reported)
-
-    def _tool(self, index: int, number: int, url: str) -> ToolJob:
-        return ToolJob(
-            self._spec,
-            self._driver,
-            self._directory,
-            self._record,
-            self._emit,
-            self._check,
-            self._keep,
-            index=index,
-            number=number,
-            url=url,
-        )
 
     def _insist(self, reported: LoadReported) -> None:
         if not reported.report["complete"]:
-            kind, error = self._spec.workload.driver.kind, reported.report.get("error")
+            kind, error = self._site.spec.workload.driver.kind, reported.report.get("error")
             raise CommandError(f"{kind} did not run: {error}", hint="See its output under Artifacts.")
 
 

@@ -22,6 +22,7 @@ from agents.record import Record
 from agents.restoring import Restoring
 from agents.serving import Serving
 from agents.spec import RunSpec
+from agents.tool_job import LoadSite
 from agents.tuning import Tuning, host_steps
 from agents.watch import Watch
 
@@ -140,7 +141,9 @@ class Runner:
 
     async def _load(self, indexes: list[int]) -> None:
         driver, directory = self._reach.session("driver"), self._reach.directory("driver")
-        loading = Loading(self._spec, driver, directory, self._record, self._emit, self._check, self._control.keep_file)
+        loading = Loading(
+            LoadSite(self._spec, driver, directory, self._record, self._emit, self._check, self._control.keep_file)
+        )
         for index in indexes:
             self._check()
             await loading.run_phase(index, self._spec.workload.phases[index])

@@ -42,40 +42,40 @@ class Piece:
     result_file: ResultFile | None
 
 
+@dataclass(frozen=True)
+class LoadSite:
+    """Where the tools of a run work: the driver host, the run's directory on it, and what the run tells and asks."""
+
+    spec: RunSpec
+    driver: Session
+    directory: str
+    record: Record
+    emit: Callable[[AnyEvent], Awaitable[None]]
+    check: Callable[[], None]
+    keep: KeepFile | None = None
+
+
 class ToolJob:
     """The tool of phase `index` that requests `url`; `number` tells those apart that run at the same time.
 
     Every method may be called again by whoever goes on with the run.
     """
 
-    def __init__(
-        self,
-        spec: RunSpec,
-        driver: Session,
-        directory: str,
-        record: Record,
-        emit: Callable[[AnyEvent], Awaitable[None]],
-        check: Callable[[], None],
-        keep: KeepFile | None,
-        *,
-        index: int,
-        number: int,
-        url: str,
-    ) -> None:
-        self._workload = spec.workload
-        self._tool: Driver = spec.workload.driver
-        self._driver = driver
-        self._record = record
-        self._emit = emit
-        self._check = check
-        self._keep = keep
+    def __init__(self, site: LoadSite, *, index: int, number: int, url: str) -> None:
+        self._workload = site.spec.workload
+        self._tool: Driver = site.spec.workload.driver
+        self._driver = site.driver
+        self._record = site.record
+        self._emit = site.emit
+        self._check = site.check
+        self._keep = site.keep
         self._index = index
-        self._phase: Phase = spec.workload.phases[index]
+        self._phase: Phase = site.spec.workload.phases[index]
         self._url = url
         self._suffix = f"-{number}" if number else ""
         self.name = f"load-{index}{self._suffix}"
-        self._files = f"{directory}/files{self._suffix}"
-        self._job = Job(driver, f"{directory}/jobs/{self.name}")
+        self._files = f"{site.directory}/files{self._suffix}"
+        self._job = Job(site.driver, f"{site.directory}/jobs/{self.name}")
 
     async def start(self) -> float:
         """Start the tool unless it was started before; returns for how many seconds it has run."""

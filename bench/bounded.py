@@ -22,6 +22,7 @@ from agents.command import Command, script
 from agents.jobs import Job, JobStatus, StreamName
 from agents.ssh import connect
 from agents.tool_job import MAX_OUTPUT_BYTES
+from bench.memory import memory_bytes, reset_peak_bytes
 from bench.sshd import Hosts, running_hosts
 
 LIMIT_BYTES = 64 << 20
@@ -87,7 +88,7 @@ async def _measure(hosts: Hosts, folder: Path, printed_bytes: int) -> list[Found
 
 
 async def _case(name: str, command: Command, printed_bytes: int, job: Job, cap_bytes: int, read: Reader) -> Found:
-    before_bytes = _reset_peak_bytes()
+    before_bytes = reset_peak_bytes()
     started_s = time.monotonic()
     await job.start(command, cookie=secrets.token_hex(), max_output_bytes=cap_bytes)
     digest = hashlib.sha256()
@@ -102,7 +103,7 @@ async def _case(name: str, command: Command, printed_bytes: int, job: Job, cap_b
         and status.truncated is (printed_bytes > cap_bytes)
         and digest.hexdigest() == status.out_sha256
     )
-    grown_bytes = _memory_bytes("VmHWM") - before_bytes
+    grown_bytes = memory_bytes("VmHWM") - before_bytes
     if name:
         print(f"{name}: {status.state}, grew by {grown_bytes} bytes", file=sys.stderr)
     return Found(name, printed_bytes, status.out_bytes, grown_bytes, time.monotonic() - started_s, whole)
@@ -130,19 +131,6 @@ async def _follow(job: Job, digest: hashlib._Hash) -> JobStatus:
             digest.update(data)
 
     return await job.follow(keep, interval_s=0.2, deadline_s=DEADLINE_S, max_bytes=CHUNK_BYTES)
-
-
-def _reset_peak_bytes() -> int:
-    """Make the kernel count this process's peak from now on; returns the memory it has now."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return _memory_bytes("VmRSS")
-
-
-def _memory_bytes(name: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) << 10
-    raise SystemExit(f"/proc/self/status has no {name}")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import polars as pl
 from agents.drivers.jtl import read_jtl_file
 from agents.report import LoadReport
 from agents.request_figures import RequestFigures
+from bench.memory import memory_bytes, reset_peak_bytes
 
 SEED = 20_261_120
 ROUNDS = 5
@@ -113,12 +114,12 @@ def measure(path: Path, rows: int) -> Found:
     bare, read, grown_bytes = [], [], 0
     steps: list[int] = []
     for _ in range(ROUNDS):
-        start_bytes = _reset_peak()
+        start_bytes = reset_peak_bytes()
         steps.clear()
         watch = _Watch()
         report = read_jtl_file(path, lambda done, _size: steps.append(done))
         read.append(watch.seconds())
-        grown_bytes = max(grown_bytes, _memory_bytes("VmHWM") - start_bytes)
+        grown_bytes = max(grown_bytes, memory_bytes("VmHWM") - start_bytes)
         watch = _Watch()
         counts = pl.scan_csv(path).group_by("elapsed").len().collect()
         bare.append(watch.seconds())
@@ -161,17 +162,6 @@ def _wrong(report: LoadReport, path: Path, counts: pl.DataFrame, rows: int) -> l
     if plain != found:
         wrong.append(f"counts, bytes, failures, start and end are {found}, not {plain}")
     return wrong
-
-
-def _reset_peak() -> int:
-    """Forget the greatest memory so far; returns what is in use now."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return _memory_bytes("VmRSS")
-
-
-def _memory_bytes(name: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
 
 
 def table(found: Found) -> list[str]:

@@ -20,7 +20,7 @@ from experiments.latency_spectra import merged_curves
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Experiment, Run, Variant
 from experiments.report_answer import Change, answer_of, changes_of
-from experiments.report_figures import figures_of, is_repetition
+from experiments.report_figures import figures_of
 from experiments.report_machines import Machine, machines_of, versions_of
 from experiments.report_repeat import Repeat, repeat_of
 from experiments.report_runs import Remark, remarks_on
@@ -141,7 +141,8 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
     """
     variants = list(experiment.variants.select_related("application", "recipe", "sut__profile", "driver__profile"))
     runs = list(experiment.runs.with_names().defer(None).defer("spec").order_by("number"))
-    counted = {variant.pk: [run for run in runs if is_repetition(experiment, run, variant)] for variant in variants}
+    comparing = [run for run in runs if experiment.compares(run.block)]
+    counted = {variant.pk: [run for run in comparing if run.repeats(variant)] for variant in variants}
     changes = changes_of(experiment)
     newest = [counted[variant.pk][-1] for variant in variants if counted[variant.pk]]
     compared = comparable_runs(experiment.team, [run.number for run in newest])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from experiments.analysis.number_text import one_decimal, signed_percent
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Experiment, Run
 from experiments.verdict_numbers import VerdictNumbers
-
-MINUS = "\N{MINUS SIGN}"
 
 _GROUPS = (
     (("better",), "is better"),
@@ -112,18 +111,9 @@ def change_text(change: Change) -> str:
     if change.estimate_pct is None:
         return "—"
     if change.ci95_pct is None:
-        return _signed(change.estimate_pct) + " %"
+        return signed_percent(change.estimate_pct)
     low, high = change.ci95_pct
-    return f"{_signed(change.estimate_pct)} % [{_plain(low)}, {_plain(high)}]"
-
-
-def _signed(value: float) -> str:
-    return f"{'+' if value > 0 else ''}{_plain(value)}"
-
-
-def _plain(value: float) -> str:
-    text = f"{abs(value):.1f}"
-    return f"{MINUS}{text}" if value < 0 and float(text) else text
+    return f"{signed_percent(change.estimate_pct)} [{one_decimal(low)}, {one_decimal(high)}]"
 
 
 def _listed(names: Sequence[str]) -> str:

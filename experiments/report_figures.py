@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from experiments.analysis.interval import Mean, mean_of
-from experiments.models import Experiment, Run, Variant
+from experiments.models import Run, Variant
 from experiments.summary import figure
-
-
-def is_repetition(experiment: Experiment, run: Run, variant: Variant) -> bool:
-    """Whether the run is a repetition of the variant that counts; those of an A/A check compare nothing."""
-    return run.variant_id == variant.pk and run.is_usable and experiment.compares(run.block)
 
 
 def figures_of(

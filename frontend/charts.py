@@ -157,14 +157,9 @@ def ab_json(metric: MetricSpec, variants: Sequence[Variant], runs: Sequence[Run]
     return {"metric": metric_json(metric), "variants": found}
 
 
-def is_repetition(run: Run, variant: Variant) -> bool:
-    """Whether the run is a repetition of the variant that counts."""
-    return run.variant_id == variant.pk and run.is_usable
-
-
 def counts(run: Run, variant: Variant, metric: str) -> bool:
     """Whether the run is a repetition of the variant whose figure may be used."""
-    return is_repetition(run, variant) and figure(run, metric) is not None
+    return run.repeats(variant) and figure(run, metric) is not None
 
 
 def percentiles_json(runs: Sequence[Run]) -> dict[str, Any]:
@@ -189,8 +184,7 @@ def percentiles_json(runs: Sequence[Run]) -> dict[str, Any]:
 def variant_percentiles_json(variants: Sequence[Variant], runs: Sequence[Run], basis: str) -> dict[str, Any]:
     """The latency percentile curve of each variant: the histograms of all its counted repetitions, added up."""
     groups = {
-        variant.pk: [run for run in runs if is_repetition(run, variant) and not run.hides_latency]
-        for variant in variants
+        variant.pk: [run for run in runs if run.repeats(variant) and not run.hides_latency] for variant in variants
     }
     merged = merged_curves(groups)
     left_out = [f"#{number}" for one in merged.values() for number in one.left_out]

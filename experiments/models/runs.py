@@ -205,6 +205,10 @@ class Run(models.Model):
         """Whether its figures may be used: it ran to its end, and no check made it invalid."""
         return self.outcome == self.Outcome.SUCCEEDED and self.validity in self.USABLE
 
+    def repeats(self, variant: Variant) -> bool:
+        """Whether it is a repetition of the variant that counts. Runs of an A/A check are left out before."""
+        return self.variant_id == variant.pk and self.is_usable
+
 
 class RunEvent(models.Model):
     """One fact of a run in order. The journal is here too: nothing about a run lives only in Redis or in a worker."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from random import Random
@@ -217,7 +216,6 @@ def test_a_program_that_is_not_there_is_named() -> None:
     assert b"there is no program no-such-bench" in done.stderr
 
 
-@pytest.mark.skipif(shutil.which("sh") is None, reason="there is no shell")
 def test_a_script_of_ones_own_runs_beside_its_files_and_is_read(tmp_path: Path) -> None:
     bench = driver(
         argv=["sh", "bench.sh", "{url}", "{duration_s}"],
