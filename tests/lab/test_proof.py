@@ -42,7 +42,8 @@ async def test_a_good_host_proves_everything_and_keeps_no_trace(lab: Lab) -> Non
 
 async def test_a_host_that_does_not_keep_a_value_is_found_out(lab: Lab) -> None:
     host, seen = lab.host("sut"), list[Proof]()
-    meddler = "while :; do echo 77 >/proc/sys/net/ipv4/tcp_fin_timeout; sleep 0.02; done"
+    # Another value each time: however late the meddler comes on a busy machine, one reading differs from another.
+    meddler = "n=60; while :; do n=$((n + 1)); echo $n >/proc/sys/net/ipv4/tcp_fin_timeout; sleep 0.02; done"
     host.exec("sh", "-c", f"({meddler}) </dev/null >/dev/null 2>&1 & echo $! >/root/meddler")
     try:
         assert not await proof_of(host, 2).prove(seen.append, restart=False)
