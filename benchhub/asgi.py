@@ -20,7 +20,7 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] != "lifespan":
         await _django(scope, receive, send)
         return
-    from experiments import outbox
+    from experiments.queue import outbox
 
     await receive()
     await send({"type": "lifespan.startup.complete"})

@@ -45,7 +45,7 @@ def _note_canary(body: Any, **_arguments: Any) -> None:
     """Noted before it is sent: a broker that takes no message is what the canary is there to show."""
     from django.db import connection
 
-    from experiments import canaries
+    from experiments.operating import canaries
 
     canaries.sent(body[0][0])
     connection.close()  # beat keeps none: it may sleep longer than a firewall remembers
@@ -53,7 +53,7 @@ def _note_canary(body: Any, **_arguments: Any) -> None:
 
 @worker_ready.connect
 def _say_that_a_worker_is_there(sender: Any, **_arguments: Any) -> None:
-    from experiments.workers import Presence
+    from experiments.operating.workers import Presence
 
     global _presence
     queues = [str(name) for name in sender.app.amqp.queues.consume_from]
@@ -63,7 +63,7 @@ def _say_that_a_worker_is_there(sender: Any, **_arguments: Any) -> None:
 
 @worker_shutdown.connect
 def _say_good_bye(**_arguments: Any) -> None:
-    from experiments import outbox
+    from experiments.queue import outbox
 
     outbox.flush()
     if _presence is not None:

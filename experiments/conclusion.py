@@ -12,24 +12,24 @@ from agents.errors import MISTAKE_HINT, FenceError
 from agents.events import LoadReported, Restored, SnapshotTaken, from_json, to_json
 from agents.record import Record
 from agents.spec import RunSpec
-from experiments.alerts_trends import follow
-from experiments.artifacts import keep
-from experiments.evidence import Channels, gc_points, validity_of, window_s
-from experiments.judgement import findings_json
-from experiments.latency_spectra import keep_spectrum
-from experiments.load_course import began_unix_s, load_points
+from experiments.alerts.trends import follow
+from experiments.hosts.quarantine import quarantine
+from experiments.judging.evidence import Channels, gc_points, validity_of, window_s
+from experiments.judging.judgement import findings_json
+from experiments.judging.thresholds import thresholds_of
+from experiments.judging.verdicts import store_verdicts
 from experiments.metrics import figures
 from experiments.models import CapacitySearch, Experiment, Host, Run, RunEvent, SampleSeries
 from experiments.models.experiments import HELD
-from experiments.normalisation import per_cpu, sut_cpus
-from experiments.quarantine import quarantine
-from experiments.retries import queue_retry
-from experiments.series import extend_series
-from experiments.stopping import advance
-from experiments.summary import summarise
-from experiments.tallies import tally_run
-from experiments.thresholds import thresholds_of
-from experiments.verdicts import store_verdicts
+from experiments.operating.tallies import tally_run
+from experiments.planning.stopping import advance
+from experiments.queue.retries import queue_retry
+from experiments.runs.artifacts import keep
+from experiments.runs.latency_spectra import keep_spectrum
+from experiments.runs.load_course import began_unix_s, load_points
+from experiments.runs.normalisation import per_cpu, sut_cpus
+from experiments.runs.series import extend_series
+from experiments.runs.summary import summarise
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +135,7 @@ def conclude_stuck() -> None:
 
 def conclude_trial(run: Run) -> None:
     """When the run was a trial of a search: the search goes on, or has its answer."""
-    from experiments.searches import trial_ended  # it launches runs, and launching needs this module
+    from experiments.searches.live import trial_ended  # it launches runs, and launching needs this module
 
     trial_ended(run)
 

@@ -14,9 +14,9 @@ from django.db import connection, transaction
 from django.db.models import BigIntegerField, Exists, F, Func, Min, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
 
-from experiments.fairness import shares_of, urgency
 from experiments.models import Host, Reservation, Run
 from experiments.models.experiments import HELD
+from experiments.queue.fairness import shares_of, urgency
 
 _NEXT_FENCE_SQL = "nextval('experiments_fence')"
 NEXT_FENCE = Func(template=_NEXT_FENCE_SQL, output_field=BigIntegerField())

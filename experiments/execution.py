@@ -15,13 +15,13 @@ from agents.events import Logged
 from agents.log_context import bound
 from agents.record import Record
 from experiments.conclusion import conclude, give_up
-from experiments.connecting import DATABASE_AWAY, runner_for, with_database
 from experiments.dispatch import claim_next
-from experiments.holding import UNKNOWN_HOLDER_HINT, HandedOver, Heart, handing_over
+from experiments.hosts.connecting import DATABASE_AWAY, runner_for, with_database
 from experiments.models import Run
-from experiments.outbox import hint
+from experiments.operating.tallies import count
+from experiments.queue.holding import UNKNOWN_HOLDER_HINT, HandedOver, Heart, handing_over
+from experiments.queue.outbox import hint
 from experiments.recorder import Recorder
-from experiments.tallies import count
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from experiments.errors import RequestError
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Experiment, Run, SampleSeries, Series, Team
 from experiments.models.runs import RunQuerySet
-from experiments.summary import figure
+from experiments.runs.summary import figure
 
 MAX_POINTS = 2000
 SHOWN_POINTS = 600

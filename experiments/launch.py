@@ -20,19 +20,19 @@ from agents.spec import Application as SpecApplication
 from agents.spec import Recipe as SpecRecipe
 from agents.spec import RunSpec, WorkloadDocument
 from agents.spec import Workload as SpecWorkload
-from experiments import audit
-from experiments.access import require, require_launch_on
-from experiments.blocks import run_order
 from experiments.conclusion import conclude_experiment, conclude_trial
-from experiments.documents import insist_on_shell
+from experiments.documents.versions import insist_on_shell
 from experiments.errors import Conflict, RequestError
 from experiments.metrics import METRICS
 from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Run, Variant, Workload
 from experiments.models.experiments import HELD
-from experiments.outbox import announce
-from experiments.priorities import check_priority, check_retries
-from experiments.rules import Rules
-from experiments.run_numbers import reserve_numbers
+from experiments.planning.blocks import run_order
+from experiments.planning.rules import Rules
+from experiments.queue.outbox import announce
+from experiments.queue.priorities import check_priority, check_retries
+from experiments.runs.numbers import reserve_numbers
+from experiments.teams import audit
+from experiments.teams.access import require, require_launch_on
 
 NEVER_STARTED = "Cancelled before it started; no host was touched."
 MAX_REPETITIONS, MAX_VARIANTS = 100, 50

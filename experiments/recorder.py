@@ -24,10 +24,10 @@ from agents.events import (
 )
 from agents.record import Record
 from agents.spec import RunSpec, fingerprint
-from experiments.artifacts import keep
+from experiments.hosts.profiles import store_profile
 from experiments.models import ConfigSnapshot, Run, RunEvent
-from experiments.profiles import store_profile
-from experiments.snapshots import content_digest
+from experiments.runs.artifacts import keep
+from experiments.runs.snapshots import content_digest
 
 _TAKE_SEQ = """
 UPDATE experiments_run SET last_seq = %(seq)s WHERE id = %(run)s AND fence = %(fence)s AND last_seq = %(seq)s - 1

@@ -8,17 +8,17 @@ from celery import shared_task
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from experiments import canaries
 from experiments import dispatch as queue
-from experiments.alerts_mail import tell, tell_waiting
-from experiments.alerts_missing import raise_missing
+from experiments.alerts.mail import tell, tell_waiting
+from experiments.alerts.missing import raise_missing
 from experiments.conclusion import conclude_stuck
-from experiments.dryrun import perform_dry_run
 from experiments.execution import execute_next
-from experiments.host_check import perform_check
+from experiments.hosts.check import perform_check
+from experiments.hosts.restoration import perform_restore, repeat_due
 from experiments.models import DryRun, Host
-from experiments.outbox import CHECK_HOST, DRY_RUN, EXECUTE_RUN, RESTORE_HOST, TELL_ALERT, hint, send
-from experiments.restoration import perform_restore, repeat_due
+from experiments.operating import canaries
+from experiments.queue.outbox import CHECK_HOST, DRY_RUN, EXECUTE_RUN, RESTORE_HOST, TELL_ALERT, hint, send
+from experiments.runs.dryrun import perform_dry_run
 
 MOST_REPEATED = 100
 CHECK_TAKES = timedelta(seconds=45)

@@ -12,9 +12,9 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from experiments.access import membership, require
 from experiments.errors import Forbidden, NotFound
 from experiments.models import Member, Role, Team
+from experiments.teams.access import membership, require
 
 
 class TeamRequest(HttpRequest):

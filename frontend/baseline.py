@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from experiments.analysis.interval import mean_of
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Run
-from experiments.summary import figure as usable
+from experiments.runs.summary import figure as usable
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from experiments.analysis.interval import mean_of
 from experiments.analysis.percentiles import PercentileCurve, is_supported
 from experiments.analysis.thinning import thinned
 from experiments.history import MAX_POINTS, MetricHistory
-from experiments.latency_spectra import curves_of, merged_curves
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Run, RunEvent, SampleSeries, Variant
-from experiments.summary import figure
+from experiments.runs.latency_spectra import curves_of, merged_curves
+from experiments.runs.summary import figure
 
 
 @dataclass(frozen=True)

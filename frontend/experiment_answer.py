@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from experiments.judging.verdicts import seconds_per_run
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Experiment, Run, StoredVerdict, Variant
-from experiments.stopping import spent_s
-from experiments.verdicts import seconds_per_run
+from experiments.planning.stopping import spent_s
 
 _TONES = {
     "better": "heat-good",

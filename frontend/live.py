@@ -18,7 +18,7 @@ from django.db import Error, close_old_connections
 from django.http import Http404, HttpResponseBase, JsonResponse, StreamingHttpResponse
 
 from experiments.models import Run, RunEvent
-from experiments.shown_events import shown
+from experiments.runs.shown_events import shown
 from frontend.access import TeamRequest, async_team_view
 
 logger = logging.getLogger(__name__)

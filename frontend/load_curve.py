@@ -11,7 +11,7 @@ from agents.drivers.base import Driver
 from agents.drivers.rates import offered_rate_rps
 from experiments.metrics import METRICS
 from experiments.models import Experiment, Run, Variant
-from experiments.summary import figure
+from experiments.runs.summary import figure
 
 LATENCY = "latency_p99_ms"
 

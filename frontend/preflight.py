@@ -11,12 +11,12 @@ from django.db.models import Q
 from agents.cpuset import format_cpus, parse_cpus
 from agents.preparation import server_cpus
 from agents.spec import RunSpec
-from experiments.access import may_launch_on
 from experiments.errors import RequestError
-from experiments.estimates import estimates_for
+from experiments.hosts.reservations import holding_now
 from experiments.launch import Choice, freeze
 from experiments.models import Host, Member, Run, Team
-from experiments.reservations import holding_now
+from experiments.queue.estimates import estimates_for
+from experiments.teams.access import may_launch_on
 
 
 @dataclass(frozen=True)

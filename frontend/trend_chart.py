@@ -9,7 +9,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from experiments.alerts import ExpectedLevel
+from experiments.alerts.triage import ExpectedLevel
 from experiments.history import MetricHistory
 from experiments.models import Alert, Series, Team
 from frontend.charts import history_json

@@ -11,16 +11,16 @@ from ninja import Router
 from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
-from experiments import alerts
-from experiments.access import require
-from experiments.alerts_causes import causes_text
-from experiments.alerts_wording import sentence
+from experiments.alerts import triage as alerts
+from experiments.alerts.causes import causes_text
+from experiments.alerts.wording import sentence
 from experiments.api.auth import READ, WRITE, member_of
 from experiments.api.compare import ConfigurationOut, ConfounderOut
 from experiments.api.shapes import MAX_ID, Body, Flag, alert_url
 from experiments.errors import RequestError
 from experiments.metrics import METRICS
 from experiments.models import Alert, Member, Role
+from experiments.teams.access import require
 
 router = Router(auth=READ, tags=["alerts"])
 

@@ -10,10 +10,10 @@ from ninja import Router
 from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
-from experiments.access import require
 from experiments.api.auth import ADMIN, member_of
 from experiments.api.shapes import MAX_ID
 from experiments.models import AuditEntry, Role
+from experiments.teams.access import require
 
 router = Router(auth=ADMIN, tags=["audit"])
 

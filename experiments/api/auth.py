@@ -11,10 +11,10 @@ from ninja.errors import HttpError
 from ninja.security import APIKeyCookie, HttpBearer
 from ninja.utils import check_csrf
 
-from experiments.access import membership
 from experiments.errors import Forbidden, NotFound
 from experiments.models import Member
-from experiments.tokens import authenticate
+from experiments.teams.access import membership
+from experiments.teams.tokens import authenticate
 
 Scope = Literal["read", "launch", "write", "admin"]
 

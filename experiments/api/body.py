@@ -14,8 +14,8 @@ from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
 from ninja.parser import Parser
 
+from experiments.documents.yaml_text import parse_yaml
 from experiments.errors import RequestError
-from experiments.yaml_text import parse_yaml
 
 MAX_DEPTH = 50
 MAX_VALUES = 50_000

@@ -15,7 +15,7 @@ from agents.recipe import RecipeDocument
 from agents.spec import ApplicationDocument, WorkloadDocument
 from experiments.api.auth import READ, WRITE, member_of
 from experiments.api.finding import find_document
-from experiments.documents import archive, diff_versions, noun, save_version, to_yaml
+from experiments.documents.versions import archive, diff_versions, noun, save_version, to_yaml
 from experiments.models import Application, Document, Recipe, Workload
 
 

@@ -21,10 +21,10 @@ from experiments.api.shapes import (
     Whole,
     experiment_url,
 )
-from experiments.forecast import Forecast
-from experiments.looks import PairLooks
+from experiments.judging.looks import PairLooks
 from experiments.models import Experiment
-from experiments.rules import Rules
+from experiments.planning.forecast import Forecast
+from experiments.planning.rules import Rules
 
 StopRuleName = Literal["fixed", "until_clear", "until_precise"]
 

@@ -10,8 +10,7 @@ from ninja.params.functions import Body as FromBody
 from ninja.params.functions import Query
 from ninja.responses import Status
 
-from experiments import launch, pausing
-from experiments.access import require
+from experiments import launch
 from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.experiment_shapes import (
     AaOut,
@@ -29,18 +28,20 @@ from experiments.api.finding import find_experiment, named_document, named_host
 from experiments.api.idempotency import idempotent
 from experiments.api.shapes import MAX_ID, Named, RunRow, experiment_url
 from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
-from experiments.copies import copy_experiment
 from experiments.errors import RequestError
-from experiments.forecast import Arm, forecast
-from experiments.gate import experiment_gate
 from experiments.history import experiment_runs
-from experiments.labels import check_labels
-from experiments.looks import looks_of
+from experiments.judging.gate import experiment_gate
+from experiments.judging.looks import looks_of
 from experiments.metrics import METRICS
 from experiments.models import Application, Experiment, Member, Recipe, Role, Workload
-from experiments.priorities import PRIORITIES, check_priority
-from experiments.stopping import spent_s
-from experiments.waiting import expected_end
+from experiments.planning import pausing
+from experiments.planning.forecast import Arm, forecast
+from experiments.planning.stopping import spent_s
+from experiments.queue.priorities import PRIORITIES, check_priority
+from experiments.queue.waiting import expected_end
+from experiments.runs.copies import copy_experiment
+from experiments.runs.labels import check_labels
+from experiments.teams.access import require
 
 router = Router(auth=READ, tags=["experiments"])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.errors import NotFound, RequestError
 from experiments.models import CapacitySearch, Document, Experiment, Host, Member, Run
-from experiments.search_reading import with_names
+from experiments.searches.reading import with_names
 
 
 def find_run(member: Member, number: int) -> Run:

@@ -12,14 +12,14 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments import inventory, restoration
-from experiments.access import may_launch_on, require
 from experiments.api.auth import ADMIN, LAUNCH, READ, WRITE, member_of
 from experiments.api.finding import find_host, named_host
 from experiments.api.shapes import Body, Flag, Labels, Whole
 from experiments.errors import RequestError
+from experiments.hosts import inventory, restoration
+from experiments.hosts.reservations import Hold, holding_now
 from experiments.models import Host, Member, Role
-from experiments.reservations import Hold, holding_now
+from experiments.teams.access import may_launch_on, require
 
 router = Router(auth=READ, tags=["hosts"])
 

@@ -11,7 +11,7 @@ from experiments.api.auth import LAUNCH, member_of
 from experiments.api.finding import find_run
 from experiments.api.idempotency import idempotent
 from experiments.api.shapes import Body, Labels, RunDetail
-from experiments.imports import MAX_REPORT_CHARS, import_report
+from experiments.runs.imports import MAX_REPORT_CHARS, import_report
 
 router = Router(auth=LAUNCH, tags=["imports"])
 

@@ -11,14 +11,14 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from agents.recipe import Value
-from experiments import library_catalogue as catalogue
 from experiments.api.auth import READ, WRITE, member_of
 from experiments.api.finding import named_host
 from experiments.api.shapes import Body, Named, Parameters, RunRow
-from experiments.library_catalogue import ExperimentTemplate, Setting
-from experiments.library_fit import fits
-from experiments.library_install import Places, install
-from experiments.library_published import import_published
+from experiments.library import catalogue
+from experiments.library.catalogue import ExperimentTemplate, Setting
+from experiments.library.fit import fits
+from experiments.library.install import Places, install
+from experiments.library.published import import_published
 
 router = Router(auth=READ, tags=["library"])
 

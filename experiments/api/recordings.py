@@ -13,7 +13,7 @@ from experiments.api.auth import LAUNCH, member_of
 from experiments.api.finding import find_run
 from experiments.api.idempotency import idempotent
 from experiments.api.shapes import Body
-from experiments.recordings import MAX_RECORDING_CHARS, import_recording
+from experiments.runs.recordings import MAX_RECORDING_CHARS, import_recording
 
 router = Router(auth=LAUNCH, tags=["imports"])
 

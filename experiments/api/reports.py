@@ -12,9 +12,9 @@ from experiments.api.auth import READ, member_of
 from experiments.api.finding import find_experiment
 from experiments.api.shapes import experiment_url
 from experiments.api.verdicts import absolute
-from experiments.report import ExperimentReport, report_of
-from experiments.report_csv import report_csv
-from experiments.report_markdown import report_markdown
+from experiments.reports.csv_text import report_csv
+from experiments.reports.markdown import report_markdown
+from experiments.reports.report import ExperimentReport, report_of
 
 router = Router(auth=READ, tags=["experiments"])
 

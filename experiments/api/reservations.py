@@ -7,11 +7,11 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import AwareDatetime, BaseModel, Field
 
-from experiments import reservations
 from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import named_host
 from experiments.api.shapes import Body
 from experiments.errors import NotFound
+from experiments.hosts import reservations
 from experiments.models import Member, Reservation
 
 router = Router(auth=READ, tags=["reservations"])

@@ -18,7 +18,7 @@ from experiments.api.finding import find_run
 from experiments.errors import NotFound
 from experiments.history import samples_of
 from experiments.metrics import METRICS
-from experiments.shown_events import shown
+from experiments.runs.shown_events import shown
 
 router = Router(auth=READ, tags=["runs"])
 

@@ -31,12 +31,12 @@ from experiments.api.shapes import (
 )
 from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
 from experiments.errors import RequestError
-from experiments.gate import run_gate
-from experiments.labels import check_labels, check_tags
+from experiments.judging.gate import run_gate
 from experiments.models import Application, Member, Recipe, Workload
-from experiments.priorities import PRIORITIES, change_priority
-from experiments.run_list import MAX_LIMIT, RunFilter, csv_rows, runs_page
-from experiments.specs import choice_of
+from experiments.queue.priorities import PRIORITIES, change_priority
+from experiments.run_list.listing import MAX_LIMIT, RunFilter, csv_rows, runs_page
+from experiments.runs.labels import check_labels, check_tags
+from experiments.runs.specs import choice_of
 
 router = Router(auth=READ, tags=["runs"])
 

@@ -11,7 +11,6 @@ from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments import search_reading, searches
 from experiments.analysis.search import DEFAULT_WIDTH_RATIO
 from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import find_search, named_document, named_host
@@ -19,7 +18,9 @@ from experiments.api.idempotency import idempotent
 from experiments.api.shapes import MAX_ID, Body, Labels, Named, Parameters, Priority, Reference, run_url, search_url
 from experiments.launch import Choice
 from experiments.models import Application, CapacitySearch, Member, Recipe, Workload
-from experiments.priorities import PRIORITIES
+from experiments.queue.priorities import PRIORITIES
+from experiments.searches import live as searches
+from experiments.searches import reading as search_reading
 
 router = Router(auth=READ, tags=["searches"])
 

@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.recipe import Value
 from experiments.models import Document, Host, Run
-from experiments.priorities import MAX_RETRIES, name_of
-from experiments.queue_plan import Expected
-from experiments.retries import links_of
-from experiments.waiting import expected_of
+from experiments.queue.plan import Expected
+from experiments.queue.priorities import MAX_RETRIES, name_of
+from experiments.queue.retries import links_of
+from experiments.queue.waiting import expected_of
 
 # Where `true` must not be read as 1 and `"no"` not as false: it decides what starts.
 Whole = Annotated[int, Field(strict=True)]

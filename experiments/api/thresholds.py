@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from experiments.analysis.thresholds import Thresholds, limits
 from experiments.api.auth import ADMIN, READ, member_of
 from experiments.api.shapes import Body
-from experiments.thresholds import change_thresholds, thresholds_of
+from experiments.judging.thresholds import change_thresholds, thresholds_of
 
 router = Router(auth=READ, tags=["thresholds"])
 

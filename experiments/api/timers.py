@@ -9,13 +9,13 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from agents.timer_tables import MAX_CHARS
-from experiments import timers
 from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import find_run
 from experiments.api.shapes import Body
 from experiments.errors import RequestError
 from experiments.history import MAX_COMPARED, comparable_runs
 from experiments.models import TimerTable
+from experiments.runs import timers
 
 router = Router(auth=READ, tags=["timers"])
 

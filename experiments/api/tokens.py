@@ -14,7 +14,7 @@ from experiments.api.auth import ADMIN, Scope, member_of
 from experiments.api.shapes import Body, Whole
 from experiments.errors import NotFound
 from experiments.models import Member, Role, Token
-from experiments.tokens import MAX_DAYS, issue, revoke
+from experiments.teams.tokens import MAX_DAYS, issue, revoke
 
 router = Router(auth=ADMIN, tags=["tokens"])
 

@@ -12,7 +12,7 @@ from django.db import connection
 from django.http import HttpRequest
 from pydantic import BaseModel, Field
 
-from experiments.gate import GateVerdict, markdown
+from experiments.judging.gate import GateVerdict, markdown
 
 MAX_WAIT_S = 120
 _LOOK_EVERY_S = 1.0

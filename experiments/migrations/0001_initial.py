@@ -6,7 +6,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-# The beginnings of the words of labels and tags, for experiments.run_words. Two letters are a beginning only when they are
+# The beginnings of the words of labels and tags, for experiments.run_list.words. Two letters are a beginning only when they are
 # all of the word. The cost keeps the planner from calling it row by row where the index would do.
 RUN_WORDS = r"""
 CREATE FUNCTION run_words(labels jsonb, tags jsonb) RETURNS text[]

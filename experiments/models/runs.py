@@ -189,7 +189,7 @@ class Run(models.Model):
             models.Index(fields=["team", "-number"], condition=Q(archived=True), name="run_archived"),
             # CI asks by commit, branch or build.
             GinIndex(fields=["labels"], name="run_labels", opclasses=["jsonb_path_ops"]),
-            # A word typed into the query box (experiments.run_words).
+            # A word typed into the query box (experiments.run_list.words).
             GinIndex(Func(F("labels"), F("tags"), function="run_words"), name="run_words"),
         ]
 

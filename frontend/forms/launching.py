@@ -11,13 +11,13 @@ from django.urls import reverse
 
 from agents.recipe import Value
 from experiments.errors import RequestError
-from experiments.labels import check_labels, check_tags
 from experiments.launch import EXPERIMENT_RETRIES, Candidate, Choice
 from experiments.metrics import METRICS
 from experiments.models import Application, Experiment, Host, Recipe, Run, Workload
 from experiments.models.documents import Document
-from experiments.priorities import MAX_RETRIES, PRIORITIES, name_of
-from experiments.rules import Rules
+from experiments.planning.rules import Rules
+from experiments.queue.priorities import MAX_RETRIES, PRIORITIES, name_of
+from experiments.runs.labels import check_labels, check_tags
 from frontend.forms.choices import TeamChoices
 from frontend.forms.parameters import parameter_field
 

@@ -8,10 +8,10 @@ from typing import Any, cast
 from django import forms
 
 from agents.recipe import Value
-from experiments import library_catalogue as catalogue
 from experiments.errors import NotFound, RequestError
-from experiments.library_catalogue import ExperimentTemplate, Scale
-from experiments.library_install import Places, installed
+from experiments.library import catalogue
+from experiments.library.catalogue import ExperimentTemplate, Scale
+from experiments.library.install import Places, installed
 from experiments.models import Host, Team
 from frontend.access import TeamRequest
 from frontend.forms.choices import TeamChoices

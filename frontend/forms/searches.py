@@ -10,7 +10,7 @@ from experiments.analysis.search import DEFAULT_WIDTH_RATIO
 from experiments.launch import Choice
 from experiments.metrics import METRICS
 from experiments.models import Workload
-from experiments.searches import LARGEST_RPS, OBJECTIVES
+from experiments.searches.live import LARGEST_RPS, OBJECTIVES
 from frontend.forms.launching import CHOICE_FIELDS, LabelsField, PartsForm, PriorityField, versioned
 
 

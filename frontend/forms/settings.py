@@ -7,7 +7,7 @@ from typing import Any, cast
 from django import forms
 
 from experiments.models import Member, Role
-from experiments.tokens import MAX_DAYS, SCOPES
+from experiments.teams.tokens import MAX_DAYS, SCOPES
 
 
 class MemberForm(forms.Form):

@@ -7,8 +7,8 @@ from datetime import datetime
 from django import template
 from django.utils import timezone
 
-from experiments.queue_plan import Expected
-from experiments.reservations import clock
+from experiments.hosts.reservations import clock
+from experiments.queue.plan import Expected
 
 register = template.Library()
 register.filter("clock", clock)

@@ -11,9 +11,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from experiments import alerts
-from experiments.alerts_causes import causes_text
-from experiments.alerts_wording import sentence, title, trend_name
+from experiments.alerts import triage as alerts
+from experiments.alerts.causes import causes_text
+from experiments.alerts.wording import sentence, title, trend_name
 from experiments.errors import Forbidden, NotFound, RequestError
 from experiments.launch import rerun
 from experiments.metrics import METRICS

@@ -9,12 +9,12 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from experiments import cpu_verdicts
 from experiments.errors import RequestError
 from experiments.history import MAX_COMPARED, Comparison, MetricRow, comparable_runs, compare, thinned_history
+from experiments.judging import cpu_verdicts
 from experiments.models import Run
+from experiments.runs.timers import timers_of
 from experiments.scaling import groups_of_runs, scaling_of
-from experiments.timers import timers_of
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import tone_of
 from frontend.charts import history_json, metric_named, overlay_json, percentiles_json

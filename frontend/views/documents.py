@@ -10,7 +10,7 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from experiments.documents import archive, diff_versions, to_yaml
+from experiments.documents.versions import archive, diff_versions, to_yaml
 from experiments.errors import NotFound, RequestError
 from experiments.models import Document, Role, Run
 from frontend.access import TeamRequest, team_view

@@ -10,18 +10,20 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from experiments import cpu_verdicts, launch, pausing
+from experiments import launch
 from experiments.errors import Forbidden, RequestError
-from experiments.estimates import estimates_for
 from experiments.history import comparable_runs, configuration_diff, experiment_runs
-from experiments.looks import looks_of, planned_looks
+from experiments.judging import cpu_verdicts
+from experiments.judging.looks import looks_of, planned_looks
+from experiments.judging.noise_sources import noise_sources
 from experiments.metrics import METRICS
 from experiments.models import Experiment, Member, Role, Run, StoredVerdict, Variant
 from experiments.models.experiments import HELD
-from experiments.noise_sources import noise_sources
-from experiments.priorities import PRIORITIES
+from experiments.planning import pausing
+from experiments.queue.estimates import estimates_for
+from experiments.queue.priorities import PRIORITIES
+from experiments.queue.waiting import expected_end
 from experiments.scaling import groups_of, scaling_of
-from experiments.waiting import expected_end
 from frontend.access import TeamRequest, team_view
 from frontend.charts import ab_json, counts, metric_named, variant_percentiles_json
 from frontend.experiment_answer import cost_of, verdict_table

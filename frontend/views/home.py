@@ -6,7 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
-from experiments.access import first_team, membership
+from experiments.teams.access import first_team, membership
 from frontend.access import LAST_TEAM
 
 

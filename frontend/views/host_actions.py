@@ -9,8 +9,8 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from experiments import inventory, restoration
 from experiments.errors import Forbidden, NotFound, RequestError
+from experiments.hosts import inventory, restoration
 from experiments.models import Host
 from frontend.access import TeamRequest, team_view
 from frontend.views.hosts import get_host, member_of

@@ -9,12 +9,12 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from experiments import library_catalogue as catalogue
 from experiments.errors import Forbidden, RequestError
-from experiments.library_catalogue import ExperimentTemplate, Item
-from experiments.library_fit import fits
-from experiments.library_install import install
-from experiments.library_published import import_published, published_runs
+from experiments.library import catalogue
+from experiments.library.catalogue import ExperimentTemplate, Item
+from experiments.library.fit import fits
+from experiments.library.install import install
+from experiments.library.published import import_published, published_runs
 from experiments.models import Role, Run
 from frontend.access import TeamRequest, team_view
 from frontend.forms.library import InstallForm

@@ -10,11 +10,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.errors import NotFound, RequestError
-from experiments.forecast import Arm, forecast
 from experiments.launch import EXPERIMENT_RETRIES, choice_with, create_experiment, launch_experiment
 from experiments.models import Experiment, Role, Variant
-from experiments.priorities import check_priority
-from experiments.rules import Rules
+from experiments.planning.forecast import Arm, forecast
+from experiments.planning.rules import Rules
+from experiments.queue.priorities import check_priority
 from frontend.access import TeamRequest, team_view
 from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import ExperimentForm, VariantForm, refuse, urgency_parts, versioned

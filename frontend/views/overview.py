@@ -8,8 +8,8 @@ from django.db.models import F
 from django.http import HttpResponse
 from django.shortcuts import render
 
-from experiments.alerts import AlertFilter, alerts_of
-from experiments.alerts_wording import title
+from experiments.alerts.triage import AlertFilter, alerts_of
+from experiments.alerts.wording import title
 from experiments.history import MetricHistory, live_runs, metric_history, series_of
 from experiments.models import Alert, Application, Host, Recipe, Run, Series, StoredVerdict, Team, Workload
 from frontend.access import TeamRequest, team_view

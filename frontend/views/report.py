@@ -8,10 +8,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from experiments.history import comparable_runs
-from experiments.report import ExperimentReport, VariantCurve, report_of
-from experiments.report_csv import report_csv
-from experiments.report_markdown import report_markdown
-from experiments.report_plots import plots_of
+from experiments.reports.csv_text import report_csv
+from experiments.reports.markdown import report_markdown
+from experiments.reports.plots import plots_of
+from experiments.reports.report import ExperimentReport, VariantCurve, report_of
 from frontend.access import TeamRequest, team_view
 from frontend.views.experiment import find_experiment
 

@@ -10,13 +10,13 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from experiments import launch
-from experiments.access import may_launch_on
 from experiments.errors import Forbidden, RequestError
 from experiments.models import Artifact, Role, Run, StoredVerdict
-from experiments.priorities import PRIORITIES, change_priority, name_of
-from experiments.retries import links_of
-from experiments.timers import timers_of
-from experiments.waiting import expected_of
+from experiments.queue.priorities import PRIORITIES, change_priority, name_of
+from experiments.queue.retries import links_of
+from experiments.queue.waiting import expected_of
+from experiments.runs.timers import timers_of
+from experiments.teams.access import may_launch_on
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import baseline_of, figure
 from frontend.charts import GROUPS, groups_of, percentiles_json, run_samples_json

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_safe
 
 from experiments.errors import RequestError
 from experiments.models import Application, Host, Recipe, Run, StoredVerdict, Team, Workload
-from experiments.queue_plan import Expected
-from experiments.run_list import SORTS, RunFilter, csv_rows, runs_page
-from experiments.waiting import schedule_of
+from experiments.queue.plan import Expected
+from experiments.queue.waiting import schedule_of
+from experiments.run_list.listing import SORTS, RunFilter, csv_rows, runs_page
 from frontend.access import TeamRequest, team_view
 from frontend.run_columns import COLUMNS, Column, chosen_columns
 

@@ -9,12 +9,13 @@ from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from experiments import search_reading, searches
 from experiments.analysis.search import TryRate
 from experiments.errors import Forbidden, NotFound, RequestError
 from experiments.metrics import METRICS
 from experiments.models import CapacitySearch, Role, SearchTrial
-from experiments.search_reading import Cost
+from experiments.searches import live as searches
+from experiments.searches import reading as search_reading
+from experiments.searches.reading import Cost
 from frontend.access import TeamRequest, team_view
 from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import refuse

@@ -12,11 +12,11 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from experiments.demo import delete_demo
+from experiments.demo.records import delete_demo
 from experiments.errors import Forbidden, NotFound, RequestError
-from experiments.members import add_member, remove_member, set_role
 from experiments.models import AuditEntry, Role, Run, Token
-from experiments.tokens import issue, revoke
+from experiments.teams.members import add_member, remove_member, set_role
+from experiments.teams.tokens import issue, revoke
 from frontend.access import TeamRequest, team_view
 from frontend.forms.launching import refuse
 from frontend.forms.settings import MemberForm, TokenForm

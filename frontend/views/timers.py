@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 
 from experiments.errors import Forbidden, RequestError
 from experiments.models import Role, Run
-from experiments.timers import import_timers
+from experiments.runs.timers import import_timers
 from frontend.access import TeamRequest, team_view
 
 

@@ -9,12 +9,12 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.dateparse import parse_date
 
-from experiments.alerts import alerts_of, change_points, expected_levels
+from experiments.alerts.triage import alerts_of, change_points, expected_levels
 from experiments.errors import RequestError
 from experiments.history import series_of, thinned_history
 from experiments.metrics import METRICS
 from experiments.models import Alert, Series, Trend
-from experiments.run_filter import parse_time
+from experiments.run_list.filters import parse_time
 from frontend.access import TeamRequest, team_view
 from frontend.trend_chart import Environment, trend_json
 

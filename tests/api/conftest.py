@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from experiments.models import Member
-from experiments.tokens import SCOPES, issue
+from experiments.teams.tokens import SCOPES, issue
 from tests.experiments.conftest import admin, make_member, other_admin, stock, team  # noqa: F401 - fixtures
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from experiments.api import api as ninja_api
+from experiments.hosts.reservations import reserve
 from experiments.models import (
     Alert,
     AuditEntry,
@@ -26,8 +27,7 @@ from experiments.models import (
     Token,
     Trend,
 )
-from experiments.reservations import reserve
-from experiments.tokens import issue
+from experiments.teams.tokens import issue
 from tests.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, MakeMember
 

@@ -15,7 +15,7 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 from experiments.models import Experiment, Member, Run, StoredVerdict
-from experiments.tokens import issue
+from experiments.teams.tokens import issue
 
 SCRIPT = Path(__file__).parents[2] / "experiments" / "api" / "benchhub_ci.py"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from experiments.documents import save_version
+from experiments.documents.versions import save_version
 from experiments.models import Member, Role, Run, Workload
 from tests.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import WORKLOAD, MakeMember

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from experiments.inventory import grant
+from experiments.hosts.inventory import grant
 from experiments.models import Experiment, Host, Member, Role, Run, StoredVerdict
 from tests.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import APPLICATION, HOST_KEY, HOST_KEY_FINGERPRINT, RECIPE, WORKLOAD, MakeMember

@@ -10,8 +10,8 @@ from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from experiments.demo.seeding import seed_runs
 from experiments.models import Run, Series, StoredVerdict, Team
-from experiments.seeding import seed_runs
 from tests.experiments.conftest import MakeMember, make_member  # noqa: F401 - fixture
 
 FEW, MANY = 200, 2_000

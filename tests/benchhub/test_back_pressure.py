@@ -30,8 +30,8 @@ CLIENT_S = 60
 SETUP = """
 from django.contrib.auth import get_user_model
 from experiments.models import Application, Host, Member, Recipe, Role, Team, Workload
-from experiments.documents import save_version
-from experiments.tokens import issue
+from experiments.documents.versions import save_version
+from experiments.teams.tokens import issue
 from tests.experiments.conftest import APPLICATION, HOST_KEY, RECIPE, WORKLOAD
 team = Team.objects.create(slug="perf", name="Performance")
 user = get_user_model().objects.create_user("ada", password="correct horse battery")
@@ -197,7 +197,8 @@ def test_a_process_that_ends_at_once_still_sends_its_last_messages(tmp_path: Pat
     with redis.Redis.from_url(settings.REDIS_URL) as broker:
         broker.delete("runs")
 
-        in_another_process(tmp_path, "from experiments.outbox import hint; [hint(run_id) for run_id in range(20)]")
+        send_hints = "from experiments.queue.outbox import hint; [hint(run_id) for run_id in range(20)]"
+        in_another_process(tmp_path, send_hints)
 
         assert broker.llen("runs") == 20
         broker.delete("runs")

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.documents import save_version
-from experiments.host_keys import fingerprint
-from experiments.inventory import add_host, approve_key
+from experiments.documents.versions import save_version
+from experiments.hosts.host_keys import fingerprint
+from experiments.hosts.inventory import add_host, approve_key
 from experiments.launch import Choice, launch_run
 from experiments.models import Application, Host, Member, Recipe, Run, Workload
 from tests.agents.run_lab import free_port

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 
-from experiments.documents import save_version
-from experiments.inventory import add_host, approve_key
+from experiments.documents.versions import save_version
+from experiments.hosts.inventory import add_host, approve_key
 from experiments.models import Application, Host, Member, Recipe, Role, Team, Workload
 
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC1xFkK3JrBEAWJ8qfusMvXIUw+xkDzE2wIlhxeSGkiB"

@@ -11,16 +11,16 @@ import pytest
 from django.core import mail
 from django.core.management import call_command
 
-from experiments import alerts
-from experiments.alerts_mail import tell, tell_waiting
-from experiments.alerts_missing import raise_missing, usual_interval_s
-from experiments.alerts_trends import WATCHED, follow, line_of, rebuild
-from experiments.alerts_wording import sentence
+from experiments.alerts import triage as alerts
+from experiments.alerts.mail import tell, tell_waiting
+from experiments.alerts.missing import raise_missing, usual_interval_s
+from experiments.alerts.trends import WATCHED, follow, line_of, rebuild
+from experiments.alerts.wording import sentence
 from experiments.errors import Conflict, Forbidden, RequestError
 from experiments.launch import Choice, launch_run
 from experiments.models import Alert, AuditEntry, Member, Recipe, Role, Run, Series, Trend
-from experiments.run_numbers import reserve_numbers
-from experiments.series import extend_series
+from experiments.runs.numbers import reserve_numbers
+from experiments.runs.series import extend_series
 from experiments.tasks import watch_trends
 from tests.experiments.finished import finish_next, report, whole_run
 

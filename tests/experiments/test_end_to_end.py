@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from experiments.documents import save_version
+from experiments.documents.versions import save_version
 from experiments.launch import Choice, cancel_run, launch_run
 from experiments.models import Application, Host, Recipe, Run, Team, Workload
 from tests.agents.run_lab import free_port

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from experiments.documents import save_version
-from experiments.judgement import unseen_s
+from experiments.documents.versions import save_version
+from experiments.judging.judgement import unseen_s
 from experiments.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
 from experiments.models import Experiment, Member, Recipe, Run, StoredVerdict
 from tests.experiments.finished import finish_next, report, whole_run

@@ -14,10 +14,10 @@ from pytest_django import Settings
 
 from experiments.dispatch import claim_next
 from experiments.errors import Conflict, Forbidden, RequestError
-from experiments.inventory import grant
+from experiments.hosts.inventory import grant
 from experiments.launch import Choice, launch_run
 from experiments.models import AuditEntry, Host, Member, Role, Run, Team
-from experiments.priorities import change_priority
+from experiments.queue.priorities import change_priority
 from tests.experiments.conftest import MakeMember
 
 Queue = Callable[..., Run]

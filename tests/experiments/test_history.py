@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from experiments.documents import save_version
+from experiments.documents.versions import save_version
 from experiments.errors import RequestError
 from experiments.history import comparable_runs, compare, live_runs, metric_history, series_of, thinned_history
-from experiments.imports import import_report
 from experiments.launch import Choice, launch_run
 from experiments.models import Member, Recipe, Run, Workload
+from experiments.runs.imports import import_report
 from tests.experiments.conftest import WORKLOAD
 from tests.experiments.finished import finish_next, report, whole_run
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from experiments.gate import run_gate
 from experiments.history import comparable_runs, compare, metric_history
+from experiments.judging.gate import run_gate
 from experiments.launch import Choice, launch_run
 from experiments.models import Member, Run, Series, Trend
 from frontend.baseline import baseline_of

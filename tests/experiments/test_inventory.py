@@ -10,10 +10,9 @@ from django.core.management.utils import get_random_secret_key
 from pytest_django import Settings
 
 from agents.ssh import new_key_pair
-from experiments import inventory
-from experiments.access import may_launch_on
 from experiments.errors import Conflict, Forbidden, RequestError
-from experiments.inventory import (
+from experiments.hosts import inventory
+from experiments.hosts.inventory import (
     add_host,
     approve_key,
     clear_dirty,
@@ -25,9 +24,10 @@ from experiments.inventory import (
     set_drained,
     update_host,
 )
-from experiments.keys import KeyFileError, rotated, seal, unseal
+from experiments.hosts.keys import KeyFileError, rotated, seal, unseal
+from experiments.hosts.quarantine import quarantine
 from experiments.models import AuditEntry, HardwareProfile, Host, Member, Role, Run
-from experiments.quarantine import quarantine
+from experiments.teams.access import may_launch_on
 from tests.experiments.conftest import HOST_KEY, HOST_KEY_FINGERPRINT, MakeMember, ready_host
 from tests.sshd import running_sshd
 

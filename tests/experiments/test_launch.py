@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from agents.spec import RunSpec
-from experiments.blocks import run_order
-from experiments.documents import save_version
+from experiments.documents.versions import save_version
 from experiments.errors import Conflict, Forbidden, RequestError
-from experiments.inventory import grant
+from experiments.hosts.inventory import grant
 from experiments.launch import (
     Candidate,
     Choice,
@@ -24,6 +23,7 @@ from experiments.launch import (
     rerun,
 )
 from experiments.models import AuditEntry, Experiment, HardwareProfile, Host, Member, Recipe, Role, Run
+from experiments.planning.blocks import run_order
 from tests.experiments.conftest import MakeMember, ready_host
 from tests.experiments.finished import finish_next, whole_run
 

@@ -13,14 +13,14 @@ from agents.plan import build_plan
 from agents.recipe import Value
 from agents.steps.base import State
 from agents.steps.sysctl import SysctlStep
-from experiments import library_catalogue as catalogue
 from experiments.configuration import diff
 from experiments.errors import Forbidden, NotFound, RequestError
 from experiments.launch import Choice, freeze
-from experiments.library_catalogue import ExperimentTemplate, Scale
-from experiments.library_fit import fits
-from experiments.library_install import Installed, Places, create, install, installed
-from experiments.library_published import import_published
+from experiments.library import catalogue
+from experiments.library.catalogue import ExperimentTemplate, Scale
+from experiments.library.fit import fits
+from experiments.library.install import Installed, Places, create, install, installed
+from experiments.library.published import import_published
 from experiments.metrics import METRICS
 from experiments.models import Application, HardwareProfile, Host, Member, Recipe, Role, Run, Team, TimerTable, Workload
 from tests.experiments.conftest import MakeMember, ready_host

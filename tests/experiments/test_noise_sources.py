@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
+from experiments.judging.noise_sources import NoiseSources, noise_sources, windows_of
 from experiments.launch import Candidate, create_experiment, launch_experiment
 from experiments.models import Experiment, Member, Run, SampleSeries
-from experiments.noise_sources import NoiseSources, noise_sources, windows_of
 
 SECONDS = [second + 0.5 for second in range(60)]
 

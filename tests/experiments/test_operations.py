@@ -14,13 +14,14 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.events import PhaseFinished
-from experiments import canaries, operations, outbox, tallies
-from experiments.bounded_look import BoundedLook, NoAnswer
 from experiments.launch import Choice, launch_run
 from experiments.models import Canary, Host, Member, Run, Tally, Worker
-from experiments.outbox import MOST_WAITING, Sender
-from experiments.tallies import Count
-from experiments.workers import Presence, process_name
+from experiments.operating import canaries, operations, tallies
+from experiments.operating.bounded_look import BoundedLook, NoAnswer
+from experiments.operating.tallies import Count
+from experiments.operating.workers import Presence, process_name
+from experiments.queue import outbox
+from experiments.queue.outbox import MOST_WAITING, Sender
 from tests.frontend.conftest import write
 
 HOUR = timedelta(hours=1)
@@ -237,7 +238,7 @@ class HungBroker:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     moment = [1000.0]
-    monkeypatch.setattr("experiments.outbox.time.monotonic", lambda: moment[0])
+    monkeypatch.setattr("experiments.queue.outbox.time.monotonic", lambda: moment[0])
 
     def pass_s(seconds: float) -> None:
         moment[0] += seconds

@@ -18,15 +18,15 @@ from django.test.utils import CaptureQueriesContext
 
 from agents import events as e
 from agents.spectrum import Spectrum
-from experiments.documents import parse_yaml, save_version
+from experiments.documents.versions import parse_yaml, save_version
 from experiments.launch import Candidate, create_experiment, launch_experiment
 from experiments.markdown_text import block, cell
 from experiments.models import Application, Experiment, Member, Recipe, Role, Run, Team, Workload
-from experiments.report import ExperimentReport, report_of
-from experiments.report_csv import report_csv
-from experiments.report_markdown import report_markdown
-from experiments.report_plots import plots_of, ticks_between
-from experiments.tokens import issue
+from experiments.reports.csv_text import report_csv
+from experiments.reports.markdown import report_markdown
+from experiments.reports.plots import plots_of, ticks_between
+from experiments.reports.report import ExperimentReport, report_of
+from experiments.teams.tokens import issue
 from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, ready_host
 from tests.experiments.finished import finish_next, report, whole_run
 

@@ -12,10 +12,10 @@ from pytest_django import Settings
 
 from experiments.dispatch import claim_next, something_to_do
 from experiments.errors import Conflict, Forbidden, RequestError
+from experiments.hosts.reservations import clock, current, end, extend, holding_now, reserve
 from experiments.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
 from experiments.models import AuditEntry, Host, Member, Reservation, Role, Run
-from experiments.reservations import clock, current, end, extend, holding_now, reserve
-from experiments.waiting import expected_of
+from experiments.queue.waiting import expected_of
 from tests.experiments.conftest import MakeMember
 from tests.experiments.test_retries import grant_all
 

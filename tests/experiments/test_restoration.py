@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from django.db.models.functions import Now
 
-from experiments import restoration
 from experiments.errors import Conflict, Forbidden
 from experiments.execution import execute_next
-from experiments.holding import handing_over
-from experiments.inventory import clear_dirty
+from experiments.hosts import restoration
+from experiments.hosts.inventory import clear_dirty
+from experiments.hosts.restoration import MOST_TRIES, perform_restore, repeat_due, request_restore
 from experiments.models import AuditEntry, Host, Member, Role, Run
-from experiments.restoration import MOST_TRIES, perform_restore, repeat_due, request_restore
+from experiments.queue.holding import handing_over
 from tests.agents.conftest import sshd_host  # noqa: F401 - a fixture
 from tests.agents.run_lab import free_port
 from tests.experiments.broken_server import launch_broken

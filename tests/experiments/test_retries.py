@@ -11,8 +11,8 @@ from agents.errors import Cause
 from experiments.conclusion import give_up
 from experiments.dispatch import claim_next
 from experiments.errors import RequestError
-from experiments.gate import experiment_gate
-from experiments.inventory import grant
+from experiments.hosts.inventory import grant
+from experiments.judging.gate import experiment_gate
 from experiments.launch import (
     Candidate,
     Choice,
@@ -23,8 +23,8 @@ from experiments.launch import (
     launch_run,
 )
 from experiments.models import Experiment, Host, Member, Run, StoredVerdict
+from experiments.queue.retries import links_of, queue_retry
 from experiments.recorder import Recorder
-from experiments.retries import links_of, queue_retry
 from tests.experiments.finished import finish_next, report, whole_run
 
 

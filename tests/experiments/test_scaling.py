@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from experiments.cpu_verdicts import of_runs, of_variants
-from experiments.documents import save_version
+from experiments.documents.versions import save_version
 from experiments.history import experiment_runs
+from experiments.judging.cpu_verdicts import of_runs, of_variants
 from experiments.launch import Candidate, create_experiment, launch_experiment
 from experiments.models import Experiment, Member, Recipe, Run
 from experiments.scaling import Scaling, cpus_per_node, groups_of, scaling_of

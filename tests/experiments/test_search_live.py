@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.documents import save_version
+from experiments.documents.versions import save_version
 from experiments.models import CapacitySearch, Host, Run, SearchTrial, Workload
-from experiments.searches import start_search
+from experiments.searches.live import start_search
 from tests.faults.conftest import pair, sshd_hosts, stage
 from tests.faults.stage import WITNESS, Actor, Stage, has_event, write_program
 

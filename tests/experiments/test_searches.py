@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from experiments.conclusion import give_up
-from experiments.documents import save_version
+from experiments.documents.versions import save_version
 from experiments.errors import Conflict, Forbidden, RequestError
 from experiments.launch import Choice, cancel_run, rerun
 from experiments.models import CapacitySearch, Host, Member, Role, Run, SearchTrial, Series, Workload
-from experiments.search_reading import cost_of
-from experiments.searches import cancel_search, start_search, trial_ended
+from experiments.searches.live import cancel_search, start_search, trial_ended
+from experiments.searches.reading import cost_of
 from tests.experiments.conftest import WORKLOAD, MakeMember
 from tests.experiments.finished import finish_next, report, whole_run
 

@@ -16,8 +16,8 @@ from experiments.dispatch import claim_next
 from experiments.errors import Conflict, RequestError
 from experiments.launch import Candidate, cancel_experiment, create_experiment, launch_experiment
 from experiments.models import AuditEntry, Experiment, Member, Run, StoredVerdict
-from experiments.pausing import pause_experiment, resume_experiment
-from experiments.rules import Rules
+from experiments.planning.pausing import pause_experiment, resume_experiment
+from experiments.planning.rules import Rules
 from tests.experiments.finished import finish_next, report, whole_run
 
 Throughput = Callable[[Run], float]

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from experiments.errors import Forbidden, RequestError
 from experiments.models import AuditEntry, Member, Role, Token
-from experiments.tokens import authenticate, issue, revoke
+from experiments.teams.tokens import authenticate, issue, revoke
 from tests.experiments.conftest import MakeMember
 
 

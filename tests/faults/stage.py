@@ -34,9 +34,9 @@ from django.conf import settings
 from django.db import OperationalError, connection
 
 from benchhub.processes import spawn, wait_until
-from experiments.documents import save_version
-from experiments.host_keys import fingerprint
-from experiments.inventory import add_host, approve_key
+from experiments.documents.versions import save_version
+from experiments.hosts.host_keys import fingerprint
+from experiments.hosts.inventory import add_host, approve_key
 from experiments.launch import Choice, launch_run
 from experiments.models import Application, Host, Member, Recipe, Run, RunEvent, Workload
 from experiments.tasks import dispatch

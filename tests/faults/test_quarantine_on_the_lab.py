@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from benchhub.lab.lab import Lab, LabHost
+from experiments.hosts.restoration import request_restore
 from experiments.models import Host, Run
-from experiments.restoration import request_restore
 from tests.faults.conftest import admin, make_member, stage, team
 from tests.faults.lab_run import INSIDE
 from tests.faults.stage import Actor, Stage, has_event

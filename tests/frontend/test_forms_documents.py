@@ -11,7 +11,7 @@ from agents.drivers import DRIVERS
 from agents.servers import SERVERS
 from agents.spec import ApplicationDocument, WorkloadDocument
 from agents.steps import STEPS
-from experiments.documents import save_version
+from experiments.documents.versions import save_version
 from experiments.models import Application, Member, Recipe, Role, Workload
 from frontend.forms.document_form import act, form_of, read_body, texts_of
 from frontend.forms.model_fields import fields_of, flatten, read_fields

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from experiments.inventory import fingerprint
+from experiments.hosts.inventory import fingerprint
 from experiments.models import AuditEntry, HardwareProfile, Host, HostProfile, Member, Role, Run, Token
 from frontend.forms.hosts import AddressField
 from frontend.hardware import groups, headline
@@ -20,8 +20,8 @@ __all__ = ["admin", "make_member", "stock", "team"]
 @pytest.fixture(autouse=True)
 def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages are hints; these tests look at what PostgreSQL holds."""
-    monkeypatch.setattr("experiments.outbox.hint", lambda run_id: None)
-    monkeypatch.setattr("experiments.inventory.send", lambda task, host_id: None)
+    monkeypatch.setattr("experiments.queue.outbox.hint", lambda run_id: None)
+    monkeypatch.setattr("experiments.hosts.inventory.send", lambda task, host_id: None)
 
 
 @pytest.mark.parametrize(

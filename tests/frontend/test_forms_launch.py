@@ -11,7 +11,7 @@ import pytest
 
 from agents.plan import build_plan
 from agents.spec import RunSpec
-from experiments.inventory import grant
+from experiments.hosts.inventory import grant
 from experiments.models import DryRun, Experiment, Host, Member, Role, Run, Team
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
 from tests.frontend.test_forms_access import address, signed_in
@@ -22,7 +22,7 @@ __all__ = ["admin", "make_member", "stock", "team"]
 @pytest.fixture(autouse=True)
 def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages are hints; these tests look at what PostgreSQL holds."""
-    monkeypatch.setattr("experiments.outbox.hint", lambda run_id: None)
+    monkeypatch.setattr("experiments.queue.outbox.hint", lambda run_id: None)
 
 
 def parts(stock: dict[str, Any], prefix: str = "", **more: str) -> dict[str, str]:

@@ -10,7 +10,8 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 from django.utils import timezone
 
-from experiments.documents import save_version
+from experiments.documents.versions import save_version
+from experiments.hosts.reservations import reserve
 from experiments.launch import Candidate, Choice, create_experiment, launch_run
 from experiments.models import (
     Alert,
@@ -29,8 +30,7 @@ from experiments.models import (
     Trend,
     Workload,
 )
-from experiments.reservations import reserve
-from experiments.tokens import issue
+from experiments.teams.tokens import issue
 from frontend.urls import urlpatterns
 from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, admin, make_member, other_admin, ready_host, team
 

@@ -15,9 +15,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.events import Failed, PhaseStarted
-from experiments.artifacts import keep
 from experiments.launch import Candidate, create_experiment, launch_experiment
 from experiments.models import Experiment, Member, Run, Series, StoredVerdict
+from experiments.runs.artifacts import keep
 from tests.frontend.conftest import FINGERPRINT, MakeRun
 
 FINISHED = ("state", "outcome", "validity", "metrics", "config", "fingerprint", "finished_at")

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from experiments.documents import save_version
+from experiments.documents.versions import save_version
 from experiments.launch import Choice
 from experiments.models import CapacitySearch, Member, Role, Run, Workload
 from tests.experiments.conftest import WORKLOAD, MakeMember

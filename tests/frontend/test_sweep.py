@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from experiments.copies import copy_experiment
-from experiments.documents import save_version
+from experiments.documents.versions import save_version
 from experiments.models import Experiment, Member, Workload
+from experiments.runs.copies import copy_experiment
 from tests.experiments.conftest import WORKLOAD, admin, make_member, stock, team
 from tests.experiments.finished import finish_next, whole_run
 from tests.experiments.test_searches import RATED, load

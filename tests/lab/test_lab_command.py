@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from benchhub.lab.lab import why_not
-from experiments.inventory import add_host
+from experiments.hosts.inventory import add_host
 from experiments.models import Host, Member
 from tests.experiments.conftest import admin, make_member, team
 

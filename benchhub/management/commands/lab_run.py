@@ -50,7 +50,7 @@ class Command(up.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         from experiments.errors import NotFound
-        from experiments.library_catalogue import template
+        from experiments.library.catalogue import template
 
         if not settings.BENCHHUB_EMBEDDED:
             raise CommandError("The lab runs its own database; unset DATABASE_URL and REDIS_URL.")
@@ -108,9 +108,9 @@ class Command(up.Command):
     def _seed(self) -> None:
         from django.contrib.auth import get_user_model
 
-        from experiments.demo import ON_ONE_MACHINE
+        from experiments.demo.records import ON_ONE_MACHINE
+        from experiments.hosts.own_hosts import OwnHost, keep_own_host
         from experiments.models import Host, Member, Role, Team
-        from experiments.own_hosts import OwnHost, keep_own_host
 
         team, _ = Team.objects.get_or_create(slug=TEAM, defaults={"name": "Lab", "thresholds": ON_ONE_MACHINE})
         user, created = get_user_model().objects.get_or_create(
@@ -135,9 +135,9 @@ class Command(up.Command):
     def _run_all(self, terminal: Terminal, url: str) -> None:
         from django.db import close_old_connections
 
-        from experiments import library_catalogue as catalogue
         from experiments.errors import RequestError
-        from experiments.library_published import import_published
+        from experiments.library import catalogue
+        from experiments.library.published import import_published
 
         try:
             if self.options["published"]:
@@ -160,9 +160,9 @@ class Command(up.Command):
             terminal.say("lab", "Ctrl-C stops all of it; the results stay for the next start.")
 
     def _run(self, terminal: Terminal, url: str, template: Any) -> None:
-        from experiments.gate import experiment_gate
+        from experiments.judging.gate import experiment_gate
         from experiments.launch import launch_experiment
-        from experiments.library_install import Places, create, install
+        from experiments.library.install import Places, create, install
         from experiments.models import Experiment
 
         sut, driver = self.registered["sut"], self.registered["driver"]
@@ -209,7 +209,7 @@ class Command(up.Command):
 
 def _split_cpus() -> tuple[str, str]:
     """CPU sets for server and driver; BenchHub itself keeps to the driver's, so that the server's are left alone."""
-    from experiments.demo import split_cpus
+    from experiments.demo.records import split_cpus
 
     server, driver = split_cpus(tuple(sorted(os.sched_getaffinity(0))))
     if driver:

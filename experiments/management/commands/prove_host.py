@@ -13,7 +13,7 @@ from agents.proof import HostProof, Proof
 from agents.session import Session
 from agents.ssh import connect
 from experiments.dispatch import next_fence
-from experiments.host_keys import connect_args
+from experiments.hosts.host_keys import connect_args
 from experiments.models import Host
 
 _MARKS = {True: "proven", False: "FAILED", None: "-"}

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from experiments.errors import RequestError
 from experiments.models import Member
-from experiments.tokens import MAX_DAYS, SCOPES, issue
+from experiments.teams.tokens import MAX_DAYS, SCOPES, issue
 
 
 class Command(BaseCommand):

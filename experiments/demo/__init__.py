@@ -1,0 +1,1 @@
+"""Made-up records: the demonstration's and those of seeded teams."""

@@ -1,0 +1,1 @@
+"""Applications, recipes and workloads: versions of documents, and their YAML."""

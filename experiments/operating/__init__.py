@@ -1,0 +1,1 @@
+"""What an operator sees: workers, queues, canaries, counts and the state of the services."""

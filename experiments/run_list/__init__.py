@@ -1,0 +1,1 @@
+"""The list of runs: what is wanted, in which order, as rows and as CSV."""

@@ -1,0 +1,161 @@
+"""What runs are wanted: read from a query string, and as a database query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.db.models import Q, Value
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from experiments.errors import RequestError
+from experiments.models import Application, Host, Recipe, Run, Team, Workload
+from experiments.models.runs import RunQuerySet
+from experiments.run_list.words import HasWords, parts_of
+
+MAX_QUERY_CHARS = 500
+MAX_WORDS = 10
+_CHOICES = {"state": Run.State, "outcome": Run.Outcome, "validity": Run.Validity}
+_NAMES = ("recipe", "workload", "application", "sut", "driver")
+_NUMBER = re.compile(r"#?([0-9]{1,9})")
+
+
+@dataclass(frozen=True)
+class RunFilter:
+    """Every filled field narrows the list. `labels` must all be there; `query` is the text of the one query box."""
+
+    query: str = ""
+    state: str = ""
+    outcome: str = ""
+    validity: str = ""
+    recipe: str = ""
+    workload: str = ""
+    application: str = ""
+    sut: str = ""
+    driver: str = ""
+    tag: str = ""
+    label: tuple[tuple[str, str], ...] = ()
+    experiment: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    archived: bool = False
+
+    @classmethod
+    def from_query(cls, given: Mapping[str, str]) -> RunFilter:
+        """The filter in a query string; unknown keys are left alone, bad values are a RequestError naming the field.
+
+        `label` is `k=v`, several with commas between them.
+        """
+        text = {name: str(given.get(name, "")).strip() for name in _TEXTS}
+        for name, value in text.items():
+            if len(value) > MAX_QUERY_CHARS or "\0" in value:
+                raise RequestError(f"{name} has at most {MAX_QUERY_CHARS} characters.", field=name)
+        for name, choices in _CHOICES.items():
+            if text[name] and text[name] not in choices.values:
+                known = ", ".join(value for value in choices.values if value)
+                raise RequestError(f"There is no {name} {text[name]!r}; known: {known}.", field=name)
+        experiment = str(given.get("experiment", "")).strip()
+        if experiment and not re.fullmatch(r"[0-9]{1,18}", experiment):
+            raise RequestError("An experiment is named by its number.", field="experiment")
+        return cls(
+            **text,
+            label=_labels(str(given.get("label", ""))),
+            experiment=int(experiment) if experiment else None,
+            since=_time(given, "since"),
+            until=_time(given, "until"),
+            archived=str(given.get("archived", "")).lower() in {"1", "true", "yes", "on"},
+        )
+
+
+_TEXTS = ("query", "state", "outcome", "validity", *_NAMES, "tag")
+
+
+def matching(team: Team, wanted: RunFilter) -> RunQuerySet:
+    """The team's runs that fit, not sorted."""
+    runs: RunQuerySet = Run.objects.for_team(team).filter(archived=wanted.archived)
+    exact = {name: getattr(wanted, name) for name in _CHOICES if getattr(wanted, name)}
+    exact |= {f"{name}__name": getattr(wanted, name) for name in _NAMES if getattr(wanted, name)}
+    runs = runs.filter(**exact)
+    if wanted.tag:
+        runs = runs.filter(tags__contains=[wanted.tag])
+    if wanted.label:
+        runs = runs.filter(labels__contains=dict(wanted.label))
+    if wanted.experiment is not None:
+        runs = runs.filter(experiment_id=wanted.experiment)
+    if wanted.since:
+        runs = runs.filter(queued_at__gte=wanted.since)
+    if wanted.until:
+        runs = runs.filter(queued_at__lt=wanted.until)
+    for word in wanted.query.split()[:MAX_WORDS]:
+        runs = _with_word(team, runs, word)
+    return runs
+
+
+def _with_word(team: Team, runs: RunQuerySet, word: str) -> RunQuerySet:
+    if number := _NUMBER.fullmatch(word):
+        return runs.filter(number=int(number[1]))
+    key, colon, value = word.partition(":")
+    if colon and value:
+        if key in _CHOICES:
+            return runs.filter(**{key: value})
+        if key in _NAMES:
+            return runs.filter(**{f"{key}__name__icontains": value})
+        if key == "tag":
+            return runs.filter(tags__contains=[value])
+        return runs.filter(labels__contains={key: value})
+    # Names are few, so the word is looked up there first; the runs are then found by their indexed ids.
+    found = Q()
+    for name, choices in _CHOICES.items():
+        if word in choices.values:
+            found |= Q(**{name: word})
+    for column, ids in _named(team, word).items():
+        found |= Q(**{f"{column}_id__in": ids})
+    if parts := parts_of(word):
+        found |= Q(HasWords(parts))
+    return runs.filter(found) if found else runs.none()
+
+
+def _named(team: Team, word: str) -> dict[str, list[int]]:
+    """The ids of what has the word in its name, by the column of a run that refers to it. One query."""
+    models = {"recipe": Recipe, "workload": Workload, "application": Application, "sut": Host}
+    queries = [
+        model._default_manager.filter(team=team, name__icontains=word).values_list(Value(column), "pk")
+        for column, model in models.items()
+    ]
+    found: dict[str, list[int]] = {}
+    for column, pk in queries[0].union(*queries[1:], all=True):
+        found.setdefault(column, []).append(pk)
+    return found
+
+
+def _labels(text: str) -> tuple[tuple[str, str], ...]:
+    found = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, value = part.partition("=")
+        if not equals or not key:
+            raise RequestError("A label filter reads key=value.", field="label")
+        if "\0" in part:
+            raise RequestError("A label holds no NUL character.", field="label")
+        found.append((key, value))
+    return tuple(found)
+
+
+def _time(given: Mapping[str, str], name: str) -> datetime | None:
+    text = str(given.get(name, "")).strip()
+    return parse_time(text, name) if text else None
+
+
+def parse_time(text: str, name: str) -> datetime:
+    """A date or date and time in ISO form; without an offset it is UTC. RequestError names the field."""
+    try:
+        found = parse_datetime(text) or parse_datetime(f"{text}T00:00:00")
+        if found is not None and timezone.is_aware(found):
+            found = found.astimezone(UTC)  # an offset can carry the first or the last day out of the calendar
+    except (ValueError, OverflowError):
+        found = None
+    if found is None:
+        raise RequestError(f"{name} must be a time such as 2026-01-31 or 2026-01-31T12:00:00Z.", field=name)
+    return found if timezone.is_aware(found) else timezone.make_aware(found, UTC)

@@ -1,0 +1,73 @@
+"""The read side of searches: names, trials, cost and the objective in words; pages and API alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.utils import timezone
+
+from agents.drivers.base import Driver
+from agents.drivers.rates import at_rate
+from agents.report import LatencyBasis
+from experiments.analysis.search import expected_trials
+from experiments.launch import Choice
+from experiments.metrics import METRICS
+from experiments.models import CapacitySearch, Run, SearchTrial
+from experiments.models.teams import TeamOwnedQuerySet
+from experiments.queue.estimates import estimates_for
+from experiments.runs.summary import figure
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Trials and the time of their runs."""
+
+    trials: int
+    duration: timedelta
+
+
+def with_names(found: TeamOwnedQuerySet) -> TeamOwnedQuerySet:
+    """Searches with the names that lists and pages show."""
+    return found.select_related("application", "recipe", "workload", "sut", "driver", "created_by")
+
+
+def trials_of(search: CapacitySearch) -> list[SearchTrial]:
+    """The trials in order, with their runs, without wide columns."""
+    return list(search.trials.select_related("run").defer("run__spec"))
+
+
+def latency_of(search: CapacitySearch, run: Run) -> float | None:
+    """The figure that the objective is about; None where it is missing or meaningless."""
+    return figure(run, search.objective_metric)
+
+
+def latency_basis(search: CapacitySearch) -> LatencyBasis:
+    """From when the trials' latency counts: some tools change it when they have a rate."""
+    driver: Driver = search.workload.document().driver
+    return at_rate(driver, search.start_low_rps).latency_basis
+
+
+def cost_of(search: CapacitySearch) -> Cost:
+    """Trials, and the time that their runs took."""
+    spans = list(search.trials.values_list("run__started_at", "run__finished_at"))
+    now = timezone.now()
+    return Cost(len(spans), sum(((end or now) - start for start, end in spans if start), timedelta()))
+
+
+def expected_cost(choice: Choice, *, low_rps: float, high_rps: float, width_ratio: float) -> Cost:
+    """About what a search will take, when its two rates really are a bracket."""
+    trials = expected_trials(low_rps, high_rps, width_ratio)
+    estimates = estimates_for({choice.workload.pk}, {choice.sut.pk})
+    return Cost(trials, timedelta(seconds=trials * estimates.takes_s(choice.workload.pk, choice.sut.pk)))
+
+
+def objective_text(search: CapacitySearch) -> str:
+    """The objective as people write it: "latency p99 ≤ 50 ms"."""
+    return f"{latency_name(search.objective_metric)} ≤ {search.objective_ms:g} ms"
+
+
+def latency_name(metric: str) -> str:
+    """The figure in the middle of a sentence: "latency p99"."""
+    label = METRICS[metric].label
+    return label[0].lower() + label[1:].replace(",", "")

@@ -1,0 +1,1 @@
+"""Teams: who may do what, tokens, and the audit trail."""

@@ -1,0 +1,96 @@
+"""API tokens `bh_<id>_<secret>`: shown once, stored as a keyed hash."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from experiments.errors import Forbidden, RequestError
+from experiments.models import Member, Role, Token
+from experiments.teams.access import require
+from experiments.teams.audit import record
+
+SCOPES: dict[str, Role] = {
+    "read": Role.VIEWER,
+    "launch": Role.LAUNCHER,
+    "write": Role.EDITOR,
+    "admin": Role.ADMIN,
+}
+"""Scope -> the role that a member needs to give it to a token. Each scope stands alone; none includes another."""
+
+MAX_DAYS = 366
+_TOUCH_EVERY = timedelta(minutes=1)  # "last used" need not cost a write per request
+
+
+def issue(member: Member, *, name: str, scopes: Iterable[str], days: int = 90) -> tuple[Token, str]:
+    """A new token of the member's team and its text, which cannot be shown again."""
+    chosen = list(dict.fromkeys(scopes))
+    if not name.strip() or len(name) > 120:
+        raise RequestError("Give the token a name of at most 120 characters.", field="name")
+    if not chosen:
+        raise RequestError(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
+    for scope in chosen:
+        if scope not in SCOPES:
+            raise RequestError(f"There is no scope {scope!r}; known: {', '.join(SCOPES)}.", field="scopes")
+        require(member, SCOPES[scope])
+    if not 1 <= days <= MAX_DAYS:
+        raise RequestError(f"A token lives between 1 and {MAX_DAYS} days.", field="days")
+    public_id, secret = secrets.token_hex(8), secrets.token_hex(24)
+    with transaction.atomic():
+        token = Token.objects.create(
+            team_id=member.team_id,
+            created_by_id=member.user_id,
+            name=name.strip(),
+            public_id=public_id,
+            secret_hash=_hash(secret, settings.SECRET_KEY),
+            scopes=chosen,
+            expires_at=timezone.now() + timedelta(days=days),
+        )
+        record(member, "token.issue", f"token {token.name}", after={"id": public_id, "scopes": chosen, "days": days})
+    return token, f"bh_{public_id}_{secret}"
+
+
+def authenticate(text: str) -> Token | None:
+    """The live token behind `text`, or None: unknown, wrong, expired and revoked ones look the same."""
+    mark, _, rest = text.partition("_")
+    public_id, _, secret = rest.partition("_")
+    if mark != "bh" or not (public_id.isascii() and public_id.isalnum()) or not (secret.isascii() and secret.isalnum()):
+        return None
+    now = timezone.now()
+    token: Token | None = (
+        Token.objects.select_related("team")
+        .filter(public_id=public_id, revoked_at=None, expires_at__gt=now, created_by__is_active=True)
+        .first()
+    )
+    peppers = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    stored = token.secret_hash if token else ""
+    # Every pepper is tried, also without a token, so that the time does not tell whether the id exists.
+    matches = [hmac.compare_digest(_hash(secret, pepper), stored) for pepper in peppers]
+    if token is None or not any(matches):
+        return None
+    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - _TOUCH_EVERY)
+    Token.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+    return token
+
+
+def revoke(member: Member, token: Token) -> None:
+    """End a token. Its creator may, and an admin."""
+    if token.team_id != member.team_id or (token.created_by_id != member.user_id and member.role != Role.ADMIN):
+        raise Forbidden("Only an admin may revoke the token of someone else.")
+    with transaction.atomic():
+        if Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
+            record(member, "token.revoke", f"token {token.name}", before={"id": token.public_id})
+    token.refresh_from_db()
+
+
+def _hash(secret: str, pepper: str) -> str:
+    key = hashlib.sha256(b"benchhub api token\0" + pepper.encode()).digest()
+    return hmac.new(key, secret.encode(), hashlib.sha256).hexdigest()
