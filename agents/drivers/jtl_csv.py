@@ -26,7 +26,7 @@ from agents.report import LoadReport
 
 FORMAT = "jmeter-jtl-csv"
 HEAD_BYTES = 1 << 16
-PIECE_BYTES = 8 << 20
+PIECE_BYTES = 16 << 20
 SLOW_BYTES = 1 << 18
 WINDOW_BYTES = 1 << 13
 CACHED_BYTES = 1 << 18
