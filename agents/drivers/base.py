@@ -63,6 +63,10 @@ class Driver(Frozen, ABC):
         """Whether a line that the tool prints is worth showing while it runs."""
         return False
 
+    def warming_up(self) -> Driver:
+        """The tool as it warms the server up; most do it as they measure."""
+        return self
+
     @property
     @abstractmethod
     def load_model(self) -> LoadModel:

@@ -183,6 +183,9 @@ class Jmeter(HttpPlan, Driver):
     def program(self) -> str:
         return f"{self.home.rstrip('/')}/bin/jmeter" if self.home else self.binary
 
+    def warming_up(self) -> Jmeter:
+        return self.model_copy(update={"users": self.warm_up_users or self.users})
+
     def is_progress(self, line: str) -> bool:
         return LIVE.match(line) is not None
 

@@ -54,10 +54,11 @@ class HttpPlan(BaseModel):
 
     With `loops` each user makes that many rounds and the phase's duration is the upper bound; without, users go on
     until the phase is over. `order` random draws one request by its weight in each round, in_turn makes all of them.
-    For an uploaded plan only `users`, `ramp_up_s` and `loops` mean something: they can be given to it as properties.
+    For an uploaded plan only the users, `ramp_up_s` and `loops` mean something: they can be given to it as properties.
     """
 
     users: int = Field(10, ge=1, le=20_000)
+    warm_up_users: int | None = Field(None, ge=1, le=20_000, description="Users of the warm-up phases; empty = users.")
     ramp_up_s: int = Field(0, ge=0, le=24 * 3600)
     loops: int | None = Field(None, ge=1, le=1_000_000_000)
     think_time_min_ms: int = Field(0, ge=0, le=3_600_000)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -61,6 +61,9 @@ class Item(Frozen):
         if unknown := set(self.works) - set(WORKS):
             raise ValueError(f"there is no work {min(unknown)}")
         return self
+
+
+AnyItem = TypeVar("AnyItem", bound=Item)
 
 
 class ShippedRecipe(Item):
@@ -187,28 +190,23 @@ def templates() -> tuple[ExperimentTemplate, ...]:
 
 
 def template(name: str) -> ExperimentTemplate:
-    found: ExperimentTemplate = _read("experiments", name, ExperimentTemplate)
-    return found
+    return _read("experiments", name, ExperimentTemplate)
 
 
 def application(name: str) -> ShippedDocument:
-    found: ShippedDocument = _read("applications", name, ShippedDocument)
-    return found
+    return _read("applications", name, ShippedDocument)
 
 
 def recipe(name: str) -> ShippedRecipe:
-    found: ShippedRecipe = _read("recipes", name, ShippedRecipe)
-    return found
+    return _read("recipes", name, ShippedRecipe)
 
 
 def workload(name: str) -> ShippedDocument:
-    found: ShippedDocument = _read("workloads", name, ShippedDocument)
-    return found
+    return _read("workloads", name, ShippedDocument)
 
 
 def recorded(name: str) -> Recorded:
-    found: Recorded = _read("recorded", name, Recorded)
-    return found
+    return _read("recorded", name, Recorded)
 
 
 def names(kind: str) -> tuple[str, ...]:
@@ -223,8 +221,12 @@ def text_of(kind: str, name: str) -> str:
     return (DIRECTORY / kind / f"{name}.yaml").read_text(encoding="utf-8")
 
 
+def _read(kind: str, name: str, model: type[AnyItem]) -> AnyItem:
+    return cast("AnyItem", _validated(kind, name, model))  # a cache forgets the type
+
+
 @cache
-def _read(kind: str, name: str, model: type[Item]) -> Any:
+def _validated(kind: str, name: str, model: type[Item]) -> Item:
     raw = parse_yaml(text_of(kind, name))
     try:
         return model.model_validate({**raw, "name": name})
