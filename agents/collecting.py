@@ -33,6 +33,7 @@ async def collect_results(
     printed: LoadReport,
     name: str,
     *,
+    source: str,
     emit: Callable[[AnyEvent], Awaitable[None]],
     check: Callable[[], None],
     keep: KeepFile | None,
@@ -41,7 +42,7 @@ async def collect_results(
 
     Nothing is stored before all has been read, so whoever does it again begins anew and counts nothing twice.
     """
-    say = _Saying(emit, check)
+    say = _Saying(emit, check, source)
     with tempfile.TemporaryDirectory(prefix="benchhub-results-") as folder:
         local = Path(folder) / "results"
         path = f"{directory}/{tool.result_file}"
@@ -60,14 +61,15 @@ async def collect_results(
             await keep(kept, await asyncio.to_thread(packed.read_bytes), "application/gzip")
     what = f"kept as {kept}" if kept else f"not kept: compressed it has more than {MAX_KEPT_BYTES >> 20} MB"
     size_mb = fetched.size_bytes / 1e6
-    await emit(Logged("driver", (f"{tool.result_file}: {size_mb:,.1f} MB, sha256 {fetched.sha256}, {what}",)))
+    await emit(Logged(source, (f"{tool.result_file}: {size_mb:,.1f} MB, sha256 {fetched.sha256}, {what}",)))
     return report, ResultFile(tool.result_file, fetched.size_bytes, fetched.sha256, kept)
 
 
 class _Saying:
     """Progress as log lines, a few seconds apart."""
 
-    def __init__(self, emit: Callable[[AnyEvent], Awaitable[None]], check: Callable[[], None]) -> None:
+    def __init__(self, emit: Callable[[AnyEvent], Awaitable[None]], check: Callable[[], None], source: str) -> None:
+        self._source = source
         self._emit = emit
         self._check = check
         self._next_s = time.monotonic() + SAY_EVERY_S
@@ -76,7 +78,7 @@ class _Saying:
         self._check()
         if time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + SAY_EVERY_S
-            await self._emit(Logged("driver", (f"{what}: {done / 1e6:,.0f} of {size / 1e6:,.0f} MB",)))
+            await self._emit(Logged(self._source, (f"{what}: {done / 1e6:,.0f} of {size / 1e6:,.0f} MB",)))
 
 
 async def _read(tool: Driver, path: Path, printed: LoadReport, say: _Saying) -> LoadReport:

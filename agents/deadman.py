@@ -106,7 +106,7 @@ class DeadMan:
 
 
 class Renewal:
-    """While it is open, both hosts of a run know that a worker looks after them. `check` raises once one gave it up.
+    """While it is open, all hosts of a run know that a worker looks after them. `check` raises once one gave it up.
 
     On the way back nothing is armed that does not run (`arm` False): the host may have put itself back already.
     """
@@ -123,7 +123,7 @@ class Renewal:
             for failure in armed:  # only now: none of them may still be at it when the run goes back
                 if isinstance(failure, BaseException):
                     raise failure
-        # A task for each: renewing may wait long for a host that is away, and the other one is not to notice.
+        # A task for each: renewing may wait long for a host that is away, and the others are not to notice.
         self._tasks = [asyncio.create_task(self._renew(timer)) for timer in self._timers]
         return self
 

@@ -12,7 +12,8 @@ from agents.errors import Cause
 from agents.spectrum import Spectrum
 from agents.steps.base import SettingOutcome
 
-Role = Literal["sut", "driver"]
+Role = Annotated[str, Field(pattern=r"^(sut|driver(-[2-9]|-[1-9][0-9])?)$")]
+"""A host's part in a run: `sut`, `driver`, `driver-2` and so on (`RunSpec.hosts`)."""
 PhaseName = Literal[
     "connect", "facts", "snapshot", "tune", "start", "warm_up", "measure", "collect", "stop", "restore", "verify"
 ]
@@ -105,13 +106,19 @@ class JobStarted:
 
 @dataclass(frozen=True)
 class JobIntended:
-    """Stored before a job is started, so that whoever comes next knows its cookie and can end it."""
+    """Stored before a job is started, so that whoever comes next knows its cookie and can end it.
+
+    `begins_at_uptime_s`: the job waits for this moment, in seconds since its host was started; None = begins at once.
+    `clock_error_s` is by how much that may be wrong against the other hosts.
+    """
 
     name: str
     role: Role
     directory: str
     cookie: str
     privileged: bool = False
+    begins_at_uptime_s: float | None = None
+    clock_error_s: float = 0.0
     kind: Literal["job_intended"] = "job_intended"
 
 
@@ -145,12 +152,19 @@ class ResultFile:
 
 @dataclass(frozen=True)
 class LoadPart:
-    """What one of several load tools reported that ran at the same time, each against an instance of its own."""
+    """What one of several load tools reported that ran at the same time.
+
+    `late_s`: how long after the agreed start it began, None when nobody knows; wrong by at most `clock_error_s` against
+    the tools of other hosts.
+    """
 
     url: str
     exit_status: int | None
     report: Mapping[str, Any]
     result_file: ResultFile | None = None
+    role: Role = "driver"
+    late_s: float | None = None
+    clock_error_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -158,7 +172,8 @@ class LoadReported:
     """The tool's whole output, its sha256, and the figures read from it (`LoadReport.to_json`).
 
     `spectrum` is the histogram of its latency; None when the tool gave none. `parts` are the reports of several tools
-    that ran at the same time; the figures above are then those of all together.
+    that ran at the same time; the figures above are then those of all together. `start_spread_s` is how far apart they
+    began at most; None for a single tool, and where a tool's start was not seen.
     """
 
     index: int
@@ -170,6 +185,7 @@ class LoadReported:
     result_file: ResultFile | None = None
     spectrum: Spectrum | None = None
     parts: tuple[LoadPart, ...] = ()
+    start_spread_s: float | None = None
     kind: Literal["load_reported"] = "load_reported"
 
 
@@ -225,14 +241,12 @@ class Failed:
 
 @dataclass(frozen=True)
 class Restored:
-    """The end of the undo: what on the SUT is not as before, in plain words; empty = proven equal.
+    """The end of the undo: what on each host is not as before, in plain words; a host without any is proven equal.
 
-    `driver_differences` is the same for the driver host: what of the load was left there. `away` are the hosts that
-    could not be reached: looking again later may prove them equal.
+    `away` are the hosts that could not be reached: looking again later may prove them equal.
     """
 
-    differences: tuple[str, ...]
-    driver_differences: tuple[str, ...] = ()
+    differences: Mapping[Role, tuple[str, ...]]
     away: tuple[Role, ...] = ()
     kind: Literal["restored"] = "restored"
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agents.drivers.base import Target
+from agents.drivers.shares import share_words
 from agents.errors import AgentError
 from agents.events import PhaseName
 from agents.journal import undo_text
 from agents.launch import Launch
 from agents.preparation import launch_of
-from agents.spec import RunSpec
+from agents.spec import Phase, RunSpec
 from agents.steps import is_host_step
 from agents.steps.base import State, StepContext
 from agents.tuning import instance_directory
@@ -55,17 +56,17 @@ CONTROL_S = 10
 
 def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Plan:
     """The plan of `spec`. `found` maps the place of a step (from 1) to the state that a dry run read on the SUT."""
-    sut, driver = spec.sut.name, spec.driver.name
+    sut, drivers = spec.sut.name, [driver.name for driver in spec.drivers]
     server, workload = spec.application.server, spec.workload
     context = StepContext(instance=instance_directory(RUN_DIRECTORY, 0))
     launch = launch_of(spec)
     phases = (
         PlanPhase(
             "facts",
-            "Look at both hosts",
+            "Look at the hosts",
             (
                 PlanItem(sut, f"Facts, and the version of {server.kind}"),
-                PlanItem(driver, f"Facts, and the version of {workload.driver.kind}"),
+                *(PlanItem(driver, f"Facts, and the version of {workload.driver.kind}") for driver in drivers),
             ),
         ),
         PlanPhase("snapshot", "Remember the SUT", (PlanItem(sut, "All settings", ("grep -rs '' /proc/sys ...",)),)),
@@ -75,13 +76,14 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
             PlanPhase(
                 "measure" if phase.kind == "measure" else "warm_up",
                 f"{phase.name}, {phase.duration_s} s",
-                (
+                tuple(
                     PlanItem(
                         driver,
                         f"Load on {', '.join(spec.urls)}",
-                        tuple(_pinned(workload.cpus, _tool(spec, url, phase.duration_s)) for url in spec.urls),
-                        note=EACH_INSTANCE if len(spec.urls) > 1 else "",
-                    ),
+                        tuple(_pinned(workload.cpus, _tool(spec, url, phase)) for url in spec.urls),
+                        note=_load_note(spec),
+                    )
+                    for driver in drivers
                 ),
             )
             for phase in workload.phases
@@ -148,11 +150,25 @@ def _ready(spec: RunSpec) -> list[PlanItem]:
     ready = spec.application.server.ready
     urls = [url.removesuffix(spec.workload.path) + ready.path for url in spec.urls]
     note = f"at most {ready.timeout_s:g} s"
-    return [PlanItem(spec.driver.name, f"Wait until {url} answers {ready.status}", note=note) for url in urls]
+    return [
+        PlanItem(driver.name, f"Wait until {url} answers {ready.status}", note=note)
+        for url in urls
+        for driver in spec.drivers
+    ]
 
 
-def _tool(spec: RunSpec, url: str, duration_s: int) -> str:
-    return spec.workload.driver.command(Target(url), duration_s).shell()
+def _load_note(spec: RunSpec) -> str:
+    """What of the load this tool puts on, and that the tools begin together."""
+    hosts, notes = len(spec.drivers), []
+    if hosts > 1:
+        notes.append(f"Its share: {share_words(spec.workload.driver, hosts)}. The tools of all hosts begin together.")
+    if len(spec.urls) > 1:
+        notes.append(EACH_INSTANCE)
+    return " ".join(notes)
+
+
+def _tool(spec: RunSpec, url: str, phase: Phase) -> str:
+    return spec.tool_of(phase).command(Target(url), phase.duration_s).shell()
 
 
 def _pinned(cpus: str, command: str) -> str:

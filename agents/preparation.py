@@ -30,7 +30,7 @@ date +%s.%N
 """
 
 
-async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_key: str, fence: int) -> FactsCollected:
+async def look_at_host(session: Session, role: Role, spec: RunSpec, run_key: str, fence: int) -> FactsCollected:
     """The host's facts, the version of what it must run, and the run's own directory on it (made, empty).
 
     PlanError when the tool or the server is missing, with the words of the version command. FenceError when a newer
@@ -46,7 +46,7 @@ async def look_at_host(session: Session, role: Role | str, spec: RunSpec, run_ke
     answered_s = time.time()
     directory, _, clock = result.check(f"Making the run's directory on {session.host}").text.strip().partition("\n")
     return FactsCollected(
-        role="sut" if role == "sut" else "driver",
+        role=role,
         digest=facts.digest(),
         profile=facts.profile(),
         directory=directory,
@@ -102,7 +102,7 @@ def _clock_midpoint_s(clock: str, asked_s: float, answered_s: float) -> float | 
         return None
 
 
-async def _version(session: Session, role: str, spec: RunSpec) -> str:
+async def _version(session: Session, role: Role, spec: RunSpec) -> str:
     what = spec.application.server if role == "sut" else spec.workload.driver
     result = await session.run(what.version_command())
     if result.exit_status != 0:
@@ -119,8 +119,8 @@ def check_cpus(spec: RunSpec, record: Record) -> None:
 
     One machine = the same boot_id: two addresses of it do not make it two.
     """
-    sut, driver = record.facts["sut"], record.facts["driver"]
-    if not sut.boot_id or sut.boot_id != driver.boot_id:
+    sut = record.facts["sut"]
+    if not sut.boot_id or sut.boot_id not in {record.facts[role].boot_id for role in spec.driver_roles}:
         return
     online = set(parse_cpus(sut.profile.get("cpu.online", "")))
     server = set(parse_cpus(server_cpus(spec))) or online
@@ -130,6 +130,17 @@ def check_cpus(spec: RunSpec, record: Record) -> None:
         raise PlanError(
             f"Server and load tool would share CPU {format_cpus(tuple(shared))} of one machine.",
             hint="Give the application and the workload CPU sets that do not overlap.",
+        )
+
+
+def check_drivers(spec: RunSpec, record: Record) -> None:
+    """PlanError when the driver hosts have different versions of the load tool: their reports would not add up."""
+    versions = {spec.hosts[role].name: record.facts[role].tool_version for role in spec.driver_roles}
+    if len(set(versions.values())) > 1:
+        found = ", ".join(f"{version} on {name}" for name, version in versions.items())
+        raise PlanError(
+            f"The driver hosts have different versions of {spec.workload.driver.kind}: {found}.",
+            hint="Install the same version on each of them.",
         )
 
 

@@ -1,4 +1,4 @@
-"""How a run reaches its two hosts: links that survive cuts, the fence, and the run's directory on each."""
+"""How a run reaches its hosts: links that survive cuts, the fence, and the run's directory on each."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from agents.record import Record
 from agents.session import Session
 from agents.spec import RunSpec
 
-ROLES: tuple[Role, Role] = ("sut", "driver")
-
 
 class Reach:
     """Links are made at first use and kept; `on_trouble` is told of a cut in plain words."""
@@ -24,15 +22,20 @@ class Reach:
     def __init__(
         self, spec: RunSpec, record: Record, control: Control, on_trouble: Callable[[str], Awaitable[None]]
     ) -> None:
-        self._spec = spec
         self._record = record
         self._control = control
         self._on_trouble = on_trouble
+        self._hosts = spec.hosts
         self._links: dict[Role, Link] = {}
 
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The parts of all hosts of the run, the SUT first."""
+        return tuple(self._hosts)
+
     async def open(self) -> None:
-        """Connect to both hosts now, once: what cannot be reached at the start is told at once."""
-        raise_first(await asyncio.gather(*(self.link(role).open() for role in ROLES), return_exceptions=True))
+        """Connect to all hosts now, once: what cannot be reached at the start is told at once."""
+        raise_first(await asyncio.gather(*(self.link(role).open() for role in self.roles), return_exceptions=True))
 
     async def close(self) -> None:
         for link in self._links.values():
@@ -41,7 +44,7 @@ class Reach:
     def link(self, role: Role) -> Link:
         """The host as it is, for looking; changes go through `session`."""
         if role not in self._links:
-            address = self._spec.sut if role == "sut" else self._spec.driver
+            address = self._hosts[role]
 
             async def connect() -> Session:
                 return await self._control.connect(address)
@@ -63,7 +66,7 @@ class Reach:
     def directory(self, role: Role) -> str:
         """The run's own directory on the host."""
         if role not in self._record.facts:
-            raise ConnectError(f"The {role} was not reached yet.")
+            raise ConnectError(f"{self._hosts[role].name} was not reached yet.")
         return self._record.facts[role].directory
 
 

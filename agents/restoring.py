@@ -27,7 +27,7 @@ from agents.events import (
 from agents.jobs import Job
 from agents.log_context import bound
 from agents.preparation import boot_id_command
-from agents.reach import ROLES, Reach, raise_first
+from agents.reach import Reach, raise_first
 from agents.record import Record
 from agents.spec import RunSpec
 from agents.tuning import Tuning, host_steps
@@ -44,7 +44,7 @@ class Restoring:
         reach: Reach,
         record: Record,
         control: Control,
-        roles: tuple[Role, ...] = ROLES,
+        roles: tuple[Role, ...],
         *,
         attempt: str = "",
         force: bool = False,
@@ -56,7 +56,7 @@ class Restoring:
         self._roles = roles
         self._attempt = attempt
         self._force = force
-        self._left: dict[Role, list[str]] = {role: [] for role in ROLES}
+        self._left: dict[Role, list[str]] = {role: [] for role in reach.roles}
         self._away: set[Role] = set()
         self._emit = control.emit_into(record)
 
@@ -76,12 +76,11 @@ class Restoring:
                 await self._clean_up(role)
             elif role not in self._away:
                 await self._leave_to_a_person(role)
-        on_sut, on_driver = (tuple(dict.fromkeys(self._left[role])) for role in ROLES)
-        for role, left in zip(ROLES, (on_sut, on_driver), strict=True):
-            if left:
-                lines = (f"{self._reach.link(role).host} is not proven to be as before:", *left)
-                await self._emit(Logged("runner", lines, "error"))
-        await self._emit(Restored(on_sut, on_driver, tuple(role for role in ROLES if role in self._away)))
+        differences = {role: tuple(dict.fromkeys(left)) for role, left in self._left.items() if left}
+        for role, left in differences.items():
+            lines = (f"{self._reach.link(role).host} is not proven to be as before:", *left)
+            await self._emit(Logged("runner", lines, "error"))
+        await self._emit(Restored(differences, tuple(role for role in self._reach.roles if role in self._away)))
 
     async def _keep_quiet(self, timers: list[DeadMan]) -> None:
         """No host must put itself back at the same time. One that is away, or has done it, is no problem."""

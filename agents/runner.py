@@ -16,8 +16,8 @@ from agents.events import FactsCollected, Failed, Logged, PhaseFinished, PhaseNa
 from agents.loading import Loading
 from agents.log_context import bound
 from agents.monitors import MONITORS
-from agents.preparation import check_cpus, look_at_host, server_cpus
-from agents.reach import ROLES, Reach, raise_first
+from agents.preparation import check_cpus, check_drivers, look_at_host, server_cpus
+from agents.reach import Reach, raise_first
 from agents.record import Record
 from agents.restoring import Restoring
 from agents.serving import Serving
@@ -57,15 +57,19 @@ class Runner:
         finally:
             await self._reach.close()
 
-    async def restore_again(self, *, roles: tuple[Role, ...] = ROLES, force: bool = False) -> None:
-        """The way back once more on these hosts, which were not proven as before. `force`: foreign changes, too."""
+    async def restore_again(self, *, roles: tuple[Role, ...] | None = None, force: bool = False) -> None:
+        """The way back once more on these hosts (None = all) that were not proven as before.
+
+        `force`: foreign changes, too.
+        """
         try:
             attempt = f"-again-{self._control.fence}"
             await self._restoring(roles, attempt=attempt, force=force).bring_back()
         finally:
             await self._reach.close()
 
-    def _restoring(self, roles: tuple[Role, ...] = ROLES, *, attempt: str = "", force: bool = False) -> Restoring:
+    def _restoring(self, roles: tuple[Role, ...] | None = None, *, attempt: str = "", force: bool = False) -> Restoring:
+        roles = self._reach.roles if roles is None else roles
         return Restoring(self._spec, self._reach, self._record, self._control, roles, attempt=attempt, force=force)
 
     async def _forward_or_fail(self) -> None:
@@ -90,7 +94,7 @@ class Runner:
         await self._do("connect", self._reach.open)
         await self._do("facts", self._look)
         await self._do("snapshot", self._snapshot)
-        async with Renewal([self._reach.deadman(role) for role in ROLES]) as self._renewal:
+        async with Renewal([self._reach.deadman(role) for role in self._reach.roles]) as self._renewal:
             await self._do("tune", self._tune)
             await self._do("start", self._serving.start)
             await self._put_load()
@@ -115,7 +119,7 @@ class Runner:
                 raise
 
     async def _look(self) -> None:
-        new = [role for role in ROLES if role not in self._record.facts]
+        new = [role for role in self._reach.roles if role not in self._record.facts]
         looks = [look_at_host(self._reach.link(role), role, self._spec, self._key, self._control.fence) for role in new]
         found = await asyncio.gather(*looks, return_exceptions=True)
         for facts in found:
@@ -123,9 +127,10 @@ class Runner:
                 await self._emit(facts)
         raise_first(found)
         check_cpus(self._spec, self._record)
-        await self._say(
-            f"SUT {self._spec.sut.name}, driver host {self._spec.driver.name}, target {', '.join(self._spec.urls)}"
-        )
+        check_drivers(self._spec, self._record)
+        drivers = [driver.name for driver in self._spec.drivers]
+        hosts = f"driver host{'s' if len(drivers) > 1 else ''} {', '.join(drivers)}"
+        await self._say(f"SUT {self._spec.sut.name}, {hosts}, target {', '.join(self._spec.urls)}")
 
     async def _snapshot(self) -> None:
         await self._emit(SnapshotTaken("before", await snapshot.read(self._reach.session("sut"))))
@@ -140,9 +145,21 @@ class Runner:
             await tuning.apply(index, step)
 
     async def _load(self, indexes: list[int]) -> None:
-        driver, directory = self._reach.session("driver"), self._reach.directory("driver")
+        reach, keep = self._reach, self._control.keep_file
         loading = Loading(
-            LoadSite(self._spec, driver, directory, self._record, self._emit, self._check, self._control.keep_file)
+            [
+                LoadSite(
+                    self._spec,
+                    role,
+                    reach.session(role),
+                    reach.directory(role),
+                    self._record,
+                    self._emit,
+                    self._check,
+                    keep,
+                )
+                for role in self._spec.driver_roles
+            ]
         )
         for index in indexes:
             self._check()

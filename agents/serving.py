@@ -83,14 +83,15 @@ class Serving:
     async def _until_ready(self, sut: Session, number: int) -> None:
         ready = self._server.ready
         try:
-            await wait_until_ready(
-                ready,
-                self._spec.urls[number].removesuffix(self._spec.workload.path) + ready.path,
-                driver=self._reach.session("driver"),
-                server=self._job(number),
-                read_log=lambda: self._log(number),
-                check=self._check,
-            )
+            for role in self._spec.driver_roles:
+                await wait_until_ready(
+                    ready,
+                    self._spec.urls[number].removesuffix(self._spec.workload.path) + ready.path,
+                    driver=self._reach.session(role),
+                    server=self._job(number),
+                    read_log=lambda: self._log(number),
+                    check=self._check,
+                )
         except (CommandError, NotReady) as error:
             boot_id = (await sut.run(boot_id_command())).text.strip()
             insist_same_boot(self._record.facts["sut"], sut.host, boot_id)  # then that is why
@@ -143,15 +144,15 @@ class Serving:
     async def _capture(self, sut: Session) -> None:
         """What the machines really have now that the server runs; and what the server says it ignored."""
         directory = self._reach.directory("sut")
-        values = {f"sut.{k}": v for k, v in self._record.facts["sut"].profile.items()}
-        values |= {f"driver.{k}": v for k, v in self._record.facts["driver"].profile.items()}
+        facts = self._record.facts
+        values = {f"{role}.{k}": v for role in self._reach.roles for k, v in facts[role].profile.items()}
         values |= await self._effective(sut, 0)
         for number in range(1, self._server.count):
             effective = await self._effective(sut, number)
             values |= {f"instances.{number + 1}.{path}": effective[path] for path in OF_EACH if path in effective}
         values |= await snapshot.read(sut)
-        values["load_tool.version"] = self._record.facts["driver"].tool_version
-        values["server.version"] = self._record.facts["sut"].tool_version
+        values["load_tool.version"] = facts["driver"].tool_version
+        values["server.version"] = facts["sut"].tool_version
         shown = {path: masked(path, value).replace(directory, "$RUN") for path, value in values.items()}
         await self._emit(ConfigurationCaptured(shown))
         for number in range(self._server.count):

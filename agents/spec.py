@@ -9,6 +9,10 @@ from pydantic import Field, model_validator
 
 from agents.cpuset import CpuSet
 from agents.drivers import AnyDriver
+from agents.drivers.base import Driver
+from agents.drivers.shares import share_of
+from agents.errors import PlanError
+from agents.events import Role
 from agents.model import Frozen
 from agents.servers import AnyServer
 from agents.steps import AnyStep
@@ -17,6 +21,7 @@ from agents.steps.affinity import AffinityStep
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:\-\[\]]{1,253}$")]
 MAX_PHASE_S = 24 * 3600
+MAX_DRIVERS = 16
 USER_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.\-]{0,63}$"
 
 
@@ -101,7 +106,7 @@ class RunSpec(Frozen):
     recipe: Recipe
     workload: Workload
     sut: HostAddress
-    driver: HostAddress
+    drivers: tuple[HostAddress, ...] = Field(min_length=1, max_length=MAX_DRIVERS)
     monitor_interval_s: float = Field(1.0, ge=0.2, le=60)
 
     @model_validator(mode="after")
@@ -112,6 +117,34 @@ class RunSpec(Frozen):
                 "take out the affinity step, or instance_cpus"
             )
         return self
+
+    @model_validator(mode="after")
+    def _drivers_share_the_load(self) -> RunSpec:
+        if len({driver.name for driver in self.drivers}) < len(self.drivers):
+            raise ValueError("drivers: each driver host can be named only once")
+        try:
+            self.tool  # noqa: B018 - made to see whether the load can be divided
+        except PlanError as error:
+            raise ValueError(error.message) from error
+        return self
+
+    @property
+    def hosts(self) -> dict[Role, HostAddress]:
+        """All hosts of the run by their part in it, the SUT first."""
+        return {"sut": self.sut, **{driver_role(n): driver for n, driver in enumerate(self.drivers)}}
+
+    @property
+    def driver_roles(self) -> tuple[Role, ...]:
+        return tuple(driver_role(number) for number in range(len(self.drivers)))
+
+    @property
+    def tool(self) -> Driver:
+        """The load tool with the share of the load that each driver host puts on each instance of the server."""
+        return share_of(self.workload.driver, len(self.drivers))
+
+    def tool_of(self, phase: Phase) -> Driver:
+        """The load tool as it works in that phase."""
+        return self.tool if phase.kind == "measure" else self.tool.warming_up()
 
     @property
     def url(self) -> str:
@@ -128,15 +161,21 @@ class RunSpec(Frozen):
         return tuple(f"{self.workload.scheme}://{host}:{port}{self.workload.path}" for port in ports)
 
 
+def driver_role(number: int) -> Role:
+    """The part of the driver host with this number, counted from 0."""
+    return f"driver-{number + 1}" if number else "driver"
+
+
 def fingerprint(spec: RunSpec, *, driver_version: str, profile_digest: str) -> str:
-    """Runs with one fingerprint form a series: same workload, tool, latency basis, SUT hardware and application.
+    """Runs with one fingerprint form a series: same workload, tool, number of driver hosts, latency basis, SUT hardware
+    and application.
 
     Recipe and labels vary inside a series: they are what teams compare.
     """
-    driver, rate = spec.workload.driver, spec.workload.own_rate_rps
+    driver, rate, hosts = spec.workload.driver, spec.workload.own_rate_rps, len(spec.drivers)
     parts = (
         f"{spec.workload.name}@{spec.workload.version}" + (f" at {rate:g}" if rate else ""),
-        f"{driver.kind} {driver_version}",
+        f"{driver.kind} {driver_version}" + (f" on {hosts} hosts" if hosts > 1 else ""),
         driver.latency_basis,
         profile_digest,
         f"{spec.application.name}@{spec.application.version}",

@@ -1,4 +1,4 @@
-"""One load tool at work on the driver host: started once, followed across cuts and worker deaths, read whole."""
+"""One load tool at work on a driver host: started once, followed across cuts and worker deaths, read whole."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from dataclasses import dataclass, replace
 
 from agents.byproduct import make_byproduct
 from agents.collecting import KeepFile, collect_results
-from agents.command import Command, script
+from agents.command import Command
 from agents.drivers.base import Driver, Target
 from agents.errors import CommandError, HostError, ParseError
-from agents.events import AnyEvent, JobEnded, JobIntended, JobStarted, Logged, ResultFile
+from agents.events import AnyEvent, JobEnded, JobIntended, JobStarted, Logged, ResultFile, Role
 from agents.jobs import Job, JobStatus, Started, StreamName
 from agents.preparation import insist_same_boot
 from agents.record import Record
 from agents.report import LoadReport
 from agents.session import Session
 from agents.spec import Phase, RunSpec
+from agents.starting import HostClock, late_s, uptime_s, waiting
 
 MAX_OUTPUT_BYTES = 8 << 20
 SELDOM_S = 5.0
@@ -28,25 +29,30 @@ LAST_LOOKS_S = 0.2
 OVERTIME_S = 60.0
 """How long past its duration a load tool may take to print its report."""
 
-_CLOCK = 'getconf CLK_TCK && read -r up rest </proc/uptime && echo "$up"'
+_TICKS_PER_S = Command(("getconf", "CLK_TCK"))
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What one tool left behind. `output` is its standard output, then its standard error."""
+    """What one tool left behind. `output` is its standard output, then its standard error; `late_s` and `clock_error_s`
+    see LoadPart."""
 
+    role: Role
     url: str
     exit_status: int
     output: bytes
     report: LoadReport
     result_file: ResultFile | None
+    late_s: float | None = None
+    clock_error_s: float = 0.0
 
 
 @dataclass(frozen=True)
 class LoadSite:
-    """Where the tools of a run work: the driver host, the run's directory on it, and what the run tells and asks."""
+    """Where tools of a run work: a driver host, the run's directory on it, and what the run tells and asks."""
 
     spec: RunSpec
+    role: Role
     driver: Session
     directory: str
     record: Record
@@ -63,7 +69,7 @@ class ToolJob:
 
     def __init__(self, site: LoadSite, *, index: int, number: int, url: str) -> None:
         self._workload = site.spec.workload
-        self._tool: Driver = site.spec.workload.driver
+        self.role = site.role
         self._driver = site.driver
         self._record = site.record
         self._emit = site.emit
@@ -71,42 +77,60 @@ class ToolJob:
         self._keep = site.keep
         self._index = index
         self._phase: Phase = site.spec.workload.phases[index]
+        self._tool: Driver = site.spec.tool_of(self._phase)
         self._url = url
         self._suffix = f"-{number}" if number else ""
         self.name = f"load-{index}{self._suffix}"
         self._files = f"{site.directory}/files{self._suffix}"
         self._job = Job(site.driver, f"{site.directory}/jobs/{self.name}")
 
-    async def start(self) -> float:
-        """Start the tool unless it was started before; returns for how many seconds it has run."""
-        if self.name not in self._record.jobs:
-            await self._emit(JobIntended(self.name, "driver", self._job.directory, secrets.token_hex(16)))
+    @property
+    def _intended(self) -> JobIntended:
+        return self._record.jobs[self.name]
+
+    async def prepare(self) -> None:
+        """Put what the tool needs in its directory."""
         if self._suffix:  # the first one's was made with the run's own directory
             made = await self._driver.mutate(Command(("mkdir", "-p", "--", self._files)))
             made.check(f"Making a directory on {self._driver.host}")
         for file, text in self._tool.files().items():
             await self._driver.put(f"{self._files}/{file}", text.encode())
+
+    async def intend(self, clock: HostClock | None = None, begins_s: float = 0.0) -> None:
+        """Write down that the tool is started, at `begins_s` of the controller's monotonic clock when there is one."""
+        due_s, error_s = (clock.offset_s + begins_s, clock.error_s) if clock else (None, 0.0)
+        cookie = secrets.token_hex(16)
+        await self._emit(JobIntended(self.name, self.role, self._job.directory, cookie, False, due_s, error_s))
+
+    async def start(self) -> float:
+        """Start the tool unless it was started before; returns for how many seconds it has run, negative = it waits."""
         command = self._tool.command(Target(self._url), self._phase.duration_s)
-        cookie = self._record.jobs[self.name].cookie
+        cookie, due_s = self._intended.cookie, self._intended.begins_at_uptime_s
         started = await self._job.start(
-            command,
+            command if due_s is None else waiting(command, due_s, self._began_file),
             cookie=cookie,
             cwd=self._files,
             limits={"nofile": self._workload.nofile} if self._workload.nofile else {},
             cpus=self._workload.cpus,
             max_output_bytes=MAX_OUTPUT_BYTES,
         )
-        insist_same_boot(self._record.facts["driver"], self._driver.host, started.boot_id)
+        insist_same_boot(self._record.facts[self.role], self._driver.host, started.boot_id)
         if self.name not in self._record.started_jobs:
-            await self._emit(JobStarted(self.name, "driver", self._job.directory, started.pid, cookie))
-            await self._emit(Logged("driver", (f"{self._phase.name}: {command.shell()}",)))
+            await self._emit(JobStarted(self.name, self.role, self._job.directory, started.pid, cookie))
+            await self._emit(Logged(self.role, (f"{self._phase.name}: {command.shell()}",)))
+        if due_s is not None:
+            return await uptime_s(self._driver) - due_s
         return await self._age_s(started) if started.already else 0.0
+
+    @property
+    def _began_file(self) -> str:
+        return f"{self._files}/began-{self.name}"
 
     async def _age_s(self, started: Started) -> float:
         """For how long the tool has run, by the driver host's own clock: another worker's may be hours off."""
-        result = await self._driver.run(script(_CLOCK))
-        ticks_per_s, uptime_s = map(float, result.check("Reading the driver host's clock").text.split())
-        return max(0.0, uptime_s - started.start_ticks / ticks_per_s) if started.start_ticks is not None else 0.0
+        ticks_per_s = float((await self._driver.run(_TICKS_PER_S)).check("Reading the driver host's clock").text)
+        now_s = await uptime_s(self._driver)
+        return max(0.0, now_s - started.start_ticks / ticks_per_s) if started.start_ticks is not None else 0.0
 
     async def follow(self, age_s: float) -> JobStatus:
         """Wait for the tool's end. While it works it is looked at seldom: each look costs the driver host CPU."""
@@ -133,7 +157,7 @@ class ToolJob:
         whole, newline, _ = (await self._job.read("out", shown, 1 << 16)).rpartition(b"\n")
         lines = [line for line in whole.decode("utf-8", "replace").splitlines() if tool.is_progress(line)]
         if lines:
-            await self._emit(Logged("driver", tuple(lines)))
+            await self._emit(Logged(self.role, tuple(lines)))
         return shown + len(whole) + len(newline)
 
     async def _pause(self, seconds: float) -> None:
@@ -160,7 +184,9 @@ class ToolJob:
             report, file = await self._results(report)
         if measured and report.complete:
             await self._byproduct()
-        return Piece(self._url, status.exit_status, out, report, file)
+        due_s = self._intended.begins_at_uptime_s
+        late = None if due_s is None else await late_s(self._driver, due_s, self._began_file)
+        return Piece(self.role, self._url, status.exit_status, out, report, file, late, self._intended.clock_error_s)
 
     def _parsed(self, output: str, measured: bool) -> LoadReport:
         """The report; what cannot be read as one is kept as such, and in a warm-up phase it does no harm."""
@@ -181,6 +207,7 @@ class ToolJob:
                 self._tool,
                 printed,
                 self._kept_as(self._tool.result_file),
+                source=self.role,
                 emit=self._emit,
                 check=self._check,
                 keep=self._keep,
@@ -198,14 +225,14 @@ class ToolJob:
         name = f"report-{self._index}{self._suffix}"
         job = Job(self._driver, f"{self._job.directory.rpartition('/')[0]}/{name}")
         if name not in self._record.jobs:
-            await self._emit(JobIntended(name, "driver", job.directory, secrets.token_hex(16)))
+            await self._emit(JobIntended(name, self.role, job.directory, secrets.token_hex(16)))
         cookie = self._record.jobs[name].cookie
         said = await make_byproduct(
             job, wanted, self._files, cookie, self._kept_as(wanted.file), check=self._check, keep=self._keep
         )
         if name not in self._record.ended_jobs:
             await self._emit(JobEnded(name, (await job.status()).exit_status))
-        await self._emit(Logged("driver", (said,)))
+        await self._emit(Logged(self.role, (said,)))
 
     def _kept_as(self, file: str) -> str:
         return f"{self._index}-measure{self._suffix}-{file}"

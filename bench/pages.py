@@ -131,7 +131,7 @@ def _pages(team: Team, user: Any) -> list[Page]:
         "workload": str(last.workload.name),
         "application": str(last.application.name),
         "sut": str(last.sut.name),
-        "driver": str(last.driver.name),
+        "driver": str(last.drivers.names[0]),
         "tag": "release",
         "label": f"commit={last.labels['commit']}",
         "experiment": str(experiment),
@@ -156,6 +156,7 @@ def _pages(team: Team, user: Any) -> list[Page]:
     ]
     asked += [
         ("Overview", f"/t/{team.slug}/", {}),
+        ("Search", f"/t/{team.slug}/find/", {"q": "tomcat"}),
         ("Trends", f"/t/{team.slug}/trends/", {}),
         ("Trends, points of a chart", f"/t/{team.slug}/trends/points", {"series": str(series.pk)}),
         ("Compare, 2 runs", f"/t/{team.slug}/compare/", {"runs": ",".join(compared[:2])}),

@@ -46,7 +46,7 @@ class Disturbance:
 
     def touches(self, run: Run) -> bool:
         """Whether it hit a host of the run while the run had it."""
-        if run.started_at is None or self.host not in {host.name for host in (run.sut, run.driver) if host}:
+        if run.started_at is None or self.host not in {host.name for host in run.hosts}:
             return False
         return (self.ended_at is None or self.ended_at >= run.started_at) and (
             run.finished_at is None or self.began_at <= run.finished_at
@@ -95,7 +95,7 @@ class World:
 
 
 def live_runs() -> list[Run]:
-    return list(Run.objects.filter(state__in=Run.ACTIVE).select_related("sut", "driver"))
+    return list(Run.objects.filter(state__in=Run.ACTIVE).select_related("sut", "drivers"))
 
 
 def patiently(action: Callable[[], T]) -> T:

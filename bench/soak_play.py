@@ -161,7 +161,7 @@ class Soak:
     def _tend(self) -> None:
         """Bring hosts back into service: restore now, restore what others changed as well, then by hand."""
         for actor in self.world.stage.actors.values():
-            host = Host.objects.select_related("dirty_run__sut", "dirty_run__driver").get(pk=actor.row.pk)
+            host = Host.objects.select_related("dirty_run__sut", "dirty_run__drivers").get(pk=actor.row.pk)
             if host.state == Host.State.UNREACHABLE and host.last_check.get("state") != "pending":
                 request_check(self.world.stage.member, host)
             if host.state != Host.State.DIRTY:
@@ -240,7 +240,7 @@ class Soak:
         """Runs that failed though nothing happened that may fail a run: workers, broker, database and cuts may not."""
         may_fail = {fault.kind for fault in FAULTS if fault.fails}
         problems = []
-        for run in Run.objects.filter(outcome__in=("failed", "lost")).select_related("sut", "driver"):
+        for run in Run.objects.filter(outcome__in=("failed", "lost")).select_related("sut", "drivers"):
             told = list(run.events.filter(kind="failed").values_list("payload", flat=True))
             early = bool(told) and told[0]["phase"] == "connect"
             excuses = [d for d in self.world.disturbances if d.touches(run) and (early or d.kind in may_fail)]

@@ -130,6 +130,17 @@ def database_settings(url: str) -> dict[str, Any]:
     }
 
 
+def network_services(database: dict[str, Any], redis_url: str) -> list[tuple[str, int]]:
+    """Host and port of the database and of the broker, as far as they are reached over the network."""
+    found = []
+    if database["HOST"] and not database["HOST"].startswith("/"):
+        found.append((database["HOST"].lower(), int(database["PORT"] or 5432)))
+    broker = urlsplit(redis_url)
+    if broker.hostname:
+        found.append((broker.hostname, broker.port or 6379))
+    return found
+
+
 def broker_url(redis_url: str) -> str:
     """The same Redis in the broker library's spelling, which differs for sockets."""
     parts = urlsplit(redis_url)

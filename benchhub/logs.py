@@ -18,10 +18,11 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {
     *("message", "asctime", "request", "status_code", "server_time", "color_message", "data"),
 }
 
-# What is a secret wherever it stands: our tokens, private keys, credentials of headers and of URLs.
+# What is a secret wherever it stands: our tokens and shared links, private keys, credentials of headers and of URLs.
 _SECRETS = (
     re.compile(r"\b(bh_[A-Za-z0-9]+_)[A-Za-z0-9_\-]+"),
     re.compile(r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----).*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)", re.DOTALL),
+    re.compile(r"(/s/)[A-Za-z0-9_\-]{32}(?![A-Za-z0-9_\-])"),  # a share link that is asked for too often
     re.compile(r"(\b(?:Bearer|Basic) )[A-Za-z0-9+/=._~\-]{8,}", re.IGNORECASE),
     re.compile(r"(\b[a-z][a-z0-9+.\-]{1,20}://[^\s/:@\"']{0,64}:)[^\s/@\"']+(?=@)"),
 )

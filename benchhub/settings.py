@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from ipaddress import ip_network
 from pathlib import Path
 
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Queue  # type: ignore[attr-defined]  # kombu exports lazily
 
-from benchhub import embedded
+from benchhub import beat, embedded, single_sign_on
 from benchhub.connections import BoundedConnection
 from benchhub.environment import (
     broker_url,
@@ -22,7 +23,9 @@ from benchhub.environment import (
     envpath,
     envsecret,
     kept_secret,
+    network_services,
 )
+from experiments.teams.group_rules import read_rules
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = "0.1.0"
@@ -72,8 +75,12 @@ INSTALLED_APPS = [
     "frontend.apps.FrontendConfig",
     "experiments.apps.ExperimentsConfig",
     "ninja",
+    "django_celery_beat",
     "allauth",
     "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "whitenoise.runserver_nostatic",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -151,7 +158,13 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Login throttling counts here. In PostgreSQL, so that it holds across processes and does not need Redis to be up.
 CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "benchhub_cache", "TIMEOUT": 3600}
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "benchhub_cache",
+        "TIMEOUT": 3600,
+        # Else 300: the counters of those who open shared links would push out those of failed logins.
+        "OPTIONS": {"MAX_ENTRIES": 10_000},
+    }
 }
 
 # People -------------------------------------------------------------------------------------------------------------
@@ -167,10 +180,14 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
-ACCOUNT_ADAPTER = "benchhub.accounts.ClosedSignupAdapter"
+ACCOUNT_ADAPTER = "benchhub.accounts.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
-ACCOUNT_EMAIL_VERIFICATION = "none"  # accounts are made by an administrator
+ACCOUNT_CHANGE_EMAIL = True  # one address; a new one counts once it is confirmed
+ACCOUNT_EMAIL_VERIFICATION = "optional" if envlist("EMAIL_HOST") else "none"
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if BENCHHUB_HTTPS else "http"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[BenchHub] "
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_RATE_LIMITS = {"login_failed": "20/m/ip,5/5m/key"}
 ALLAUTH_TRUSTED_PROXY_COUNT = envint("BENCHHUB_PROXY_COUNT", 0)
 EMAIL_BACKEND = (
@@ -179,6 +196,7 @@ EMAIL_BACKEND = (
     else "django.core.mail.backends.console.EmailBackend"
 )
 EMAIL_HOST = "".join(envlist("EMAIL_HOST"))
+BENCHHUB_SENDS_MAIL = bool(EMAIL_HOST)
 EMAIL_PORT = envint("EMAIL_PORT", 25)
 EMAIL_HOST_USER = "".join(envlist("EMAIL_HOST_USER"))
 EMAIL_HOST_PASSWORD = envsecret("EMAIL_HOST_PASSWORD") or ""
@@ -186,17 +204,44 @@ EMAIL_USE_TLS = envbool("EMAIL_USE_TLS", False)
 EMAIL_TIMEOUT = 10  # a worker sends the mails about alerts
 DEFAULT_FROM_EMAIL = "".join(envlist("DEFAULT_FROM_EMAIL", ("benchhub@localhost",)))
 
+# Second factor and single sign-on (docs/signin.md) --------------------------------------------------------------------
+MFA_ADAPTER = "benchhub.accounts.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_TOTP_ISSUER = "BenchHub"
+MFA_TOTP_TOLERANCE = 1  # 30 s: clocks of phones
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # accounts that an admin made have no address
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not BENCHHUB_HTTPS  # localhost alone: browsers refuse it elsewhere
+SOCIALACCOUNT_ADAPTER = "benchhub.accounts.SocialAccountAdapter"
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+SOCIALACCOUNT_PROVIDERS = single_sign_on.providers()
+if "saml" in SOCIALACCOUNT_PROVIDERS:  # its library is loaded only where it is used
+    INSTALLED_APPS.append("allauth.socialaccount.providers.saml")
+BENCHHUB_SSO_SIGNUP = envbool("BENCHHUB_SSO_SIGNUP", True)
+BENCHHUB_SSO_GROUPS_CLAIM = single_sign_on.text(envlist("BENCHHUB_SSO_GROUPS_CLAIM", ("groups",)))
+try:
+    BENCHHUB_SSO_GROUPS = read_rules(single_sign_on.entries(envlist("BENCHHUB_SSO_GROUPS")))
+except ValueError as error:
+    raise ImproperlyConfigured(f"BENCHHUB_SSO_GROUPS: {error}.") from error
+BENCHHUB_TEAM_FOUNDERS = envchoice("BENCHHUB_TEAM_FOUNDERS", ("operators", "everyone"))
+
 # Security -----------------------------------------------------------------------------------------------------------
 # Plain HTTP is for the one-machine start, which listens on the loopback address only.
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = BENCHHUB_HTTPS
 SESSION_COOKIE_NAME = "__Host-session" if BENCHHUB_HTTPS else "benchhub_session"
 CSRF_COOKIE_NAME = "__Host-csrf" if BENCHHUB_HTTPS else "benchhub_csrf"
+# Where no host of any team may be: at this installation's own database and broker, and in networks that are denied.
+BENCHHUB_OWN_SERVICES = network_services(_database, REDIS_URL)
+try:
+    BENCHHUB_DENIED_NETWORKS = [ip_network(text) for text in envlist("BENCHHUB_DENIED_NETWORKS")]
+except ValueError as error:
+    raise ImproperlyConfigured(f"BENCHHUB_DENIED_NETWORKS: {error}.") from error
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if BENCHHUB_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = BENCHHUB_HTTPS
 SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if ALLAUTH_TRUSTED_PROXY_COUNT else None  # anyone could send it otherwise
 )
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # no cookie of its own
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 10 * 1024 * 1024
@@ -250,25 +295,7 @@ CELERY_TASK_QUEUES = [Queue(name) for name in _QUEUES]  # type: ignore[no-untype
 CELERY_TASK_ROUTES = {"experiments.tasks.execute_run": {"queue": "runs"}}
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(BENCHHUB_DATA_DIR / "beat-schedule")
-CELERY_BEAT_SCHEDULE = {
-    # Expired ones are dropped: after a Redis that was away, one tick is enough.
-    "dispatch": {"task": "experiments.tasks.dispatch", "schedule": 5.0, "options": {"queue": "default", "expires": 5}},
-    "reap": {"task": "experiments.tasks.reap", "schedule": 10.0, "options": {"queue": "default", "expires": 10}},
-    "watch-trends": {
-        "task": "experiments.tasks.watch_trends",
-        "schedule": 300.0,
-        "options": {"queue": "default", "expires": 300},
-    },
-    **{
-        f"canary-{name}": {
-            "task": "experiments.tasks.canary",
-            "schedule": 30.0,
-            "args": (name,),
-            "options": {"queue": name, "expires": 30},
-        }
-        for name in _QUEUES
-    },
-}
+CELERY_BEAT_SCHEDULE = beat.entries(_QUEUES)
 
 # Runs: how soon another worker adopts the run of a dead one, how often a live one says so, how long a host may be away.
 BENCHHUB_LEASE_S = envint("BENCHHUB_LEASE_S", 60)
@@ -288,6 +315,20 @@ BENCHHUB_AGEING_H = envint("BENCHHUB_AGEING_H", 6)
 BENCHHUB_RESERVATION_DAYS = envint("BENCHHUB_RESERVATION_DAYS", 14)
 if BENCHHUB_AGEING_H < 1 or BENCHHUB_RESERVATION_DAYS < 1:
     raise ImproperlyConfigured("BENCHHUB_AGEING_H and BENCHHUB_RESERVATION_DAYS must be at least 1.")
+
+# The REST API: requests per minute and token, and of results measured elsewhere; 0 = as many as one likes.
+BENCHHUB_API_PER_MINUTE = envint("BENCHHUB_API_PER_MINUTE", 6_000)
+BENCHHUB_INGEST_PER_MINUTE = envint("BENCHHUB_INGEST_PER_MINUTE", 60_000)
+
+# Webhooks: to the public Internet over HTTPS, unless these networks (10.0.0.0/8), plain HTTP or another CA are allowed.
+BENCHHUB_WEBHOOK_NETWORKS = envlist("BENCHHUB_WEBHOOK_NETWORKS")
+BENCHHUB_WEBHOOK_HTTP = envbool("BENCHHUB_WEBHOOK_HTTP", False)
+BENCHHUB_WEBHOOK_CA_FILE = envpath("BENCHHUB_WEBHOOK_CA_FILE")
+try:
+    for _network in BENCHHUB_WEBHOOK_NETWORKS:
+        ip_network(_network)
+except ValueError as error:
+    raise ImproperlyConfigured(f"BENCHHUB_WEBHOOK_NETWORKS: {error}.") from error
 
 # Logging: one event, one line, on standard error ----------------------------------------------------------------------
 BENCHHUB_LOG_FORMAT = envchoice("BENCHHUB_LOG_FORMAT", ("line", "json"))

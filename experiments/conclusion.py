@@ -13,6 +13,7 @@ from agents.events import LoadReported, Restored, SnapshotTaken, from_json, to_j
 from agents.record import Record
 from agents.spec import RunSpec
 from experiments.alerts.trends import follow
+from experiments.hosts.driver_sets import hosts_by_role
 from experiments.hosts.quarantine import quarantine
 from experiments.judging.evidence import Channels, gc_points, validity_of, window_s
 from experiments.judging.judgement import findings_json
@@ -21,6 +22,7 @@ from experiments.judging.verdicts import store_verdicts
 from experiments.metrics import figures
 from experiments.models import CapacitySearch, Experiment, Host, Run, RunEvent, SampleSeries
 from experiments.models.experiments import HELD
+from experiments.notifying.events import run_finished, verdict_reached
 from experiments.operating.tallies import tally_run
 from experiments.planning.stopping import advance
 from experiments.queue.retries import queue_retry
@@ -94,7 +96,7 @@ def give_up(run_id: int, fence: int, message: str, hint: str, *, doubt: str = ""
             if isinstance(event, Restored):
                 _quarantine(run, event)
         elif doubt or RunEvent.objects.filter(run=run, kind="facts_collected").exists():
-            for host_id in (run.sut_id, run.driver_id):
+            for host_id in set(hosts_by_role(run).values()):
                 quarantine(run, host_id, (doubt or "it was not put back",), try_again=not doubt)
         _finish(run)
         if run.experiment_id is not None:
@@ -119,6 +121,10 @@ def conclude_experiment(experiment_id: int) -> None:
     running = experiment.runs.exclude(state=Run.State.FINISHED).exists()
     if not running and experiment.state in (Experiment.State.RUNNING, *HELD):
         advance(experiment, compared)
+        if experiment.state == Experiment.State.FINISHED:
+            verdict_reached(experiment)
+    if not running and experiment.state in (Experiment.State.FINISHED, Experiment.State.CANCELLED):
+        conclude_step(experiment)
 
 
 def conclude_stuck() -> None:
@@ -138,6 +144,13 @@ def conclude_trial(run: Run) -> None:
     from experiments.searches.live import trial_ended  # it launches runs, and launching needs this module
 
     trial_ended(run)
+
+
+def conclude_step(experiment: Experiment) -> None:
+    """When the experiment was a step of a bisection: the bisection goes on, or has its answer."""
+    from experiments.bisecting.live import step_ended  # it launches experiments, and launching needs this module
+
+    step_ended(experiment)
 
 
 def stop_search(run: Run) -> None:
@@ -163,6 +176,7 @@ def _finish(run: Run) -> None:
     run.save()
     Host.objects.filter(leased_by=run).update(leased_by=None)
     queue_retry(run)  # before the experiment is judged: it goes on while one of its runs waits
+    run_finished(run)
 
 
 def _outcome(run: Run, record: Record) -> None:
@@ -181,7 +195,7 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
     metrics: dict[str, float] = figures(measured.report)
     metrics |= _known(
         sut_cpu_ratio=channels.mean("sut", ["cpu_set.busy_ratio"], duration_s),
-        driver_cpu_ratio=channels.mean("driver", ["cpu_set.busy_ratio"], duration_s),
+        driver_cpu_ratio=channels.busiest_mean(spec.driver_roles, "cpu_set.busy_ratio", duration_s),
         server_cpu_ratio=channels.mean("sut", ["process.cpu_ratio"], duration_s),
         sut_mhz=channels.mean("sut", ["cpu_set.mean_mhz"], duration_s),
     )
@@ -237,12 +251,11 @@ def _restore_proof(run: Run, record: Record) -> None:
 
 
 def _quarantine(run: Run, restored: Restored) -> None:
-    sut, driver = restored.differences, restored.driver_differences
-    if run.sut_id == run.driver_id:
-        quarantine(run, run.sut_id, tuple(dict.fromkeys((*sut, *driver))), try_again=bool(restored.away))
-    else:
-        quarantine(run, run.sut_id, sut, try_again="sut" in restored.away)
-        quarantine(run, run.driver_id, driver, try_again="driver" in restored.away)
+    hosts = hosts_by_role(run)
+    for host_id in dict.fromkeys(hosts.values()):
+        roles = [role for role, pk in hosts.items() if pk == host_id]  # one host may be SUT and driver host
+        left = dict.fromkeys(text for role in roles for text in restored.differences.get(role, ()))
+        quarantine(run, host_id, tuple(left), try_again=any(role in restored.away for role in roles))
 
 
 def _known(**values: float | None) -> dict[str, float]:

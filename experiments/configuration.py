@@ -34,6 +34,9 @@ _OPTIONS = "jvm.arguments"
 IN_PART = "configuration.recorded_in_part"
 """A path that marks a configuration of which only some values are known."""
 
+PARAMETERS = "parameters."
+"""In front of what was chosen for a run that others measured."""
+
 
 @dataclass(frozen=True)
 class Difference:

@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from django.db.models import BigIntegerField, Exists, F, Func, Min, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
 
+from experiments.hosts.driver_sets import members_of
 from experiments.models import Host, Reservation, Run
 from experiments.models.experiments import HELD
 from experiments.queue.fairness import shares_of, urgency
@@ -93,17 +94,18 @@ def _startable() -> _Claimable | None:
     group is looked at, however many wait. A run that waits for a host out of service, or reserved for somebody else,
     holds up nobody.
     """
-    kept = Reservation.objects.filter(Q(hosts=OuterRef("sut")) | Q(hosts=OuterRef("driver")))
+    kept = Reservation.objects.filter(Q(hosts=OuterRef("sut")) | Q(hosts__driver_sets=OuterRef("drivers")))
     kept = kept.filter(starts_at__lte=Now(), until__gt=Now()).exclude(
         member__user=Coalesce(OuterRef("created_by"), NOBODY)
     )
+    out_of_service = Host.objects.filter(driver_sets=OuterRef("drivers")).exclude(state=Host.State.READY)
     groups = list(
-        Run.objects.filter(~Exists(kept), state=Run.State.QUEUED)
+        Run.objects.filter(~Exists(kept), ~Exists(out_of_service), state=Run.State.QUEUED)
         .exclude(experiment__state__in=HELD)
-        .filter(sut__state=Host.State.READY, driver__state=Host.State.READY)
+        .filter(sut__state=Host.State.READY, drivers__isnull=False)
         .order_by()
         .annotate(urgency=urgency())
-        .values("team", "created_by", "urgency", "sut", "driver", "sut__leased_by", "driver__leased_by")
+        .values("team", "created_by", "urgency", "sut", "drivers")
         .annotate(first=Min("pk"))
     )
     shares = shares_of({group["team"] for group in groups}) if len(groups) > 1 else None
@@ -116,10 +118,14 @@ def _startable() -> _Claimable | None:
                 run_id=group["first"],
             )
         )
+    if not groups:
+        return None
+    drivers = members_of({group["drivers"] for group in groups})
+    leased = set(Host.objects.filter(leased_by__isnull=False).values_list("pk", flat=True))
     wanted: set[int] = set()
     for group in groups:
-        hosts = frozenset((group["sut"], group["driver"]))
-        if not wanted & hosts and group["sut__leased_by"] is None and group["driver__leased_by"] is None:
+        hosts = frozenset((group["sut"], *drivers[group["drivers"]]))
+        if not hosts & (wanted | leased):
             return _Claimable(group["first"], Run.State.QUEUED, hosts=hosts)
         wanted |= hosts
     return None

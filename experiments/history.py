@@ -16,7 +16,7 @@ from django.db.models.functions import Cast
 
 from agents.asked import asked_by
 from agents.spec import RunSpec
-from experiments.configuration import ConfigurationDiff, diff
+from experiments.configuration import PARAMETERS, ConfigurationDiff, diff
 from experiments.errors import RequestError
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Experiment, Run, SampleSeries, Series, Team
@@ -217,7 +217,8 @@ def comparable_runs(team: Team, numbers: Sequence[int]) -> list[Run]:
         run.number: run
         for run in Run.objects.for_team(team)
         .filter(number__in=numbers)
-        .select_related("config", "sut_profile", "recipe", "workload", "application", "sut", "driver", "variant")
+        .select_related("config", "sut_profile", "recipe", "workload", "application", "sut", "drivers", "variant")
+        .prefetch_related("drivers__hosts")
     }
     missing = [number for number in numbers if number not in found]
     if missing:
@@ -226,9 +227,12 @@ def comparable_runs(team: Team, numbers: Sequence[int]) -> list[Run]:
 
 
 def configuration_diff(runs: Sequence[Run]) -> ConfigurationDiff:
-    """What differs in the effective configurations; asked = explained by the recipes' differing steps."""
+    """What differs in the effective configurations; asked = explained by the recipes' differing steps, or reported."""
     explained = asked_by([RunSpec.model_validate(run.spec) for run in runs if run.spec])
-    return diff([run.config.values if run.config else {} for run in runs], asked=explained)
+    return diff(
+        [run.config.values if run.config else {} for run in runs],
+        asked=lambda path: path.startswith(PARAMETERS) or explained(path),
+    )
 
 
 def samples_of(run: Run, *, channels: Sequence[str] = ()) -> list[SampleSeries]:
@@ -239,7 +243,7 @@ def samples_of(run: Run, *, channels: Sequence[str] = ()) -> list[SampleSeries]:
 
 def experiment_runs(experiment: Experiment) -> list[Run]:
     """The experiment's runs in order, with names, without wide columns."""
-    return list(experiment.runs.with_names().order_by("number"))
+    return list(experiment.runs.kept().with_names().order_by("number"))
 
 
 def live_runs(team: Team) -> list[Run]:
@@ -271,7 +275,7 @@ def _confounders(runs: Sequence[Run]) -> tuple[Confounder, ...]:
         "application": lambda run: str(run.application or "imported"),
         "SUT": lambda run: str(run.sut or "unknown"),
         "SUT hardware": lambda run: run.sut_profile.digest[:12] if run.sut_profile else "unknown",
-        "driver host": lambda run: str(run.driver or "unknown"),
+        "driver hosts": lambda run: str(run.drivers or "unknown"),
         "validity": lambda run: str(run.validity or "not judged"),
     }
     found = []

@@ -23,16 +23,17 @@ from agents.spec import Workload as SpecWorkload
 from experiments.conclusion import conclude_experiment, conclude_trial
 from experiments.documents.versions import insist_on_shell
 from experiments.errors import Conflict, RequestError
+from experiments.hosts.driver_sets import check_parts, driver_set
 from experiments.metrics import METRICS
 from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Run, Variant, Workload
-from experiments.models.experiments import HELD
+from experiments.models.experiments import HELD, OPEN
 from experiments.planning.blocks import run_order
 from experiments.planning.rules import Rules
 from experiments.queue.outbox import announce
 from experiments.queue.priorities import check_priority, check_retries
-from experiments.runs.numbers import reserve_numbers
 from experiments.teams import audit
 from experiments.teams.access import require, require_launch_on
+from experiments.teams.quotas import admit_runs
 
 NEVER_STARTED = "Cancelled before it started; no host was touched."
 MAX_REPETITIONS, MAX_VARIANTS = 100, 50
@@ -48,7 +49,7 @@ class Choice:
     recipe: Recipe
     workload: Workload
     sut: Host
-    driver: Host
+    drivers: Sequence[Host]
     parameters: Mapping[str, Value] = field(default_factory=dict)
     offered_rate_rps: float | None = None
     """In place of the workload's own rate."""
@@ -62,7 +63,7 @@ class Candidate:
     application: Application
     recipe: Recipe
     sut: Host
-    driver: Host
+    drivers: Sequence[Host]
     parameters: Mapping[str, Value] = field(default_factory=dict)
     is_baseline: bool = False
     offered_rate_rps: float | None = None
@@ -91,7 +92,7 @@ def freeze(choice: Choice) -> RunSpec:
             ),
             workload=_workload(choice),
             sut=choice.sut.to_address(),
-            driver=choice.driver.to_address(),
+            drivers=tuple(host.to_address() for host in sorted(choice.drivers, key=lambda host: int(host.pk))),
         )
     except ValidationError as error:
         path, problem = first_problem(error)
@@ -103,7 +104,9 @@ def _workload(choice: Choice) -> SpecWorkload:
     own_rate_rps = None
     if choice.offered_rate_rps is not None:
         try:
-            document = document.model_copy(update={"driver": at_rate(document.driver, choice.offered_rate_rps)})
+            document = document.model_copy(
+                update={"driver": at_rate(document.driver, choice.offered_rate_rps, len(choice.drivers))}
+            )
         except PlanError as error:
             raise RequestError(error.message, field="workload") from error
         own_rate_rps = offered_rate_rps(document.driver)
@@ -134,12 +137,12 @@ def launch_run(
 
     `retries`: how often it is queued again when BenchHub or a host was at fault.
     """
-    require_launch_on(member, choice.sut, choice.driver)
+    require_launch_on(member, choice.sut, *choice.drivers)
     check_priority(member, priority)
     check_retries(retries)
     spec = freeze(choice)
     with transaction.atomic():
-        run = _queue(member, choice, spec, number=reserve_numbers(member.team, 1))
+        run = _queue(member, choice, spec, number=admit_runs(member.team, 1))
         run.labels, run.tags, run.notes = dict(labels or {}), list(tags), notes
         run.priority, run.retries_left = priority, retries
         run.save()
@@ -150,11 +153,11 @@ def launch_run(
 
 def rerun(member: Member, run: Run) -> Run:
     """Queue the same versions, parameters and hosts again, outside any experiment."""
-    if not (run.spec and run.application and run.recipe and run.workload and run.sut and run.driver):
+    if not (run.spec and run.application and run.recipe and run.workload and run.sut and run.drivers):
         raise Conflict("An imported run has nothing to execute again.")
     parameters = run.spec["recipe"]["parameters"]
     rate_rps = run.spec["workload"].get("own_rate_rps")
-    choice = Choice(run.application, run.recipe, run.workload, run.sut, run.driver, parameters, rate_rps)
+    choice = Choice(run.application, run.recipe, run.workload, run.sut, run.drivers.in_order, parameters, rate_rps)
     return launch_run(member, choice, labels=run.labels, tags=run.tags)
 
 
@@ -182,7 +185,7 @@ def create_experiment(
             f"There is no metric {primary_metric!r}; known: {', '.join(METRICS)}.", field="primary_metric"
         )
     for candidate in candidates:
-        require_launch_on(member, candidate.sut, candidate.driver)
+        require_launch_on(member, candidate.sut, *candidate.drivers)
         try:
             freeze(choice_with(candidate, workload))
         except RequestError as error:
@@ -213,7 +216,7 @@ def create_experiment(
                 recipe=candidate.recipe,
                 parameters=dict(candidate.parameters),
                 sut=candidate.sut,
-                driver=candidate.driver,
+                drivers=driver_set(candidate.drivers),
                 offered_rate_rps=candidate.offered_rate_rps,
             )
             for position, candidate in enumerate(candidates)
@@ -236,10 +239,12 @@ def launch_experiment(
     if repetitions is not None:
         _check_repetitions(repetitions)
     variants = list(
-        experiment.variants.select_related("application", "recipe", "sut__profile", "driver", "experiment__workload")
+        experiment.variants.select_related(
+            "application", "recipe", "sut__profile", "drivers", "experiment__workload"
+        ).prefetch_related("drivers__hosts")
     )
     for variant in variants:
-        require_launch_on(member, variant.sut, variant.driver)
+        require_launch_on(member, variant.sut, *variant.drivers.in_order)
     with transaction.atomic():
         locked = Experiment.objects.select_for_update().get(pk=experiment.pk)
         if locked.state == Experiment.State.RUNNING:
@@ -253,7 +258,7 @@ def launch_experiment(
         for variant in variants:
             variant.spec = specs[variant.pk].model_dump(mode="json")
         Variant.objects.bulk_update(variants, ["spec"])
-        number = reserve_numbers(member.team, len(order))
+        number = admit_runs(member.team, len(order))
         runs = []
         for offset, (block, variant) in enumerate(order):
             run = _queue(member, choice_with(variant, locked.workload), specs[variant.pk], number=number + offset)
@@ -301,7 +306,7 @@ def cancel_experiment(member: Member, experiment: Experiment) -> None:
         runs = experiment.runs.exclude(state=Run.State.FINISHED)
         ids = list(runs.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
         locked = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment.pk)
-        if locked.state not in (Experiment.State.DRAFT, Experiment.State.RUNNING, *HELD):
+        if locked.state not in OPEN:
             raise Conflict(f"This experiment is {locked.get_state_display()} already.")
         # Looked at again: one that ended meanwhile may have queued its retry.
         open_runs = experiment.runs.exclude(state=Run.State.FINISHED)
@@ -321,9 +326,9 @@ def cancel_experiment(member: Member, experiment: Experiment) -> None:
 
 def _described(choice: Choice) -> dict[str, object]:
     """The choice in names, for the audit trail."""
-    parts = (choice.application, choice.recipe, choice.workload, choice.sut, choice.driver)
-    names = ("application", "recipe", "workload", "sut", "driver")
-    return {**{name: str(part) for name, part in zip(names, parts, strict=True)}, "parameters": dict(choice.parameters)}
+    parts = {name: str(getattr(choice, name)) for name in ("application", "recipe", "workload", "sut")}
+    drivers = ", ".join(host.name for host in choice.drivers)
+    return {**parts, "drivers": drivers, "parameters": dict(choice.parameters)}
 
 
 def choice_with(candidate: Candidate | Variant, workload: Workload) -> Choice:
@@ -333,7 +338,7 @@ def choice_with(candidate: Candidate | Variant, workload: Workload) -> Choice:
         recipe=candidate.recipe,
         workload=workload,
         sut=candidate.sut,
-        driver=candidate.driver,
+        drivers=candidate.drivers.in_order if isinstance(candidate, Variant) else candidate.drivers,
         parameters=candidate.parameters,
         offered_rate_rps=candidate.offered_rate_rps,
     )
@@ -349,7 +354,7 @@ def _queue(member: Member, choice: Choice, spec: RunSpec, *, number: int) -> Run
         recipe=choice.recipe,
         workload=choice.workload,
         sut=choice.sut,
-        driver=choice.driver,
+        drivers=driver_set(choice.drivers),
         created_by_id=member.user_id,
     )
 
@@ -365,12 +370,9 @@ def _first_runs(experiment: Experiment, variants: list[Variant], repetitions: in
 
 
 def _check_hosts(choice: Choice) -> None:
-    for role, host in (("sut", choice.sut), ("driver", choice.driver)):
-        if not host.host_key:
-            raise RequestError(f"The host key of {host.name} is not approved yet; open the host's page.", field=role)
-        if host.roles not in (role, Host.Roles.BOTH):
-            raise RequestError(f"{host.name} may not be used as {role}; its role is {host.roles}.", field=role)
-    teams = {choice.sut.team_id, choice.driver.team_id, choice.application.team_id, choice.recipe.team_id}
+    check_parts(choice.sut, choice.drivers)
+    hosts = {host.team_id for host in (choice.sut, *choice.drivers)}
+    teams = {*hosts, choice.application.team_id, choice.recipe.team_id}
     if teams != {choice.workload.team_id}:
         raise RequestError("All parts of a run must belong to one team.")
 

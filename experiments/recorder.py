@@ -24,8 +24,9 @@ from agents.events import (
 )
 from agents.record import Record
 from agents.spec import RunSpec, fingerprint
+from experiments.hosts.driver_sets import hosts_by_role
 from experiments.hosts.profiles import store_profile
-from experiments.models import ConfigSnapshot, Run, RunEvent
+from experiments.models import ConfigSnapshot, Host, Run, RunEvent
 from experiments.runs.artifacts import keep
 from experiments.runs.snapshots import content_digest
 
@@ -145,11 +146,13 @@ class Recorder:
         return config
 
     def _facts(self, event: FactsCollected) -> dict[str, Any]:
-        run = Run.objects.select_related("sut", "driver").get(pk=self.run_id)
-        host = run.sut if event.role == "sut" else run.driver
+        run = Run.objects.select_related("sut_profile").get(pk=self.run_id)
+        host = Host.objects.filter(pk=hosts_by_role(run).get(event.role, 0)).first()
         profile = store_profile(host, event.digest, event.profile) if host is not None else None
         if event.role == "sut":
             return {"sut_profile": profile}
+        if event.role != "driver":
+            return {}
         spec = RunSpec.model_validate(run.spec)
         digest = run.sut_profile.digest if run.sut_profile else ""
         return {"fingerprint": fingerprint(spec, driver_version=event.tool_version, profile_digest=digest)}

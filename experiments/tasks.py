@@ -16,9 +16,14 @@ from experiments.execution import execute_next
 from experiments.hosts.check import perform_check
 from experiments.hosts.restoration import perform_restore, repeat_due
 from experiments.models import DryRun, Host
+from experiments.notifying import delivering
 from experiments.operating import canaries
-from experiments.queue.outbox import CHECK_HOST, DRY_RUN, EXECUTE_RUN, RESTORE_HOST, TELL_ALERT, hint, send
+from experiments.queue.outbox import CHECK_HOST, DELIVER, DRY_RUN, EXECUTE_RUN, RESTORE_HOST, TELL_ALERT, hint, send
+from experiments.retention.policy import apply_retention
+from experiments.retention.removal import remove_expired
 from experiments.runs.dryrun import perform_dry_run
+from experiments.schedules import launching
+from experiments.teams.quotas import measure_files
 
 MOST_REPEATED = 100
 CHECK_TAKES = timedelta(seconds=45)
@@ -82,8 +87,35 @@ def tell_alert(alert_id: int) -> None:
     tell(alert_id)
 
 
+@shared_task(name="experiments.tasks.clean_up")
+def clean_up() -> None:
+    """Apply the teams' retention, remove what was in the trash long enough, measure the files of runs."""
+    apply_retention()
+    remove_expired()
+    measure_files()
+
+
 @shared_task(name="experiments.tasks.watch_trends")
 def watch_trends() -> None:
     """Raise alerts for data that stopped coming, and send the mails whose message was lost."""
     raise_missing()
     tell_waiting()
+
+
+@shared_task(name="experiments.tasks.launch_due")
+def launch_due() -> None:
+    """Launch the schedules whose time has come; a tick that was lost is made up for by this one."""
+    launching.launch_due()
+
+
+@shared_task(name="experiments.tasks.deliver_due")
+def deliver_due() -> None:
+    """Send the messages to webhooks and mailboxes that are due: new ones whose hint was lost, and repeated ones."""
+    for delivery_id in delivering.due():
+        send(DELIVER, delivery_id)
+    delivering.forget_old()
+
+
+@shared_task(name=DELIVER)
+def deliver_one(delivery_id: int) -> None:
+    delivering.deliver(delivery_id)

@@ -7,14 +7,17 @@ from functools import wraps
 from typing import Any, cast
 
 from asgiref.sync import sync_to_async
+from django.contrib import messages
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
 
 from experiments.errors import Forbidden, NotFound
 from experiments.models import Member, Role, Team
 from experiments.teams.access import membership, require
+from experiments.teams.second_factor import WHAT_TO_DO, lacks_second_factor
 
 
 class TeamRequest(HttpRequest):
@@ -35,7 +38,7 @@ def team_view(role: Role = Role.VIEWER) -> Callable[[View], View]:
     """A view of one team's page: `view(request: TeamRequest, ...)`, the slug taken out of its arguments.
 
     Anonymous users go to the login page; an unknown team and another one's give the same 404; a role that is not
-    enough gives the 403 page with the reason.
+    enough gives the 403 page with the reason. Who lacks the second factor that the team asks for is sent to set one up.
     """
 
     def decorate(view: View) -> View:
@@ -44,6 +47,8 @@ def team_view(role: Role = Role.VIEWER) -> Callable[[View], View]:
             if not request.user.is_authenticated:
                 return redirect_to_login(request.get_full_path())
             team_request = _enter(request, membership(request.user, team_slug), role)
+            if lacks_second_factor(team_request.member):
+                return _to_second_factor(team_request)
             if request.session.get(LAST_TEAM) != team_slug:
                 request.session[LAST_TEAM] = team_slug
             try:
@@ -68,11 +73,19 @@ def async_team_view(role: Role = Role.VIEWER) -> Callable[[AsyncView], AsyncView
             if not user.is_authenticated:
                 return redirect_to_login(request.get_full_path())
             member = await sync_to_async(membership)(user, team_slug)
-            return await view(_enter(request, member, role), *args, **kwargs)
+            team_request = _enter(request, member, role)
+            if await sync_to_async(lacks_second_factor)(team_request.member):
+                return await sync_to_async(_to_second_factor)(team_request)
+            return await view(team_request, *args, **kwargs)
 
         return page
 
     return decorate
+
+
+def _to_second_factor(request: TeamRequest) -> HttpResponseBase:
+    messages.error(request, f"{request.team.name} {WHAT_TO_DO}")
+    return redirect("mfa_index")
 
 
 def _enter(request: HttpRequest, member: Member | None, role: Role) -> TeamRequest:

@@ -89,6 +89,36 @@ BADGES: dict[str, dict[str, Badge]] = {
         "stopped": Badge("warn", "warning", "Stopped"),
         "cancelled": Badge("neutral", "stop", "Cancelled"),
     },
+    "gate": {
+        "pass": Badge("good", "check", "Pass"),
+        "fail": Badge("bad", "cross", "Fail"),
+        "inconclusive": Badge("warn", "question", "Inconclusive"),
+        "error": Badge("bad", "warning", "Error"),
+    },
+    "step": {
+        "good": Badge("good", "check", "Not worse"),
+        "bad": Badge("bad", "down", "Worse"),
+        "unclear": Badge("warn", "question", "Unclear"),
+    },
+    "schedule": {
+        "active": Badge("good", "clock", "Active"),
+        "paused": Badge("warn", "stop", "Paused"),
+    },
+    "occasion": {
+        "launched": Badge("good", "check", "Launched"),
+        "overlap": Badge("neutral", "clock", "Skipped, still open"),
+        "unchanged": Badge("neutral", "equal", "Skipped, unchanged"),
+        "failed": Badge("bad", "cross", "Failed"),
+    },
+    "webhook": {
+        "on": Badge("good", "check", "On"),
+        "off": Badge("warn", "stop", "Off"),
+    },
+    "delivery": {
+        "waiting": Badge("info", "clock", "Waiting"),
+        "delivered": Badge("good", "check", "Delivered"),
+        "given_up": Badge("bad", "cross", "Given up"),
+    },
     "quadrant": {
         "low_cpu_low_tps": Badge("bad", "clock", "Low CPU, low tps"),
         "high_cpu_low_tps": Badge("bad", "up", "High CPU, low tps"),

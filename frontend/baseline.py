@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from experiments.analysis.interval import mean_of
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Run
+from experiments.runs.baselines import series_baselines
 from experiments.runs.summary import figure as usable
 
 
@@ -31,7 +32,8 @@ class Figure:
 
 
 def baseline_of(run: Run) -> Baseline | None:
-    """The experiment's baseline variant; else the last run before this one with the same fingerprint and recipe.
+    """The experiment's baseline variant; else the baseline pinned for the series; else the last run before this one
+    with the same fingerprint and recipe.
 
     None for an invalid run: a change in figures that must not be used would be read as a result all the same.
     """
@@ -49,6 +51,9 @@ def baseline_of(run: Run) -> Baseline | None:
         figures = {name: mean.value for name in METRICS if (mean := mean_of(values[name])) is not None}
         plural = "s" if len(runs) > 1 else ""
         return Baseline(f"baseline, {len(runs)} run{plural}", tuple(r.number for r in runs), figures)
+    pinned = series_baselines(run.team, [run.fingerprint]).get(run.fingerprint)
+    if pinned is not None:
+        return _of_run(pinned.run, f"{pinned.name} (#{pinned.run.number})") if pinned.run_id != run.pk else None
     if not run.fingerprint or run.recipe is None:
         return None
     earlier = (
@@ -58,10 +63,11 @@ def baseline_of(run: Run) -> Baseline | None:
         .order_by("-number")
         .first()
     )
-    if earlier is None:
-        return None
-    figures = {name: value for name in METRICS if (value := usable(earlier, name)) is not None}
-    return Baseline(f"#{earlier.number}", (earlier.number,), figures)
+    return _of_run(earlier, f"#{earlier.number}") if earlier is not None else None
+
+
+def _of_run(run: Run, label: str) -> Baseline:
+    return Baseline(label, (run.number,), {name: value for name in METRICS if (value := usable(run, name)) is not None})
 
 
 def figure(run: Run, name: str, baseline: Baseline | None) -> Figure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,16 +50,48 @@ LIVE_READINGS = 8000
 
 
 def groups_of(run: Run) -> dict[str, Group]:
-    """The groups for which this run may have lines."""
-    channels = SampleSeries.objects.filter(run=run).values_list("channel", flat=True)
+    """The groups for which this run may have lines; of an imported one those that it has, and others for each unit."""
+    channels = dict(SampleSeries.objects.filter(run=run).order_by("channel").values_list("channel", "unit"))
     missing = {name for name, pattern in SOMETIMES.items() if not any(re.match(pattern, name) for name in channels)}
-    return {name: group for name, group in GROUPS.items() if name not in missing}
+    found = {name: group for name, group in GROUPS.items() if name not in missing}
+    if run.origin != Run.Origin.IMPORTED or not channels:
+        return found
+    seen = {name: group for name, group in found.items() if any(re.search(group.pattern, one) for one in channels)}
+    by_unit: dict[str, list[str]] = {}
+    for channel, unit in channels.items():
+        if not any(re.search(group.pattern, channel) for group in seen.values()):
+            by_unit.setdefault(unit, []).append(re.escape(channel))
+    others = (
+        Group(f"Reported, in {unit}" if unit else "Reported", f"^({'|'.join(names)})$")
+        for unit, names in by_unit.items()
+    )
+    return seen | {f"reported-{number}": group for number, group in enumerate(others)}
 
 
-def run_samples_json(run: Run, group: Group, t0_unix_s: float | None, duration_s: int | None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Part:
+    """A part of the time axis, in seconds since measuring began."""
+
+    from_s: float
+    to_s: float
+
+
+def part_in(query: Mapping[str, str]) -> Part | None:
+    """The part that `from_s` and `to_s` name; None when they name none, which is the whole."""
+    try:
+        part = Part(float(query.get("from_s", "")), float(query.get("to_s", "")))
+    except ValueError:
+        return None
+    return part if part.from_s < part.to_s else None
+
+
+def run_samples_json(
+    run: Run, group: Group, t0_unix_s: float | None, duration_s: int | None, part: Part | None = None
+) -> dict[str, Any]:
     """The in-run lines of one group: from the stored series, or while the run is live from its events."""
-    stored = SampleSeries.objects.filter(run=run, channel__regex=group.pattern).order_by("-role", "channel")
-    lines, zero_unix_s, seq = [channel_json(line) for line in stored], t0_unix_s, run.last_seq
+    stored = list(SampleSeries.objects.filter(run=run, channel__regex=group.pattern).order_by("role", "channel"))
+    stored.sort(key=lambda line: line.role != "sut")
+    lines, zero_unix_s, seq = [channel_json(line, part) for line in stored], t0_unix_s, run.last_seq
     if not lines:
         lines, zero_unix_s, seq = _live_channels(run, group, t0_unix_s)
     busiest = sorted(lines, key=lambda line: -sum(line["values"]) / max(len(line["values"]), 1))[:MOST_LINES]
@@ -71,13 +104,23 @@ def run_samples_json(run: Run, group: Group, t0_unix_s: float | None, duration_s
         "duration_s": duration_s,
         "live": run.is_live,
         "left_out": len(lines) - len(busiest),
+        "thinned": is_thinned(stored, lines),
         "lines": [line for line in lines if line in busiest] if len(lines) > MOST_LINES else lines,
     }
 
 
-def channel_json(series: SampleSeries, **more: object) -> dict[str, Any]:
-    """One in-run line, thinned out to at most 2,000 points."""
-    at_s, values = thinned(series.at_s, series.values)
+def is_thinned(series: Sequence[SampleSeries], lines: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the whole series have more points than the lines made of them."""
+    return sum(len(one.values) for one in series) > sum(len(line["values"]) for line in lines)
+
+
+def channel_json(series: SampleSeries, part: Part | None = None, **more: object) -> dict[str, Any]:
+    """One in-run line or a part of it with a point on either side, thinned out to at most 2,000 points."""
+    first, end = 0, len(series.at_s)
+    if part is not None:
+        first = max(0, bisect_left(series.at_s, part.from_s) - 1)
+        end = bisect_right(series.at_s, part.to_s) + 1
+    at_s, values = thinned(series.at_s[first:end], series.values[first:end])
     return {"role": series.role, "channel": series.channel, "unit": series.unit, "at_s": at_s, "values": values, **more}
 
 
@@ -233,17 +276,20 @@ def run_name(run: Run) -> str:
     return f"#{run.number} {run.variant.name if run.variant else run.recipe.name if run.recipe else run.origin}"
 
 
-def overlay_json(runs: Sequence[Run], channel: str) -> dict[str, Any]:
+def overlay_json(runs: Sequence[Run], channel: str, part: Part | None = None) -> dict[str, Any]:
     """One channel of both hosts for several runs over each other, aligned at the start of measuring."""
     by_run = {run.pk: run for run in runs}
     series = SampleSeries.objects.filter(run__in=runs, channel=channel).order_by("run__number", "role")
     order = {run.pk: position for position, run in enumerate(runs)}
-    lines = sorted(series, key=lambda line: (order[line.run_id], line.role != "sut"))
-    return {"lines": [_overlay_line(line, by_run[line.run_id]) for line in lines]}
+    found = sorted(series, key=lambda line: (order[line.run_id], line.role != "sut"))
+    lines = [_overlay_line(line, by_run[line.run_id], part) for line in found]
+    return {"lines": lines, "thinned": is_thinned(found, lines)}
 
 
-def _overlay_line(line: SampleSeries, run: Run) -> dict[str, Any]:
-    return channel_json(line, run=run.number, name=f"{run_name(run)}, {'SUT' if line.role == 'sut' else line.role}")
+def _overlay_line(line: SampleSeries, run: Run, part: Part | None) -> dict[str, Any]:
+    return channel_json(
+        line, part, run=run.number, name=f"{run_name(run)}, {'SUT' if line.role == 'sut' else line.role}"
+    )
 
 
 def metric_named(name: str) -> MetricSpec:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from experiments.judging.verdicts import seconds_per_run
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Experiment, Run, StoredVerdict, Variant
+from experiments.models.experiments import UNDER_WAY
 from experiments.planning.stopping import spent_s
 
 _TONES = {
@@ -81,8 +82,7 @@ def cost_of(experiment: Experiment, variants: Sequence[Variant], runs: Sequence[
     each_s = seconds_per_run([run for run in runs if not run.is_live]) or run_s
     live = sum(run.is_live for run in runs)
     may_add_s = 0.0
-    open_states = (Experiment.State.RUNNING, Experiment.State.PAUSED, Experiment.State.BLOCKED)
-    if experiment.state in open_states:
+    if experiment.state in UNDER_WAY:
         blocks = {run.block for run in runs if run.block is not None and run.block >= experiment.first_block}
         most = experiment.repetitions if experiment.stop_rule == Experiment.StopRule.FIXED else experiment.max_blocks
         may_add_s = max(0, most - len(blocks)) * len(variants) * each_s

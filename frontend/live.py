@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -23,7 +24,7 @@ from frontend.access import TeamRequest, async_team_view
 
 logger = logging.getLogger(__name__)
 
-POLL_S = 0.5
+POLL_S = 0.25
 HEARTBEAT_S = 15.0
 STREAM_S = 900.0
 """A stream ends after this time and the page comes back by itself: rights are looked at again."""
@@ -101,7 +102,8 @@ class Feed:
             return []
         if not self.events or self.events[0][0] > after + 1:
             return None
-        return [event for event in self.events if event[0] > after]
+        newest_first = takewhile(lambda event: event[0] > after, reversed(self.events))
+        return list(newest_first)[::-1]
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait for news; False when there was none in time."""
@@ -159,6 +161,14 @@ async def stream(run_id: int, after: int, newest: int, finished: bool) -> AsyncG
                 yield ": still here\n\n"
 
 
+async def _without_connection(parts: AsyncGenerator[str, None]) -> AsyncIterator[str]:
+    """The parts, once the request has given its database connection back: it would hold it as long as the stream."""
+    await sync_to_async(close_old_connections)()
+    async with contextlib.aclosing(parts):
+        async for part in parts:
+            yield part
+
+
 async def _replay(run_id: int, after: int) -> AsyncIterator[str]:
     while True:
         batch = await sync_to_async(_read_in_own_thread, thread_sensitive=False)(run_id, after)
@@ -189,7 +199,7 @@ async def events(request: TeamRequest, number: int) -> HttpResponseBase:
     run = await _run(request, number)
     content = stream(run["pk"], _after(request), run["last_seq"], run["state"] == Run.State.FINISHED)
     return StreamingHttpResponse(
-        content,
+        _without_connection(content),
         content_type="text/event-stream",
         headers={"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"},
     )

@@ -15,12 +15,13 @@ SHADES = 5
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """`look` is the shade: heat-1 (worst) to heat-5 (best), heat-bad, heat-live or nothing."""
+    """`look` is the shade: heat-1 (worst) to heat-5 (best), heat-bad, heat-live or nothing; `icon` says it as well."""
 
     run: Run | None
     value: float | None
     look: str
     word: str
+    icon: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,19 @@ def matrix_of(variants: Sequence[Variant], runs: Sequence[Run], metric: MetricSp
         if run is None:
             return MatrixCell(None, None, "", "")
         if run.is_live:
-            return MatrixCell(run, None, "" if run.state == Run.State.QUEUED else "heat-live", run.get_state_display())
+            queued = run.state == Run.State.QUEUED
+            look, icon = ("", "clock") if queued else ("heat-live", "spinner")
+            return MatrixCell(run, None, look, run.get_state_display(), icon)
         if not counts(run, variant, metric.name):
             word = _why_not(run)
-            return MatrixCell(run, run.metrics.get(metric.name), "heat-bad", word)
+            return MatrixCell(run, run.metrics.get(metric.name), "heat-bad", word, "cross")
         value = run.metrics[metric.name]
         rank = (value - low) / (high - low) if high > low else 0.5
         shade = 1 + round((rank if metric.higher_is_better else 1 - rank) * (SHADES - 1))
-        return MatrixCell(run, value, f"heat-{shade}", run.get_validity_display() if run.validity == "suspect" else "")
+        icon = {1: "down", SHADES: "up"}.get(shade, "") if high > low else ""
+        if run.validity == Run.Validity.SUSPECT:
+            return MatrixCell(run, value, f"heat-{shade}", run.get_validity_display(), "warning")
+        return MatrixCell(run, value, f"heat-{shade}", "", icon)
 
     rows = []
     for variant in variants:

@@ -14,7 +14,7 @@ from agents.spec import RunSpec
 from experiments.errors import RequestError
 from experiments.hosts.reservations import holding_now
 from experiments.launch import Choice, freeze
-from experiments.models import Host, Member, Run, Team
+from experiments.models import DriverSet, Host, Member, Run, Team
 from experiments.queue.estimates import estimates_for
 from experiments.teams.access import may_launch_on
 
@@ -46,10 +46,10 @@ def spec_or_check(choice: Choice) -> tuple[RunSpec | None, list[Check]]:
 def checks_of(member: Member, choice: Choice, spec: RunSpec | None) -> list[Check]:
     """Hosts, grants and CPU sets, the worst first."""
     found: list[Check] = []
-    for role, host in (("SUT", choice.sut), ("driver host", choice.driver)):
-        found += _host_checks(member, role, host)
-        if choice.sut.pk == choice.driver.pk:
-            break
+    found += _host_checks(member, "SUT", choice.sut)
+    for host in choice.drivers:
+        if host.pk != choice.sut.pk:
+            found += _host_checks(member, "driver host", host)
     if spec is not None:
         found += _cpu_checks(choice, spec)
     return worst_first(found)
@@ -63,7 +63,8 @@ def worst_first(checks: Iterable[Check]) -> list[Check]:
 def place_in_queue(team: Team, hosts: Iterable[Host]) -> Place:
     """The runs of the team that are live or waiting on these hosts. Three small queries."""
     ids = {host.pk for host in hosts}
-    before = Run.objects.for_team(team).exclude(state=Run.State.FINISHED).filter(Q(sut__in=ids) | Q(driver__in=ids))
+    on_drivers = Q(drivers__in=DriverSet.objects.filter(hosts__in=ids))
+    before = Run.objects.for_team(team).exclude(state=Run.State.FINISHED).filter(Q(sut__in=ids) | on_drivers)
     pairs = list(before.values_list("workload_id", "sut_id"))
     estimates = estimates_for({workload for workload, _ in pairs}, {sut for _, sut in pairs})
     return Place(len(pairs), sum(estimates.takes_s(*pair) for pair in pairs))
@@ -99,14 +100,14 @@ def _host_checks(member: Member, role: str, host: Host) -> list[Check]:
 def _cpu_checks(choice: Choice, spec: RunSpec) -> list[Check]:
     found = []
     server, tool = server_cpus(spec), spec.workload.cpus
-    for what, cpus, host in (("server", server, choice.sut), ("load tool", tool, choice.driver)):
+    for what, cpus, host in (("server", server, choice.sut), *(("load tool", tool, host) for host in choice.drivers)):
         if missing := set(parse_cpus(cpus)) - _present(host) if _present(host) else set():
             found.append(
                 Check(
                     "fail", f"The {what} is bound to CPU {format_cpus(list(missing))}, which {host.name} does not have."
                 )
             )
-    same_machine = choice.sut.pk == choice.driver.pk or choice.sut.address == choice.driver.address
+    same_machine = any(choice.sut.pk == host.pk or choice.sut.address == host.address for host in choice.drivers)
     if not same_machine:
         return found
     everything = _present(choice.sut)

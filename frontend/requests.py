@@ -9,7 +9,6 @@ from typing import Any
 from django.db.models.fields.json import KeyTransform
 
 from agents.drivers.figures import FORMAT, read_json
-from experiments.metrics import ERROR_KINDS
 from experiments.models import Run, RunEvent
 
 MAX_ROWS = 100
@@ -50,17 +49,6 @@ class OwnFigure:
 
 
 @dataclass(frozen=True)
-class PartRow:
-    """What one of several load tools measured that ran at the same time, each against an instance of its own."""
-
-    url: str
-    requests: int | None
-    errors: int
-    throughput_rps: float | None
-    p99_ms: float | None
-
-
-@dataclass(frozen=True)
 class Requests:
     """What the run's page shows of the requests; all empty when the tool does not tell it."""
 
@@ -68,19 +56,18 @@ class Requests:
     more_labels: int = 0
     failures: tuple[FailureRow, ...] = ()
     own: tuple[OwnFigure, ...] = ()
-    parts: tuple[PartRow, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def requests_of(run: Run) -> Requests:
     """The labels with the most requests first."""
-    reported: tuple[Mapping[str, Any] | None, list[Any] | None] | None = (
+    reported: Mapping[str, Any] | None = (
         RunEvent.objects.filter(run=run, kind="load_reported", payload__measured=True)
         .order_by("seq")
-        .values_list(KeyTransform("report", "payload"), KeyTransform("parts", "payload"))
+        .values_list(KeyTransform("report", "payload"), flat=True)
         .last()
     )
-    report, parts = reported or (_imported(run), None)
+    report = reported or _imported(run)
     if not report:
         return Requests()
     labels = sorted(report.get("labels", {}).items(), key=lambda item: (-item[1]["requests"], item[0]))
@@ -89,7 +76,6 @@ def requests_of(run: Run) -> Requests:
         more_labels=max(0, len(labels) - MAX_ROWS),
         failures=tuple(FailureRow(**failure) for failure in report.get("failures", ())[:MAX_ROWS]),
         own=tuple(OwnFigure(**figure) for figure in report.get("own_metrics", ())),
-        parts=tuple(_part(part["url"], part["report"]) for part in parts or ()),
         notes=tuple(report.get("notes", ())),
     )
 
@@ -100,11 +86,6 @@ def _imported(run: Run) -> Mapping[str, Any] | None:
         return None
     kept = run.artifacts.filter(name=f"{FORMAT}.txt").first()
     return read_json(bytes(kept.content).decode()).to_json() if kept is not None else None
-
-
-def _part(url: str, report: Mapping[str, Any]) -> PartRow:
-    errors = sum(report.get(f"errors_{kind}") or 0 for kind in ERROR_KINDS)
-    return PartRow(url, report.get("requests"), errors, report.get("throughput_rps"), report.get("latency_p99_ms"))
 
 
 def _row(name: str, figures: Mapping[str, Any]) -> LabelRow:

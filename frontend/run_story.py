@@ -52,11 +52,12 @@ FILE_CONTENT = "content"
 
 @dataclass(frozen=True)
 class PhaseState:
-    """`state` is done, now, failed or todo."""
+    """`state` is done, now, failed or todo; `from_unix_s` is by the controller's clock, None before it began."""
 
     label: str
     state: str
     duration_s: float | None
+    from_unix_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def tell(events: Sequence[AnyEvent], *, live: bool) -> Story:
     return Story(
         phases=_phases(events, failed, live),
         journal=tuple(_journal(intended, {e.index: e for e in events if isinstance(e, StepApplied)}, reverted)),
-        differences=(*restored.differences, *restored.driver_differences) if restored else None,
+        differences=tuple(text for left in restored.differences.values() for text in left) if restored else None,
         reverted_steps=len(reverted),
         intended_steps=len({e.index for e in intended}),
         measure_from_unix_s=measured.at_unix_s if measured else None,
@@ -113,11 +114,11 @@ def tell(events: Sequence[AnyEvent], *, live: bool) -> Story:
 
 
 def _phases(events: Iterable[AnyEvent], failed: Failed | None, live: bool) -> tuple[PhaseState, ...]:
-    started: set[PhaseName] = set()
+    started: dict[PhaseName, float] = {}
     took_s: dict[PhaseName, float] = {}
     for event in events:
         if isinstance(event, PhaseStarted):
-            started.add(event.phase)
+            started.setdefault(event.phase, event.at_unix_s)
         elif isinstance(event, PhaseFinished):
             took_s[event.phase] = event.duration_s
     found = []
@@ -130,7 +131,8 @@ def _phases(events: Iterable[AnyEvent], failed: Failed | None, live: bool) -> tu
             state = "now" if live else "failed"
         else:
             state = "todo"
-        found.append(PhaseState(PHASE_LABELS[phase], state, took_s.get(phase)))
+        # Old runs did not say when a phase began.
+        found.append(PhaseState(PHASE_LABELS[phase], state, took_s.get(phase), started.get(phase) or None))
     return tuple(found)
 
 

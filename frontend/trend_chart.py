@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from experiments.alerts.triage import ExpectedLevel
 from experiments.history import MetricHistory
-from experiments.models import Alert, Series, Team
+from experiments.models import Alert, Annotation, Series, Team
 from frontend.charts import history_json
 from frontend.hardware import headline
 
@@ -53,6 +53,7 @@ def trend_json(
     histories: Mapping[Environment, MetricHistory],
     changes: Sequence[Alert],
     levels: Sequence[ExpectedLevel],
+    notes: Sequence[Annotation] = (),
 ) -> dict[str, Any]:
     """The points of one or more series in the order of time, and what is marked among them."""
     by_name = {environment.name: environment for environment in histories}
@@ -67,8 +68,15 @@ def trend_json(
         "points": points,
         "environments": _environments(points, by_name),
         "changes": [_change(alert, team) for alert in changes if alert.run_after and alert.run_after.number in shown],
+        "notes": [note_json(note) for note in notes],
         "levels": [{"recipe": level.recipe, "variation": level.variation, "value": level.value} for level in levels],
     }
+
+
+def note_json(note: Annotation) -> dict[str, Any]:
+    """What somebody wrote at a moment."""
+    author = note.author.get_username() if note.author else ""
+    return {"at": note.at.isoformat(), "text": note.text, "author": author}
 
 
 def _environments(points: Sequence[Mapping[str, Any]], by_name: Mapping[str, Environment]) -> list[dict[str, str]]:

@@ -9,17 +9,25 @@ from frontend import live
 from frontend.document_kinds import KINDS
 from frontend.views import (
     alerts,
+    audit,
+    baselines,
+    bisections,
+    bulk,
+    chart_notes,
     compare,
     document_edit,
     documents,
     experiment,
+    find,
     help_pages,
     home,
     host_actions,
     hosts,
+    invitations,
     library,
     new_experiment,
     new_run,
+    notes,
     operator,
     overview,
     queue,
@@ -27,12 +35,21 @@ from frontend.views import (
     reservations,
     run,
     run_list,
+    run_log,
+    saved_views,
     scaling,
+    schedules,
     searches,
     settings,
+    shared,
+    shares,
+    team,
     thresholds,
     timers,
+    trash,
     trends,
+    usage,
+    webhooks,
 )
 
 
@@ -42,22 +59,49 @@ class DocumentKindConverter(StringConverter):
     regex = "|".join(KINDS)
 
 
+class PictureFormConverter(StringConverter):
+    """How a picture is drawn."""
+
+    regex = "svg|png"
+
+
 register_converter(DocumentKindConverter, "document_kind")
+register_converter(PictureFormConverter, "picture_form")
 
 TEAM = "t/<slug:team_slug>/"
 
 urlpatterns = [
     path("", home.home, name="home"),
+    # What was shared: without a login
+    path("robots.txt", shared.robots, name="robots"),
+    path("s/<str:token>/", shared.shared_page, name="shared_page"),
+    path("s/<str:token>/embed/", shared.shared_embed, name="shared_embed"),
+    path("s/<str:token>/badge.svg", shared.shared_badge, name="shared_badge"),
+    path("s/<str:token>/report.md", shared.shared_markdown, name="shared_markdown"),
+    path("s/<str:token>/report.csv", shared.shared_csv, name="shared_csv"),
+    path("s/<str:token>/chart.<picture_form:form>", shared.shared_picture, name="shared_chart"),
+    path("s/<str:token>/<str:plot_name>.<picture_form:form>", shared.shared_picture, name="shared_picture"),
+    path("teams/new/", team.new_team, name="new_team"),
+    path("invitations/<str:text>/", invitations.invitation, name="invitation"),
     # Overview
     path(TEAM, overview.overview, name="overview"),
+    path(TEAM + "first-steps/hide", overview.no_first_steps, name="no_first_steps"),
+    path(TEAM + "trends/<int:pk>/pin", overview.pin, name="pin_trend"),
+    path(TEAM + "find/", find.find, name="find"),
     # Run
     path(TEAM + "runs/<int:number>/", run.run, name="run"),
     path(TEAM + "runs/<int:number>/cancel", run.cancel, name="cancel_run"),
+    path(TEAM + "runs/<int:number>/notes", notes.run_notes, name="run_notes"),
+    path(TEAM + "runs/<int:number>/archive", notes.run_archive, name="archive_run"),
+    path(TEAM + "runs/<int:number>/baseline", baselines.pin_baseline, name="pin_baseline"),
     path(TEAM + "runs/<int:number>/rerun", run.rerun, name="rerun"),
     path(TEAM + "runs/<int:number>/priority", run.priority, name="run_priority"),
     path(TEAM + "runs/<int:number>/timers", timers.add_timers, name="add_timers"),
     path(TEAM + "runs/<int:number>/samples", run.samples, name="run_samples"),
+    path(TEAM + "runs/<int:number>/timeline", run.timeline, name="run_timeline"),
     path(TEAM + "runs/<int:number>/log", run.raw_log, name="run_log"),
+    path(TEAM + "runs/<int:number>/log/", run_log.run_log, name="run_log_page"),
+    path(TEAM + "runs/<int:number>/log/lines", run_log.run_log_lines, name="run_log_lines"),
     path(TEAM + "runs/<int:number>/artifacts/<int:artifact_id>", run.artifact, name="artifact"),
     path(TEAM + "runs/<int:number>/events", live.events, name="run_events"),
     path(TEAM + "runs/<int:number>/events/page", live.events_page, name="run_events_page"),
@@ -78,6 +122,7 @@ urlpatterns = [
         report.experiment_report_plot,
         name="experiment_report_plot",
     ),
+    path(TEAM + "experiments/<int:experiment_id>/notes", notes.experiment_notes, name="experiment_notes"),
     path(TEAM + "experiments/<int:experiment_id>/cancel", experiment.cancel_experiment, name="cancel_experiment"),
     path(TEAM + "experiments/<int:experiment_id>/launch", experiment.launch_experiment, name="launch_experiment"),
     path(TEAM + "experiments/<int:experiment_id>/pause", experiment.pause_experiment, name="pause_experiment"),
@@ -89,6 +134,19 @@ urlpatterns = [
     path(TEAM + "experiments/searches/<int:search_id>/", searches.search, name="search"),
     path(TEAM + "experiments/searches/<int:search_id>/chart", searches.search_chart, name="search_chart"),
     path(TEAM + "experiments/searches/<int:search_id>/cancel", searches.cancel_search, name="cancel_search"),
+    # Bisections
+    path(TEAM + "experiments/bisections/", bisections.bisection_list, name="bisections"),
+    path(TEAM + "experiments/bisections/new/", bisections.new_bisection, name="new_bisection"),
+    path(TEAM + "experiments/bisections/<int:bisection_id>/", bisections.bisection, name="bisection"),
+    path(
+        TEAM + "experiments/bisections/<int:bisection_id>/cancel", bisections.cancel_bisection, name="cancel_bisection"
+    ),
+    # Schedules
+    path(TEAM + "experiments/schedules/", schedules.schedule_list, name="schedules"),
+    path(TEAM + "experiments/schedules/new/", schedules.new_schedule, name="new_schedule"),
+    path(TEAM + "experiments/schedules/<int:schedule_id>/", schedules.schedule, name="schedule"),
+    path(TEAM + "experiments/schedules/<int:schedule_id>/edit/", schedules.edit_schedule, name="edit_schedule"),
+    path(TEAM + "experiments/schedules/<int:schedule_id>/do", schedules.schedule_action, name="schedule_action"),
     # Compare
     path(TEAM + "compare/", compare.compare_runs, name="compare"),
     path(TEAM + "compare/overlays", compare.overlays, name="compare_overlays"),
@@ -96,6 +154,9 @@ urlpatterns = [
     path(TEAM + "trends/", trends.trends, name="trends"),
     path(TEAM + "trends/points", trends.points, name="trend_points"),
     path(TEAM + "trends/<int:pk>/expect", alerts.expect_level, name="expect_level"),
+    path(TEAM + "trends/<int:pk>/annotate", chart_notes.annotate_series, name="annotate_series"),
+    path(TEAM + "annotations/<int:pk>", chart_notes.change_annotation, name="change_annotation"),
+    path(TEAM + "runs/<int:number>/annotate", chart_notes.annotate_run, name="annotate_run"),
     # Alerts
     path(TEAM + "alerts/", alerts.alert_list, name="alerts"),
     path(TEAM + "alerts/mails", alerts.alert_mails, name="alert_mails"),
@@ -105,6 +166,11 @@ urlpatterns = [
     # Runs
     path(TEAM + "runs/", run_list.run_list, name="runs"),
     path(TEAM + "runs/csv", run_list.run_csv, name="runs_csv"),
+    path(TEAM + "runs/bulk", bulk.bulk_runs, name="bulk_runs"),
+    path(TEAM + "runs/baselines/", baselines.baseline_list, name="baselines"),
+    path(TEAM + "runs/baselines/<int:baseline_id>/unpin", baselines.unpin_baseline, name="unpin_baseline"),
+    path(TEAM + "runs/views", saved_views.new_view, name="new_view"),
+    path(TEAM + "runs/views/<int:view_id>", saved_views.change, name="change_view"),
     path(TEAM + "runs/new/", new_run.new_run, name="new_run"),
     path(TEAM + "runs/new/preview", new_run.run_preview, name="run_preview"),
     path(TEAM + "runs/new/parameters", new_run.run_parameters, name="run_parameters"),
@@ -150,9 +216,36 @@ urlpatterns = [
     # Settings
     path(TEAM + "settings/", settings.members, name="settings"),
     path(TEAM + "settings/members/<int:pk>", settings.member_change, name="member_change"),
+    path(TEAM + "settings/invitations", invitations.invite_member, name="invite_member"),
+    path(TEAM + "settings/invitations/<int:pk>", invitations.invitation_change, name="invitation_change"),
+    path(TEAM + "settings/services", settings.service_new, name="new_service"),
+    path(TEAM + "settings/team/", team.team, name="team"),
+    path(TEAM + "settings/team/leave", team.leave_team, name="leave_team"),
     path(TEAM + "settings/tokens/", settings.tokens, name="tokens"),
     path(TEAM + "settings/tokens/<int:pk>/revoke", settings.token_revoke, name="revoke_token"),
+    path(TEAM + "settings/webhooks/", webhooks.webhook_list, name="webhooks"),
+    path(TEAM + "settings/webhooks/mails", webhooks.choose_mails, name="choose_mails"),
+    path(TEAM + "settings/webhooks/<int:webhook_id>/", webhooks.webhook, name="webhook"),
+    path(TEAM + "settings/webhooks/<int:webhook_id>/do", webhooks.webhook_action, name="webhook_action"),
+    path(
+        TEAM + "settings/webhooks/<int:webhook_id>/deliveries/<int:delivery_id>/redeliver",
+        webhooks.redeliver,
+        name="redeliver",
+    ),
     path(TEAM + "settings/thresholds/", thresholds.thresholds, name="thresholds"),
-    path(TEAM + "settings/audit/", settings.audit, name="audit"),
+    # Sharing
+    path(TEAM + "share/", shares.new_share, name="new_share"),
+    path(TEAM + "settings/shares/", shares.shares, name="shares"),
+    path(TEAM + "settings/shares/<int:pk>/revoke", shares.share_revoke, name="revoke_share"),
+    # Deletion, retention, quotas
+    path(TEAM + "runs/<int:number>/delete", trash.delete_run, name="delete_run"),
+    path(TEAM + "experiments/<int:experiment_id>/delete", trash.delete_experiment, name="delete_experiment"),
+    path(TEAM + "settings/trash/", trash.trash, name="trash"),
+    path(TEAM + "settings/trash/restore", trash.restore, name="restore_trashed"),
+    path(TEAM + "settings/usage/", usage.usage, name="usage"),
+    path(TEAM + "settings/usage/retention", usage.retention, name="retention"),
+    path(TEAM + "settings/usage/quotas", usage.quotas, name="quotas"),
+    path(TEAM + "settings/audit/", audit.audit, name="audit"),
+    path(TEAM + "settings/audit/csv", audit.audit_csv, name="audit_csv"),
     path(TEAM + "settings/demo/delete", settings.demo_delete, name="delete_demo"),
 ]

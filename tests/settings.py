@@ -37,3 +37,5 @@ CELERY_BROKER_URL = broker_url(REDIS_URL)
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # fast, and only here
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+BENCHHUB_SENDS_MAIL = True
+INSTALLED_APPS = [*INSTALLED_APPS, "allauth.socialaccount.providers.saml"]  # noqa: F405 - a test is its own provider

@@ -14,6 +14,9 @@ from agents.monitors import MONITORS
 from agents.servers import SERVERS
 from agents.steps import STEPS
 from experiments.analysis.thresholds import LIMITS_OF
+from experiments.metrics import METRICS
+from frontend.help import anchor
+from frontend.templatetags.explained import EXPLAINED
 
 ROOT = Path(__file__).parent.parent
 ADDING = (ROOT / "docs" / "adding.md").read_text()
@@ -85,3 +88,37 @@ def test_every_validity_check_and_every_threshold_has_its_paragraph() -> None:
         sentences = " ".join(body.split())
         assert "Source: " in sentences, name
         assert "What to do: " in sentences, name
+
+
+def test_every_figure_has_its_paragraph() -> None:
+    text = (ROOT / "docs" / "figures.md").read_text()
+    paragraphs = dict(re.findall(r"^### `([a-z0-9_.]+)`\n\n(.+?)(?=\n\n#|\Z)", text, re.M | re.S))
+
+    assert sorted(paragraphs) == sorted(METRICS)
+    assert all(len(body.split()) > 5 for body in paragraphs.values())
+
+
+def test_every_statistic_of_a_verdict_leads_to_its_paragraph() -> None:
+    headings = {anchor(words) for words in re.findall(r"^#+ (.+)$", (ROOT / "docs" / "verdicts.md").read_text(), re.M)}
+
+    assert {name for name, one in EXPLAINED.items() if one.anchor not in headings} == set()
+
+
+def test_every_proof_of_the_security_table_exists() -> None:
+    text = (ROOT / "docs" / "security.md").read_text()
+    named = set(re.findall(r"`((?:tests|experiments|agents|benchhub|frontend)/[A-Za-z0-9_./]+)`", text))
+
+    assert len(named) > 30
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_the_architecture_names_every_package_of_experiments() -> None:
+    table = (
+        (ROOT / "docs" / "architecture.md")
+        .read_text()
+        .partition("## Where code lives in `experiments/`")[2]
+        .partition("\n## ")[0]
+    )
+    packages = {path.parent.name for path in (ROOT / "experiments").glob("*/__init__.py")}
+
+    assert set(re.findall(r"`([a-z_]+)/`", table)) == packages - {"migrations", "management"}

@@ -29,13 +29,14 @@ _RATE = "{offered_rate_rps}"
 _PER_CONNECTION = frozenset({"h2load"})
 
 
-def rate_step_rps(driver: Driver) -> int:
-    """The smallest difference between two rates that the tool can offer with its options: whole requests per second.
+def rate_step_rps(driver: Driver, hosts: int = 1) -> int:
+    """The smallest difference between two rates that so many hosts with this tool can offer: whole requests per second
+    of each of them.
 
     PlanError when it cannot offer a rate.
     """
     _field(driver)
-    return int(driver.connections) if driver.kind in _PER_CONNECTION else 1  # type: ignore[attr-defined]
+    return int(driver.connections) if driver.kind in _PER_CONNECTION else hosts  # type: ignore[attr-defined]
 
 
 def offered_rate_rps(driver: Driver) -> float | None:
@@ -46,13 +47,14 @@ def offered_rate_rps(driver: Driver) -> float | None:
     return float(value * driver.connections) if driver.kind in _PER_CONNECTION else float(value)  # type: ignore[attr-defined]
 
 
-def at_rate(driver: AnyTool, rate_rps: float) -> AnyTool:
-    """The same tool with the nearest rate that it can offer. PlanError when its options do not allow one."""
+def at_rate(driver: AnyTool, rate_rps: float, hosts: int = 1) -> AnyTool:
+    """The same tool with the nearest rate that so many hosts can offer. PlanError when its options forbid one."""
     field = _field(driver)
-    # The step is one request per second, for the tool or for each of its connections: the option counts steps.
-    steps = max(1, round(rate_rps / rate_step_rps(driver)))
+    # The option counts requests per second, of all hosts together or of each connection.
+    steps = max(1, round(rate_rps / rate_step_rps(driver, hosts)))
+    rate = steps if driver.kind in _PER_CONNECTION else steps * hosts
     try:
-        return type(driver).model_validate({**driver.model_dump(by_alias=True), field: steps})
+        return type(driver).model_validate({**driver.model_dump(by_alias=True), field: rate})
     except ValidationError as error:
         raise PlanError(f"{driver.kind} cannot offer a rate with these options: {first_problem(error)[1]}") from error
 

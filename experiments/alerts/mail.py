@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from experiments.alerts.causes import causes_text
 from experiments.alerts.wording import sentence, title, trend_name
 from experiments.models import Alert, Member
+from experiments.notifying.events import alert_raised
 from experiments.queue.outbox import TELL_ALERT, send
 
 logger = logging.getLogger(__name__)
@@ -41,9 +42,11 @@ def tell(alert_id: int) -> int:
 
     It is marked as told first: whoever does that sends. A mail server that fails in between costs mails, not doubles.
     """
-    if not _untold().filter(pk=alert_id).update(told_at=Now()):
-        return 0
-    alert = Alert.objects.select_related("team", "trend__series", "run_before", "run_after").get(pk=alert_id)
+    with transaction.atomic():
+        if not _untold().filter(pk=alert_id).update(told_at=Now()):
+            return 0
+        alert = Alert.objects.select_related("team", "trend__series", "run_before", "run_after").get(pk=alert_id)
+        alert_raised(alert)
     members = (
         Member.objects.filter(team=alert.team, mails_alerts=True, user__is_active=True)
         .exclude(user__email="")

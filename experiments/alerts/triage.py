@@ -16,6 +16,7 @@ from experiments.errors import Conflict, NotFound, RequestError
 from experiments.history import Comparison, comparable_runs, compare
 from experiments.metrics import METRICS
 from experiments.models import Alert, Member, Role, Run, Team, Trend
+from experiments.models.teams import TeamOwnedQuerySet
 from experiments.teams import audit
 from experiments.teams.access import require
 
@@ -33,7 +34,7 @@ class AlertFilter:
     metric: str = ""
     kind: str = ""
 
-    def apply(self, alerts: QuerySet[Alert]) -> QuerySet[Alert]:
+    def apply(self, alerts: TeamOwnedQuerySet) -> TeamOwnedQuerySet:
         """The alerts that fit. RequestError names a word that does not exist."""
         known = {
             "triage": {OPEN, *Alert.Triage.values},
@@ -58,7 +59,7 @@ class AlertFilter:
         return alerts
 
 
-def alerts_of(team: Team) -> QuerySet[Alert]:
+def alerts_of(team: Team) -> TeamOwnedQuerySet:
     """The team's alerts with all that a list of them shows, newest first."""
     return (
         Alert.objects.for_team(team)
@@ -72,7 +73,7 @@ def alerts_of(team: Team) -> QuerySet[Alert]:
 
 
 def find_alert(team: Team, alert_id: int) -> Alert:
-    found = alerts_of(team).filter(pk=alert_id).first()
+    found: Alert | None = alerts_of(team).filter(pk=alert_id).first()
     if found is None:
         raise NotFound(f"There is no alert {alert_id}.")
     return found
@@ -202,15 +203,13 @@ def expect_level(member: Member, trend: Trend) -> None:
 
 def differences(alert: Alert) -> Comparison | None:
     """Both runs of a change point side by side; None when one of them is gone."""
-    if alert.run_before is None or alert.run_after is None:
-        return None
-    numbers = [alert.run_before.number, alert.run_after.number]
+    numbers = [run.number for run in ends(alert)]
     return compare(comparable_runs(alert.team, numbers)) if len(set(numbers)) == 2 else None
 
 
 def ends(alert: Alert) -> list[Run]:
-    """The runs on both sides of the change, as far as they are there."""
-    return [run for run in (alert.run_before, alert.run_after) if run is not None]
+    """The runs on both sides of the change, as far as they are there and not in the trash."""
+    return [run for run in (alert.run_before, alert.run_after) if run is not None and run.trashed_at is None]
 
 
 def _last_change(trend_id: int) -> Alert | None:

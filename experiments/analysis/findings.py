@@ -138,6 +138,8 @@ class HostFigures:
     the server's. `network_stalled_s` counts the seconds in which the SUT received less than a tenth of its median
     packet rate. `boot_id_changed` is of either host. `clock_offset_s` is what the round trip `clock_round_trip_s`
     cannot explain of the measured `clock_midpoint_s`. `*_unseen_s` are the seconds without samples of that host.
+    Of several driver hosts the figures are those of the worst one, and `busiest_driver` is the name of that with the
+    fullest CPUs. `start_spread_s` is how far apart several load tools began.
     `unknown` says for a check why its figures are not there.
     """
 
@@ -146,6 +148,9 @@ class HostFigures:
     driver_cpu_mean_ratio: float | None = None
     driver_cpu_max_ratio: float | None = None
     driver_thread_max_ratio: float | None = None
+    busiest_driver: str = ""
+    start_spread_s: float | None = None
+    several_tools: bool | None = None
     sut_cpu_mean_ratio: float | None = None
     neighbours_ratio: float | None = None
     steal_ratio: float | None = None

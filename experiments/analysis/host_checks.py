@@ -52,13 +52,15 @@ def driver_had_spare_cpu(hosts: HostFigures, load: LoadFigures, limits: Threshol
         full.append(f"its CPUs were {percent(mean)} busy (limit {percent(limits.driver_cpu_ratio)})")
     if thread is not None and thread >= limits.driver_thread_ratio:
         full.append(f"one of its threads was {percent(thread)} busy")
+    driver = f"The driver host {hosts.busiest_driver}" if hosts.busiest_driver else "The driver"
     if full:
         level: Level = "invalid" if limits.driver_cpu_invalid else "warn"
-        text = f"The driver may have been the limit, not the SUT: {' and '.join(full)}."
+        text = f"{driver} may have been the limit, not the SUT: {' and '.join(full)}."
         return Finding("driver_cpu", level, text, evidence, source)
     seen = [f"CPUs {percent(mean)} busy"] if mean is not None else []
     seen += [f"busiest thread {percent(thread)}"] if thread is not None else []
-    return Finding("driver_cpu", "ok", f"The driver had CPU to spare: {', '.join(seen)}.", evidence, source)
+    whose = f"The busiest driver host, {hosts.busiest_driver}," if hosts.busiest_driver else driver
+    return Finding("driver_cpu", "ok", f"{whose} had CPU to spare: {', '.join(seen)}.", evidence, source)
 
 
 def sut_was_busy(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
@@ -137,6 +139,26 @@ def clocks_agree(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> F
     return Finding("clocks", level, f"The hosts' clocks are {offset:.2f} s apart.", evidence, source)
 
 
+def tools_began_together(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """Rates of several load tools add up only for the time in which all of them loaded the server."""
+    source = "BenchHub's choice"
+    if hosts.several_tools is not True:
+        return None
+    spread, window_s = hosts.start_spread_s, load.window_s
+    if spread is None or not window_s:
+        text = "Whether the load tools began together is unknown."
+        return Finding("start_together", "warn", text, {"start_spread_s": "unknown"}, source)
+    evidence = known(start_spread_s=spread, window_s=window_s)
+    text = f"The load tools began within {spread:.2f} s of each other"
+    level: Level = "ok"
+    if spread > limits.start_spread_warn_ratio * window_s:
+        level = "invalid" if spread > limits.start_spread_invalid_ratio * window_s else "warn"
+        text += (
+            f", which is {percent(spread / window_s)} of the {window_s:.0f} s window: their rates do not quite add up"
+        )
+    return Finding("start_together", level, f"{text}.", evidence, source)
+
+
 def monitors_saw_the_window(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
     """After a cut or a change of worker the samples have a gap, and a mean over the rest is not that of the window."""
     source = "BenchHub's choice"
@@ -169,5 +191,6 @@ HOST_CHECKS: tuple[HostCheck, ...] = (
     cpus_were_not_shared,
     network_kept_flowing,
     clocks_agree,
+    tools_began_together,
     monitors_saw_the_window,
 )

@@ -118,6 +118,12 @@ class Thresholds(BaseModel):
         "What is shifted by more than 1 % of the window cannot be laid over each other.",
         "like SPECjbb2015's offset field; the limit is BenchHub's choice",
     )
+    start_spread_warn_ratio: float = _limit(
+        0.01, 0, 1, "ratio", "Tools that begin 1 % of the window apart can be wrong by 1 % in their sum."
+    )
+    start_spread_invalid_ratio: float = _limit(
+        0.05, 0, 1, "ratio", "Above 5 % the sum is further off than the changes that most teams look for."
+    )
     frequency_between_arms_ratio: float = _limit(
         0.02, 0.001, 0.5, "ratio", "Two variants at clock speeds 2 % apart differ by the clock alone."
     )
@@ -157,6 +163,7 @@ class Thresholds(BaseModel):
             ("saturated_below_ratio", "nearly_saturated_below_ratio"),
             ("steal_warn_ratio", "steal_invalid_ratio"),
             ("neighbours_warn_ratio", "neighbours_invalid_ratio"),
+            ("start_spread_warn_ratio", "start_spread_invalid_ratio"),
         )
         for lower, upper in pairs:
             if getattr(self, lower) > getattr(self, upper):
@@ -202,6 +209,7 @@ LIMITS_OF: Mapping[str, tuple[str, ...]] = {
     "gc": ("gc_pause_ratio",),
     "network_stall": ("network_stall_invalid_ratio",),
     "clocks": ("clock_warn_s", "clock_invalid_ratio"),
+    "start_together": ("start_spread_warn_ratio", "start_spread_invalid_ratio"),
     "monitors": ("monitor_missing_ratio",),
 }
 """Every check by its name, with the thresholds it looks at. docs/validity.md has a paragraph on each."""

@@ -17,6 +17,7 @@ from experiments.alerts.wording import sentence
 from experiments.api.auth import READ, WRITE, member_of
 from experiments.api.compare import ConfigurationOut, ConfounderOut
 from experiments.api.shapes import MAX_ID, Body, Flag, alert_url
+from experiments.api.sparse import FIELDS, sparse
 from experiments.errors import RequestError
 from experiments.metrics import METRICS
 from experiments.models import Alert, Member, Role
@@ -101,16 +102,17 @@ def list_alerts(
     metric: str = "",
     cursor: int = Query(0, ge=0, le=MAX_ID),
     limit: int = Query(100, ge=1, le=500),
-) -> AlertPage:
+    fields: str = FIELDS,
+) -> Any:
     """The team's alerts, the newest first; open ones when nothing else is asked for."""
     team = member_of(request).team
     wanted = alerts.AlertFilter("" if triage == "all" else triage, state, metric, kind)
-    found = wanted.apply(alerts.alerts_of(team))
-    rows = list((found.filter(pk__lt=cursor) if cursor else found)[: limit + 1])
-    return AlertPage(
-        items=[AlertRow.of(row, team.slug) for row in rows[:limit]],
-        next_cursor=str(rows[limit - 1].pk) if len(rows) > limit else "",
+    rows, before = wanted.apply(alerts.alerts_of(team)).newest_page(cursor or None, limit)
+    page = AlertPage(
+        items=[AlertRow.of(row, team.slug) for row in rows],
+        next_cursor=str(before or ""),
     )
+    return sparse(page, AlertRow, fields)
 
 
 @router.get("/{int:alert_id}", response=AlertOut)

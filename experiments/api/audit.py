@@ -8,12 +8,13 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 from ninja.params.functions import Query
-from pydantic import BaseModel, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
 from experiments.api.auth import ADMIN, member_of
 from experiments.api.shapes import MAX_ID
-from experiments.models import AuditEntry, Role
+from experiments.models import Role
 from experiments.teams.access import require
+from experiments.teams.audit_trail import AuditFilter, audit_entries
 
 router = Router(auth=ADMIN, tags=["audit"])
 
@@ -35,13 +36,20 @@ class AuditPage(BaseModel):
 
 @router.get("", response=AuditPage)
 def list_audit(
-    request: HttpRequest, cursor: int = Query(0, ge=0, le=MAX_ID), limit: int = Query(100, ge=1, le=500)
+    request: HttpRequest,
+    cursor: int = Query(0, ge=0, le=MAX_ID),
+    limit: int = Query(100, ge=1, le=500),
+    person: str = Query("", max_length=150, description="User name of who did it"),
+    action: str = Query("", max_length=60, description="A beginning: `host` finds `host.add`"),
+    subject: str = Query("", max_length=200, description="A part of what it was done to"),
+    since: AwareDatetime | None = None,
+    until: AwareDatetime | None = None,
 ) -> AuditPage:
     """Who changed what, the newest first. For admins."""
     member = member_of(request)
     require(member, Role.ADMIN)
-    found = AuditEntry.objects.for_team(member.team).select_related("actor").order_by("-id")
-    rows = list((found.filter(id__lt=cursor) if cursor else found)[: limit + 1])
+    wanted = AuditFilter(person, action, subject, since, until)
+    rows, before = audit_entries(member.team, wanted).newest_page(cursor or None, limit)
     return AuditPage(
         items=[
             EntryOut(
@@ -53,7 +61,7 @@ def list_audit(
                 before=row.before,
                 after=row.after,
             )
-            for row in rows[:limit]
+            for row in rows
         ],
-        next_cursor=str(rows[limit - 1].pk) if len(rows) > limit else "",
+        next_cursor=str(before or ""),
     )

@@ -11,9 +11,11 @@ from ninja.errors import HttpError
 from ninja.security import APIKeyCookie, HttpBearer
 from ninja.utils import check_csrf
 
+from experiments.api.limits import INGEST, ORDINARY, Policy, spend
 from experiments.errors import Forbidden, NotFound
 from experiments.models import Member
 from experiments.teams.access import membership
+from experiments.teams.second_factor import WHAT_TO_DO, lacks_second_factor
 from experiments.teams.tokens import authenticate
 
 Scope = Literal["read", "launch", "write", "admin"]
@@ -39,9 +41,10 @@ def caller_of(request: HttpRequest) -> Caller:
 class TokenAuth(HttpBearer):
     """`Authorization: Bearer bh_<id>_<secret>` with the scope that the operation needs."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, policy: Policy = ORDINARY) -> None:
         super().__init__()
         self.scope = scope
+        self.policy = policy
 
     def authenticate(self, request: HttpRequest, token: str) -> Caller:
         return self.caller(request, token)
@@ -52,13 +55,15 @@ class TokenAuth(HttpBearer):
         token = authenticate(text)
         member = None
         if token is not None:
-            found = Member.objects.select_related("team", "user").filter(team=token.team, user=token.created_by)
+            found = Member.objects.select_related("team", "user").filter(team=token.team_id, user=token.owner_id)
             member = found.first()
         if token is None or member is None:
             # Not None: a request with a token must not fall back to a session.
             raise HttpError(401, "Unauthorized")
+        spend(request, token.public_id, self.policy)
         if self.scope not in token.scopes:
             raise Forbidden(f"This needs a token with the scope {self.scope}.")
+        _insist_on_second_factor(member)
         return Caller(member, frozenset(token.scopes))
 
 
@@ -91,7 +96,13 @@ class SessionAuth(APIKeyCookie):
             member = found.first()
         if member is None:
             raise NotFound("There is no such team.", field="team" if slug else "")
+        _insist_on_second_factor(member)
         return Caller(member, None)
+
+
+def _insist_on_second_factor(member: Member) -> None:
+    if lacks_second_factor(member):
+        raise Forbidden(f"{member.team.name} {WHAT_TO_DO}")
 
 
 def refuse_nul(request: HttpRequest) -> None:
@@ -103,3 +114,5 @@ def refuse_nul(request: HttpRequest) -> None:
 READ, LAUNCH, WRITE, ADMIN = (
     [TokenAuth(scope), SessionAuth(scope)] for scope in cast(tuple[Scope, ...], ("read", "launch", "write", "admin"))
 )
+SEND = [TokenAuth("launch", INGEST), SessionAuth("launch")]
+"""For results that were measured elsewhere: the scope launch, with a limit of their own."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from ninja.params.functions import Query
-from ninja.responses import Status
 from pydantic import BaseModel
 
 from agents.recipe import RecipeDocument
 from agents.spec import ApplicationDocument, WorkloadDocument
 from experiments.api.auth import READ, WRITE, member_of
+from experiments.api.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
 from experiments.api.finding import find_document
+from experiments.api.sparse import FIELDS, sparse
 from experiments.documents.versions import archive, diff_versions, noun, save_version, to_yaml
-from experiments.models import Application, Document, Recipe, Workload
+from experiments.errors import NotFound
+from experiments.models import Application, Document, Member, Recipe, Team, Workload
 
 
 class VersionRow(BaseModel):
@@ -60,29 +63,52 @@ def _detail(document: Document) -> VersionOut:
     return VersionOut(**_row(document), body=document.body)
 
 
+def _insist(request: HttpRequest, member: Member, model: type[Document], name: str) -> None:
+    """Lock out other saves for this transaction; then the newest version must be the one that If-Match names."""
+    if "If-Match" not in request.headers and "If-None-Match" not in request.headers:
+        return
+    Team.objects.select_for_update(no_key=True).get(pk=member.team_id)  # the lock of `save_version`
+    try:
+        newest = _detail(find_document(member, model, name.strip()))
+    except NotFound:
+        newest = None
+    insist_on_match(request, newest)
+
+
 def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
     """The routes of one kind of document. A body may come as JSON or as YAML."""
     kind = noun(model)
     router = Router(auth=READ, tags=[f"{kind}s"])
 
     @router.get("", response=list[VersionRow], operation_id=f"list_{kind}s", summary=f"List {kind}s")
-    def list_documents(request: HttpRequest) -> list[VersionRow]:
+    def list_documents(request: HttpRequest, fields: str = FIELDS) -> Any:
         newest = model.objects.for_team(member_of(request).team).newest_versions()
-        return [VersionRow(**_row(document)) for document in newest.select_related("created_by").defer("body")]
+        rows = [VersionRow(**_row(document)) for document in newest.select_related("created_by").defer("body")]
+        return sparse(rows, VersionRow, fields)
 
-    @router.get("/{name}", response=VersionOut, operation_id=f"get_{kind}", summary=f"The newest version of the {kind}")
+    @router.get(
+        "/{name}",
+        response=VersionOut,
+        operation_id=f"get_{kind}",
+        summary=f"The newest version of the {kind}",
+        openapi_extra=READ_EXTRA,
+    )
     def get_document(
         request: HttpRequest, name: str, version: int | None = Query(None, ge=1, description="else the newest one")
-    ) -> VersionOut:
-        return _detail(find_document(member_of(request), model, name, version))
+    ) -> HttpResponse:
+        return tagged(request, _detail(find_document(member_of(request), model, name, version)))
 
     def save_document(
         request: HttpRequest, name: str, payload: BaseModel, note: str = Query("", max_length=400)
-    ) -> Status[VersionOut]:
+    ) -> HttpResponse:
         member = member_of(request)
-        last = model.objects.for_team(member.team).order_by("-pk").values_list("pk", flat=True).first()
-        saved = save_version(member, model, name, payload.model_dump(mode="json", by_alias=True), note=note)
-        return Status(201 if last is None or saved.pk > last else 200, _detail(saved))
+        with transaction.atomic():
+            _insist(request, member, model, name)
+            last = model.objects.for_team(member.team).order_by("-pk").values_list("pk", flat=True).first()
+            saved = save_version(member, model, name, payload.model_dump(mode="json", by_alias=True), note=note)
+        is_new = last is None or saved.pk > last
+        saved.refresh_from_db()  # PostgreSQL orders the keys of the body, and the ETag is of their order
+        return tagged(request, _detail(saved), 201 if is_new else 200)
 
     save_document.__annotations__["payload"] = schema  # the shape differs from router to router
     router.put(
@@ -92,15 +118,24 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
         operation_id=f"save_{kind}",
         summary=f"Save a version of the {kind}",
         description="201 with the new version, or 200 when the newest version says the same already.",
+        openapi_extra=CHANGE_EXTRA,
     )(save_document)
 
     @router.delete(
-        "/{name}", response=VersionOut, auth=WRITE, operation_id=f"archive_{kind}", summary=f"Archive the {kind}"
+        "/{name}",
+        response=VersionOut,
+        auth=WRITE,
+        operation_id=f"archive_{kind}",
+        summary=f"Archive the {kind}",
+        openapi_extra=CHANGE_EXTRA,
     )
-    def archive_document(request: HttpRequest, name: str) -> VersionOut:
-        document = find_document(member_of(request), model, name)
-        archive(member_of(request), document)
-        return _detail(document)
+    def archive_document(request: HttpRequest, name: str) -> HttpResponse:
+        member = member_of(request)
+        with transaction.atomic():
+            _insist(request, member, model, name)
+            document = find_document(member, model, name)
+            archive(member, document)
+        return tagged(request, _detail(document))
 
     @router.get(
         "/{name}/versions",
@@ -132,7 +167,7 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
         summary=f"The {kind} as YAML",
         description="PUT takes it back with `Content-Type: application/yaml`.",
         openapi_extra={
-            "responses": {200: {"description": "OK", "content": {"application/yaml": {"schema": {"type": "string"}}}}}
+            "responses": {200: {"description": "OK", "content": {"application/yaml": {"schema": {"type": "object"}}}}}
         },
     )
     def get_yaml(request: HttpRequest, name: str, version: int | None = Query(None, ge=1)) -> HttpResponse:

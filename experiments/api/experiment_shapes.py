@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from experiments import launch
 from experiments.api.shapes import (
     Body,
+    DriverNames,
     Flag,
     Labels,
     Named,
@@ -36,7 +37,7 @@ class VariantOut(BaseModel):
     recipe: Named
     parameters: Parameters
     sut: str
-    driver: str
+    drivers: list[str]
     offered_rate_rps: float | None
 
 
@@ -158,7 +159,7 @@ class VariantIn(Body):
     application: Reference
     recipe: Reference
     sut: str = Field(min_length=1, max_length=120)
-    driver: str = Field(min_length=1, max_length=120)
+    drivers: DriverNames
     parameters: Parameters = {}
     is_baseline: Flag = False
     offered_rate_rps: float | None = Field(None, ge=1, le=1e9, description="In place of the workload's own rate")

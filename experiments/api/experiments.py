@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from django.http import HttpRequest
+from ninja import Query as QueryOf
 from ninja import Router
 from ninja.params.functions import Body as FromBody
 from ninja.params.functions import Query
@@ -24,10 +25,11 @@ from experiments.api.experiment_shapes import (
     LookOut,
     VariantOut,
 )
-from experiments.api.finding import find_experiment, named_document, named_host
+from experiments.api.finding import find_experiment, named_document, named_host, named_hosts
 from experiments.api.idempotency import idempotent
 from experiments.api.shapes import MAX_ID, Named, RunRow, experiment_url
-from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
+from experiments.api.sparse import FIELDS, sparse
+from experiments.api.verdicts import MAX_WAIT_S, RuleQuery, VerdictOut, absolute, waited_for
 from experiments.errors import RequestError
 from experiments.history import experiment_runs
 from experiments.judging.gate import experiment_gate
@@ -39,6 +41,7 @@ from experiments.planning.forecast import Arm, forecast
 from experiments.planning.stopping import spent_s
 from experiments.queue.priorities import PRIORITIES, check_priority
 from experiments.queue.waiting import expected_end
+from experiments.run_list.conditions import parse_time
 from experiments.runs.copies import copy_experiment
 from experiments.runs.labels import check_labels
 from experiments.teams.access import require
@@ -51,20 +54,30 @@ def list_experiments(
     request: HttpRequest,
     name: str = Query("", max_length=120, description="Exactly this name"),
     state: Literal["", "draft", "running", "paused", "blocked", "finished", "cancelled"] = "",
+    name__in: str = Query("", max_length=4000, description="One of these, with commas between"),
+    state__in: str = Query("", max_length=200, description="One of these, with commas between"),
+    created_at__gte: str = Query("", max_length=40, description="Made at or after this time"),
+    created_at__lte: str = Query("", max_length=40, description="Made at or before this time"),
     cursor: int = Query(0, ge=0, le=MAX_ID),
     limit: int = Query(50, ge=1, le=200),
-) -> ExperimentPage:
+    fields: str = FIELDS,
+) -> Any:
     """Experiments, the newest first."""
     member = member_of(request)
-    found = Experiment.objects.for_team(member.team).select_related("workload", "created_by").order_by("-id")
-    wanted = {key: value for key, value in (("name", name), ("state", state)) if value}
-    if cursor:
-        wanted["id__lt"] = str(cursor)
-    rows = list(found.filter(**wanted)[: limit + 1])
-    return ExperimentPage(
-        items=[ExperimentRow.of(row, member.team.slug) for row in rows[:limit]],
-        next_cursor=str(rows[limit - 1].pk) if len(rows) > limit else "",
+    found = Experiment.objects.for_team(member.team).select_related("workload", "created_by")
+    wanted: dict[str, Any] = {key: value for key, value in (("name", name), ("state", state)) if value}
+    for key, text in (("name__in", name__in), ("state__in", state__in)):
+        if text:
+            wanted[key] = [part.strip() for part in text.split(",")]
+    for key, text in (("created_at__gte", created_at__gte), ("created_at__lte", created_at__lte)):
+        if text:
+            wanted[key] = parse_time(text, key)
+    rows, before = found.filter(**wanted).newest_page(cursor or None, limit)
+    page = ExperimentPage(
+        items=[ExperimentRow.of(row, member.team.slug) for row in rows],
+        next_cursor=str(before or ""),
     )
+    return sparse(page, ExperimentRow, fields)
 
 
 @router.post("", response={201: ExperimentOut}, auth=LAUNCH)
@@ -116,10 +129,10 @@ def forecast_experiment(request: HttpRequest, payload: ExperimentIn) -> Forecast
 
 
 @router.get("/{int:experiment_id}", response=ExperimentOut)
-def get_experiment(request: HttpRequest, experiment_id: int) -> ExperimentOut:
+def get_experiment(request: HttpRequest, experiment_id: int, fields: str = FIELDS) -> Any:
     """One experiment with its variants and runs."""
     member = member_of(request)
-    return _detail(member, find_experiment(member, experiment_id))
+    return sparse(_detail(member, find_experiment(member, experiment_id)), ExperimentOut, fields)
 
 
 @router.post("/copies", response={202: ExperimentOut}, auth=LAUNCH)
@@ -180,15 +193,22 @@ def resume_experiment(request: HttpRequest, experiment_id: int) -> Status[Experi
 
 @router.get("/{int:experiment_id}/verdict", response=VerdictOut)
 async def experiment_verdict(
-    request: HttpRequest, experiment_id: int, wait: int = Query(0, ge=0, le=MAX_WAIT_S, description="Seconds")
+    request: HttpRequest,
+    experiment_id: int,
+    asked: QueryOf[RuleQuery],
+    wait: int = Query(0, ge=0, le=MAX_WAIT_S, description="Seconds"),
 ) -> VerdictOut:
-    """pass, fail, inconclusive or error; with `wait`, once all runs are finished or that time is over."""
+    """pass, fail, inconclusive or error; with `wait`, once all runs are finished or that time is over.
+
+    The experiment's own metrics, margin and baseline decide, unless the gate asks for others.
+    """
     member = member_of(request)
+    rules = asked.as_rules()
 
     def look() -> VerdictOut:
         experiment = find_experiment(member, experiment_id)
         url = absolute(request, experiment_url(member.team.slug, experiment.pk))
-        return VerdictOut.of(experiment_gate(experiment), title=experiment.name, url=url)
+        return VerdictOut.of(experiment_gate(experiment, rules), title=experiment.name, url=url)
 
     return await waited_for(look, wait)
 
@@ -200,7 +220,7 @@ def _candidates(member: Member, payload: ExperimentIn) -> list[launch.Candidate]
             application=named_document(member, Application, variant.application, field=f"variants.{index}.application"),
             recipe=named_document(member, Recipe, variant.recipe, field=f"variants.{index}.recipe"),
             sut=named_host(member, variant.sut, field=f"variants.{index}.sut"),
-            driver=named_host(member, variant.driver, field=f"variants.{index}.driver"),
+            drivers=named_hosts(member, variant.drivers, field=f"variants.{index}.drivers"),
             parameters=variant.parameters,
             is_baseline=variant.is_baseline,
             offered_rate_rps=variant.offered_rate_rps,
@@ -225,7 +245,9 @@ def _named(member: Member, reference: int | str) -> Experiment:
 
 def _detail(member: Member, experiment: Experiment) -> ExperimentOut:
     team = member.team.slug
-    variants = list(experiment.variants.select_related("application", "recipe", "sut", "driver"))
+    variants = list(
+        experiment.variants.select_related("application", "recipe", "sut", "drivers").prefetch_related("drivers__hosts")
+    )
     runs = experiment_runs(experiment)
     return ExperimentOut(
         **ExperimentRow.of(experiment, team).model_dump(),
@@ -241,7 +263,7 @@ def _detail(member: Member, experiment: Experiment) -> ExperimentOut:
                 recipe=Named(name=variant.recipe.name, version=variant.recipe.version),
                 parameters=variant.parameters,
                 sut=variant.sut.name,
-                driver=variant.driver.name,
+                drivers=variant.drivers.names,
                 offered_rate_rps=variant.offered_rate_rps,
             )
             for variant in variants

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from experiments.errors import NotFound, RequestError
@@ -13,7 +14,7 @@ def find_run(member: Member, number: int) -> Run:
     run: Run | None = (
         Run.objects.for_team(member.team)
         .select_related(
-            "team", "recipe", "workload", "application", "sut", "driver", "variant", "experiment", "created_by"
+            "team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment", "created_by"
         )
         .filter(number=number)
         .first()
@@ -69,6 +70,11 @@ def named_document(member: Member, model: type[Document], reference: str, *, fie
         return find_document(member, model, name, int(version) if version else None)
     except NotFound as error:
         raise RequestError(f"There is no {model.__name__.lower()} {reference!r}.", field=field) from error
+
+
+def named_hosts(member: Member, names: Sequence[str], *, field: str) -> list[Host]:
+    """The hosts of these names. RequestError names the one that does not exist."""
+    return [named_host(member, name, field=f"{field}.{place}") for place, name in enumerate(names)]
 
 
 def named_host(member: Member, name: str, *, field: str) -> Host:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Literal
 
 from django.contrib.auth import get_user_model
-from django.http import HttpRequest
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
 from ninja import Router
+from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from experiments.api.auth import ADMIN, LAUNCH, READ, WRITE, member_of
+from experiments.api.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
 from experiments.api.finding import find_host, named_host
 from experiments.api.shapes import Body, Flag, Labels, Whole
+from experiments.api.sparse import FIELDS, sparse
 from experiments.errors import RequestError
 from experiments.hosts import inventory, restoration
 from experiments.hosts.reservations import Hold, holding_now
@@ -156,12 +161,20 @@ class ProfileSeen(BaseModel):
 
 
 @router.get("", response=list[HostOut])
-def list_hosts(request: HttpRequest) -> list[HostOut]:
+def list_hosts(
+    request: HttpRequest,
+    name__in: str = Query("", max_length=4000, description="One of these, with commas between"),
+    state__in: str = Query("", max_length=200, description="One of these, with commas between"),
+    roles__in: str = Query("", max_length=200, description="One of these, with commas between"),
+    fields: str = FIELDS,
+) -> Any:
     """All hosts of the team."""
     member = member_of(request)
-    hosts = list(Host.objects.for_team(member.team).with_state())
+    given = (("name__in", name__in), ("state__in", state__in), ("roles__in", roles__in))
+    wanted = {key: [part.strip() for part in text.split(",")] for key, text in given if text}
+    hosts = list(Host.objects.for_team(member.team).with_state().filter(**wanted))
     holds = holding_now(hosts)
-    return [HostOut.of(host, member, holds.get(host.pk)) for host in hosts]
+    return sparse([HostOut.of(host, member, holds.get(host.pk)) for host in hosts], HostOut, fields)
 
 
 @router.post("", response={201: HostOut}, auth=WRITE)
@@ -173,17 +186,16 @@ def create_host(request: HttpRequest, payload: HostIn) -> Status[HostOut]:
     return Status(201, _shown(inventory.add_host(member, **given, jump=jump), member))
 
 
-@router.get("/{name}", response=HostOut)
-def get_host(request: HttpRequest, name: str) -> HostOut:
-    """One host."""
-    return _shown(find_host(member_of(request), name), member_of(request))
+@router.get("/{name}", response=HostOut, openapi_extra=READ_EXTRA)
+def get_host(request: HttpRequest, name: str) -> HttpResponse:
+    """One host, with its ETag."""
+    return tagged(request, _shown(find_host(member_of(request), name), member_of(request)))
 
 
-@router.patch("/{name}", response=HostOut, auth=WRITE)
-def change_host(request: HttpRequest, name: str, payload: HostChange) -> HostOut:
+@router.patch("/{name}", response=HostOut, auth=WRITE, openapi_extra=CHANGE_EXTRA)
+def change_host(request: HttpRequest, name: str, payload: HostChange) -> HttpResponse:
     """Change what is named. Another address or port needs another approval of the host's key."""
     member = member_of(request)
-    host = find_host(member, name)
     changes = payload.model_dump(exclude_unset=True)
     private_key = changes.pop("private_key", None)
     for key, value in changes.items():
@@ -191,8 +203,9 @@ def change_host(request: HttpRequest, name: str, payload: HostChange) -> HostOut
             raise RequestError(f"{key} cannot be null; leave it out to keep it.", field=key)
     if "jump" in changes:
         changes["jump"] = named_host(member, changes["jump"], field="jump") if changes["jump"] else None
-    changed = inventory.update_host(member, host, private_key=private_key, **changes)
-    return _shown(find_host(member, changed.name), member)
+    with _as_seen(request, name) as host:
+        changed = inventory.update_host(member, host, private_key=private_key, **changes)
+    return tagged(request, _shown(find_host(member, changed.name), member))
 
 
 @router.post("/{name}/check", response={202: HostOut}, auth=LAUNCH)
@@ -204,20 +217,22 @@ def check_host(request: HttpRequest, name: str) -> Status[HostOut]:
     return Status(202, _shown(host, member))
 
 
-@router.post("/{name}/approve-key", response=HostOut, auth=WRITE)
-def approve_host_key(request: HttpRequest, name: str, payload: KeyApproval) -> HostOut:
+@router.post("/{name}/approve-key", response=HostOut, auth=WRITE, openapi_extra=CHANGE_EXTRA)
+def approve_host_key(request: HttpRequest, name: str, payload: KeyApproval) -> HttpResponse:
     """Pin the key that the host offers, when its fingerprint is the one given."""
     member = member_of(request)
-    inventory.approve_key(member, find_host(member, name), payload.fingerprint)
-    return _shown(find_host(member, name), member)
+    with _as_seen(request, name) as host:
+        inventory.approve_key(member, host, payload.fingerprint)
+    return tagged(request, _shown(find_host(member, name), member))
 
 
-@router.post("/{name}/drain", response=HostOut, auth=WRITE)
-def drain_host(request: HttpRequest, name: str, payload: DrainIn) -> HostOut:
+@router.post("/{name}/drain", response=HostOut, auth=WRITE, openapi_extra=CHANGE_EXTRA)
+def drain_host(request: HttpRequest, name: str, payload: DrainIn) -> HttpResponse:
     """Take the host out of service, or put it back."""
     member = member_of(request)
-    inventory.set_drained(member, find_host(member, name), payload.drained)
-    return _shown(find_host(member, name), member)
+    with _as_seen(request, name) as host:
+        inventory.set_drained(member, host, payload.drained)
+    return tagged(request, _shown(find_host(member, name), member))
 
 
 @router.post("/{name}/restore", response={202: HostOut}, auth=WRITE)
@@ -228,12 +243,13 @@ def restore_host(request: HttpRequest, name: str, payload: RestoreIn) -> Status[
     return Status(202, _shown(find_host(member, name), member))
 
 
-@router.post("/{name}/clear-dirty", response=HostOut, auth=WRITE)
-def clear_dirty_host(request: HttpRequest, name: str, payload: ReasonIn) -> HostOut:
+@router.post("/{name}/clear-dirty", response=HostOut, auth=WRITE, openapi_extra=CHANGE_EXTRA)
+def clear_dirty_host(request: HttpRequest, name: str, payload: ReasonIn) -> HttpResponse:
     """Say that a dirty host is as it should be again, and why."""
     member = member_of(request)
-    inventory.clear_dirty(member, find_host(member, name), payload.reason)
-    return _shown(find_host(member, name), member)
+    with _as_seen(request, name) as host:
+        inventory.clear_dirty(member, host, payload.reason)
+    return tagged(request, _shown(find_host(member, name), member))
 
 
 @router.post("/{name}/grants", response=GrantsOut, auth=ADMIN)
@@ -265,6 +281,19 @@ def list_host_profiles(request: HttpRequest, name: str) -> list[ProfileSeen]:
         )
         for seen in history
     ]
+
+
+@contextmanager
+def _as_seen(request: HttpRequest, name: str) -> Iterator[Host]:
+    """The host for a change in one transaction, locked when the client says by If-Match what it has seen."""
+    member = member_of(request)
+    with transaction.atomic():
+        host = find_host(member, name)
+        if "If-Match" in request.headers:
+            Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
+            host = find_host(member, name)
+            insist_on_match(request, _shown(host, member))
+        yield host
 
 
 def _shown(host: Host, member: Member) -> HostOut:

@@ -7,13 +7,13 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import AwareDatetime, Field
 
-from experiments.api.auth import LAUNCH, member_of
+from experiments.api.auth import SEND, member_of
 from experiments.api.finding import find_run
 from experiments.api.idempotency import idempotent
 from experiments.api.shapes import Body, Labels, RunDetail
 from experiments.runs.imports import MAX_REPORT_CHARS, import_report
 
-router = Router(auth=LAUNCH, tags=["imports"])
+router = Router(auth=SEND, tags=["imports"])
 
 
 class ReportIn(Body):

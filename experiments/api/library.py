@@ -122,7 +122,7 @@ def get_template(request: HttpRequest, name: str) -> TemplateOut:
     "/{name}/yaml",
     summary="The template as it is shipped",
     openapi_extra={
-        "responses": {200: {"description": "OK", "content": {"application/yaml": {"schema": {"type": "string"}}}}}
+        "responses": {200: {"description": "OK", "content": {"application/yaml": {"schema": {"type": "object"}}}}}
     },
 )
 def get_template_yaml(request: HttpRequest, name: str) -> HttpResponse:

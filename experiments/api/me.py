@@ -1,4 +1,4 @@
-"""Who am I, and who else is in the team."""
+"""Who am I."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import BaseModel
 
-from experiments.api.auth import READ, caller_of, member_of
-from experiments.models import Member
+from experiments.api.auth import READ, caller_of
 
 router = Router(auth=READ, tags=["team"])
 
@@ -19,11 +18,6 @@ class MeOut(BaseModel):
     role: str
     scopes: list[str] | None = None
     """Of the token; None for a session."""
-
-
-class MemberOut(BaseModel):
-    user: str
-    role: str
 
 
 @router.get("/me", response=MeOut)
@@ -38,10 +32,3 @@ def me(request: HttpRequest) -> MeOut:
         role=member.role,
         scopes=sorted(caller.scopes) if caller.scopes is not None else None,
     )
-
-
-@router.get("/members", response=list[MemberOut])
-def list_members(request: HttpRequest) -> list[MemberOut]:
-    """The members of the team."""
-    members = Member.objects.filter(team=member_of(request).team).select_related("user").order_by("id")
-    return [MemberOut(user=member.user.get_username(), role=member.role) for member in members]

@@ -17,6 +17,8 @@ from ninja.errors import ValidationError as RequestValidationError
 from pydantic import BaseModel
 
 from experiments.api.body import BodyError
+from experiments.api.conditional import PreconditionFailed
+from experiments.api.limits import TooMany
 from experiments.errors import Conflict, Forbidden, NotFound, RequestError
 
 logger = logging.getLogger(__name__)
@@ -57,6 +59,8 @@ def install(api: NinjaAPI) -> None:
     """Map every error of the API."""
     handlers: dict[type[Exception], Any] = {
         RequestError: _request_error,
+        TooMany: _too_many,
+        PreconditionFailed: lambda _request, error: problem(412, str(error), field="If-Match"),
         RequestValidationError: _validation_error,
         HttpError: _http_error,
         Http404: lambda _request, _error: problem(404, "There is nothing at this address."),
@@ -72,8 +76,15 @@ def install(api: NinjaAPI) -> None:
 
 
 def _request_error(_request: HttpRequest, error: RequestError) -> HttpResponse:
-    status = {Forbidden: 403, NotFound: 404, Conflict: 409}.get(type(error), 422)
+    statuses: Mapping[type[RequestError], int] = {Forbidden: 403, NotFound: 404, Conflict: 409}
+    status = next((status for kind, status in statuses.items() if isinstance(error, kind)), 422)
     return problem(status, error.message, field=error.field)
+
+
+def _too_many(_request: HttpRequest, error: TooMany) -> HttpResponse:
+    response = problem(429, str(error))
+    response["Retry-After"] = str(error.budget.resets_s)
+    return response
 
 
 def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
@@ -116,9 +127,29 @@ def _unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
     return problem(500, "BenchHub failed to answer; the server's log says why.")
 
 
-PROBLEM_RESPONSES: Mapping[str, Any] = {
-    "default": {
-        "description": "What went wrong",
-        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
-    }
+STATUSES: Mapping[int, str] = {
+    400: "The body cannot be read",
+    401: "No live token and no session",
+    403: "A scope, a role or a grant is missing",
+    404: "Not there, or of another team",
+    409: "Not in a state that allows this",
+    412: "Not as If-Match says",
+    413: "Larger than 10 MB",
+    415: "Neither JSON nor YAML",
+    422: "A value does not fit, or a key was used for another request",
+    429: "The token's requests of this minute are spent; Retry-After says when to go on",
+    503: "The database does not answer; Retry-After says when to ask again",
 }
+_OF_A_BODY = frozenset({400, 413, 415})
+
+
+def problem_responses(*, has_body: bool) -> dict[int, dict[str, str]]:
+    """What an operation may answer when it does not do what it is asked."""
+    wanted = (status for status in STATUSES if has_body or status not in _OF_A_BODY)
+    return {status: {"$ref": f"#/components/responses/Problem{status}"} for status in wanted}
+
+
+def documented_problems() -> dict[str, Any]:
+    """The answers that `problem_responses` refers to."""
+    shape = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {f"Problem{status}": {"description": text, "content": shape} for status, text in STATUSES.items()}

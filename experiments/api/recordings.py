@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from django.http import HttpRequest
 from ninja import Router
 from ninja.responses import Status
 from pydantic import AwareDatetime, BaseModel, Field
 
+from agents.events import Role
 from experiments.api.auth import LAUNCH, member_of
 from experiments.api.finding import find_run
 from experiments.api.idempotency import idempotent
@@ -19,7 +18,7 @@ router = Router(auth=LAUNCH, tags=["imports"])
 
 
 class RecordingIn(Body):
-    role: Literal["sut", "driver"]
+    role: Role = Field(description="`sut`, `driver`, or `driver-2` and so on for further driver hosts")
     kind: str = Field(min_length=1, max_length=20, description="`nmon`, `mpstat` or `top`")
     text: str = Field(max_length=MAX_RECORDING_CHARS, description="What the tool wrote, byte for byte")
     started_at: AwareDatetime | None = Field(

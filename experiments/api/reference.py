@@ -31,6 +31,7 @@ class Operation:
     fields: tuple[Field, ...]
     body: str
     answer: str
+    example: str
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def _operation(method: str, path: str, said: Mapping[str, Any]) -> Operation:
         ),
         body=_type(body) if body else "",
         answer=_type(content["schema"]) if "schema" in content else "",
+        example=said["x-codeSamples"][0]["source"],
     )
 
 

@@ -19,7 +19,14 @@ from experiments.reports.report import ExperimentReport, report_of
 router = Router(auth=READ, tags=["experiments"])
 
 
-@router.get("/{int:experiment_id}/report", response=ExperimentReport)
+_TEXT = {"schema": {"type": "string"}}
+
+
+@router.get(
+    "/{int:experiment_id}/report",
+    response=ExperimentReport,
+    openapi_extra={"responses": {200: {"content": {"text/markdown": _TEXT, "text/csv": _TEXT}}}},
+)
 def experiment_report(
     request: HttpRequest,
     experiment_id: int,

@@ -8,7 +8,7 @@ from ninja.responses import Status
 from pydantic import AwareDatetime, BaseModel, Field
 
 from experiments.api.auth import LAUNCH, READ, member_of
-from experiments.api.finding import named_host
+from experiments.api.finding import named_hosts
 from experiments.api.shapes import Body
 from experiments.errors import NotFound
 from experiments.hosts import reservations
@@ -59,7 +59,7 @@ def create_reservation(request: HttpRequest, payload: ReservationIn) -> Status[R
     """Keep hosts for yourself: until then only your own runs start there."""
     member = member_of(request)
     names = list(dict.fromkeys(payload.hosts))
-    hosts = [named_host(member, name, field=f"hosts.{index}") for index, name in enumerate(names)]
+    hosts = named_hosts(member, names, field="hosts")
     made = reservations.reserve(member, hosts, until=payload.until, starts_at=payload.starts_at, reason=payload.reason)
     return Status(201, _shown(member, made.pk))
 

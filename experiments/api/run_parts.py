@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from experiments.api.finding import find_run
 from experiments.errors import NotFound
 from experiments.history import samples_of
 from experiments.metrics import METRICS
+from experiments.runs.load_parts import load_parts
 from experiments.runs.shown_events import shown
 
 router = Router(auth=READ, tags=["runs"])
@@ -73,6 +75,21 @@ class FigureOut(BaseModel):
     direction: str
     value: float
     hidden: bool = Field(description="True when saturation makes this figure meaningless")
+
+
+class LoadPartOut(BaseModel):
+    """One of several load tools: what it measured, and how busy its host was."""
+
+    driver: str
+    url: str
+    connections: int | None = Field(description="Or users, for a tool that has those")
+    requests: int | None
+    share_ratio: float | None = Field(description="Its part of all requests")
+    errors: int
+    throughput_rps: float | None
+    p99_ms: float | None
+    driver_cpu_ratio: float | None
+    late_s: float | None = Field(description="How long after the agreed start it began")
 
 
 class ArtifactOut(BaseModel):
@@ -167,6 +184,12 @@ def list_figures(request: HttpRequest, number: int) -> list[FigureOut]:
         for name, metric in METRICS.items()
         if run.metrics.get(name) is not None
     ]
+
+
+@router.get("/{int:number}/load-parts", response=list[LoadPartOut])
+def list_load_parts(request: HttpRequest, number: int) -> list[LoadPartOut]:
+    """What each load tool measured, where several ran at the same time: one per driver host and instance."""
+    return [LoadPartOut(**asdict(row)) for row in load_parts(find_run(member_of(request), number))]
 
 
 @router.get("/{int:number}/artifacts", response=list[ArtifactOut])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Query as QueryOf
 from ninja import Router
 from ninja.params.functions import Body as FromBody
@@ -15,10 +15,11 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 from agents.spec import RunSpec
 from experiments import launch
 from experiments.api.auth import LAUNCH, READ, member_of
-from experiments.api.finding import find_run, named_document, named_host
+from experiments.api.finding import find_run, named_document, named_host, named_hosts
 from experiments.api.idempotency import idempotent
 from experiments.api.shapes import (
     Body,
+    DriverNames,
     Labels,
     Parameters,
     Priority,
@@ -29,11 +30,13 @@ from experiments.api.shapes import (
     Tags,
     run_url,
 )
+from experiments.api.sparse import FIELDS, sparse
 from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
-from experiments.errors import RequestError
 from experiments.judging.gate import run_gate
+from experiments.judging.gate_rules import Inconclusive
 from experiments.models import Application, Member, Recipe, Workload
 from experiments.queue.priorities import PRIORITIES, change_priority
+from experiments.run_list.csv_response import CsvResponse
 from experiments.run_list.listing import MAX_LIMIT, RunFilter, csv_rows, runs_page
 from experiments.runs.labels import check_labels, check_tags
 from experiments.runs.specs import choice_of
@@ -48,7 +51,7 @@ class RunByNames(Body):
     recipe: Reference
     workload: Reference
     sut: str = Field(min_length=1, max_length=120)
-    driver: str = Field(min_length=1, max_length=120)
+    drivers: DriverNames
     parameters: Parameters = {}
     labels: Labels = {}
     tags: Tags = []
@@ -87,6 +90,10 @@ class RunChange(Body):
     priority: Priority = Field(description="Of a queued run; `high` needs the role editor")
 
 
+Number = Annotated[float | None, Field(allow_inf_nan=False)]
+Several = Annotated[str, Field(description="One of these, with commas between")]
+
+
 class RunQuery(BaseModel):
     """The filters of the runs page."""
 
@@ -104,10 +111,42 @@ class RunQuery(BaseModel):
     experiment: str = ""
     since: str = Field("", description="Queued at or after this time")
     until: str = Field("", description="Queued before this time")
-    archived: str = ""
+    archived: str = Field("", description="true for the archived runs, which are left out otherwise")
+
+    number__gte: Number = None
+    number__lte: Number = None
+    number__in: Several = ""
+    experiment__in: Several = ""
+    state__in: Several = ""
+    outcome__in: Several = ""
+    validity__in: Several = ""
+    recipe__in: Several = ""
+    workload__in: Several = ""
+    application__in: Several = ""
+    sut__in: Several = ""
+    driver__in: Several = ""
+    queued_at__gte: str = ""
+    queued_at__lte: str = ""
+    started_at__gte: str = ""
+    started_at__lte: str = ""
+    finished_at__gte: str = ""
+    finished_at__lte: str = ""
+    throughput_rps__gte: Number = None
+    throughput_rps__lte: Number = None
+    latency_p50_ms__gte: Number = None
+    latency_p50_ms__lte: Number = None
+    latency_p99_ms__gte: Number = None
+    latency_p99_ms__lte: Number = None
+    errors_total__gte: Number = None
+    errors_total__lte: Number = None
+    sut_cpu_ratio__gte: Number = None
+    sut_cpu_ratio__lte: Number = None
+    driver_cpu_ratio__gte: Number = None
+    driver_cpu_ratio__lte: Number = None
 
     def as_filter(self) -> RunFilter:
-        return RunFilter.from_query({**self.model_dump(exclude={"label"}), "label": ",".join(self.label)})
+        given = self.model_dump(exclude={"label"}, exclude_none=True)
+        return RunFilter.from_query({**given, "label": ",".join(self.label)})
 
 
 class RunPageOut(BaseModel):
@@ -123,7 +162,7 @@ def list_runs(
     sort: str = "-number",
     cursor: str = Query("", max_length=500),
     limit: int = Query(50, ge=1, le=MAX_LIMIT),
-    fields: str = Query("", max_length=1000, description="Only these fields of each run, with commas between"),
+    fields: str = FIELDS,
 ) -> Any:
     """Runs, page by page. Sorted by number, throughput_rps, latency_p99_ms or finished_at; `-` is descending."""
     member = member_of(request)
@@ -133,14 +172,7 @@ def list_runs(
         next_cursor=page.next_cursor,
         previous_cursor=page.previous_cursor,
     )
-    chosen = {name.strip() for name in fields.split(",") if name.strip()}
-    unknown = sorted(chosen - set(RunRow.model_fields))
-    if unknown:
-        raise RequestError(f"A run has no field {unknown[0][:60]!r}.", field="fields")
-    if not chosen:
-        return answer
-    text = answer.model_dump_json(include={"items": {"__all__": chosen}, "next_cursor": True, "previous_cursor": True})
-    return HttpResponse(text, content_type="application/json; charset=utf-8")
+    return sparse(answer, RunRow, fields)
 
 
 @router.get(
@@ -152,14 +184,11 @@ def list_runs_csv(
     filters: QueryOf[RunQuery],
     sort: str = "-number",
     columns: str = Query("", max_length=1000, description="Names with commas between; all when empty"),
-) -> HttpResponse | StreamingHttpResponse:
-    """The same list as CSV, all pages of it."""
+) -> StreamingHttpResponse:
+    """The same list as CSV, all pages of it, sent while it is read."""
     chosen = [name.strip() for name in columns.split(",") if name.strip()]
     rows = csv_rows(member_of(request).team, filters.as_filter(), sort, chosen)
-    response = StreamingHttpResponse(rows, content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = 'attachment; filename="runs.csv"'
-    response["X-Content-Type-Options"] = "nosniff"
-    return response
+    return CsvResponse(rows, filename="runs.csv")
 
 
 @router.post("", response={202: RunDetail}, auth=LAUNCH)
@@ -173,7 +202,7 @@ def create_run(request: HttpRequest, payload: RunIn = FromBody(...)) -> Status[R
             recipe=named_document(member, Recipe, payload.recipe, field="recipe"),
             workload=named_document(member, Workload, payload.workload, field="workload"),
             sut=named_host(member, payload.sut, field="sut"),
-            driver=named_host(member, payload.driver, field="driver"),
+            drivers=named_hosts(member, payload.drivers, field="drivers"),
             parameters=payload.parameters,
         )
     else:
@@ -192,9 +221,9 @@ def create_run(request: HttpRequest, payload: RunIn = FromBody(...)) -> Status[R
 
 
 @router.get("/{int:number}", response=RunDetail)
-def get_run(request: HttpRequest, number: int) -> RunDetail:
+def get_run(request: HttpRequest, number: int, fields: str = FIELDS) -> Any:
     """One run."""
-    return _detail(member_of(request), number)
+    return sparse(_detail(member_of(request), number), RunDetail, fields)
 
 
 @router.patch("/{int:number}", response=RunDetail, auth=LAUNCH)
@@ -223,14 +252,17 @@ def rerun(request: HttpRequest, number: int) -> Status[RunDetail]:
 
 @router.get("/{int:number}/verdict", response=VerdictOut)
 async def run_verdict(
-    request: HttpRequest, number: int, wait: int = Query(0, ge=0, le=MAX_WAIT_S, description="Seconds")
+    request: HttpRequest,
+    number: int,
+    wait: int = Query(0, ge=0, le=MAX_WAIT_S, description="Seconds"),
+    inconclusive: Inconclusive = "neutral",
 ) -> VerdictOut:
     """pass = the run is valid, fail = invalid, inconclusive = suspect or still running, error = it failed."""
     member = member_of(request)
 
     def look() -> VerdictOut:
         url = absolute(request, run_url(member.team.slug, number))
-        return VerdictOut.of(run_gate(find_run(member, number)), title=f"Run #{number}", url=url)
+        return VerdictOut.of(run_gate(find_run(member, number), inconclusive), title=f"Run #{number}", url=url)
 
     return await waited_for(look, wait)
 

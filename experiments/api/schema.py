@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from inspect import iscoroutinefunction
+from typing import Any, cast
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
 from django.urls import URLPattern, URLResolver, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
@@ -12,8 +15,11 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
 from experiments.api.auth import TokenAuth
-from experiments.api.problems import PROBLEM_RESPONSES, Problem, problem
+from experiments.api.examples import add_examples
+from experiments.api.limits import tell_budget
+from experiments.api.problems import Problem, documented_problems, problem, problem_responses
 from experiments.api.reference import reference_page
+from experiments.api.sparse import document_sparse
 
 
 class DocumentedAPI(NinjaAPI):
@@ -26,9 +32,12 @@ class DocumentedAPI(NinjaAPI):
     @property
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
         patterns, app_name, namespace = super().urls
+        for pattern in patterns:
+            if isinstance(pattern, URLPattern):
+                pattern.callback = _finished(pattern.callback)
         own = [
             path("docs", self._reference, name="reference"),
-            re_path(r"^", csrf_exempt(_unknown)),
+            re_path(r"^", unknown_address),
         ]
         return [*patterns, *own], app_name, namespace
 
@@ -47,13 +56,16 @@ class DocumentedAPI(NinjaAPI):
             operation.openapi_extra = {
                 **extra,
                 "x-scope": scope,
-                "responses": {**extra.get("responses", {}), **PROBLEM_RESPONSES},
+                "responses": {**extra.get("responses", {}), **problem_responses(has_body=_has_body(operation))},
             }
         schema = super().get_openapi_schema(path_prefix=path_prefix)
         shapes = schema["components"]["schemas"]
         problem_schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
         shapes.update(problem_schema.pop("$defs"))
         shapes["Problem"] = problem_schema
+        schema["components"]["responses"] = documented_problems()
+        document_sparse(schema)
+        add_examples(schema)
         return schema
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
@@ -71,5 +83,40 @@ class DocumentedAPI(NinjaAPI):
         return reference_page(request, self.get_openapi_schema())
 
 
-def _unknown(_request: HttpRequest) -> HttpResponse:
-    return problem(404, "There is nothing at this address; see docs for what there is.")
+def _has_body(operation: Operation) -> bool:
+    return any(str(model.__ninja_param_source__) == "body" for model in operation.models)
+
+
+View = Callable[..., HttpResponseBase]
+
+
+def _finished(view: View) -> View:
+    """What every answer gets: the budget of the token, and a method that is not there as a problem."""
+    if iscoroutinefunction(view):
+
+        @wraps(view)
+        async def later(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            return _finish(request, await cast(Awaitable[HttpResponseBase], view(request, *args, **kwargs)))
+
+        return cast(View, later)
+
+    @wraps(view)
+    def now(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return _finish(request, view(request, *args, **kwargs))
+
+    return now
+
+
+def _finish(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    if isinstance(response, HttpResponseNotAllowed):
+        allowed = ", ".join(sorted(response["Allow"].split(", ")))
+        response = problem(405, f"{request.method} does nothing here; there is {allowed}.")
+        response["Allow"] = allowed
+    tell_budget(request, response)
+    return response
+
+
+@csrf_exempt
+def unknown_address(_request: HttpRequest) -> HttpResponse:
+    """Below the API also what is not there is said in JSON."""
+    return problem(404, "There is nothing at this address; see /api/v1/docs for what there is.")

@@ -13,9 +13,20 @@ from pydantic import BaseModel, Field
 
 from experiments.analysis.search import DEFAULT_WIDTH_RATIO
 from experiments.api.auth import LAUNCH, READ, member_of
-from experiments.api.finding import find_search, named_document, named_host
+from experiments.api.finding import find_search, named_document, named_host, named_hosts
 from experiments.api.idempotency import idempotent
-from experiments.api.shapes import MAX_ID, Body, Labels, Named, Parameters, Priority, Reference, run_url, search_url
+from experiments.api.shapes import (
+    MAX_ID,
+    Body,
+    DriverNames,
+    Labels,
+    Named,
+    Parameters,
+    Priority,
+    Reference,
+    run_url,
+    search_url,
+)
 from experiments.launch import Choice
 from experiments.models import Application, CapacitySearch, Member, Recipe, Workload
 from experiments.queue.priorities import PRIORITIES
@@ -47,7 +58,7 @@ class SearchRow(BaseModel):
     parameters: Parameters
     workload: Named
     sut: str
-    driver: str
+    drivers: list[str]
     objective_metric: str
     objective_ms: float
     width_ratio: float
@@ -71,7 +82,7 @@ class SearchRow(BaseModel):
             parameters=search.parameters,
             workload=Named(name=search.workload.name, version=search.workload.version),
             sut=search.sut.name,
-            driver=search.driver.name,
+            drivers=search.drivers.names,
             objective_metric=search.objective_metric,
             objective_ms=search.objective_ms,
             width_ratio=search.width_ratio,
@@ -101,7 +112,7 @@ class SearchIn(Body):
     recipe: Reference
     workload: Reference = Field(description="Its load tool must be able to offer a rate; each trial sets its own")
     sut: str = Field(min_length=1, max_length=120)
-    driver: str = Field(min_length=1, max_length=120)
+    drivers: DriverNames
     parameters: Parameters = {}
     objective_metric: str = Field("latency_p99_ms", max_length=60, description=", ".join(searches.OBJECTIVES))
     objective_ms: float = Field(gt=0, lt=3_600_000)
@@ -121,14 +132,11 @@ def list_searches(
 ) -> SearchPage:
     """Searches, the newest first."""
     member = member_of(request)
-    found = search_reading.with_names(CapacitySearch.objects.for_team(member.team)).order_by("-id")
-    wanted: dict[str, str] = {"state": state} if state else {}
-    if cursor:
-        wanted["id__lt"] = str(cursor)
-    rows = list(found.filter(**wanted)[: limit + 1])
+    found = search_reading.with_names(CapacitySearch.objects.for_team(member.team))
+    rows, before = (found.filter(state=state) if state else found).newest_page(cursor or None, limit)
     return SearchPage(
-        items=[SearchRow.of(row, member.team.slug) for row in rows[:limit]],
-        next_cursor=str(rows[limit - 1].pk) if len(rows) > limit else "",
+        items=[SearchRow.of(row, member.team.slug) for row in rows],
+        next_cursor=str(before or ""),
     )
 
 
@@ -142,7 +150,7 @@ def start_search(request: HttpRequest, payload: SearchIn) -> Status[SearchOut]:
         recipe=named_document(member, Recipe, payload.recipe, field="recipe"),
         workload=named_document(member, Workload, payload.workload, field="workload"),
         sut=named_host(member, payload.sut, field="sut"),
-        driver=named_host(member, payload.driver, field="driver"),
+        drivers=named_hosts(member, payload.drivers, field="drivers"),
         parameters=payload.parameters,
     )
     search = searches.start_search(

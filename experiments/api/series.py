@@ -15,7 +15,7 @@ from experiments.api.shapes import Body, run_url
 from experiments.errors import NotFound
 from experiments.history import MAX_POINTS, metric_history, series_of
 from experiments.models import Alert, Team, Trend
-from experiments.run_list.filters import parse_time
+from experiments.run_list.conditions import parse_time
 
 router = Router(auth=READ, tags=["series"])
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.recipe import Value
+from agents.spec import MAX_DRIVERS
 from experiments.models import Document, Host, Run
 from experiments.queue.plan import Expected
 from experiments.queue.priorities import MAX_RETRIES, name_of
@@ -22,6 +23,10 @@ Tags = Annotated[list[Annotated[str, Field(max_length=60)]], Field(max_length=50
 Parameters = Annotated[dict[str, Value], Field(max_length=100)]
 Reference = Annotated[
     str, Field(min_length=1, max_length=130, description="A name, or `name@3` for a version that is not the newest")
+]
+DriverNames = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=120)]],
+    Field(min_length=1, max_length=MAX_DRIVERS, description="The driver hosts; several divide the load between them"),
 ]
 Priority = Literal["low", "normal", "high"]
 Retries = Annotated[
@@ -75,7 +80,7 @@ class RunRow(BaseModel):
     recipe: Named | None
     workload: Named | None
     sut: str | None
-    driver: str | None
+    drivers: list[str] = Field(description="The driver hosts; empty for an imported run")
     labels: dict[str, str]
     tags: list[str]
     priority: Priority
@@ -169,7 +174,7 @@ def run_fields(run: Run, team: str) -> dict[str, Any]:
         "recipe": Named.of(run.recipe),
         "workload": Named.of(run.workload),
         "sut": _host_name(run.sut),
-        "driver": _host_name(run.driver),
+        "drivers": run.drivers.names if run.drivers else [],
         "labels": run.labels,
         "tags": run.tags,
         "priority": name_of(run.priority),
@@ -201,6 +206,16 @@ def experiment_url(team: str, experiment_id: int) -> str:
 def search_url(team: str, search_id: int) -> str:
     """The search's page, below the installation's address."""
     return f"/t/{team}/experiments/searches/{search_id}/"
+
+
+def schedule_url(team: str, schedule_id: int) -> str:
+    """The schedule's page, below the installation's address."""
+    return f"/t/{team}/experiments/schedules/{schedule_id}/"
+
+
+def bisection_url(team: str, bisection_id: int) -> str:
+    """The bisection's page, below the installation's address."""
+    return f"/t/{team}/experiments/bisections/{bisection_id}/"
 
 
 def alert_url(team: str, alert_id: int) -> str:

@@ -14,7 +14,7 @@ from experiments.api.auth import ADMIN, Scope, member_of
 from experiments.api.shapes import Body, Whole
 from experiments.errors import NotFound
 from experiments.models import Member, Role, Token
-from experiments.teams.tokens import MAX_DAYS, issue, revoke
+from experiments.teams.tokens import MAX_DAYS, find_service, issue, revoke
 
 router = Router(auth=ADMIN, tags=["tokens"])
 
@@ -23,19 +23,21 @@ class TokenOut(BaseModel):
     id: str
     name: str
     scopes: list[str]
-    created_by: str
+    owner: str = Field(description="For whom the token acts: a member, or a service of the team")
+    service: bool = Field(description="True for a token of the team: it stays when people go")
     created_at: datetime
     expires_at: datetime
     last_used_at: datetime | None
     revoked_at: datetime | None
 
     @classmethod
-    def of(cls, token: Token) -> TokenOut:
+    def of(cls, token: Token, services: frozenset[int]) -> TokenOut:
         return cls(
             id=token.public_id,
             name=token.name,
             scopes=token.scopes,
-            created_by=token.created_by.get_username(),
+            owner=token.owner.get_username(),
+            service=token.owner_id in services,
             created_at=token.created_at,
             expires_at=token.expires_at,
             last_used_at=token.last_used_at,
@@ -51,19 +53,26 @@ class TokenIn(Body):
     name: str = Field(min_length=1, max_length=120)
     scopes: list[Scope] = Field(min_length=1)
     days: Whole = Field(90, ge=1, le=MAX_DAYS)
+    service: str = Field(
+        "", max_length=150, description="User name of a service of the team, for which the token is to act; admins only"
+    )
 
 
 @router.get("", response=list[TokenOut])
 def list_tokens(request: HttpRequest) -> list[TokenOut]:
     """The caller's tokens; an admin sees those of the whole team."""
-    return [TokenOut.of(token) for token in _visible(member_of(request)).order_by("-id")[:500]]
+    member = member_of(request)
+    services = _services(member)
+    return [TokenOut.of(token, services) for token in _visible(member).order_by("-id")[:500]]
 
 
 @router.post("", response={201: NewTokenOut})
 def create_token(request: HttpRequest, payload: TokenIn) -> Status[NewTokenOut]:
     """A new token. No token gets a scope above its creator's role."""
-    token, text = issue(member_of(request), name=payload.name, scopes=payload.scopes, days=payload.days)
-    return Status(201, NewTokenOut(**TokenOut.of(token).model_dump(), text=text))
+    member = member_of(request)
+    service = find_service(member, payload.service) if payload.service else None
+    token, text = issue(member, name=payload.name, scopes=payload.scopes, days=payload.days, service=service)
+    return Status(201, NewTokenOut(**TokenOut.of(token, _services(member)).model_dump(), text=text))
 
 
 @router.delete("/{token_id}", response=TokenOut)
@@ -73,9 +82,13 @@ def revoke_token(request: HttpRequest, token_id: str) -> TokenOut:
     if token is None:
         raise NotFound("There is no such token.")
     revoke(member_of(request), token)
-    return TokenOut.of(token)
+    return TokenOut.of(token, _services(member_of(request)))
 
 
 def _visible(member: Member) -> QuerySet[Token]:
-    tokens: QuerySet[Token] = Token.objects.for_team(member.team).select_related("created_by")
-    return tokens if member.role == Role.ADMIN else tokens.filter(created_by_id=member.user_id)
+    tokens: QuerySet[Token] = Token.objects.for_team(member.team).select_related("owner")
+    return tokens if member.role == Role.ADMIN else tokens.filter(owner_id=member.user_id)
+
+
+def _services(member: Member) -> frozenset[int]:
+    return frozenset(member.team.members.filter(is_service=True).values_list("user_id", flat=True))

@@ -13,8 +13,15 @@ from django.http import HttpRequest
 from pydantic import BaseModel, Field
 
 from experiments.judging.gate import GateVerdict, markdown
+from experiments.judging.gate_rules import GateRules
 
 MAX_WAIT_S = 120
+_CONCLUSIONS: dict[str, Literal["success", "failure", "neutral"]] = {
+    "pass": "success",
+    "fail": "failure",
+    "inconclusive": "neutral",
+    "error": "failure",
+}
 _LOOK_EVERY_S = 1.0
 
 
@@ -36,9 +43,29 @@ class NumberOut(BaseModel):
     family_size: int
 
 
+class RuleQuery(BaseModel):
+    """The rules of the gate, where they are others than the experiment's."""
+
+    inconclusive: Literal["neutral", "pass", "fail"] = Field("neutral", description="What too little data counts as")
+    metric: list[str] = Field([], description="Metrics that decide; may be given several times")
+    margin_pct: float | None = Field(None, gt=0, lt=100, description="Changes within it are none")
+    baseline: str = Field(
+        "",
+        max_length=300,
+        description="In place of the baseline variant: branch:main, label:KEY=VALUE, tag:NAME, pinned:NAME or run:12",
+    )
+
+    def as_rules(self) -> GateRules:
+        margin_ratio = None if self.margin_pct is None else self.margin_pct / 100
+        return GateRules(tuple(dict.fromkeys(self.metric)), margin_ratio, self.inconclusive, self.baseline)
+
+
 class VerdictOut(BaseModel):
     outcome: Literal["pass", "fail", "inconclusive", "error"]
     finished: bool = Field(description="False while runs are open; ask again")
+    conclusion: Literal["success", "failure", "neutral"] = Field(description="The same in the words of a check")
+    comment: bool = Field(description="Worth a comment: a difference beyond the margin, or no pass")
+    comment_reason: str = Field(description="Why a comment is worth it, or not")
     reasons: list[str]
     numbers: list[NumberOut]
     url: str
@@ -49,6 +76,9 @@ class VerdictOut(BaseModel):
         return cls(
             outcome=verdict.outcome,
             finished=verdict.finished,
+            conclusion=_CONCLUSIONS[verdict.outcome],
+            comment=verdict.comment,
+            comment_reason=verdict.comment_reason,
             reasons=list(verdict.reasons),
             numbers=[NumberOut(**vars(number)) for number in verdict.numbers],
             url=url,

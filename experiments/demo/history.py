@@ -10,6 +10,7 @@ from django.utils import timezone
 from experiments.alerts.trends import rebuild
 from experiments.configuration import IN_PART
 from experiments.demo.made_up import digest_of, made_up_metrics
+from experiments.hosts.driver_sets import driver_set
 from experiments.launch import Choice, freeze
 from experiments.models import Application, ConfigSnapshot, HardwareProfile, Host, Member, Recipe, Run, Workload
 from experiments.runs.numbers import reserve_numbers
@@ -38,7 +39,7 @@ _AFTER = {**_BEFORE, "sut.kernel.release": "6.12.38-amd64", "sysctl.kernel.numa_
 def make_history(member: Member, *, sut: Host, driver: Host, application: Application, recipe: Recipe) -> None:
     """Store the history. Its figures come from a seeded generator; every run says that it is demo data."""
     workload = _workload(member)
-    spec = freeze(Choice(application, recipe, workload, sut, driver)).model_dump(mode="json")
+    spec = freeze(Choice(application, recipe, workload, sut, (driver,))).model_dump(mode="json")
     profile, _ = HardwareProfile.objects.get_or_create(
         team=member.team, digest=digest_of("demo profile"), defaults={"facts": {"cpu.model": "made-up demo machine"}}
     )
@@ -47,6 +48,7 @@ def make_history(member: Member, *, sut: Host, driver: Host, application: Applic
     random = np.random.default_rng(SEED)
     throughput = 18_400 * np.exp(random.normal(0, 0.012, count)) * np.where(np.arange(count) < CHANGE_AT, 1.0, 0.93)
     first, start = reserve_numbers(member.team, count), timezone.now() - timedelta(days=DAYS)
+    drivers = driver_set((driver,))
     runs = []
     for index in range(count):
         at = start + timedelta(days=DAYS * index / count)
@@ -62,7 +64,7 @@ def make_history(member: Member, *, sut: Host, driver: Host, application: Applic
             recipe=recipe,
             workload=workload,
             sut=sut,
-            driver=driver,
+            drivers=drivers,
             sut_profile=profile,
             state=Run.State.FINISHED,
             outcome=Run.Outcome.SUCCEEDED,

@@ -87,7 +87,7 @@ def seed(machine: DemoMachine, password: str) -> Experiment:
         question="What do the access log and the number of request threads cost?",
         workload=workload,
         candidates=[
-            Candidate(recipe.name, application, recipe, sut, driver, is_baseline=index == 0)
+            Candidate(recipe.name, application, recipe, sut, (driver,), is_baseline=index == 0)
             for index, recipe in enumerate(recipes)
         ],
         repetitions=3,

@@ -113,7 +113,7 @@ def _experiments(team: Team, stock: Stock, count: int) -> dict[int, _Slot]:
             application=line.application,
             recipe=recipe,
             sut=line.sut,
-            driver=line.driver,
+            drivers=line.drivers,
         )
         for experiment, line in zip(experiments, lines, strict=True)
         for position, recipe in enumerate(recipes)
@@ -156,7 +156,7 @@ def _runs(
             recipe_id=recipe.pk,
             workload_id=line.workload.pk,
             sut_id=line.sut.pk,
-            driver_id=line.driver.pk,
+            drivers_id=line.drivers.pk,
             sut_profile_id=line.profile.pk,
             config_id=stock.configs[line.sut_position, at_recipe, kernel].pk,
             is_demo=True,

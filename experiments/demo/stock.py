@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from experiments.demo.made_up import digest_of
+from experiments.hosts.driver_sets import driver_set
 from experiments.launch import Choice, freeze
 from experiments.library import catalogue
-from experiments.models import Application, ConfigSnapshot, HardwareProfile, Host, Recipe, Team, Workload
+from experiments.models import Application, ConfigSnapshot, DriverSet, HardwareProfile, Host, Recipe, Team, Workload
 from experiments.models.documents import Document
 from experiments.runs.snapshots import content_digest
 
@@ -32,7 +33,7 @@ class Line:
     application: Application
     workload: Workload
     sut: Host
-    driver: Host
+    drivers: DriverSet
     profile: HardwareProfile
     sut_position: int
 
@@ -45,7 +46,9 @@ class Line:
         return int(self.workload.body["driver"]["connections"])
 
     def spec(self, recipe: Recipe) -> dict[str, Any]:
-        return freeze(Choice(self.application, recipe, self.workload, self.sut, self.driver)).model_dump(mode="json")
+        return freeze(Choice(self.application, recipe, self.workload, self.sut, self.drivers.in_order)).model_dump(
+            mode="json"
+        )
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def stock_of(team: Team) -> Stock:
         for name in ("tomcat-access-log-off", "tomcat-default", "tomcat-threads-per-cpu")
     )
     lines = tuple(
-        Line(application, workload, sut, drivers[at % len(drivers)], profiles[at], at)
+        Line(application, workload, sut, driver_set((drivers[at % len(drivers)],)), profiles[at], at)
         for application in applications
         for workload in workloads
         for at, sut in enumerate(suts)

@@ -19,6 +19,7 @@ from agents.runner import Runner
 from agents.session import Session
 from agents.spec import HostAddress, RunSpec
 from agents.ssh import connect as ssh_connect
+from experiments.hosts.driver_sets import hosts_by_role
 from experiments.hosts.host_keys import connect_args
 from experiments.models import Host, Run
 from experiments.recorder import Recorder
@@ -67,8 +68,7 @@ def runner_for(
 
 async def connect_to(run: Run, address: HostAddress) -> Session:
     """Log in to a host of the run. ConnectError, permanent, when its approved key is another one than at launch."""
-    host_id = run.sut_id if run.spec and address.name == run.spec["sut"]["name"] else run.driver_id
-    host = await with_database(run, Host.objects.select_related("jump").get, pk=host_id)
+    host = await with_database(run, _host_named, run, address.name)
     if host.host_key != address.host_key and run.state != Run.State.FINISHED:
         raise ConnectError(
             f"The approved host key of {host.name} is not the one that this run was launched with.",
@@ -78,3 +78,12 @@ async def connect_to(run: Run, address: HostAddress) -> Session:
     target, private_key = connect_args(host)
     with bound(host=host.name):
         return await ssh_connect(target, private_key)
+
+
+def _host_named(run: Run, name: str) -> Host:
+    """The host that the run's specification calls so, whatever it is called now."""
+    spec = RunSpec.model_validate(run.spec)
+    hosts = hosts_by_role(run)
+    role = next(role for role, address in spec.hosts.items() if address.name == name)
+    host: Host = Host.objects.select_related("jump").get(pk=hosts[role])
+    return host

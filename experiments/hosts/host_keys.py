@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 from agents.errors import ConnectError
 from agents.ssh import Address
 from experiments.errors import RequestError
+from experiments.hosts.denied import denial
 from experiments.hosts.keys import KeyFileError, unseal
 from experiments.models import Host
 
@@ -50,7 +51,12 @@ def public_half(private_key: str) -> str:
 
 
 def connect_args(host: Host) -> tuple[Address, str]:
-    """Where the host is and the private key to log in with. For workers only; ConnectError when no key opens it."""
+    """Where the host is and the private key to log in with. For workers only; ConnectError when no key opens it.
+
+    Its name is looked up again each time: it may lead to the installation's own database since it was stored.
+    """
+    if why := denial(host.address, host.port, look_up=True):
+        raise ConnectError(why, hint="Give the host another address.", permanent=True)
     try:
         private_key = unseal(bytes(host.private_key), row=key_row(host))
     except KeyFileError as error:

@@ -13,6 +13,7 @@ from agents.spec import HostAddress
 from agents.ssh import new_key_pair
 from experiments.errors import Conflict, RequestError
 from experiments.hosts.check import check_state, perform_check
+from experiments.hosts.denied import denial
 from experiments.hosts.host_keys import connect_args, fingerprint, key_row, public_half
 from experiments.hosts.keys import seal
 from experiments.hosts.quarantine import NOT_APPROVED, back_in_service, refuse_while_restoring
@@ -21,6 +22,7 @@ from experiments.queue.outbox import CHECK_HOST, send
 from experiments.runs.labels import check_labels
 from experiments.teams.access import require
 from experiments.teams.audit import record
+from experiments.teams.quotas import admit_host
 
 __all__ = [
     "add_host",
@@ -73,6 +75,7 @@ def add_host(
         host.public_key = public_half(private_key)
     try:
         with transaction.atomic():
+            admit_host(member.team)
             host.save()
             host.private_key = seal(private_key, row=key_row(host))
             host.save(update_fields=["private_key"])
@@ -242,6 +245,9 @@ def _check(host: Host) -> None:
     except ValidationError as error:
         path, problem = first_problem(error)
         raise RequestError(f"{path[0]}: {problem}", field=str(path[0])) from error
+    for field in ("address", "data_address"):
+        if why := denial(getattr(host, field), host.port):
+            raise RequestError(why, field=field)
     if host.roles not in Host.Roles.values:
         raise RequestError(f"A host is one of {', '.join(Host.Roles.values)}.", field="roles")
     seen, hop = {host.pk} - {None}, host.jump

@@ -11,6 +11,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
+SECOND_FACTOR_ROW = "second factor"
+"""The name under which the secrets of second factors are sealed: what stores them tells nothing of the row."""
+
 _SALT_BYTES = 16
 _KEY_BYTES = 32
 
@@ -37,6 +40,17 @@ def unseal(sealed: bytes, *, row: str) -> str:
 def rotated(sealed: bytes, *, row: str) -> bytes:
     """The same secret under the first key of the file."""
     return seal(unseal(sealed, row=row), row=row)
+
+
+def is_under_first_key(sealed: bytes, *, row: str) -> bool:
+    """Whether the first key of the file opens the secret; False says nothing of the others."""
+    salt, token = sealed[:_SALT_BYTES], sealed[_SALT_BYTES:]
+    first = _keys(Path(settings.BENCHHUB_KEY_FILE))[0]
+    try:
+        Fernet(_derived(first, salt, row)).decrypt(token)
+    except InvalidToken:
+        return False
+    return True
 
 
 def _cipher(salt: bytes, row: str) -> MultiFernet:

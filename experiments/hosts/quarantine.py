@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from experiments.errors import Conflict
 from experiments.models import Host, Run
+from experiments.notifying.events import host_quarantined
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ def quarantine(run: Run, host_id: int | None, differences: Sequence[str], *, try
         last_restore=restore_state("again", "BenchHub tries again by itself.") if try_again else {},
         stays_drained=Q(state=Host.State.DRAINED) | Q(state=Host.State.DIRTY, stays_drained=True),
     )
+    host_quarantined(run, host_id, f"Run #{run.number} could not be proven undone: {'; '.join(shown[:3])}"[:2000])
     logger.warning("host %s is dirty: %s", host_id, "; ".join(shown[:5]))
 
 

@@ -19,6 +19,7 @@ from agents.record import Record
 from experiments.dispatch import NEXT_FENCE
 from experiments.errors import Conflict
 from experiments.hosts.connecting import runner_for, with_database
+from experiments.hosts.driver_sets import hosts_by_role
 from experiments.hosts.quarantine import back_in_service, refuse_while_restoring, restore_state
 from experiments.models import Host, Member, Run
 from experiments.models import Role as MemberRole
@@ -80,8 +81,7 @@ def perform_restore(host_id: int) -> None:
     if begun is None:
         return
     run, fence, force = begun
-    hosts: dict[Role, int | None] = {"sut": run.sut_id, "driver": run.driver_id}
-    roles = tuple(role for role, pk in hosts.items() if pk == host_id)
+    roles = tuple(role for role, pk in hosts_by_role(run).items() if pk == host_id)
     try:
         restored = async_to_sync(_restore)(run, fence, roles, force)
     except HandedOver:
@@ -98,7 +98,7 @@ def perform_restore(host_id: int) -> None:
 
 
 def _begin(host_id: int) -> tuple[Run, int, bool] | None:
-    """Take the host for this attempt, unless somebody is at it, or at the other host of its run: messages may come
+    """Take the host for this attempt, unless somebody is at it, or at another host of its run: messages may come
     twice. A worker that died is told by its lease, and fenced out.
     """
     with transaction.atomic():
@@ -141,8 +141,7 @@ async def _restore(run: Run, fence: int, roles: tuple[Role, ...], force: bool) -
 
 
 def _store(host_id: int, fence: int, restored: Restored, roles: tuple[Role, ...]) -> None:
-    found = {"sut": restored.differences, "driver": restored.driver_differences}
-    differences = [text for role in roles for text in found[role]]
+    differences = [text for role in roles for text in restored.differences.get(role, ())]
     away = any(role in restored.away for role in roles)
     with transaction.atomic():
         held = _held(host_id, fence)
@@ -195,6 +194,6 @@ def _held(host_id: int, fence: int) -> tuple[Host, Run] | None:
 
 
 def _let_go(host: Host, run: Run) -> None:
-    """The end of an attempt: the run's other host may be next. The caller saves the host."""
+    """The end of an attempt: another host of the run may be next. The caller saves the host."""
     host.leased_by = None
     Run.objects.filter(pk=run.pk).update(lease_until=None)

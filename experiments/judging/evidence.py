@@ -1,4 +1,4 @@
-"""What the record and the samples of a run say about its validity: the figures of both hosts, the load over time."""
+"""What the record and the samples of a run say about its validity: the figures of its hosts, the load over time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.cpuset import parse_cpus
-from agents.events import FactsCollected, GcPausesRead, LoadReported
+from agents.events import FactsCollected, GcPausesRead, LoadReported, Role
 from agents.preparation import server_cpus
 from agents.record import Record
 from agents.spec import RunSpec
@@ -25,7 +25,7 @@ JVM_SERVERS = ("tomcat", "liberty")
 
 @dataclass
 class Channels:
-    """The in-run samples of both hosts, t = 0 where measuring began."""
+    """The in-run samples of all hosts, t = 0 where measuring began."""
 
     series: dict[tuple[str, str], SampleSeries]
 
@@ -38,6 +38,11 @@ class Channels:
             and (value := mean_in(found.at_s, found.values, duration_s)) is not None
         ]
         return sum(means) / len(means) if means else None
+
+    def busiest_mean(self, roles: Sequence[Role], channel: str, duration_s: float) -> float | None:
+        """The mean of that host where it is highest; None when it is not known of any."""
+        means = [self.mean(role, [channel], duration_s) for role in roles]
+        return max((mean for mean in means if mean is not None), default=None)
 
     def rise(self, role: str, channel: str, duration_s: float) -> int | None:
         """By how much a counter rose in the window; None when it was not seen on both sides of some time in it."""
@@ -78,13 +83,13 @@ def host_figures(
     spec: RunSpec, record: Record, measured: LoadReported, channels: Channels, duration_s: float
 ) -> HostFigures:
     """All that was seen on the hosts in the measured window."""
-    sut, driver = record.facts["sut"], record.facts["driver"]
-    same_machine = bool(sut.boot_id) and sut.boot_id == driver.boot_id
+    sut, drivers = record.facts["sut"], [record.facts[role] for role in spec.driver_roles]
+    same_machine = bool(sut.boot_id) and sut.boot_id in [driver.boot_id for driver in drivers]
     shared = same_machine and bool(
         set(parse_cpus(server_cpus(spec))) & set(parse_cpus(spec.workload.cpus))
         or not (server_cpus(spec) and spec.workload.cpus)
     )
-    further_off = max((sut, driver), key=lambda facts: abs(facts.clock_offset_s or 0.0))
+    further_off = max((sut, *drivers), key=lambda facts: abs(facts.clock_offset_s or 0.0))
     stalls = [
         stalled
         for name in _carrying(channels)
@@ -92,14 +97,21 @@ def host_figures(
     ]
     neighbours_ratio, no_neighbours = _neighbours(spec, channels, duration_s, shared=shared)
     nic, cpu_nodes, nic_node, no_numa = _numa(spec, sut, channels, duration_s)
-    ports = channels.series.get(("driver", "tcp.local_ports_count"))
+    rate, ports = _ports(spec.driver_roles, channels, duration_s)
     gc, no_gc = _gc(spec, record, measured, sut, duration_s)
     return HostFigures(
         exit_status=measured.exit_status,
         # A job of another boot is dead: the tool's exit status and the server that lived on prove that there was none.
-        boot_id_changed=False if "collect" in record.finished_phases and sut.boot_id and driver.boot_id else None,
-        driver_cpu_mean_ratio=channels.mean("driver", ["cpu_set.busy_ratio"], duration_s),
-        driver_thread_max_ratio=_only_thread(channels, duration_s),
+        boot_id_changed=False
+        if "collect" in record.finished_phases and all(facts.boot_id for facts in (sut, *drivers))
+        else None,
+        driver_cpu_mean_ratio=channels.busiest_mean(spec.driver_roles, "cpu_set.busy_ratio", duration_s),
+        driver_thread_max_ratio=max(
+            filter(None, (_only_thread(role, channels, duration_s) for role in spec.driver_roles)), default=None
+        ),
+        busiest_driver=_busiest_driver(spec, channels, duration_s),
+        several_tools=bool(measured.parts),
+        start_spread_s=measured.start_spread_s,
         sut_cpu_mean_ratio=channels.mean("sut", ["cpu_set.busy_ratio"], duration_s),
         neighbours_ratio=neighbours_ratio,
         steal_ratio=channels.mean("sut", ["cpu.steal_ratio"], duration_s),
@@ -111,8 +123,8 @@ def host_figures(
         cpu_nodes=cpu_nodes,
         nic=nic,
         nic_node=nic_node,
-        new_connections_per_s=channels.mean("driver", ["tcp.opened_connections_per_s"], duration_s),
-        local_ports=int(ports.values[-1]) if ports is not None and ports.values else None,
+        new_connections_per_s=rate,
+        local_ports=ports,
         gc=gc,
         network_stalled_s=min(stalls) if stalls else None,
         clock_offset_s=further_off.clock_offset_s,
@@ -120,7 +132,7 @@ def host_figures(
         clock_round_trip_s=further_off.clock_round_trip_s,
         shared_cpus=shared,
         sut_unseen_s=_unseen_s(spec, channels, "sut", duration_s),
-        driver_unseen_s=_unseen_s(spec, channels, "driver", duration_s),
+        driver_unseen_s=max(_unseen_s(spec, channels, role, duration_s) for role in spec.driver_roles),
         unknown={check: why for check, why in (("neighbours", no_neighbours), ("numa", no_numa), ("gc", no_gc)) if why},
     )
 
@@ -162,15 +174,33 @@ def _requested_s(spec: RunSpec, measured: LoadReported, duration_s: float) -> fl
     return None if driver.may_end_early or in_time else duration_s
 
 
-def _only_thread(channels: Channels, duration_s: float) -> float | None:
+def _busiest_driver(spec: RunSpec, channels: Channels, duration_s: float) -> str:
+    """The name of the driver host with the fullest CPUs; "" when there is only one, or nothing was seen."""
+    means = {role: channels.mean(role, ["cpu_set.busy_ratio"], duration_s) for role in spec.driver_roles}
+    seen = {role: mean for role, mean in means.items() if mean is not None}
+    return spec.hosts[max(seen, key=lambda role: seen[role])].name if len(means) > 1 and seen else ""
+
+
+def _ports(roles: Sequence[Role], channels: Channels, duration_s: float) -> tuple[float | None, int | None]:
+    """New connections per second, and the ports for them, of the driver host that is nearest to its limit."""
+    found = []
+    for role in roles:
+        rate = channels.mean(role, ["tcp.opened_connections_per_s"], duration_s)
+        ports = channels.series.get((role, "tcp.local_ports_count"))
+        if rate is not None and ports is not None and ports.values and ports.values[-1] > 0:
+            found.append((rate, int(ports.values[-1])))
+    return max(found, key=lambda pair: pair[0] / pair[1], default=(None, None))
+
+
+def _only_thread(role: Role, channels: Channels, duration_s: float) -> float | None:
     """Threads of one name are summed; only the tool with a single thread shows that thread alone."""
-    names = channels.names("driver", "threads.")
+    names = channels.names(role, "threads.")
     means = [
         mean
         for name in names
-        if name.endswith(".cpu_ratio") and (mean := channels.mean("driver", [name], duration_s)) is not None
+        if name.endswith(".cpu_ratio") and (mean := channels.mean(role, [name], duration_s)) is not None
     ]
-    counts = channels.mean("driver", [name for name in names if name.endswith(".count")], 1e9)
+    counts = channels.mean(role, [name for name in names if name.endswith(".count")], 1e9)
     return max(means) if means and counts == 1 else None
 
 

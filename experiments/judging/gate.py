@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from experiments.analysis.number_text import figure_text
 from experiments.analysis.verdict import GateResult, gate_of
+from experiments.judging.gate_rules import Evidence, GateRules, Inconclusive, Judged, evidence_of
 from experiments.markdown_text import cell
 from experiments.metrics import METRICS
-from experiments.models import Experiment, Run, StoredVerdict, Variant
+from experiments.models import Experiment, Run, Variant
 from experiments.runs.summary import figure
 
 GateOutcome = Literal["pass", "fail", "inconclusive", "error"]
@@ -20,6 +21,13 @@ _TITLES: dict[GateOutcome, str] = {
     "fail": "❌ fail",
     "inconclusive": "⚠️ inconclusive",
     "error": "💥 error",
+}
+
+_WHY: dict[GateOutcome, str] = {
+    "pass": "Nothing changed beyond the margin.",
+    "fail": "The gate fails.",
+    "inconclusive": "It cannot be told yet whether something changed.",
+    "error": "There is no verdict.",
 }
 
 
@@ -47,12 +55,32 @@ class GateNumber:
 
 @dataclass(frozen=True)
 class GateVerdict:
-    """`finished` False = it still runs, and the outcome says so too (inconclusive)."""
+    """`finished` False = it still runs, and the outcome says so too (inconclusive).
+
+    `comment`: worth a comment beside the check that is always there; `comment_reason` says why, or why not.
+    """
 
     outcome: GateOutcome
     finished: bool
     reasons: tuple[str, ...]
     numbers: tuple[GateNumber, ...]
+
+    @property
+    def comment(self) -> bool:
+        return self.finished and (self.outcome in ("fail", "error") or bool(self._changes))
+
+    @property
+    def comment_reason(self) -> str:
+        if not self.finished:
+            return "It is not finished."
+        if self._changes:
+            said = (f"{one.label} of {one.candidate} is {_words(one.outcome)}" for one in self._changes)
+            return f"{'; '.join(said)}."
+        return _WHY[self.outcome]
+
+    @property
+    def _changes(self) -> list[GateNumber]:
+        return [one for one in self.numbers if one.decides and one.outcome.startswith(("better", "worse"))]
 
 
 @dataclass(frozen=True)
@@ -93,11 +121,12 @@ def decide(pairs: Sequence[Pair]) -> tuple[GateOutcome, tuple[str, ...]]:
     return "pass", tuple(pair.sentence for pair in pairs)
 
 
-def experiment_gate(experiment: Experiment) -> GateVerdict:
-    """The decision on an experiment from its stored verdicts; those of its deciding metrics count."""
-    stored = list(experiment.verdicts.select_related("baseline", "candidate").order_by("candidate__position", "metric"))
-    numbers = tuple(_compared(verdict, experiment.deciding_metrics) for verdict in stored)
-    runs = list(experiment.runs.with_names().order_by("number"))
+def experiment_gate(experiment: Experiment, rules: GateRules | None = None) -> GateVerdict:
+    """The decision on an experiment by its own rules, or by others. RequestError: the rules make no sense."""
+    rules = rules or GateRules()
+    evidence = evidence_of(experiment, rules)
+    numbers = tuple(_compared(judged, evidence.metrics) for judged in evidence.judged)
+    runs = list(experiment.runs.kept().with_names().order_by("number"))
     open_runs = [run for run in runs if run.is_live]
     if experiment.state == Experiment.State.DRAFT:
         return GateVerdict("inconclusive", False, ("The experiment has not been launched.",), numbers)
@@ -110,11 +139,11 @@ def experiment_gate(experiment: Experiment) -> GateVerdict:
         return GateVerdict("inconclusive", False, (f"{done} of {len(runs)} runs are finished.",), numbers)
     if experiment.state == Experiment.State.CANCELLED:
         return GateVerdict("error", True, ("The experiment was cancelled.",), numbers)
-    outcome, reasons = decide(_pairs(experiment, stored, runs))
-    return GateVerdict(outcome, True, reasons, numbers)
+    outcome, reasons = decide(_pairs(evidence, runs))
+    return _settled(GateVerdict(outcome, True, (*reasons, *evidence.notes), numbers), rules.inconclusive)
 
 
-def run_gate(run: Run) -> GateVerdict:
+def run_gate(run: Run, inconclusive: Inconclusive = "neutral") -> GateVerdict:
     """The decision on a single run: whether its figures may be trusted."""
     numbers = tuple(
         GateNumber(spec.name, spec.label, spec.unit, value=value)
@@ -131,7 +160,15 @@ def run_gate(run: Run) -> GateVerdict:
     elif run.validity == Run.Validity.VALID:
         outcome = "pass"
     reasons = _said(run.findings, ("invalid", "warn")) or (f"The run is {run.get_validity_display()}.",)
-    return GateVerdict(outcome, True, reasons, numbers)
+    return _settled(GateVerdict(outcome, True, reasons, numbers), inconclusive)
+
+
+def _settled(verdict: GateVerdict, inconclusive: Inconclusive) -> GateVerdict:
+    """The verdict once the rule says what too little data means."""
+    if verdict.outcome != "inconclusive" or inconclusive == "neutral":
+        return verdict
+    said = f"This gate counts an inconclusive result as {inconclusive}."
+    return replace(verdict, outcome=inconclusive, reasons=(*verdict.reasons, said))
 
 
 def markdown(title: str, url: str, verdict: GateVerdict) -> str:
@@ -154,33 +191,27 @@ def markdown(title: str, url: str, verdict: GateVerdict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _pairs(experiment: Experiment, stored: Sequence[StoredVerdict], runs: Sequence[Run]) -> list[Pair]:
-    variants = list(experiment.variants.all())
-    baseline = next((variant for variant in variants if variant.is_baseline), None)
-    by_place = {(v.candidate_id, v.metric): v for v in stored}
+def _pairs(evidence: Evidence, runs: Sequence[Run]) -> list[Pair]:
+    by_place = {(judged.candidate, judged.metric): judged for judged in evidence.judged}
     repeated = {run.retry_of_id for run in runs}  # what was tried again stands and falls with the second try
     pairs = []
-    for variant in variants:
-        if variant == baseline:
-            continue
+    for variant in evidence.candidates:
         failures = tuple(
             f"Run #{run.number} of {_name(run.variant)}: {_failure(run)}"
             for run in runs
-            if run.variant_id in (variant.pk, baseline.pk if baseline else None)
+            if run.variant_id in (variant.pk, evidence.baseline.pk if evidence.baseline else None)
             and run.pk not in repeated
             and run.outcome in (Run.Outcome.FAILED, Run.Outcome.LOST, Run.Outcome.CANCELLED)
         )
-        pairs += [
-            _pair(variant.name, by_place.get((variant.pk, metric)), failures) for metric in experiment.deciding_metrics
-        ]
+        pairs += [_pair(variant.name, by_place.get((variant.name, metric)), failures) for metric in evidence.metrics]
     return pairs
 
 
-def _pair(candidate: str, verdict: StoredVerdict | None, failures: tuple[str, ...]) -> Pair:
-    if verdict is None:
+def _pair(candidate: str, judged: Judged | None, failures: tuple[str, ...]) -> Pair:
+    if judged is None:
         return Pair(candidate, None, "", failures)
-    family = verdict.numbers.get("family")
-    return Pair(candidate, verdict.outcome, verdict.sentence, failures, stands=family is None or family["stands"])
+    family = judged.numbers.get("family")
+    return Pair(candidate, judged.outcome, judged.sentence, failures, stands=family is None or family["stands"])
 
 
 def _name(variant: Variant | None) -> str:
@@ -195,19 +226,19 @@ def _said(findings: Sequence[Mapping[str, Any]], levels: Sequence[str]) -> tuple
     return tuple(finding["sentence"] for level in levels for finding in findings if finding["level"] == level)
 
 
-def _compared(verdict: StoredVerdict, deciding: Collection[str]) -> GateNumber:
-    spec = METRICS.get(verdict.metric)
-    family = verdict.numbers.get("family") or {}
-    low, high = verdict.numbers.get("ci95_pct") or (None, None)
+def _compared(judged: Judged, deciding: Collection[str]) -> GateNumber:
+    spec = METRICS.get(judged.metric)
+    family = judged.numbers.get("family") or {}
+    low, high = judged.numbers.get("ci95_pct") or (None, None)
     return GateNumber(
-        metric=verdict.metric,
-        label=spec.label if spec else verdict.metric,
+        metric=judged.metric,
+        label=spec.label if spec else judged.metric,
         unit=spec.unit if spec else "",
-        baseline=verdict.baseline.name,
-        candidate=verdict.candidate.name,
-        outcome=verdict.outcome,
-        decides=verdict.metric in deciding,
-        change_pct=verdict.numbers.get("estimate_pct"),
+        baseline=judged.baseline,
+        candidate=judged.candidate,
+        outcome=judged.outcome,
+        decides=judged.metric in deciding,
+        change_pct=judged.numbers.get("estimate_pct"),
         ci95_low_pct=low,
         ci95_high_pct=high,
         adjusted_p=family.get("adjusted_p"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ def findings_json(validity: RunValidity) -> list[dict[str, Any]]:
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
-    return {**asdict(finding), "evidence": dict(finding.evidence), "thresholds": dict(finding.thresholds)}
+    return {**vars(finding), "evidence": dict(finding.evidence), "thresholds": dict(finding.thresholds)}
 
 
 def mean_in(at_s: Sequence[float], values: Sequence[float], duration_s: float) -> float | None:

@@ -86,9 +86,9 @@ def rejudge(team: Team, *, dry_run: bool = False) -> Rejudged:
                 if run.experiment_id is not None:
                     experiments.add(run.experiment_id)
     for fingerprint in fingerprints - {""}:
-        _refresh_series(team, fingerprint)
+        refresh_series(team, fingerprint)
     for experiment_id in experiments:
-        _refresh_experiment(experiment_id)
+        refresh_experiment(experiment_id)
     return found
 
 
@@ -102,12 +102,14 @@ def _judged(run: Run) -> RunValidity:
         raise _Unknown("imported: the figures of its report are not stored apart")
     record = Record.fold(map(from_json, _payloads(run)))
     measured = next((report for report in record.reports.values() if report.measured), None)
-    if measured is None or not run.spec or not {"sut", "driver"} <= record.facts.keys():
+    if measured is None or not run.spec:
         raise _Unknown("made up or incomplete: no load report is stored")
     try:
         spec = RunSpec.model_validate(run.spec)
     except ValidationError as error:
         raise _Unknown("its specification is of an earlier version of BenchHub") from error
+    if not spec.hosts.keys() <= record.facts.keys():
+        raise _Unknown("made up or incomplete: the facts of its hosts are not stored")
     series = {(line.role, line.channel): line for line in SampleSeries.objects.filter(run=run)}
     return validity_of(spec, record, measured, Channels(series), thresholds_of(run.team))
 
@@ -117,7 +119,7 @@ def _payloads(run: Run) -> Iterator[dict[str, object]]:
     yield from events.values_list("payload", flat=True)
 
 
-def _refresh_series(team: Team, fingerprint: str) -> None:
+def refresh_series(team: Team, fingerprint: str) -> None:
     """The newest run that counts leads the series; its trends are searched for change points again."""
     newest = Run.objects.for_team(team).counted().filter(fingerprint=fingerprint).order_by("-number").first()
     series = Series.objects.for_team(team).filter(fingerprint=fingerprint).first()
@@ -138,9 +140,11 @@ def _refresh_series(team: Team, fingerprint: str) -> None:
         rebuild(series)
 
 
-def _refresh_experiment(experiment_id: int) -> None:
+def refresh_experiment(experiment_id: int) -> None:
     """The verdicts again; an experiment that goes on is judged when its next run ends."""
     with transaction.atomic():
         experiment = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment_id)
         if experiment.state in (Experiment.State.FINISHED, Experiment.State.CANCELLED):
-            store_verdicts(experiment, spent=True)
+            compared = store_verdicts(experiment, spent=True)
+            # Of a metric that no run has any more, nothing can be said.
+            experiment.verdicts.exclude(metric__in={one.metric for one in compared}).delete()

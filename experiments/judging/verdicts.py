@@ -68,7 +68,7 @@ def comparisons_of(
                 spent=spent,
             )
             found.append(Compared(baseline, candidate, metric, decides, standing))
-    return _with_families(found, alpha=rule.family_alpha)
+    return with_families(found, alpha=rule.family_alpha)
 
 
 def arms_of(runs: Sequence[Run], metric: str) -> dict[int, dict[int, float]]:
@@ -97,7 +97,7 @@ def store_verdicts(experiment: Experiment, *, spent: bool = False) -> list[Compa
     compared = comparisons_of(experiment, variants, runs, spent=spent)
     conditions = Conditions(experiment, runs)
     for one in compared:
-        stands = conditions.stand(one.baseline, one.candidate, one.verdict.outcome, _sentence(one, seconds))
+        stands = conditions.stand(one.baseline, one.candidate, one.verdict.outcome, sentence_of(one, seconds))
         StoredVerdict.objects.update_or_create(
             experiment=experiment,
             baseline=one.baseline,
@@ -113,7 +113,9 @@ def store_verdicts(experiment: Experiment, *, spent: bool = False) -> list[Compa
 
 
 def finished_runs(experiment: Experiment) -> list[Run]:
-    return list(experiment.runs.filter(state=Run.State.FINISHED).order_by("block", "id").defer("spec", "findings"))
+    return list(
+        experiment.runs.kept().filter(state=Run.State.FINISHED).order_by("block", "id").defer("spec", "findings")
+    )
 
 
 def seconds_per_run(runs: Sequence[Run]) -> float | None:
@@ -182,7 +184,7 @@ def _standing(
     return Standing(verdict, (), min(verdict.n_a, verdict.n_b), None)
 
 
-def _with_families(compared: Sequence[Compared], *, alpha: float) -> list[Compared]:
+def with_families(compared: Sequence[Compared], *, alpha: float) -> list[Compared]:
     """Holm over what decides, Benjamini-Hochberg over what is looked at beside it."""
     found = list(compared)
     methods: tuple[tuple[bool, Any, float], ...] = ((True, holm, alpha), (False, benjamini_hochberg, 0.05))
@@ -195,7 +197,7 @@ def _with_families(compared: Sequence[Compared], *, alpha: float) -> list[Compar
     return found
 
 
-def _sentence(compared: Compared, seconds_per_repetition: float | None) -> str:
+def sentence_of(compared: Compared, seconds_per_repetition: float | None) -> str:
     said = compared.verdict.sentence(
         compared.baseline.name,
         compared.candidate.name,

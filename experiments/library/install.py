@@ -53,7 +53,7 @@ class Installed:
                 application=self.applications[variant.application],
                 recipe=self.recipes[variant.recipe],
                 sut=places.other_sut if variant.other_sut and places.other_sut else places.sut,
-                driver=places.driver,
+                drivers=(places.driver,),
                 parameters=variant.parameters_at(self.scale),
                 is_baseline=position == 0,
             )
@@ -77,7 +77,7 @@ class Installed:
                     "application": _reference(one.application),
                     "recipe": _reference(one.recipe),
                     "sut": one.sut.name,
-                    "driver": one.driver.name,
+                    "drivers": [driver.name for driver in one.drivers],
                     **({"parameters": dict(one.parameters)} if one.parameters else {}),
                     **({"is_baseline": True} if one.is_baseline else {}),
                 }

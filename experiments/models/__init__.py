@@ -1,25 +1,39 @@
 """The record of what ran, for whom, on what, and what it showed."""
 
+from experiments.models.annotations import Annotation
+from experiments.models.baselines import PinnedBaseline
+from experiments.models.bisecting import Bisection, BisectionStep
 from experiments.models.documents import Application, Document, Recipe, Workload
 from experiments.models.experiments import Experiment, StoredVerdict, Variant
 from experiments.models.history import Alert, Trend
-from experiments.models.hosts import HardwareProfile, Host, HostGrant, HostProfile, Reservation
+from experiments.models.hosts import DriverSet, HardwareProfile, Host, HostGrant, HostProfile, Reservation
+from experiments.models.invitations import Invitation
+from experiments.models.notifying import Delivery, DeliveryAttempt, Webhook
 from experiments.models.operations import Canary, Tally, Worker
 from experiments.models.results import Artifact, LatencySpectrum, Metric, SampleSeries, Series
 from experiments.models.runs import ConfigSnapshot, DryRun, Run, RunEvent
+from experiments.models.saved_views import PinnedTrend, SavedView
+from experiments.models.scheduling import Occasion, Schedule
 from experiments.models.searches import CapacitySearch, SearchTrial
+from experiments.models.sharing import ShareLink
 from experiments.models.teams import AuditEntry, IdempotencyRecord, Member, Role, Team, Token
 from experiments.models.timers import TimerTable
 
 __all__ = [
     "Alert",
+    "Annotation",
     "Application",
     "Artifact",
     "AuditEntry",
+    "Bisection",
+    "BisectionStep",
     "Canary",
     "CapacitySearch",
     "ConfigSnapshot",
+    "Delivery",
+    "DeliveryAttempt",
     "Document",
+    "DriverSet",
     "DryRun",
     "Experiment",
     "HardwareProfile",
@@ -27,17 +41,24 @@ __all__ = [
     "HostGrant",
     "HostProfile",
     "IdempotencyRecord",
+    "Invitation",
     "LatencySpectrum",
     "Member",
     "Metric",
+    "Occasion",
+    "PinnedBaseline",
+    "PinnedTrend",
     "Recipe",
     "Reservation",
     "Role",
     "Run",
     "RunEvent",
     "SampleSeries",
+    "SavedView",
+    "Schedule",
     "SearchTrial",
     "Series",
+    "ShareLink",
     "StoredVerdict",
     "Tally",
     "Team",
@@ -45,6 +66,7 @@ __all__ = [
     "Token",
     "Trend",
     "Variant",
+    "Webhook",
     "Worker",
     "Workload",
 ]

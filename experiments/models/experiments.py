@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from django.conf import settings
 from django.db import models
 
 from experiments.models.documents import Application, Recipe, Workload
-from experiments.models.hosts import Host
+from experiments.models.hosts import DriverSet, Host
 from experiments.models.teams import Team, TeamOwnedQuerySet
+
+
+class ExperimentQuerySet(TeamOwnedQuerySet):
+    def for_team(self, team: Team) -> Self:
+        """What is in the trash is found by `experiments.retention` alone."""
+        return super().for_team(team).filter(trashed_at=None)
 
 
 class Experiment(models.Model):
@@ -51,11 +59,15 @@ class Experiment(models.Model):
     seed = models.PositiveIntegerField(default=0)
     state = models.CharField(max_length=16, choices=State.choices, default=State.DRAFT)
     labels = models.JSONField(default=dict)
+    notes = models.TextField(blank=True)
+    notes_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    notes_at = models.DateTimeField(null=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     is_demo = models.BooleanField(default=False)
+    trashed_at = models.DateTimeField(null=True)
 
-    objects = TeamOwnedQuerySet.as_manager()
+    objects = ExperimentQuerySet.as_manager()
 
     class Meta:
         # The list of a team's experiments, newest first.
@@ -81,6 +93,9 @@ class Experiment(models.Model):
 
 HELD = (Experiment.State.PAUSED, Experiment.State.BLOCKED)
 """Queued runs of such an experiment do not start."""
+UNDER_WAY = (Experiment.State.RUNNING, *HELD)
+OPEN = (Experiment.State.DRAFT, *UNDER_WAY)
+"""It may still have further runs."""
 
 
 class Variant(models.Model):
@@ -92,7 +107,7 @@ class Variant(models.Model):
     recipe = models.ForeignKey(Recipe, on_delete=models.PROTECT, related_name="+")
     parameters = models.JSONField(default=dict)
     sut = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
-    driver = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
+    drivers = models.ForeignKey(DriverSet, on_delete=models.PROTECT, related_name="+")
     offered_rate_rps = models.FloatField(null=True)
     """In place of the workload's own rate: an experiment may sweep the load."""
     spec = models.JSONField(null=True)

@@ -98,6 +98,31 @@ class Host(models.Model):
         )
 
 
+class DriverSet(models.Model):
+    """The driver hosts that load a server together. The same hosts are the same set; a single one is a set, too.
+
+    `key`: their ids in ascending order, which is the order of their parts in a run (driver, driver-2 and so on).
+    """
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=400, unique=True)
+    hosts = models.ManyToManyField(Host, related_name="driver_sets")
+
+    objects = TeamOwnedQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return ", ".join(self.names)
+
+    @property
+    def in_order(self) -> tuple[Host, ...]:
+        """The hosts in the order of their parts; no query where they were prefetched."""
+        return tuple(sorted(self.hosts.all(), key=lambda host: int(host.pk)))
+
+    @property
+    def names(self) -> list[str]:
+        return [host.name for host in self.in_order]
+
+
 class HostGrant(models.Model):
     """Launching on a host is a grant of its own; admins need none."""
 

@@ -56,7 +56,7 @@ class SampleSeries(models.Model):
     """One channel of one run: two arrays of equal length, not a row per point. `at_s` counts from measuring's start."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="samples")
-    role = models.CharField(max_length=8)
+    role = models.CharField(max_length=12)
     channel = models.CharField(max_length=120)
     unit = models.CharField(max_length=20)
     at_s = ArrayField(models.FloatField())

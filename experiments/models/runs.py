@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
@@ -9,7 +11,7 @@ from django.db.models import F, Func, Prefetch, Q
 
 from experiments.models.documents import Application, Recipe, Workload
 from experiments.models.experiments import Experiment, Variant
-from experiments.models.hosts import HardwareProfile, Host
+from experiments.models.hosts import DriverSet, HardwareProfile, Host
 from experiments.models.teams import Team, TeamOwnedQuerySet
 
 
@@ -29,7 +31,7 @@ class ConfigSnapshot(models.Model):
 
 class RunQuerySet(TeamOwnedQuerySet):
     def with_names(self) -> RunQuerySet:
-        """Runs with the names that every list shows, without the wide columns: nine queries, however many runs.
+        """Runs with the names that every list shows, without the wide columns: ten queries, however many runs.
 
         Not one query with eight joins: PostgreSQL takes longer to plan that than to do all of this.
         """
@@ -38,15 +40,24 @@ class RunQuerySet(TeamOwnedQuerySet):
             Prefetch("workload", Workload.objects.defer("body")),
             Prefetch("application", Application.objects.defer("body")),
             Prefetch("sut", Host.objects.defer("private_key")),
-            Prefetch("driver", Host.objects.defer("private_key")),
+            "drivers",
+            Prefetch("drivers__hosts", Host.objects.defer("private_key")),
             "variant",
             "experiment",
             "created_by",
         )
 
+    def for_team(self, team: Team) -> Self:
+        """What is in the trash is found by `experiments.retention` alone."""
+        return super().for_team(team).kept()
+
+    def kept(self) -> Self:
+        """Runs that are not in the trash."""
+        return self.filter(trashed_at=None)
+
     def counted(self) -> RunQuerySet:
         """Runs whose figures may enter a comparison or a history."""
-        return self.filter(
+        return self.kept().filter(
             state=Run.State.FINISHED, outcome=Run.Outcome.SUCCEEDED, validity__in=Run.USABLE, archived=False
         )
 
@@ -111,12 +122,14 @@ class Run(models.Model):
     labels = models.JSONField(default=dict)
     tags = models.JSONField(default=list)
     notes = models.TextField(blank=True)
+    notes_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    notes_at = models.DateTimeField(null=True)
 
     application = models.ForeignKey(Application, null=True, on_delete=models.PROTECT, related_name="runs")
     recipe = models.ForeignKey(Recipe, null=True, on_delete=models.PROTECT, related_name="runs")
     workload = models.ForeignKey(Workload, null=True, on_delete=models.PROTECT, related_name="runs")
     sut = models.ForeignKey(Host, null=True, on_delete=models.PROTECT, related_name="runs")
-    driver = models.ForeignKey(Host, null=True, on_delete=models.PROTECT, related_name="+")
+    drivers = models.ForeignKey(DriverSet, null=True, on_delete=models.PROTECT, related_name="+")
     sut_profile = models.ForeignKey(HardwareProfile, null=True, on_delete=models.PROTECT, related_name="+")
 
     state = models.CharField(max_length=16, choices=State.choices, default=State.QUEUED)
@@ -157,6 +170,7 @@ class Run(models.Model):
 
     archived = models.BooleanField(default=False)
     is_demo = models.BooleanField(default=False)
+    trashed_at = models.DateTimeField(null=True)
 
     objects = RunQuerySet.as_manager()
 
@@ -187,6 +201,8 @@ class Run(models.Model):
             ),
             # The few archived runs, which every other list leaves out.
             models.Index(fields=["team", "-number"], condition=Q(archived=True), name="run_archived"),
+            # The few runs in the trash: its page, and what removes them for good.
+            models.Index(fields=["trashed_at"], condition=Q(trashed_at__isnull=False), name="run_trashed"),
             # CI asks by commit, branch or build.
             GinIndex(fields=["labels"], name="run_labels", opclasses=["jsonb_path_ops"]),
             # A word typed into the query box (experiments.run_list.words).
@@ -197,13 +213,19 @@ class Run(models.Model):
         return f"#{self.number}"
 
     @property
+    def hosts(self) -> tuple[Host, ...]:
+        """Its hosts, each once, the SUT first; none of an imported run."""
+        found = [self.sut] if self.sut else []
+        return tuple(dict.fromkeys([*found, *(self.drivers.in_order if self.drivers else ())]))
+
+    @property
     def is_live(self) -> bool:
         return self.state != self.State.FINISHED
 
     @property
     def is_usable(self) -> bool:
-        """Whether its figures may be used: it ran to its end, and no check made it invalid."""
-        return self.outcome == self.Outcome.SUCCEEDED and self.validity in self.USABLE
+        """Whether its figures may be used: it ran to its end, no check made it invalid, and it is not in the trash."""
+        return self.outcome == self.Outcome.SUCCEEDED and self.validity in self.USABLE and self.trashed_at is None
 
     def repeats(self, variant: Variant) -> bool:
         """Whether it is a repetition of the variant that counts. Runs of an A/A check are left out before."""
@@ -237,7 +259,7 @@ class DryRun(models.Model):
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
     sut = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="+")
-    driver = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="+")
+    drivers = models.ForeignKey(DriverSet, on_delete=models.CASCADE, related_name="+")
     spec = models.JSONField()
     state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
     plan = models.JSONField(null=True)

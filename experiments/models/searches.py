@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from experiments.models.documents import Application, Recipe, Workload
-from experiments.models.hosts import Host
+from experiments.models.hosts import DriverSet, Host
 from experiments.models.runs import Run
 from experiments.models.teams import Team, TeamOwnedQuerySet
 
@@ -27,7 +27,7 @@ class CapacitySearch(models.Model):
     parameters = models.JSONField(default=dict)
     workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="+")
     sut = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
-    driver = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
+    drivers = models.ForeignKey(DriverSet, on_delete=models.PROTECT, related_name="+")
     objective_metric = models.CharField(max_length=60)
     objective_ms = models.FloatField()
     start_low_rps = models.FloatField()

@@ -29,8 +29,8 @@ def pause_experiment(member: Member, experiment: Experiment) -> None:
 def resume_experiment(member: Member, experiment: Experiment) -> None:
     """Go on. Whoever resumes an experiment that its A/A check blocked takes its figures as they are."""
     require(member, Role.LAUNCHER)
-    for variant in experiment.variants.select_related("sut", "driver"):
-        require_launch_on(member, variant.sut, variant.driver)
+    for variant in experiment.variants.select_related("sut", "drivers").prefetch_related("drivers__hosts"):
+        require_launch_on(member, variant.sut, *variant.drivers.in_order)
     with transaction.atomic():
         locked = _locked(experiment)
         if locked.state not in HELD:

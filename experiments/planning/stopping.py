@@ -166,7 +166,7 @@ def _queue(experiment: Experiment, variants: Sequence[Variant], blocks: range) -
             recipe_id=variant.recipe_id,
             workload_id=experiment.workload_id,
             sut_id=variant.sut_id,
-            driver_id=variant.driver_id,
+            drivers_id=variant.drivers_id,
             created_by_id=like.created_by_id,
             is_demo=experiment.is_demo,
             priority=like.priority,

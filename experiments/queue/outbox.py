@@ -28,6 +28,7 @@ RESTORE_HOST = "experiments.tasks.restore_host"
 CHECK_HOST = "experiments.tasks.check_host"
 DRY_RUN = "experiments.tasks.dry_run"
 TELL_ALERT = "experiments.tasks.tell_alert"
+DELIVER = "experiments.tasks.deliver_one"
 
 HINT_EXPIRES_S = 15
 """A hint is worth nothing once the dispatcher has sent the next one."""

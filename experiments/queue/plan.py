@@ -40,7 +40,7 @@ class UnfinishedRun:
     state: str
     user_id: int | None
     sut_id: int | None
-    driver_id: int | None
+    driver_ids: tuple[int, ...]
     workload_id: int | None
     started_at: datetime | None
     urgency: int
@@ -48,7 +48,7 @@ class UnfinishedRun:
 
     @cached_property
     def hosts(self) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(pk for pk in (self.sut_id, self.driver_id) if pk is not None))
+        return tuple(dict.fromkeys(pk for pk in (self.sut_id, *self.driver_ids) if pk is not None))
 
 
 @dataclass(frozen=True)
@@ -132,10 +132,10 @@ class Plan:
         """The sentence of what only a person can put right: a host, or an experiment that is held."""
         if row.experiment_state in HELD:
             return f"Its experiment is {Experiment.State(row.experiment_state).label}; resume it on its page."
-        for pk in (row.sut_id, row.driver_id):
-            host = self._hosts.get(pk) if pk is not None else None
-            if host is None:
-                return "A host of this run does not exist any more; cancel the run."
+        if row.sut_id is None or not row.driver_ids or any(pk not in self._hosts for pk in row.hosts):
+            return "A host of this run does not exist any more; cancel the run."
+        for pk in row.hosts:
+            host = self._hosts[pk]
             if host.state != Host.State.READY:
                 return out_of_service(host)
         return ""
@@ -153,8 +153,8 @@ class Plan:
         return self._workers.reason(self._now) or "It is next."
 
     def _runs_before(self, row: UnfinishedRun) -> int:
-        on_each = sum(self._before[frozenset((pk,))] for pk in row.hosts)
-        return on_each - (self._before[frozenset(row.hosts)] if len(row.hosts) > 1 else 0)
+        hosts = frozenset(row.hosts)
+        return sum(count for used, count in self._before.items() if used & hosts)
 
     def _start(self, row: UnfinishedRun) -> tuple[datetime | None, int | None]:
         """When its hosts and a worker slot are free, and which slot that is, when slots are known."""
@@ -186,9 +186,7 @@ class Plan:
     def _occupy(self, row: UnfinishedRun, until: datetime) -> None:
         for pk in row.hosts:
             self._free_at[pk] = max(self._free_at.get(pk, until), until)
-            self._before[frozenset((pk,))] += 1
-        if len(row.hosts) > 1:
-            self._before[frozenset(row.hosts)] += 1
+        self._before[frozenset(row.hosts)] += 1
 
 
 def out_of_service(host: Host) -> str:

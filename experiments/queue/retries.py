@@ -43,7 +43,7 @@ def queue_retry(run: Run) -> Run | None:
         recipe_id=run.recipe_id,
         workload_id=run.workload_id,
         sut_id=run.sut_id,
-        driver_id=run.driver_id,
+        drivers_id=run.drivers_id,
         created_by_id=run.created_by_id,
         is_demo=run.is_demo,
         priority=run.priority,
@@ -61,7 +61,7 @@ def _deserves_another(run: Run) -> bool:
         fault = run.cause in ("", *FAULTS_OF_OTHERS)
     else:
         fault = run.outcome == Run.Outcome.FAILED and run.cause in FAULTS_OF_OTHERS
-    if not fault or run.sut_id is None or run.driver_id is None or run.retries.exists():
+    if not fault or run.sut_id is None or run.drivers_id is None or run.retries.exists():
         return False
     return run.experiment is None or run.experiment.state != Experiment.State.CANCELLED
 

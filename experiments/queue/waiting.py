@@ -11,6 +11,7 @@ from functools import cached_property
 from django.db.models import Count, Q
 from django.utils import timezone
 
+from experiments.hosts.driver_sets import members_of
 from experiments.hosts.reservations import holds_on
 from experiments.models import Host, Run, Team, Worker
 from experiments.operating.workers import SILENT_AFTER
@@ -41,7 +42,7 @@ class Schedule:
 
 
 def schedule_of(team: Team) -> Schedule:
-    """The team's queue. Nine queries, however many runs wait."""
+    """The team's queue. Ten queries, however many runs wait."""
     now = timezone.now()
     rows = _rows(Q(team=team, state=Run.State.QUEUED) | Q(state__in=Run.ACTIVE))
     active = [row for row in rows if row.state != Run.State.QUEUED]
@@ -89,8 +90,25 @@ def _rows(wanted: Q) -> list[UnfinishedRun]:
         .annotate(urgency=urgency())
         .order_by("team", "number")
     )
-    names = ("pk", "number", "team_id", "state", "created_by_id", "sut_id", "driver_id", "workload_id", "started_at")
-    return [UnfinishedRun(*row) for row in found.values_list(*names, "urgency", "experiment__state")]
+    names = ("pk", "number", "team_id", "state", "created_by_id", "sut_id", "drivers_id", "workload_id", "started_at")
+    rows = list(found.values_list(*names, "urgency", "experiment__state", named=True))
+    drivers = members_of({row.drivers_id for row in rows if row.drivers_id is not None})
+    return [
+        UnfinishedRun(
+            pk=row.pk,
+            number=row.number,
+            team_id=row.team_id,
+            state=row.state,
+            user_id=row.created_by_id,
+            sut_id=row.sut_id,
+            driver_ids=drivers.get(row.drivers_id, ()),
+            workload_id=row.workload_id,
+            started_at=row.started_at,
+            urgency=row.urgency,
+            experiment_state=row.experiment__state,
+        )
+        for row in rows
+    ]
 
 
 def _hosts(rows: Iterable[UnfinishedRun]) -> dict[int, Host]:

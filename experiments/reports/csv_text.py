@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
 from experiments.reports.report import ExperimentReport, MetricFigures, VariantFigure
-from experiments.run_list.csv_text import csv_cell
+from experiments.run_list.csv_text import csv_line
 
 COLUMNS = (
     "experiment",
@@ -36,13 +34,8 @@ COLUMNS = (
 
 def report_csv(report: ExperimentReport) -> str:
     """All variants and metrics; what cannot be said is an empty cell."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
-    writer.writerow(COLUMNS)
-    for of_metric in report.metrics:
-        for figure in of_metric.figures:
-            writer.writerow([csv_cell(value) for value in _row(report, of_metric, figure)])
-    return buffer.getvalue()
+    rows = [_row(report, of_metric, figure) for of_metric in report.metrics for figure in of_metric.figures]
+    return "".join(map(csv_line, [COLUMNS, *rows]))
 
 
 def _row(report: ExperimentReport, of_metric: MetricFigures, figure: VariantFigure) -> Sequence[object]:

@@ -33,10 +33,10 @@ def machines_of(variants: Sequence[Variant], compared: Sequence[Run]) -> tuple[M
     seen = {run.sut_id: run.sut_profile.facts for run in compared if run.sut_profile}
     found: dict[tuple[str, str], Machine] = {}
     for variant in variants:
-        for role, host in (("SUT", variant.sut), ("driver", variant.driver)):
+        for role, host in (("SUT", variant.sut), *(("driver", host) for host in variant.drivers.in_order)):
             facts = seen.get(host.pk) if role == "SUT" else None
             facts = facts or (host.profile.facts if host.profile else {})
-            found.setdefault((role, host.name), Machine(role, host.name, _facts(facts)))
+            found.setdefault((role, host.name), Machine(role, host.name, machine_facts(facts)))
     return tuple(sorted(found.values(), key=lambda machine: machine.role == "driver"))
 
 
@@ -46,14 +46,15 @@ def versions_of(compared: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     tools: dict[str, list[str]] = {"sut": [], "driver": []}
     for payload in rows.order_by("run_id", "seq").values_list("payload", flat=True):
         if version := payload.get("tool_version"):
-            tools[payload["role"]].append(version)
+            tools["sut" if payload["role"] == "sut" else "driver"].append(version)
     found = [("server", tools["sut"]), ("load tool", tools["driver"])]
     values = [run.config.values for run in compared if run.config]
     found += [(label, [one[path] for one in values if path in one]) for label, path in _CONFIGURED]
     return tuple((label, ", ".join(dict.fromkeys(versions))) for label, versions in found if versions)
 
 
-def _facts(facts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def machine_facts(facts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What is worth knowing of a hardware profile: (label, value)."""
     found = [(label, facts[key]) for label, key in _FACTS if facts.get(key)]
     memory = facts.get("memory.total_bytes", "")
     if memory.isdecimal():

@@ -112,7 +112,7 @@ def _curves(curves: Sequence[VariantCurve], basis: str) -> str:
 
 
 def _variants(report: ExperimentReport) -> str:
-    heads = ["variant", "recipe", "parameters", "application", "SUT", "driver", "runs that count"]
+    heads = ["variant", "recipe", "parameters", "application", "SUT", "drivers", "runs that count"]
     rows = [
         [
             f"{one.name} (baseline)" if one.is_baseline else one.name,
@@ -120,7 +120,7 @@ def _variants(report: ExperimentReport) -> str:
             ", ".join(f"{name}={value}" for name, value in one.parameters) or "—",
             one.application,
             one.sut,
-            one.driver,
+            one.drivers,
             f"{one.counted} of {one.runs}",
         ]
         for one in report.variants

@@ -73,11 +73,21 @@ class RowPlot:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A point of a line that is drawn as a dot of its own."""
+
+    x: float
+    y: float
+    title: str
+
+
+@dataclass(frozen=True)
 class Line:
     label: str
     points: str
     colour: int
     legend_y: float
+    marks: tuple[Mark, ...] = ()
 
     @property
     def hex(self) -> str:
@@ -86,7 +96,7 @@ class Line:
 
 @dataclass(frozen=True)
 class CurvePlot:
-    """Latency by percentile, the percentile on a logarithmic axis of 1/(1 - p), the latency on a logarithmic one."""
+    """Lines over two axes. `rules` are places on the x axis that are marked from top to bottom."""
 
     name: str
     title: str
@@ -100,6 +110,7 @@ class CurvePlot:
     lines: tuple[Line, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
+    rules: tuple[Tick, ...] = ()
 
 
 Plot = RowPlot | CurvePlot
@@ -111,7 +122,8 @@ def plots_of(report: ExperimentReport) -> list[Plot]:
     if any(change.estimate_pct is not None for change in report.changes):
         found.append(_changes(report))
     if report.curves:
-        found.append(_curves(report.curves, report.latency_basis))
+        title = f"Latency by percentile ({report.latency_basis}), all repetitions of a variant together"
+        found.append(percentile_plot(report.curves, title=title))
     return found
 
 
@@ -132,7 +144,7 @@ def _repetitions(report: ExperimentReport, of_metric: MetricFigures) -> RowPlot:
     known = [one for one in report.repetitions if metric.name in one.figures]
     values = [one.figures[metric.name] for one in known]
     values += [v for one in of_metric.figures if one.mean and one.mean.ci95 for v in one.mean.ci95]
-    axis = _Axis(values)
+    axis = Axis(values)
     rows = []
     for index, one in enumerate(of_metric.figures):
         mean = one.mean
@@ -158,7 +170,7 @@ def _repetitions(report: ExperimentReport, of_metric: MetricFigures) -> RowPlot:
     means = ", ".join(
         f"{one.variant} {figure_text(one.mean.value if one.mean else None, metric)}" for one in of_metric.figures
     )
-    return _row_plot(
+    return row_plot(
         name=metric.name,
         title=f"{metric.label}: every repetition, the mean and its 95 % interval",
         summary=f"Means: {means}.",
@@ -178,7 +190,7 @@ def _changes(report: ExperimentReport) -> RowPlot:
     margin_pct = report.margin_ratio * 100
     values = [0.0, margin_pct, -margin_pct]
     values += [v for one in shown for v in (one.estimate_pct, *(one.ci95_pct or ())) if v is not None]
-    axis = _Axis(values)
+    axis = Axis(values)
     rows = []
     for index, one in enumerate(shown):
         low, high = one.ci95_pct or (None, None)
@@ -198,7 +210,7 @@ def _changes(report: ExperimentReport) -> RowPlot:
             )
         )
     summary = "; ".join(f"{row.full_label} {change_text(one)}" for row, one in zip(rows, shown, strict=True))
-    return _row_plot(
+    return row_plot(
         name="changes",
         title=f"{who} {shown[0].baseline}, with the 95 % interval; the band is the margin of ±{margin_pct:g} %",
         summary=f"{summary}.",
@@ -210,7 +222,7 @@ def _changes(report: ExperimentReport) -> RowPlot:
     )
 
 
-def _row_plot(
+def row_plot(
     *,
     name: str,
     title: str,
@@ -221,13 +233,15 @@ def _row_plot(
     zero_x: float | None = None,
     band: tuple[float, float] | None = None,
 ) -> RowPlot:
+    """The rows below each other over one axis."""
     bottom = TOP + ROW * len(rows)
     return RowPlot(
         name, title, summary, unit, WIDTH, bottom + AXIS, bottom, LEFT, WIDTH - RIGHT, tuple(rows), ticks, zero_x, band
     )
 
 
-def _curves(curves: Sequence[VariantCurve], basis: str) -> CurvePlot:
+def percentile_plot(curves: Sequence[VariantCurve], *, title: str) -> CurvePlot:
+    """Latency by percentile, the percentile on a logarithmic axis of 1/(1 - p), the latency on a logarithmic one."""
     right, top = WIDTH - RIGHT, TOP
     bottom = top + CURVE_HEIGHT
     values = [point.value_ms for curve in curves for point in curve.points if point.value_ms > 0]
@@ -257,7 +271,7 @@ def _curves(curves: Sequence[VariantCurve], basis: str) -> CurvePlot:
     )
     return CurvePlot(
         name="percentiles",
-        title=f"Latency by percentile ({basis}), all repetitions of a variant together",
+        title=title,
         summary=f"{tails}.",
         width=WIDTH,
         height=bottom + AXIS + LEGEND * len(lines) + 4,
@@ -276,7 +290,7 @@ def _tail(percentile: float) -> float:
     return -math.log10(1 - percentile / 100)
 
 
-class _Axis:
+class Axis:
     """Values to places between the margins of the sheet, with some room on both sides."""
 
     def __init__(self, values: Sequence[float]) -> None:

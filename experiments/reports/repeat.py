@@ -99,7 +99,7 @@ def _experiment_yaml(experiment: Experiment, variants: Sequence[Variant]) -> str
                 "recipe": _version(variant.recipe),
                 "parameters": dict(variant.parameters),
                 "sut": variant.sut.name,
-                "driver": variant.driver.name,
+                "drivers": variant.drivers.names,
             }
             for variant in variants
         ],

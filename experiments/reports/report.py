@@ -37,7 +37,7 @@ class ReportVariant:
     recipe: str
     parameters: tuple[tuple[str, str], ...]
     sut: str
-    driver: str
+    drivers: str
     runs: int
     counted: int
 
@@ -139,8 +139,12 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
 
     The number of queries does not depend on the number of runs.
     """
-    variants = list(experiment.variants.select_related("application", "recipe", "sut__profile", "driver__profile"))
-    runs = list(experiment.runs.with_names().defer(None).defer("spec").order_by("number"))
+    variants = list(
+        experiment.variants.select_related("application", "recipe", "sut__profile", "drivers").prefetch_related(
+            "drivers__hosts__profile"
+        )
+    )
+    runs = list(experiment.runs.kept().with_names().defer(None).defer("spec").order_by("number"))
     comparing = [run for run in runs if experiment.compares(run.block)]
     counted = {variant.pk: [run for run in comparing if run.repeats(variant)] for variant in variants}
     changes = changes_of(experiment)
@@ -184,7 +188,7 @@ def _variant(variant: Variant, runs: Sequence[Run], counted: Sequence[Run]) -> R
         recipe=str(variant.recipe),
         parameters=tuple((name, str(value)) for name, value in variant.parameters.items()),
         sut=variant.sut.name,
-        driver=variant.driver.name,
+        drivers=str(variant.drivers),
         runs=sum(run.variant_id == variant.pk for run in runs),
         counted=len(counted),
     )

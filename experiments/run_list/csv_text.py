@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from experiments.errors import RequestError
@@ -13,8 +14,10 @@ from experiments.metrics import METRICS
 from experiments.models import Run, Team
 from experiments.run_list.filters import RunFilter, matching
 from experiments.run_list.order import sort_key, whole_ordering
+from experiments.runs.changes import throughput_changes
 from experiments.runs.summary import figure
 
+CHANGE = "throughput_change_ratio"
 _CHUNK = 500
 
 
@@ -39,16 +42,18 @@ COLUMNS: dict[str, Callable[[Run], Any]] = {
     "recipe": _plain("recipe"),
     "workload": _plain("workload"),
     "sut": _plain("sut"),
-    "driver": _plain("driver"),
+    "drivers": _plain("drivers"),
     "labels": lambda run: " ".join(f"{key}={value}" for key, value in run.labels.items()),
     "tags": lambda run: " ".join(run.tags),
+    "notes": _plain("notes"),
     "created_by": _plain("created_by"),
     "queued_at": _plain("queued_at"),
     "started_at": _plain("started_at"),
     "finished_at": _plain("finished_at"),
     **{name: _metric(name) for name in METRICS},
+    CHANGE: lambda run: None,
 }
-"""Column -> what stands in it."""
+"""Column -> what stands in it; the change needs more than the run, and is looked up for many runs at once."""
 
 
 def csv_rows(team: Team, runs: RunFilter, sort: str = "-number", columns: Sequence[str] = ()) -> Iterator[str]:
@@ -59,22 +64,25 @@ def csv_rows(team: Team, runs: RunFilter, sort: str = "-number", columns: Sequen
             raise RequestError(f"There is no column {name[:60]!r}; known: {', '.join(COLUMNS)}.", field="columns")
     key, descending = sort_key(sort)
     query = matching(team, runs).with_names().order_by(*whole_ordering(key, descending))
-    return _lines(chosen, query.iterator(chunk_size=_CHUNK))
+    return _lines(team, chosen, query.iterator(chunk_size=_CHUNK))
 
 
-def _lines(columns: Sequence[str], rows: Iterator[Run]) -> Iterator[str]:
-    yield _line(columns)
-    for run in rows:
-        yield _line([csv_cell(COLUMNS[name](run)) for name in columns])
+def _lines(team: Team, columns: Sequence[str], rows: Iterator[Run]) -> Iterator[str]:
+    yield csv_line(columns)
+    while chunk := list(islice(rows, _CHUNK)):
+        changes = throughput_changes(team, chunk) if CHANGE in columns else {}
+        for run in chunk:
+            yield csv_line(changes.get(run.pk) if name == CHANGE else COLUMNS[name](run) for name in columns)
 
 
-def _line(cells: Sequence[str]) -> str:
+def csv_line(values: Iterable[Any]) -> str:
+    """One line of CSV with its line end, each value as `_cell` writes it."""
     buffer = io.StringIO()
-    csv.writer(buffer).writerow(cells)
+    csv.writer(buffer).writerow([_cell(value) for value in values])
     return buffer.getvalue()
 
 
-def csv_cell(value: Any) -> str:
+def _cell(value: Any) -> str:
     """Text that a spreadsheet takes as text: what could be a formula gets an apostrophe in front."""
     if value is None:
         return ""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import Any
 
 from django.db.models import Q, Value
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from experiments.errors import RequestError
-from experiments.models import Application, Host, Recipe, Run, Team, Workload
+from experiments.models import Application, DriverSet, Host, Recipe, Run, Team, Workload
 from experiments.models.runs import RunQuerySet
+from experiments.run_list.conditions import Condition, parse_time, read_conditions
 from experiments.run_list.words import HasWords, parts_of
 
 MAX_QUERY_CHARS = 500
@@ -42,6 +42,7 @@ class RunFilter:
     since: datetime | None = None
     until: datetime | None = None
     archived: bool = False
+    conditions: tuple[Condition, ...] = ()
 
     @classmethod
     def from_query(cls, given: Mapping[str, str]) -> RunFilter:
@@ -67,6 +68,7 @@ class RunFilter:
             since=_time(given, "since"),
             until=_time(given, "until"),
             archived=str(given.get("archived", "")).lower() in {"1", "true", "yes", "on"},
+            conditions=read_conditions(given),
         )
 
 
@@ -77,8 +79,10 @@ def matching(team: Team, wanted: RunFilter) -> RunQuerySet:
     """The team's runs that fit, not sorted."""
     runs: RunQuerySet = Run.objects.for_team(team).filter(archived=wanted.archived)
     exact = {name: getattr(wanted, name) for name in _CHOICES if getattr(wanted, name)}
-    exact |= {f"{name}__name": getattr(wanted, name) for name in _NAMES if getattr(wanted, name)}
     runs = runs.filter(**exact)
+    for name in _NAMES:
+        if value := getattr(wanted, name):
+            runs = runs.filter(_where(_name_of(name), value))
     if wanted.tag:
         runs = runs.filter(tags__contains=[wanted.tag])
     if wanted.label:
@@ -89,9 +93,23 @@ def matching(team: Team, wanted: RunFilter) -> RunQuerySet:
         runs = runs.filter(queued_at__gte=wanted.since)
     if wanted.until:
         runs = runs.filter(queued_at__lt=wanted.until)
+    for condition in wanted.conditions:
+        runs = runs.filter(_where(condition.lookup, condition.value))
     for word in wanted.query.split()[:MAX_WORDS]:
         runs = _with_word(team, runs, word)
     return runs
+
+
+def _name_of(part: str) -> str:
+    """The path from a run to the name of a part of it."""
+    return "drivers__hosts__name" if part == "driver" else f"{part}__name"
+
+
+def _where(lookup: str, value: Any) -> Q:
+    """A condition on the run. One on its driver hosts is asked of their sets, so that no run comes twice."""
+    if lookup.startswith("drivers__"):
+        return Q(drivers__in=DriverSet.objects.filter(**{lookup.removeprefix("drivers__"): value}))
+    return Q(**{lookup: value})
 
 
 def _with_word(team: Team, runs: RunQuerySet, word: str) -> RunQuerySet:
@@ -102,7 +120,7 @@ def _with_word(team: Team, runs: RunQuerySet, word: str) -> RunQuerySet:
         if key in _CHOICES:
             return runs.filter(**{key: value})
         if key in _NAMES:
-            return runs.filter(**{f"{key}__name__icontains": value})
+            return runs.filter(_where(f"{_name_of(key)}__icontains", value))
         if key == "tag":
             return runs.filter(tags__contains=[value])
         return runs.filter(labels__contains={key: value})
@@ -146,16 +164,3 @@ def _labels(text: str) -> tuple[tuple[str, str], ...]:
 def _time(given: Mapping[str, str], name: str) -> datetime | None:
     text = str(given.get(name, "")).strip()
     return parse_time(text, name) if text else None
-
-
-def parse_time(text: str, name: str) -> datetime:
-    """A date or date and time in ISO form; without an offset it is UTC. RequestError names the field."""
-    try:
-        found = parse_datetime(text) or parse_datetime(f"{text}T00:00:00")
-        if found is not None and timezone.is_aware(found):
-            found = found.astimezone(UTC)  # an offset can carry the first or the last day out of the calendar
-    except (ValueError, OverflowError):
-        found = None
-    if found is None:
-        raise RequestError(f"{name} must be a time such as 2026-01-31 or 2026-01-31T12:00:00Z.", field=name)
-    return found if timezone.is_aware(found) else timezone.make_aware(found, UTC)

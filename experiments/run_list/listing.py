@@ -11,8 +11,9 @@ from django.db.models import Q
 
 from experiments.errors import RequestError
 from experiments.models import Run, Team
+from experiments.run_list.conditions import parse_time
 from experiments.run_list.csv_text import COLUMNS, csv_rows
-from experiments.run_list.filters import RunFilter, matching, parse_time
+from experiments.run_list.filters import RunFilter, matching
 from experiments.run_list.order import SORTS, ordering, sort_key
 
 __all__ = ["COLUMNS", "MAX_LIMIT", "SORTS", "RunFilter", "RunPage", "csv_rows", "cursor_after", "runs_page"]

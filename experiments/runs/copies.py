@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from experiments.launch import Candidate, create_experiment
-from experiments.models import Experiment, Member
+from experiments.models import Document, Experiment, Member
 from experiments.planning.rules import rules_of
 from experiments.runs.labels import check_labels
+
+AnyDocument = TypeVar("AnyDocument", bound=Document)
+
+
+def newest_version(document: AnyDocument) -> AnyDocument:
+    """The newest version of this name, which may be this one; an archived name has none, so it stays as it is."""
+    versions = type(document).objects.filter(team_id=document.team_id, name=document.name)
+    return versions.newest_versions().first() or document
 
 
 def copy_experiment(
@@ -16,25 +25,29 @@ def copy_experiment(
     *,
     labels: Mapping[str, str] | None = None,
     repetitions: int | None = None,
+    newest: bool = False,
 ) -> Experiment:
-    """A draft with the same variants, workload and rules; `labels` are added to the original's."""
+    """A draft with the same variants, workload and rules; `labels` are added to the original's.
+
+    `newest`: with the newest versions of its documents.
+    """
     return create_experiment(
         member,
         name=experiment.name,
         question=experiment.question,
-        workload=experiment.workload,
+        workload=newest_version(experiment.workload) if newest else experiment.workload,
         candidates=[
             Candidate(
                 variant.name,
-                variant.application,
-                variant.recipe,
+                newest_version(variant.application) if newest else variant.application,
+                newest_version(variant.recipe) if newest else variant.recipe,
                 variant.sut,
-                variant.driver,
+                variant.drivers.in_order,
                 variant.parameters,
                 variant.is_baseline,
                 variant.offered_rate_rps,
             )
-            for variant in experiment.variants.select_related("application", "recipe", "sut__profile", "driver")
+            for variant in experiment.variants.select_related("application", "recipe", "sut__profile", "drivers")
         ],
         repetitions=repetitions or experiment.repetitions,
         order=experiment.order,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Prefetch
 
 from agents.errors import MISTAKE_HINT, AgentError
 from agents.plan import Plan, build_plan
@@ -15,6 +17,7 @@ from agents.spec import RunSpec
 from agents.ssh import connect
 from agents.steps import is_host_step
 from agents.steps.base import State, StepContext
+from experiments.hosts.driver_sets import driver_set
 from experiments.hosts.host_keys import connect_args
 from experiments.launch import Choice, freeze
 from experiments.models import DryRun, Host, Member, Run
@@ -26,33 +29,35 @@ logger = logging.getLogger(__name__)
 
 def request(member: Member, choice: Choice) -> DryRun:
     """Ask a worker for a dry run of this choice; its row says how it went."""
-    require_launch_on(member, choice.sut, choice.driver)
+    require_launch_on(member, choice.sut, *choice.drivers)
     spec = freeze(choice)
     with transaction.atomic():
         dry_run = DryRun.objects.create(
-            team=member.team, sut=choice.sut, driver=choice.driver, spec=spec.model_dump(mode="json")
+            team=member.team, sut=choice.sut, drivers=driver_set(choice.drivers), spec=spec.model_dump(mode="json")
         )
         transaction.on_commit(lambda: send(DRY_RUN, dry_run.pk), robust=True)
     return dry_run
 
 
 def perform_dry_run(dry_run_id: int) -> None:
-    """Read both hosts and store the plan, or why it cannot be made. Runs in workers."""
+    """Read all hosts and store the plan, or why it cannot be made. Runs in workers."""
     dry_run = (
-        DryRun.objects.select_related("sut__jump", "driver__jump", "sut__leased_by", "driver__leased_by")
+        DryRun.objects.select_related("sut__jump", "sut__leased_by", "drivers")
+        .prefetch_related(Prefetch("drivers__hosts", Host.objects.select_related("jump", "leased_by")))
         .filter(pk=dry_run_id, state="pending")
         .first()
     )
     if dry_run is None:
         return
-    if busy := _measured(dry_run.sut, dry_run.driver):
+    drivers = dry_run.drivers.in_order
+    if busy := _measured(dry_run.sut, *drivers):
         dry_run.state, dry_run.message = DryRun.State.FAILED, busy
         dry_run.hint = "Ask again when it has ended. A run that is launched now waits by itself, and looks first, too."
         dry_run.save(update_fields=["state", "message", "hint"])
         return
     try:
         spec = RunSpec.model_validate(dry_run.spec)
-        plan = asyncio.run(_plan(spec, dry_run.sut, dry_run.driver))
+        plan = asyncio.run(_plan(spec, dry_run.sut, drivers))
     except AgentError as error:
         dry_run.state, dry_run.message, dry_run.hint = DryRun.State.FAILED, error.message, error.hint
     except Exception:  # nobody would ever see it: the page waits for the row
@@ -64,7 +69,7 @@ def perform_dry_run(dry_run_id: int) -> None:
     dry_run.save(update_fields=["state", "message", "hint", "plan"])
 
 
-async def _plan(spec: RunSpec, sut_host: Host, driver_host: Host) -> Plan:
+async def _plan(spec: RunSpec, sut_host: Host, driver_hosts: Sequence[Host]) -> Plan:
     found: dict[int, State] = {}
     context = StepContext(instance="/nonexistent")
     sut = await connect(*connect_args(sut_host))
@@ -77,12 +82,13 @@ async def _plan(spec: RunSpec, sut_host: Host, driver_host: Host) -> Plan:
                 found[index] = step.parse(result.check(f"Reading: {step.title()}").stdout)
     finally:
         await sut.close()
-    driver = await connect(*connect_args(driver_host))
-    try:
-        version = await driver.run(spec.workload.driver.version_command())
-        version.check(f"Looking for {spec.workload.driver.kind} on {driver_host.name}")
-    finally:
-        await driver.close()
+    for driver_host in driver_hosts:
+        driver = await connect(*connect_args(driver_host))
+        try:
+            version = await driver.run(spec.workload.driver.version_command())
+            version.check(f"Looking for {spec.workload.driver.kind} on {driver_host.name}")
+        finally:
+            await driver.close()
     return build_plan(spec, found=found)
 
 

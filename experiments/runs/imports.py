@@ -25,11 +25,11 @@ from experiments.models import Application, Document, Member, Recipe, Role, Run,
 from experiments.runs.artifacts import keep
 from experiments.runs.labels import check_labels
 from experiments.runs.latency_spectra import keep_spectrum
-from experiments.runs.numbers import reserve_numbers
 from experiments.runs.series import extend_series
 from experiments.runs.summary import summarise
 from experiments.teams.access import require
 from experiments.teams.audit import record
+from experiments.teams.quotas import admit_runs
 
 MAX_REPORT_CHARS = 5_000_000
 
@@ -60,7 +60,7 @@ def import_report(
     with transaction.atomic():
         run = Run(
             team_id=member.team_id,
-            number=reserve_numbers(member.team, 1),
+            number=admit_runs(member.team, 1, queued=False),
             origin=Run.Origin.IMPORTED,
             state=Run.State.FINISHED,
             labels=checked_labels,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from django.db.models import F
+from django.db import connection
 
 from experiments.models import Team
+
+_RESERVE = "UPDATE experiments_team SET next_run_number = next_run_number + %s WHERE id = %s RETURNING next_run_number"
 
 
 def reserve_numbers(team: Team, count: int) -> int:
     """Reserve `count` run numbers of the team and return the first."""
-    Team.objects.filter(pk=team.pk).update(next_run_number=F("next_run_number") + count)
-    return Team.objects.values_list("next_run_number", flat=True).get(pk=team.pk) - count
+    with connection.cursor() as cursor:
+        cursor.execute(_RESERVE, (count, team.pk))
+        row: tuple[int] = cursor.fetchone()
+    return row[0] - count

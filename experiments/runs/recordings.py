@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from django.db import transaction
 from django.utils import timezone
 
 from agents.errors import ParseError
+from agents.events import Role as Part
 from agents.recordings import read_recording
 from agents.recordings.base import Recording
+from agents.spec import RunSpec
 from experiments.errors import Conflict, RequestError
 from experiments.models import Member, Role, Run, SampleSeries
 from experiments.runs.artifacts import keep
@@ -38,7 +39,7 @@ def import_recording(
     member: Member,
     run: Run,
     *,
-    role: Literal["sut", "driver"],
+    role: Part,
     kind: str,
     text: str,
     started_at: datetime | None = None,
@@ -51,6 +52,8 @@ def import_recording(
     require(member, Role.LAUNCHER)
     if run.measured_at is None or run.is_live:
         raise Conflict(f"Run #{run.number} has not measured, or still runs: a recording belongs to a finished run.")
+    if run.spec is not None and role not in RunSpec.model_validate(run.spec).hosts:
+        raise RequestError(f"Run #{run.number} has no host with the part {role}.", field="role")
     if started_at is not None and timezone.is_naive(started_at):
         raise RequestError("started_at needs an offset, for example Z.", field="started_at")
     recording = _read(kind, text)

@@ -24,10 +24,11 @@ def choice_of(member: Member, spec: RunSpec) -> Choice:
     """
     if spec.monitor_interval_s != _STANDARD_INTERVAL_S:
         raise RequestError("The monitors read once a second; leave this field out.", field="monitor_interval_s")
-    sut, driver = _host(member, spec.sut, "sut"), _host(member, spec.driver, "driver")
+    sut = _host(member, spec.sut, "sut")
+    drivers = [_host(member, driver, f"drivers.{number}") for number, driver in enumerate(spec.drivers)]
     application = _document(member, Application, spec.application)
     workload = _document(member, Workload, spec.workload)
-    return Choice(application, _recipe(member, spec, sut), workload, sut, driver, dict(spec.recipe.parameters))
+    return Choice(application, _recipe(member, spec, sut), workload, sut, drivers, dict(spec.recipe.parameters))
 
 
 def _host(member: Member, address: HostAddress, role: str) -> Host:

@@ -29,6 +29,7 @@ from experiments.analysis.search import (
 )
 from experiments.analysis.search_trial import Judgement, TrialFigures, judge_trial
 from experiments.errors import Conflict, RequestError
+from experiments.hosts.driver_sets import driver_set
 from experiments.launch import Choice, cancel_run, freeze, launch_run
 from experiments.metrics import METRICS
 from experiments.models import CapacitySearch, Member, Role, Run, SearchTrial
@@ -60,7 +61,7 @@ def start_search(
     priority: int = Run.Priority.NORMAL,
 ) -> CapacitySearch:
     """Store a search and launch its first trial. RequestError names the field that does not fit."""
-    require_launch_on(member, choice.sut, choice.driver)
+    require_launch_on(member, choice.sut, *choice.drivers)
     check_priority(member, priority)
     checked_labels = check_labels(labels or {})
     if not name.strip():
@@ -72,7 +73,7 @@ def start_search(
     load: WorkloadDocument = choice.workload.document()
     _check_samples(objective_metric, low_rps, load.phases[-1].duration_s)
     try:
-        step_rps = float(rate_step_rps(load.driver))
+        step_rps = float(rate_step_rps(load.driver, len(choice.drivers)))
     except PlanError as error:
         raise RequestError(error.message, field="workload") from error
     with transaction.atomic():
@@ -84,7 +85,7 @@ def start_search(
             parameters=dict(choice.parameters),
             workload=choice.workload,
             sut=choice.sut,
-            driver=choice.driver,
+            drivers=driver_set(choice.drivers),
             objective_metric=objective_metric,
             objective_ms=objective_ms,
             start_low_rps=low_rps,
@@ -218,7 +219,13 @@ def _launch(member: Member, search: CapacitySearch, step: TryRate, *, position: 
 
 def _choice_at(search: CapacitySearch, rate_rps: float) -> Choice:
     return Choice(
-        search.application, search.recipe, search.workload, search.sut, search.driver, search.parameters, rate_rps
+        search.application,
+        search.recipe,
+        search.workload,
+        search.sut,
+        search.drivers.in_order,
+        search.parameters,
+        rate_rps,
     )
 
 

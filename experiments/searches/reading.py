@@ -29,7 +29,9 @@ class Cost:
 
 def with_names(found: TeamOwnedQuerySet) -> TeamOwnedQuerySet:
     """Searches with the names that lists and pages show."""
-    return found.select_related("application", "recipe", "workload", "sut", "driver", "created_by")
+    return found.select_related("application", "recipe", "workload", "sut", "drivers", "created_by").prefetch_related(
+        "drivers__hosts"
+    )
 
 
 def trials_of(search: CapacitySearch) -> list[SearchTrial]:

@@ -14,6 +14,14 @@ def membership(user: AnyUser, slug: str) -> Member | None:
     return Member.objects.select_related("team", "user").filter(user=user, team__slug=slug).first()
 
 
+def acting_member(team_id: int, user_id: int | None) -> Member | None:
+    """The member for whom something acts by itself later; None when they left the team or their account was closed."""
+    if user_id is None:
+        return None
+    found = Member.objects.select_related("team", "user").filter(team_id=team_id, user_id=user_id, user__is_active=True)
+    return found.first()
+
+
 def first_team(user: AnyUser) -> Team | None:
     """The team that the start page opens: the one the user joined first."""
     if not user.is_authenticated:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils import timezone
 
 from experiments.errors import Conflict, RequestError
-from experiments.models import Member, Role, Team
+from experiments.models import Invitation, Member, Role, Team, Token
 from experiments.teams.access import require
 from experiments.teams.audit import record
+
+_SERVICE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+BETWEEN = ":"  # no person's user name has it
 
 
 def add_member(member: Member, username: str, role: str) -> tuple[Member, str]:
     """Let a user into the team. An unknown name gets an account; its password is returned once, "" for a known one."""
     require(member, Role.ADMIN)
-    _check_role(role)
+    check_role(role)
     users = get_user_model()
     name = username.strip()
+    if BETWEEN in name:
+        raise RequestError("A user name has no colon.", field="username")
     with transaction.atomic():
         user, password = users.objects.filter(username=name).first(), ""
         if user is None:
@@ -37,30 +44,79 @@ def add_member(member: Member, username: str, role: str) -> tuple[Member, str]:
     return added, password
 
 
+def add_service(member: Member, name: str, role: str) -> Member:
+    """An identity of the team itself, for tokens that stay when people go. Nobody can sign in as it."""
+    require(member, Role.ADMIN)
+    check_role(role)
+    if not _SERVICE_NAME.fullmatch(name):
+        raise RequestError("Name it with up to 40 small letters, digits and -, for example ci.", field="name")
+    users = get_user_model().objects
+    with transaction.atomic():
+        user, _ = users.get_or_create(username=f"{member.team.slug}{BETWEEN}{name}")
+        if Member.objects.filter(team=member.team, user=user).exists():
+            raise RequestError(f"There is a service {name} already.", field="name")
+        user.set_unusable_password()
+        user.is_active = True  # one that was removed comes back under its name, without its tokens
+        user.save()
+        added = Member.objects.create(team=member.team, user=user, role=role, is_service=True)
+        record(member, "member.add", f"service {user.get_username()}", after={"role": role})
+    return added
+
+
 def set_role(member: Member, other: Member, role: str) -> None:
     """Give another role to a member of the same team."""
     require(member, Role.ADMIN)
-    _check_role(role)
+    check_role(role)
     with transaction.atomic():
         before = _lock(member, other).role
         if before == Role.ADMIN and role != Role.ADMIN:
             _keep_an_admin(other)
-        Member.objects.filter(pk=other.pk).update(role=role)
+            revoke_invitations(other)
+        Member.objects.filter(pk=other.pk).update(role=role, by_group=False)
         record(
             member, "member.role", f"member {other.user.get_username()}", before={"role": before}, after={"role": role}
         )
 
 
 def remove_member(member: Member, other: Member) -> None:
-    """Take a member out of the team, with the grants and the tokens of the team that they made."""
+    """Take a member out of the team, with the grants, the open invitations and the tokens that they made for it."""
     require(member, Role.ADMIN)
+    _take_out(member, other, "member.remove")
+
+
+def leave(member: Member) -> None:
+    """Leave the team by oneself."""
+    _take_out(member, member, "member.leave")
+
+
+def check_role(role: str) -> None:
+    """RequestError for a word that is no role."""
+    if role not in Role.values:
+        raise RequestError(f"There is no role {role!r}; known: {', '.join(Role.values)}.", field="role")
+
+
+def _take_out(member: Member, other: Member, action: str) -> None:
     with transaction.atomic():
         before = _lock(member, other).role
         if before == Role.ADMIN:
             _keep_an_admin(other)
-        member.team.tokens.filter(created_by_id=other.user_id).delete()
-        Member.objects.filter(pk=other.pk).delete()
-        record(member, "member.remove", f"member {other.user.get_username()}", before={"role": before})
+        end_membership(other)
+        if other.is_service:
+            get_user_model().objects.filter(pk=other.user_id).update(is_active=False)
+        record(member, action, f"member {other.user.get_username()}", before={"role": before})
+
+
+def end_membership(other: Member) -> None:
+    """End it with the grants, the open invitations and the tokens that they made for the team."""
+    revoke_invitations(other)
+    Token.objects.filter(team_id=other.team_id, owner_id=other.user_id).delete()
+    Member.objects.filter(pk=other.pk).delete()
+
+
+def revoke_invitations(other: Member) -> None:
+    """Nobody who is admin no longer has a link in hand that lets them, or a friend, back in."""
+    made = Invitation.objects.filter(team_id=other.team_id, invited_by_id=other.user_id)
+    made.filter(accepted_at=None, revoked_at=None).update(revoked_at=timezone.now())
 
 
 def _lock(member: Member, other: Member) -> Member:
@@ -73,10 +129,7 @@ def _lock(member: Member, other: Member) -> Member:
 
 
 def _keep_an_admin(other: Member) -> None:
-    if not Member.objects.filter(team_id=other.team_id, role=Role.ADMIN).exclude(pk=other.pk).exists():
+    """Somebody who can sign in must stay able to let others in."""
+    admins = Member.objects.filter(team_id=other.team_id, role=Role.ADMIN, is_service=False, user__is_active=True)
+    if not other.is_service and not admins.exclude(pk=other.pk).exists():
         raise Conflict("A team needs an admin; make somebody else one first.")
-
-
-def _check_role(role: str) -> None:
-    if role not in Role.values:
-        raise RequestError(f"There is no role {role!r}; known: {', '.join(Role.values)}.", field="role")

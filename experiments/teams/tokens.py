@@ -10,7 +10,6 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from experiments.errors import Forbidden, RequestError
@@ -30,8 +29,15 @@ MAX_DAYS = 366
 _TOUCH_EVERY = timedelta(minutes=1)  # "last used" need not cost a write per request
 
 
-def issue(member: Member, *, name: str, scopes: Iterable[str], days: int = 90) -> tuple[Token, str]:
-    """A new token of the member's team and its text, which cannot be shown again."""
+def issue(
+    member: Member, *, name: str, scopes: Iterable[str], days: int = 90, service: Member | None = None
+) -> tuple[Token, str]:
+    """A new token and its text, which cannot be shown again. It acts for the member, or for a service of their team."""
+    owner = member if service is None else service
+    if service is not None:
+        require(member, Role.ADMIN)
+        if service.team_id != member.team_id or not service.is_service:
+            raise RequestError("There is no such service in the team.", field="service")
     chosen = list(dict.fromkeys(scopes))
     if not name.strip() or len(name) > 120:
         raise RequestError("Give the token a name of at most 120 characters.", field="name")
@@ -40,22 +46,40 @@ def issue(member: Member, *, name: str, scopes: Iterable[str], days: int = 90) -
     for scope in chosen:
         if scope not in SCOPES:
             raise RequestError(f"There is no scope {scope!r}; known: {', '.join(SCOPES)}.", field="scopes")
-        require(member, SCOPES[scope])
+        if not Role(owner.role).covers(SCOPES[scope]):
+            whose = "yours" if service is None else "the service's"
+            raise Forbidden(f"The scope {scope} needs the role {SCOPES[scope].label.lower()}; {whose} is {owner.role}.")
     if not 1 <= days <= MAX_DAYS:
         raise RequestError(f"A token lives between 1 and {MAX_DAYS} days.", field="days")
     public_id, secret = secrets.token_hex(8), secrets.token_hex(24)
     with transaction.atomic():
         token = Token.objects.create(
             team_id=member.team_id,
-            created_by_id=member.user_id,
+            owner_id=owner.user_id,
             name=name.strip(),
             public_id=public_id,
             secret_hash=_hash(secret, settings.SECRET_KEY),
             scopes=chosen,
             expires_at=timezone.now() + timedelta(days=days),
         )
-        record(member, "token.issue", f"token {token.name}", after={"id": public_id, "scopes": chosen, "days": days})
+        record(
+            member,
+            "token.issue",
+            f"token {token.name}",
+            after={"id": public_id, "scopes": chosen, "days": days, "for": owner.user.get_username()},
+        )
     return token, f"bh_{public_id}_{secret}"
+
+
+def find_service(member: Member, username: str) -> Member:
+    """A service of the member's team. RequestError when there is none of this name."""
+    found = Member.objects.select_related("user").filter(
+        team_id=member.team_id, is_service=True, user__username=username
+    )
+    service = found.first()
+    if service is None:
+        raise RequestError("There is no such service in the team.", field="service")
+    return service
 
 
 def authenticate(text: str) -> Token | None:
@@ -65,25 +89,23 @@ def authenticate(text: str) -> Token | None:
     if mark != "bh" or not (public_id.isascii() and public_id.isalnum()) or not (secret.isascii() and secret.isalnum()):
         return None
     now = timezone.now()
-    token: Token | None = (
-        Token.objects.select_related("team")
-        .filter(public_id=public_id, revoked_at=None, expires_at__gt=now, created_by__is_active=True)
-        .first()
-    )
+    token: Token | None = Token.objects.filter(
+        public_id=public_id, revoked_at=None, expires_at__gt=now, owner__is_active=True
+    ).first()
     peppers = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     stored = token.secret_hash if token else ""
     # Every pepper is tried, also without a token, so that the time does not tell whether the id exists.
     matches = [hmac.compare_digest(_hash(secret, pepper), stored) for pepper in peppers]
     if token is None or not any(matches):
         return None
-    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - _TOUCH_EVERY)
-    Token.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+    if token.last_used_at is None or token.last_used_at < now - _TOUCH_EVERY:
+        Token.objects.filter(pk=token.pk).update(last_used_at=now)
     return token
 
 
 def revoke(member: Member, token: Token) -> None:
-    """End a token. Its creator may, and an admin."""
-    if token.team_id != member.team_id or (token.created_by_id != member.user_id and member.role != Role.ADMIN):
+    """End a token. Its owner may, and an admin."""
+    if token.team_id != member.team_id or (token.owner_id != member.user_id and member.role != Role.ADMIN):
         raise Forbidden("Only an admin may revoke the token of someone else.")
     with transaction.atomic():
         if Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):

@@ -14,6 +14,9 @@ from experiments.models.documents import Document
 from experiments.models.teams import TeamOwnedQuerySet
 from frontend.query import id_in
 
+PARTS = {"sut": Host.Roles.SUT, "driver": Host.Roles.DRIVER, "drivers": Host.Roles.DRIVER}
+"""Fields that choose hosts, and the role that those must have."""
+
 
 class TeamChoices:
     """What a team can choose from, read once per page however many rows it has."""
@@ -26,13 +29,14 @@ class TeamChoices:
         self._recipes: dict[str, RecipeDocument | None] = {}
         self._hosts: list[Host] | None = None
 
-    def fill(self, field: forms.ModelChoiceField[Any], name: str, chosen: str) -> None:
+    def fill(self, field: forms.ModelChoiceField[Any], name: str, *chosen: str) -> None:
         """Offer the newest versions and, beside them, the chosen older one; accept every version of the team."""
         field.queryset = self._all(name)
-        options = self._hosts_for(name) if name in ("sut", "driver") else self._documents(name)
-        if chosen and chosen not in dict(options):
-            options = options + [(str(item.pk), str(item)) for item in self._all(name).filter(pk=id_in(chosen))]
-        field.choices = [("", field.empty_label or ""), *options]
+        options = self._hosts_for(PARTS[name]) if name in PARTS else self._documents(name)
+        if missing := [pk for one in chosen if one not in dict(options) and (pk := id_in(one)) is not None]:
+            options = options + [(str(item.pk), str(item)) for item in self._all(name).filter(pk__in=missing)]
+        several = isinstance(field, forms.ModelMultipleChoiceField)
+        field.choices = options if several else [("", field.empty_label or ""), *options]
 
     def recipe_document(self, chosen: str) -> RecipeDocument | None:
         """The chosen recipe's document; None when nothing is chosen."""
@@ -46,7 +50,7 @@ class TeamChoices:
             return self.models[name].objects.for_team(self.team)
         return (
             Host.objects.for_team(self.team)
-            .filter(Q(roles=name) | Q(roles=Host.Roles.BOTH))
+            .filter(Q(roles=PARTS[name]) | Q(roles=Host.Roles.BOTH))
             .select_related("profile", "leased_by")
         )
 

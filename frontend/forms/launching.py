@@ -21,7 +21,7 @@ from experiments.runs.labels import check_labels, check_tags
 from frontend.forms.choices import TeamChoices
 from frontend.forms.parameters import parameter_field
 
-CHOICE_FIELDS = ("application", "recipe", "workload", "sut", "driver")
+CHOICE_FIELDS = ("application", "recipe", "workload", "sut", "drivers")
 
 
 def typed_label_list(text: str) -> dict[str, str]:
@@ -88,13 +88,18 @@ class PartsForm(forms.Form):
     application = forms.ModelChoiceField(Application.objects.none(), empty_label="Choose…")
     recipe = forms.ModelChoiceField(Recipe.objects.none(), empty_label="Choose…")
     sut = forms.ModelChoiceField(Host.objects.none(), label="SUT", empty_label="Choose…")
-    driver = forms.ModelChoiceField(Host.objects.none(), label="Driver host", empty_label="Choose…")
+    drivers = forms.ModelMultipleChoiceField(
+        Host.objects.none(),
+        label="Driver hosts",
+        help_text="Several divide the load and begin together. Ctrl or ⌘ chooses more than one.",
+        widget=forms.SelectMultiple(attrs={"size": 3}),
+    )
 
     def __init__(self, choices: TeamChoices, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name in CHOICE_FIELDS:
             if name in self.fields:
-                choices.fill(cast("forms.ModelChoiceField[Any]", self.fields[name]), name, self._chosen(name))
+                choices.fill(cast("forms.ModelChoiceField[Any]", self.fields[name]), name, *self._all_chosen(name))
         self.fields["recipe"].widget.attrs |= {
             "hx-get": reverse("run_parameters", args=[choices.team.slug]),
             "hx-trigger": "change",
@@ -123,7 +128,8 @@ class PartsForm(forms.Form):
     def api_parts(self) -> dict[str, Any]:
         """The parts as the API names them: documents by version, so that the call means the same tomorrow."""
         parts: dict[str, Any] = {name: versioned(self.cleaned_data[name]) for name in ("application", "recipe")}
-        parts |= {name: self.cleaned_data[name].name for name in ("sut", "driver")}
+        parts |= {"sut": self.cleaned_data["sut"].name}
+        parts |= {"drivers": [host.name for host in self.cleaned_data["drivers"]]}
         if given := self.given():
             parts["parameters"] = given
         return parts
@@ -132,13 +138,21 @@ class PartsForm(forms.Form):
     def parameter_fields(self) -> list[forms.BoundField]:
         return [self[f"p_{name}"] for name in sorted(self.parameters)]
 
+    def clean_drivers(self) -> list[Host]:
+        return list(self.cleaned_data["drivers"])
+
     def _chosen(self, name: str) -> str:
+        return next(iter(self._all_chosen(name)), "")
+
+    def _all_chosen(self, name: str) -> list[str]:
+        field = self.fields[name]
         value = (
-            self.data.get(self.add_prefix(name))
+            field.widget.value_from_datadict(self.data, self.files, self.add_prefix(name))
             if self.is_bound
-            else self.get_initial_for_field(self.fields[name], name)
+            else self.get_initial_for_field(field, name)
         )
-        return str(getattr(value, "pk", value) or "")
+        values = value if isinstance(value, list | tuple) else [value]
+        return [str(getattr(one, "pk", one)) for one in values if one]
 
 
 class RunForm(PartsForm):
@@ -151,7 +165,7 @@ class RunForm(PartsForm):
     priority = PriorityField()
     retries = RetriesField(0)
 
-    field_order = ("application", "recipe", "workload", "sut", "driver", "labels", "tags", "notes")
+    field_order = ("application", "recipe", "workload", "sut", "drivers", "labels", "tags", "notes")
 
     def choice(self) -> Choice:
         """What the valid form chose."""
@@ -249,11 +263,11 @@ class VariantForm(PartsForm):
         required=False, min_value=1, max_value=1e9, label="Offered rate (requests/s)", help_text="Else the workload's."
     )
 
-    field_order = ("name", "application", "recipe", "sut", "driver")
+    field_order = ("name", "application", "recipe", "sut", "drivers")
 
     def candidate(self, *, is_baseline: bool) -> Candidate:
         """The variant that the valid row describes."""
-        parts = {name: self.cleaned_data[name] for name in ("name", "application", "recipe", "sut", "driver")}
+        parts = {name: self.cleaned_data[name] for name in ("name", "application", "recipe", "sut", "drivers")}
         parts["offered_rate_rps"] = self.cleaned_data["offered_rate_rps"]
         return Candidate(parameters=self.given(), is_baseline=is_baseline, **parts)
 

@@ -120,7 +120,7 @@ def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tupl
                 "application": one.application.pk,
                 "recipe": one.recipe.pk,
                 "sut": one.sut.pk,
-                "driver": one.driver.pk,
+                "drivers": [driver.pk for driver in one.drivers],
                 **{f"p_{key}": show_scalar(value) for key, value in one.parameters.items()},
             },
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import QueryDict
 
@@ -76,11 +77,16 @@ def sweepable(rows: Rows) -> list[str]:
     return sorted(rows.forms[rows.baseline].parameters)
 
 
-def _typed(posted: QueryDict, rows: list[str]) -> dict[str, dict[str, str]]:
-    """What was typed into each row."""
+def _typed(posted: QueryDict, rows: list[str]) -> dict[str, dict[str, Any]]:
+    """What was typed into each row, and the list of its driver hosts."""
     return {
-        row: {name.removeprefix(f"v{row}-"): str(text) for name, text in posted.items() if name.startswith(f"v{row}-")}
+        row: {
+            name.removeprefix(prefix): posted.getlist(name) if name == f"{prefix}drivers" else str(text)
+            for name, text in posted.items()
+            if name.startswith(prefix)
+        }
         for row in rows
+        if (prefix := f"v{row}-")
     }
 
 

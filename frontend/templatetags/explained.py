@@ -10,8 +10,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from experiments.metrics import METRICS
+from experiments.metrics import METRICS, MetricSpec
 from frontend.badges import BADGES
+from frontend.help import anchor
 
 register = template.Library()
 
@@ -58,4 +59,13 @@ def explained(context: dict[str, Any], name: str) -> SafeString:
     """A link to the paragraph of the product's help that explains this."""
     found = EXPLAINED[name]
     href = reverse("help", args=[context["request"].team.slug, "verdicts"])
-    return format_html('<a class="small" href="{}#{}">{}</a>', href, found.anchor, found.words)
+    return format_html('<a class="small explained" href="{}#{}">{}</a>', href, found.anchor, found.words)
+
+
+@register.simple_tag(takes_context=True)
+def metric_explained(context: dict[str, Any], metric: MetricSpec) -> SafeString:
+    """The metric's label as a link to its paragraph in the product's help; a team's own metric has none."""
+    if metric.name not in METRICS:
+        return format_html("{}", metric.label)
+    href = reverse("help", args=[context["request"].team.slug, "figures"])
+    return format_html('<a class="explained" href="{}#{}">{}</a>', href, anchor(metric.name), metric.label)

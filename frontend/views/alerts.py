@@ -20,6 +20,7 @@ from experiments.metrics import METRICS
 from experiments.models import Alert, Member, Role, Team, Trend
 from frontend.access import TeamRequest, team_view
 from frontend.query import id_in
+from frontend.refusals import RefusalSaid
 
 ROWS = 50
 QUICK = (
@@ -39,16 +40,15 @@ def alert_list(request: TeamRequest) -> HttpResponseBase:
     """The alerts of the filter, newest first."""
     given = {name: request.GET.get(name, "") for name in ("state", "metric", "kind")}
     triage = request.GET.get("triage", alerts.OPEN)
-    problem, rows = "", list[Alert]()
+    problem, rows, older = "", list[Alert](), None
     try:
         found = alerts.AlertFilter(triage, **given).apply(alerts.alerts_of(request.team))
-        before = id_in(request.GET.get("before", ""))
-        rows = list((found.filter(pk__lt=before) if before is not None else found)[: ROWS + 1])
+        rows, older = found.newest_page(id_in(request.GET.get("before", "")), ROWS)
     except RequestError as error:
         problem = error.message
     kept = {name: value for name, value in given.items() if value}
     context = {
-        "rows": [(alert, METRICS[alert.trend.metric], _what_changed(alert)) for alert in rows[:ROWS]],
+        "rows": [(alert, METRICS[alert.trend.metric], _what_changed(alert)) for alert in rows],
         "quick": [(label, urlencode({"triage": value, **kept}), value == triage) for label, value in QUICK],
         "triage": triage,
         "given": given,
@@ -57,7 +57,7 @@ def alert_list(request: TeamRequest) -> HttpResponseBase:
         "metrics": METRICS.values(),
         "states": Alert.State.choices,
         "kinds": Alert.Kind.choices,
-        "older_query": urlencode({"triage": triage, **kept, "before": rows[ROWS - 1].pk}) if len(rows) > ROWS else "",
+        "older_query": urlencode({"triage": triage, **kept, "before": older}) if older else "",
     }
     return render(request, "alerts/list.html", context, status=422 if problem else 200)
 
@@ -95,7 +95,7 @@ def triage_alert(request: TeamRequest, pk: int) -> HttpResponseBase:
     alert = alerts.find_alert(request.team, pk)
     chosen = request.POST.get("owner", "")
     owner = _members(request.team).filter(pk=id_in(chosen) or 0).first()
-    try:
+    with RefusalSaid(request):
         if chosen and owner is None:
             raise RequestError("The owner is a member of the team.", field="owner")
         say = alerts.triage_point if request.POST.get("same_point") else alerts.triage
@@ -107,11 +107,6 @@ def triage_alert(request: TeamRequest, pk: int) -> HttpResponseBase:
             unassign="owner" in request.POST and owner is None,
             note=request.POST.get("note"),
         )
-    except Forbidden:
-        raise
-    except RequestError as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, f"The alert is now: {alert.get_triage_display().lower()}.")
     return redirect("alert", request.team.slug, pk)
 
@@ -156,13 +151,8 @@ def expect_level(request: TeamRequest, pk: int) -> HttpResponse:
     trend = Trend.objects.filter(series__team=request.team, pk=pk).select_related("series").first()
     if trend is None:
         raise NotFound("There is no such trend.")
-    try:
+    with RefusalSaid(request):
         alerts.expect_level(request.member, trend)
-    except Forbidden:
-        raise
-    except RequestError as error:
-        messages.error(request, error.message)
-    else:
         label = METRICS[trend.metric].label.lower()
         messages.success(request, f"The present level of {label} is expected; the chart shows it as a line.")
     return redirect(f"{reverse('trends', args=[request.team.slug])}?{urlencode({'series': trend.series_id})}")

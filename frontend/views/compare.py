@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from django.http import HttpResponse, JsonResponse
@@ -13,11 +13,13 @@ from experiments.errors import RequestError
 from experiments.history import MAX_COMPARED, Comparison, MetricRow, comparable_runs, compare, thinned_history
 from experiments.judging import cpu_verdicts
 from experiments.models import Run
+from experiments.run_list.csv_text import csv_line
+from experiments.runs.baselines import baseline_named, baselines_of
 from experiments.runs.timers import timers_of
 from experiments.scaling import groups_of_runs, scaling_of
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import tone_of
-from frontend.charts import history_json, metric_named, overlay_json, percentiles_json
+from frontend.charts import history_json, metric_named, overlay_json, part_in, percentiles_json
 from frontend.compare_text import markdown
 from frontend.scaling_chart import scaling_json
 
@@ -33,6 +35,7 @@ CHANNELS = {
 def asked_runs(request: TeamRequest) -> list[Run]:
     """The runs of `?runs=142,145`, or of `?runs=145&runs=142` as ticked in a list: there the oldest is the baseline.
 
+    `?baseline=release 11.0` puts the run that is pinned under this name in front of them.
     RequestError says what is wrong with it.
     """
     given = request.GET.getlist("runs")
@@ -44,7 +47,12 @@ def asked_runs(request: TeamRequest) -> list[Run]:
     if len(words) > MAX_COMPARED:
         raise RequestError(f"Compare at most {MAX_COMPARED} runs; {len(words)} were chosen.", field="runs")
     numbers = [int(word) for word in words]
-    return comparable_runs(request.team, sorted(numbers) if len(given) > 1 else numbers)
+    if len(given) > 1:
+        numbers.sort()
+    if name := request.GET.get("baseline", ""):
+        pinned = baseline_named(request.team, name).run.number
+        numbers = [pinned, *(number for number in numbers if number != pinned)]
+    return comparable_runs(request.team, numbers)
 
 
 @team_view()
@@ -57,7 +65,8 @@ def compare_runs(request: TeamRequest) -> HttpResponse:
         status = 200 if "runs" not in request.GET else 404 if "There is no run" in error.message else 400
         return render(request, "compare/choose.html", {"error": error if status != 200 else None}, status=status)
     if request.GET.get("format") == "csv":
-        return _csv(comparison)
+        disposition = {"Content-Disposition": 'attachment; filename="compare.csv"'}
+        return HttpResponse("".join(_csv_lines(comparison)), "text/csv; charset=utf-8", headers=disposition)
     metric = metric_named(request.GET.get("metric", ""))
     channel = request.GET.get("channel", "")
     scaling = scaling_of(groups_of_runs(runs))
@@ -69,7 +78,10 @@ def compare_runs(request: TeamRequest) -> HttpResponse:
             "runs": runs,
             "numbers": ",".join(str(run.number) for run in runs),
             "rows": _rows(comparison),
+            "tagged": any(run.tags for run in runs),
+            "noted": any(run.notes for run in runs),
             "orders": [(run, _with_baseline(runs, run)) for run in runs],
+            "pinned": [(one.name, _with_baseline(runs, one.run)) for one in baselines_of(request.team)],
             "metric": metric,
             "channel": channel if channel in CHANNELS else next(iter(CHANNELS)),
             "channels": CHANNELS,
@@ -91,7 +103,7 @@ def overlays(request: TeamRequest) -> HttpResponse:
         runs = asked_runs(request)
     except RequestError as error:
         return JsonResponse({"detail": error.message}, status=400)
-    return JsonResponse(overlay_json(runs, request.GET.get("channel", "cpu_set.busy_ratio")))
+    return JsonResponse(overlay_json(runs, request.GET.get("channel", "cpu_set.busy_ratio"), part_in(request.GET)))
 
 
 @dataclass(frozen=True)
@@ -140,13 +152,9 @@ def _history(request: TeamRequest, runs: list[Run], metric: str) -> dict[str, ob
     )
 
 
-def _csv(comparison: Comparison) -> HttpResponse:
-    response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response.headers["Content-Disposition"] = 'attachment; filename="compare.csv"'
-    writer = csv.writer(response)
+def _csv_lines(comparison: Comparison) -> Iterator[str]:
     names = [f"#{run.number}" for run in comparison.runs]
-    writer.writerow(["metric", "unit", "direction", *names, *(f"{name} change %" for name in names[1:])])
+    yield csv_line(["metric", "unit", "direction", *names, *(f"{name} change %" for name in names[1:])])
     for row in comparison.rows:
         spec = row.metric
-        writer.writerow([spec.name, spec.unit, spec.direction, *row.values, *row.changes_pct[1:]])
-    return response
+        yield csv_line([spec.name, spec.unit, spec.direction, *row.values, *row.changes_pct[1:]])

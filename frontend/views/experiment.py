@@ -11,7 +11,6 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from experiments import launch
-from experiments.errors import Forbidden, RequestError
 from experiments.history import comparable_runs, configuration_diff, experiment_runs
 from experiments.judging import cpu_verdicts
 from experiments.judging.looks import looks_of, planned_looks
@@ -30,7 +29,9 @@ from frontend.experiment_answer import cost_of, verdict_table
 from frontend.load_curve import curve_over_loads, load_points
 from frontend.matrix import matrix_of
 from frontend.query import id_in
+from frontend.refusals import RefusalSaid
 from frontend.scaling_chart import scaling_json
+from frontend.sweep_chart import sweep_json
 
 PAGE = 50
 
@@ -38,24 +39,20 @@ PAGE = 50
 @team_view()
 def experiments(request: TeamRequest) -> HttpResponse:
     """The team's experiments, newest first."""
-    before = id_in(request.GET.get("before", ""))
-    rows = (
+    found = (
         Experiment.objects.for_team(request.team)
         .select_related("workload", "created_by")
         .annotate(
-            run_count=Count("runs"),
-            finished_count=Count("runs", filter=Q(runs__state=Run.State.FINISHED)),
+            run_count=Count("runs", filter=Q(runs__trashed_at=None)),
+            finished_count=Count("runs", filter=Q(runs__trashed_at=None, runs__state=Run.State.FINISHED)),
         )
         .prefetch_related(
             Prefetch("verdicts", StoredVerdict.objects.select_related("candidate").order_by("candidate__position"))
         )
-        .order_by("-id")
     )
-    if before is not None:
-        rows = rows.filter(id__lt=before)
-    found = list(rows[: PAGE + 1])
-    older = f"before={found[PAGE - 1].pk}" if len(found) > PAGE else ""
-    return render(request, "experiment/experiments.html", {"experiments": found[:PAGE], "older_query": older})
+    rows, older = found.newest_page(id_in(request.GET.get("before", "")), PAGE)
+    context = {"experiments": rows, "older_query": f"before={older}" if older else ""}
+    return render(request, "experiment/experiments.html", context)
 
 
 def find_experiment(request: TeamRequest, experiment_id: int) -> Experiment:
@@ -70,7 +67,9 @@ def find_experiment(request: TeamRequest, experiment_id: int) -> Experiment:
 def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     """The page; a live one asks for `?part=answer` again, and `?part=noise` is read when it comes into sight."""
     found = find_experiment(request, experiment_id)
-    variants = list(found.variants.select_related("recipe", "application", "sut", "driver"))
+    variants = list(
+        found.variants.select_related("recipe", "application", "sut", "drivers").prefetch_related("drivers__hosts")
+    )
     runs = experiment_runs(found)
     if request.GET.get("part") == "noise":
         return render(request, "experiment/_noise.html", {"noise": noise_sources(found, variants, runs)})
@@ -109,6 +108,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
         {
             **context,
             "ab": ab_json(metric, variants, compares),
+            "sweep": sweep_json(metric, variants, compares),
             "percentiles": variant_percentiles_json(variants, compares, found.workload.document().driver.latency_basis),
             **_difference(request, variants, runs, metric.name),
             **_scaling(found, variants, runs),
@@ -172,13 +172,8 @@ def _held(
     request: TeamRequest, experiment_id: int, act: Callable[[Member, Experiment], None], done: str
 ) -> HttpResponse:
     found = find_experiment(request, experiment_id)
-    try:
+    with RefusalSaid(request):
         act(request.member, found)
-    except Forbidden:
-        raise
-    except RequestError as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, done)
     return redirect("experiment", request.team.slug, experiment_id)
 
@@ -190,12 +185,7 @@ def launch_experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     found = find_experiment(request, experiment_id)
     more = id_in(request.POST.get("repetitions", ""))
     priority = PRIORITIES.get(request.POST.get("priority", ""), Run.Priority.NORMAL)
-    try:
+    with RefusalSaid(request):
         runs = launch.launch_experiment(request.member, found, repetitions=more, priority=priority)
-    except Forbidden:
-        raise
-    except RequestError as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, f"{len(runs)} runs queued.")
     return redirect("experiment", request.team.slug, experiment_id)

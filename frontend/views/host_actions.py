@@ -9,10 +9,11 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from experiments.errors import Forbidden, NotFound, RequestError
+from experiments.errors import NotFound
 from experiments.hosts import inventory, restoration
 from experiments.models import Host
 from frontend.access import TeamRequest, team_view
+from frontend.refusals import RefusalSaid
 from frontend.views.hosts import get_host, member_of
 
 Action = Callable[[TeamRequest, Host], str]
@@ -79,13 +80,7 @@ def host_action(request: TeamRequest, pk: int, action: str) -> HttpResponseBase:
     host = get_host(request, pk)
     if action not in ACTIONS:
         raise NotFound(f"There is no action {action}.")
-    try:
-        done = ACTIONS[action](request, host)
-    except (Forbidden, NotFound):
-        raise
-    except RequestError as error:
-        messages.error(request, error.message)
-    else:
-        if done:
+    with RefusalSaid(request):
+        if done := ACTIONS[action](request, host):
             messages.success(request, done)
     return redirect("host", request.team.slug, host.pk)

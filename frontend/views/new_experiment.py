@@ -25,7 +25,7 @@ from frontend.preflight import Check, worst_first
 from frontend.query import id_in
 from frontend.views.new_run import api_url, curl, last_parts, preview_of
 
-PART_NAMES = ("application", "recipe", "sut", "driver")
+PART_NAMES = ("application", "recipe", "sut")
 RULE_NAMES = ("stop_rule", "max_blocks", "max_hours", "aa_first", "gate_metrics")
 
 
@@ -170,13 +170,13 @@ def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, 
     source = id_in(request.GET.get("from", ""))
     if source is None:
         parts = last_parts(request)
-        place = {name: parts.get(name) for name in ("application", "sut", "driver")}
+        place = {name: parts.get(name) for name in ("application", "sut", "drivers")}
         blank = {
             str(row): VariantForm(choices, prefix=f"v{row}", initial=initial)
             for row, initial in enumerate((parts | {"name": "baseline"}, place | {"name": "candidate"}))
         }
         return ExperimentForm(choices, initial={"workload": parts.get("workload")}), Rows(blank, "0")
-    variants = Variant.objects.select_related(None).order_by("position")
+    variants = Variant.objects.select_related("drivers").prefetch_related("drivers__hosts").order_by("position")
     found = (
         Experiment.objects.for_team(request.team)
         .filter(pk=source)
@@ -203,6 +203,7 @@ def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, 
     forms, baseline = {}, "0"
     for row, variant in enumerate(found.variants.all()):
         initial = {"name": variant.name} | {name: getattr(variant, f"{name}_id") for name in PART_NAMES}
+        initial["drivers"] = [host.pk for host in variant.drivers.in_order]
         initial |= {f"p_{name}": show_scalar(value) for name, value in variant.parameters.items()}
         initial["offered_rate_rps"] = variant.offered_rate_rps
         forms[str(row)] = VariantForm(choices, prefix=f"v{row}", initial=initial)

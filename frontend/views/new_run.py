@@ -108,7 +108,7 @@ def preview_of(request: TeamRequest, choice: Choice) -> dict[str, Any]:
         "checks": problems + plan_problems + checks_of(request.member, choice, spec),
         "spec": spec,
         "plan": plan,
-        "place": place_in_queue(request.team, (choice.sut, choice.driver)),
+        "place": place_in_queue(request.team, (choice.sut, *choice.drivers)),
     }
 
 
@@ -157,7 +157,9 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
         initial = _parts(run) | {"labels": run.labels, "tags": ", ".join(run.tags)}
     else:
         initial = last_parts(request)
-    for name in ("application", "recipe", "workload", "sut", "driver"):
+    if drivers := [pk for pk in request.GET.getlist("drivers") if id_in(pk) is not None]:
+        initial["drivers"] = drivers
+    for name in ("application", "recipe", "workload", "sut"):
         if id_in(request.GET.get(name, "")) is not None:
             initial[name] = request.GET[name]
             if name == "recipe":
@@ -173,9 +175,8 @@ def last_parts(request: TeamRequest) -> dict[str, Any]:
 
 
 def _parts(run: Run) -> dict[str, Any]:
-    parts: dict[str, Any] = {
-        name: getattr(run, f"{name}_id") for name in ("application", "recipe", "workload", "sut", "driver")
-    }
+    parts: dict[str, Any] = {name: getattr(run, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}
+    parts["drivers"] = [host.pk for host in run.drivers.in_order] if run.drivers else []
     given = run.spec["recipe"]["parameters"] if run.spec else {}
     return parts | {f"p_{name}": show_scalar(value) for name, value in given.items()}
 

@@ -19,7 +19,7 @@ from frontend.schedule import queue_of
 def queue(request: TeamRequest) -> HttpResponseBase:
     """Running and waiting runs; the page renews itself every few seconds."""
     found = queue_of(request.team)
-    needed = {host for line in found.waiting for host in (line.run.sut_id, line.run.driver_id) if host}
+    needed = {host.pk for line in found.waiting for host in line.run.hosts}
     blocked = Host.objects.for_team(request.team).filter(pk__in=needed).exclude(state=Host.State.READY).order_by("name")
     context = {"queue": found, "blocked": blocked.only("id", "name", "state", "state_reason")}
     return render(request, "queue/page.html", context)

@@ -8,13 +8,14 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from experiments.errors import Forbidden, NotFound, RequestError
+from experiments.errors import NotFound, RequestError
 from experiments.hosts import reservations
 from experiments.hosts.reservations import clock
 from experiments.models import Host, Reservation, Role
 from frontend.access import TeamRequest, team_view
 from frontend.forms.reservations import ExtendForm, ReservationForm
 from frontend.query import id_in
+from frontend.refusals import RefusalSaid
 
 
 @require_POST
@@ -40,14 +41,9 @@ def reserve(request: TeamRequest) -> HttpResponseBase:
 def extend(request: TeamRequest, pk: int) -> HttpResponseBase:
     """A later end for one's own reservation."""
     found, form = _find(request, pk), ExtendForm(request.POST)
-    try:
+    with RefusalSaid(request):
         _refuse_wrong(form)
         reservations.extend(request.member, found, form.until(found.until))
-    except Forbidden:
-        raise
-    except RequestError as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, f"The reservation lasts until {clock(found.until)}.")
     return _back(request)
 
@@ -57,13 +53,8 @@ def extend(request: TeamRequest, pk: int) -> HttpResponseBase:
 def end(request: TeamRequest, pk: int) -> HttpResponseBase:
     """Give the hosts back; an admin may do it for others."""
     found = _find(request, pk)
-    try:
+    with RefusalSaid(request):
         reservations.end(request.member, found)
-    except Forbidden:
-        raise
-    except RequestError as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, "The reservation is over.")
     return _back(request)
 

@@ -10,24 +10,29 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from experiments import launch
-from experiments.errors import Forbidden, RequestError
+from experiments.errors import RequestError
 from experiments.models import Artifact, Role, Run, StoredVerdict
 from experiments.queue.priorities import PRIORITIES, change_priority, name_of
 from experiments.queue.retries import links_of
 from experiments.queue.waiting import expected_of
+from experiments.runs.baselines import baselines_of
+from experiments.runs.chart_notes import of_run
+from experiments.runs.load_parts import load_parts
+from experiments.runs.log_lines import lines_of, newest_lines
 from experiments.runs.timers import timers_of
 from experiments.teams.access import may_launch_on
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import baseline_of, figure
-from frontend.charts import GROUPS, groups_of, percentiles_json, run_samples_json
-from frontend.raw_log import lines_of
+from frontend.charts import GROUPS, groups_of, part_in, percentiles_json, run_samples_json
+from frontend.refusals import RefusalSaid
 from frontend.requests import requests_of
 from frontend.run_story import Story, story_of
+from frontend.run_timeline import timeline_json
 
 FIGURES = ("throughput_rps", "latency_p50_ms", "latency_p99_ms", "latency_p99.9_ms", "errors_total")
 CPU_FIGURES = ("sut_cpu_ratio", "driver_cpu_ratio")
-LOG_EVENTS = 1000
-MAX_LINES = 10_000
+NEWEST_LINES = 1000
+"""In the page itself; the log page has them all."""
 PARTS = {"state": "run/_state.html", "record": "run/_record.html", "waiting": "run/_waiting.html"}
 
 
@@ -36,7 +41,7 @@ def find_run(request: TeamRequest, number: int) -> Run:
     run: Run | None = (
         Run.objects.for_team(request.team)
         .select_related(
-            "team", "recipe", "workload", "application", "sut", "driver", "variant", "experiment", "created_by"
+            "team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment", "created_by"
         )
         .filter(number=number)
         .first()
@@ -61,23 +66,26 @@ def run(request: TeamRequest, number: int) -> HttpResponse:
         return render(request, PARTS[part], context)
     page = {
         "groups": groups_of(found),
+        "notes_on_timeline": of_run(found),
         "percentiles": percentiles_json([found]),
         "timer_tables": timers_of([found]),
-        "log": [*lines_of(found, newest=LOG_EVENTS)][-MAX_LINES:],
+        "log": newest_lines(found, NEWEST_LINES),
     }
     return render(request, "run/run.html", {**context, **page})
 
 
 def _state(run: Run, story: Story) -> dict[str, Any]:
-    baseline = baseline_of(run)
+    baseline, baselines = baseline_of(run), list(baselines_of(run.team))
     return {
         "run": run,
         "story": story,
         "waiting": expected_of(run),
-        "dirty_hosts": {host for host in (run.sut, run.driver) if host is not None and host.dirty_run_id == run.pk},
+        "dirty_hosts": {host for host in run.hosts if host.dirty_run_id == run.pk},
         "links": links_of(run),
         "priorities": PRIORITIES,
         "baseline": baseline,
+        "baselines": baselines,
+        "is_baseline": any(one.run_id == run.pk and one.fingerprint for one in baselines),
         "verdict": _verdict(run),
         "figures": [figure(run, name, baseline) for name in FIGURES],
         "cpu_figures": [figure(run, name, baseline) for name in CPU_FIGURES],
@@ -101,12 +109,12 @@ def _record(run: Run, story: Story) -> dict[str, Any]:
         "hardware": sorted(run.sut_profile.facts.items()) if run.sut_profile else [],
         "artifacts": run.artifacts.defer("content").order_by("name"),
         "requests": requests_of(run),
+        "load_parts": load_parts(run),
     }
 
 
 def _may_launch(request: TeamRequest, run: Run) -> bool:
-    hosts = [host for host in (run.sut, run.driver) if host is not None]
-    return bool(run.spec and hosts) and all(may_launch_on(request.member, host) for host in hosts)
+    return bool(run.spec and run.hosts) and all(may_launch_on(request.member, host) for host in run.hosts)
 
 
 @team_view()
@@ -114,8 +122,17 @@ def samples(request: TeamRequest, number: int) -> HttpResponse:
     """The in-run lines of one group of channels for the chart."""
     found = find_run(request, number)
     story = story_of(found)
-    group = GROUPS.get(request.GET.get("group", "cpu"), GROUPS["cpu"])
-    return JsonResponse(run_samples_json(found, group, story.measure_from_unix_s, story.measure_for_s))
+    groups = groups_of(found)
+    group = (GROUPS | groups).get(request.GET.get("group", ""), next(iter(groups.values())))
+    part = part_in(request.GET)
+    return JsonResponse(run_samples_json(found, group, story.measure_from_unix_s, story.measure_for_s, part))
+
+
+@team_view()
+def timeline(request: TeamRequest, number: int) -> HttpResponse:
+    """Load, latency and CPUs over one time axis with the phases."""
+    found = find_run(request, number)
+    return JsonResponse(timeline_json(found, story_of(found), part_in(request.GET)))
 
 
 @require_POST
@@ -123,13 +140,8 @@ def samples(request: TeamRequest, number: int) -> HttpResponse:
 def cancel(request: TeamRequest, number: int) -> HttpResponse:
     """Ask for the run's end; its worker restores the host."""
     found = find_run(request, number)
-    try:
+    with RefusalSaid(request):
         launch.cancel_run(request.member, found)
-    except Forbidden:
-        raise
-    except RequestError as error:
-        messages.error(request, error.message)
-    else:
         done = found.state == Run.State.FINISHED
         messages.success(request, "Cancelled." if done else "Stopping the load; then the host is restored.")
     return redirect("run", request.team.slug, number)
@@ -140,16 +152,11 @@ def cancel(request: TeamRequest, number: int) -> HttpResponse:
 def priority(request: TeamRequest, number: int) -> HttpResponse:
     """Give a queued run another priority."""
     found = find_run(request, number)
-    try:
+    with RefusalSaid(request):
         wanted = PRIORITIES.get(request.POST.get("priority", ""))
         if wanted is None:
             raise RequestError(f"A priority is one of {', '.join(PRIORITIES)}.", field="priority")
         change_priority(request.member, found, wanted)
-    except Forbidden:
-        raise
-    except RequestError as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, f"Run #{number} has {name_of(found.priority)} priority.")
     return redirect("run", request.team.slug, number)
 
@@ -159,15 +166,11 @@ def priority(request: TeamRequest, number: int) -> HttpResponse:
 def rerun(request: TeamRequest, number: int) -> HttpResponse:
     """Queue the same versions, parameters and hosts again."""
     found = find_run(request, number)
-    try:
+    with RefusalSaid(request):
         again = launch.rerun(request.member, found)
-    except Forbidden:
-        raise
-    except RequestError as error:
-        messages.error(request, error.message)
-        return redirect("run", request.team.slug, number)
-    messages.success(request, f"Queued as #{again.number}, the same as #{number}.")
-    return redirect("run", request.team.slug, again.number)
+        messages.success(request, f"Queued as #{again.number}, the same as #{number}.")
+        return redirect("run", request.team.slug, again.number)
+    return redirect("run", request.team.slug, number)
 
 
 @team_view()
@@ -185,7 +188,7 @@ def artifact(request: TeamRequest, number: int, artifact_id: int) -> HttpRespons
 def raw_log(request: TeamRequest, number: int) -> HttpResponse:
     """The whole log as text; also of a run that is under way or was lost."""
     found = find_run(request, number)
-    lines = [f"{line.at.isoformat()} {line.source} {line.level}: {line.text}\n" for line in lines_of(found)]
+    lines = [f"{line.when} {line.source} {line.level}: {line.text}\n" for line in lines_of(found)]
     response = HttpResponse("".join(lines), content_type="text/plain; charset=utf-8")
     _attachment(response, f"run-{number}.log")
     return response

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Value
-from django.http import HttpResponse, HttpResponseBase, QueryDict, StreamingHttpResponse
-from django.shortcuts import render
+from django.http import HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from experiments.errors import RequestError
-from experiments.models import Application, Host, Recipe, Run, StoredVerdict, Team, Workload
+from experiments.metrics import METRICS
+from experiments.models import Application, Host, Recipe, Role, Run, StoredVerdict, Team, Workload
 from experiments.queue.plan import Expected
 from experiments.queue.waiting import schedule_of
+from experiments.run_list.csv_response import CsvResponse
 from experiments.run_list.listing import SORTS, RunFilter, csv_rows, runs_page
+from experiments.run_list.saved_views import PASSING, views_of
+from experiments.runs.changes import throughput_changes
 from frontend.access import TeamRequest, team_view
+from frontend.baseline import tone_of
 from frontend.run_columns import COLUMNS, Column, chosen_columns
 
 ROWS = 50
-KEPT = ("state", "validity", "outcome", "archived", "experiment", "sort")
+KEPT = ("state", "validity", "outcome", "archived", "experiment", "sort", "view")
 """What stands in the URL without a field of its own in the filter form."""
 
-FILTERS = (*KEPT[:-1], "query", "recipe", "workload", "application", "sut", "driver", "tag", "label", "since", "until")
+FILTERS = (*KEPT[:-2], "query", "recipe", "workload", "application", "sut", "driver", "tag", "label", "since", "until")
 QUICK: tuple[tuple[str, dict[str, str]], ...] = (
     ("All", {}),
     ("Queued", {"state": "queued"}),
@@ -34,6 +39,10 @@ QUICK: tuple[tuple[str, dict[str, str]], ...] = (
     ("Failed", {"outcome": "failed"}),
     ("Archived", {"archived": "1"}),
 )
+
+
+EVERY_RUN = "view=all"
+"""The address of every run; without anything in it, it would open the member's default view."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,9 @@ class Heading:
 @team_view()
 def run_list(request: TeamRequest) -> HttpResponseBase:
     """Fifty runs of the filter. The number of queries does not grow with the rows."""
+    opened_with = request.member.default_view
+    if opened_with is not None and not request.GET and not request.headers.get("HX-Request"):
+        return redirect(f"{request.path}?{opened_with.query}{'&' * bool(opened_with.query)}view={opened_with.pk}")
     given = _given(request.GET)
     columns = chosen_columns(given.getlist("columns"))
     problem = None
@@ -75,6 +87,7 @@ def run_list(request: TeamRequest) -> HttpResponseBase:
     context = {
         "rows": rows,
         "verdicts": _verdicts(rows) if "verdict" in {column.name for column in columns} else {},
+        "changes": _changes(request.team, rows) if "change" in {column.name for column in columns} else {},
         "expected": _expected(request.team, rows),
         "problem": problem,
         "given": given,
@@ -90,13 +103,14 @@ def run_list(request: TeamRequest) -> HttpResponseBase:
         "csv_query": _with(given, cursor=None),
         "kept": [(name, given[name]) for name in KEPT if given.get(name)],
         "filtered": any(given.get(name) for name in FILTERS),
+        **_views(request, given),
     }
     shown_as_fragment = bool(request.headers.get("HX-Request"))
     page_status = 422 if problem and not shown_as_fragment else 200
     response = render(request, "run_list/page.html", context, status=page_status)
     if shown_as_fragment:
         # The form sends every field; the address keeps only those that say something.
-        response["HX-Push-Url"] = f"{request.path}?{given.urlencode()}" if given else request.path
+        response["HX-Push-Url"] = f"{request.path}?{given.urlencode() or EVERY_RUN}"
     return response
 
 
@@ -110,11 +124,7 @@ def run_csv(request: TeamRequest) -> HttpResponseBase:
         lines = csv_rows(request.team, RunFilter.from_query(_first(given)), given.get("sort", "-number"), names)
     except RequestError as error:
         return HttpResponse(error.message, status=422, content_type="text/plain; charset=utf-8")
-    return StreamingHttpResponse(
-        lines,
-        content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": 'attachment; filename="runs.csv"', "X-Content-Type-Options": "nosniff"},
-    )
+    return CsvResponse(lines, filename="runs.csv")
 
 
 def _given(query: QueryDict) -> QueryDict:
@@ -141,7 +151,26 @@ def _with(given: QueryDict, **changes: str | None) -> str:
             changed[name] = value
         else:
             changed.pop(name, None)
-    return changed.urlencode()
+    return changed.urlencode() or EVERY_RUN
+
+
+def _views(request: TeamRequest, given: QueryDict) -> dict[str, Any]:
+    """The saved views, which of them is shown, and whether it has been changed since."""
+    views = views_of(request.member)
+    current = next((view for view in views if str(view.pk) == given.get("view")), None)
+    here = given.copy()
+    for name in PASSING:
+        here.pop(name, None)
+    shown = here.urlencode()
+    return {
+        "views": views,
+        "view": current,
+        "view_changed": current is not None and QueryDict(current.query) != QueryDict(shown),
+        "may_change_view": current is not None
+        and (current.owner_id == request.user.pk or request.member.role == Role.ADMIN),
+        "view_query": shown,
+        "here": given.urlencode(),
+    }
 
 
 def _quick(given: QueryDict) -> list[Chip]:
@@ -187,6 +216,12 @@ def _expected(team: Team, rows: Iterable[Run]) -> dict[int, Expected]:
     """What is expected of the rows that wait; asks for the queue only when there are any."""
     queued = {run.pk for run in rows if run.state == Run.State.QUEUED}
     return {one.run_id: one for one in schedule_of(team).waiting if one.run_id in queued} if queued else {}
+
+
+def _changes(team: Team, rows: Sequence[Run]) -> dict[int, tuple[float, str]]:
+    """Run -> the change of its throughput to its baseline, and whether that is good."""
+    found = throughput_changes(team, rows)
+    return {run_id: (change, tone_of(METRICS["throughput_rps"], change)) for run_id, change in found.items()}
 
 
 def _verdicts(rows: Iterable[Run]) -> dict[int, StoredVerdict]:

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.analysis.search import TryRate
-from experiments.errors import Forbidden, NotFound, RequestError
+from experiments.errors import NotFound, RequestError
 from experiments.metrics import METRICS
 from experiments.models import CapacitySearch, Role, SearchTrial
 from experiments.searches import live as searches
@@ -23,23 +23,21 @@ from frontend.forms.model_fields import show_scalar
 from frontend.forms.searches import SearchForm
 from frontend.load_curve import CurvePoint, curve_json
 from frontend.query import id_in
+from frontend.refusals import RefusalSaid
 from frontend.views.new_run import api_url, curl, last_parts
 
 PAGE = 50
-PARTS = ("application", "recipe", "workload", "sut", "driver")
+PARTS = ("application", "recipe", "workload", "sut")
 
 
 @team_view()
 def search_list(request: TeamRequest) -> HttpResponse:
     """The team's searches, newest first."""
-    before = id_in(request.GET.get("before", ""))
-    rows = search_reading.with_names(CapacitySearch.objects.for_team(request.team)).order_by("-id")
-    if before is not None:
-        rows = rows.filter(id__lt=before)
-    found = list(rows[: PAGE + 1])
-    older = f"before={found[PAGE - 1].pk}" if len(found) > PAGE else ""
-    shown = [(search, search_reading.objective_text(search)) for search in found[:PAGE]]
-    return render(request, "searches/list.html", {"searches": shown, "older_query": older})
+    found = search_reading.with_names(CapacitySearch.objects.for_team(request.team))
+    rows, older = found.newest_page(id_in(request.GET.get("before", "")), PAGE)
+    shown = [(search, search_reading.objective_text(search)) for search in rows]
+    context = {"searches": shown, "older_query": f"before={older}" if older else ""}
+    return render(request, "searches/list.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -122,13 +120,8 @@ def search_chart(request: TeamRequest, search_id: int) -> JsonResponse:
 def cancel_search(request: TeamRequest, search_id: int) -> HttpResponse:
     """End it, and the trial that is under way."""
     found = find_search(request, search_id)
-    try:
+    with RefusalSaid(request):
         searches.cancel_search(request.member, found)
-    except Forbidden:
-        raise
-    except RequestError as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, "Cancelled. A trial that is under way stops its load and restores its hosts.")
     return redirect("search", request.team.slug, search_id)
 
@@ -158,6 +151,7 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
         return last_parts(request)
     found = find_search(request, source)
     initial: dict[str, Any] = {name: getattr(found, f"{name}_id") for name in PARTS}
+    initial["drivers"] = [host.pk for host in found.drivers.in_order]
     initial |= {f"p_{name}": show_scalar(value) for name, value in found.parameters.items()}
     initial |= {name: getattr(found, name) for name in ("name", "objective_metric", "objective_ms", "labels")}
     low, high = found.low_rps or found.start_low_rps, found.high_rps or found.start_high_rps

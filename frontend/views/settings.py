@@ -1,8 +1,7 @@
-"""Settings of a team: members, API tokens, audit, demo data."""
+"""Settings of a team: members, services, API tokens, demo data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import messages
@@ -10,20 +9,18 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.demo.records import delete_demo
 from experiments.errors import Forbidden, NotFound, RequestError
-from experiments.models import AuditEntry, Role, Run, Token
-from experiments.teams.members import add_member, remove_member, set_role
+from experiments.models import Role, Run, Token
+from experiments.teams.invitations import open_invitations
+from experiments.teams.members import add_member, add_service, remove_member, set_role
 from experiments.teams.tokens import issue, revoke
 from frontend.access import TeamRequest, team_view
 from frontend.forms.launching import refuse
-from frontend.forms.settings import MemberForm, TokenForm
-from frontend.query import id_in
+from frontend.forms.settings import InvitationForm, MemberForm, ServiceForm, TokenForm
 from frontend.views.hosts import member_of
-
-AUDIT_ROWS = 50
 
 
 @never_cache
@@ -40,8 +37,24 @@ def members(request: TeamRequest) -> HttpResponseBase:
         except RequestError as error:
             refuse(form, error)
         else:
-            return _members_page(request, MemberForm(), {"added": added, "password": password})
-    return _members_page(request, form, {}, status=422 if form.errors else 200)
+            return members_page(request, added=added, password=password)
+    return members_page(request, form=form, status=422 if form.errors else 200)
+
+
+@require_POST
+@team_view(role=Role.ADMIN)
+def service_new(request: TeamRequest) -> HttpResponseBase:
+    """An identity of the team for tokens that stay when people go."""
+    form = ServiceForm(request.POST)
+    if form.is_valid():
+        try:
+            service = add_service(request.member, **form.cleaned_data)
+        except RequestError as error:
+            refuse(form, error)
+        else:
+            messages.success(request, f"{service.user} is there; make it a token under API tokens.")
+            return redirect("settings", request.team.slug)
+    return members_page(request, service_form=form, status=422)
 
 
 @require_POST
@@ -74,9 +87,9 @@ def tokens(request: TeamRequest) -> HttpResponseBase:
             form = TokenForm(request.member)
         except RequestError as error:
             refuse(form, error)
-    found = Token.objects.for_team(request.team).select_related("created_by").order_by("-id")
+    found = Token.objects.for_team(request.team).select_related("owner").order_by("-id")
     if request.member.role != Role.ADMIN:
-        found = found.filter(created_by=request.user)
+        found = found.filter(owner=request.user)
     context = {"tab": "tokens", "form": form, "tokens": found, "secret": secret, "now": timezone.now()}
     return render(request, "settings/tokens.html", context, status=422 if form.errors else 200)
 
@@ -93,25 +106,6 @@ def token_revoke(request: TeamRequest, pk: int) -> HttpResponseBase:
     return redirect("tokens", request.team.slug)
 
 
-@require_safe
-@team_view(role=Role.ADMIN)
-def audit(request: TeamRequest) -> HttpResponseBase:
-    """Who changed what, newest first, keyset paged by id."""
-    found = AuditEntry.objects.for_team(request.team).select_related("actor").order_by("-id")
-    before = id_in(request.GET.get("before", ""))
-    if before is not None:
-        found = found.filter(pk__lt=before)
-    rows = list(found[: AUDIT_ROWS + 1])
-    more = len(rows) > AUDIT_ROWS
-    rows = rows[:AUDIT_ROWS]
-    context = {
-        "tab": "audit",
-        "entries": [(entry, list(_changes(entry))) for entry in rows],
-        "older_query": f"before={rows[-1].pk}" if more else "",
-    }
-    return render(request, "settings/audit.html", context)
-
-
 @require_POST
 @team_view(role=Role.ADMIN)
 def demo_delete(request: TeamRequest) -> HttpResponseBase:
@@ -121,21 +115,24 @@ def demo_delete(request: TeamRequest) -> HttpResponseBase:
     return redirect("settings", request.team.slug)
 
 
-def _members_page(request: TeamRequest, form: MemberForm, context: dict[str, Any], status: int = 200) -> HttpResponse:
-    context |= {
+def members_page(
+    request: TeamRequest,
+    *,
+    status: int = 200,
+    form: MemberForm | None = None,
+    invitation_form: InvitationForm | None = None,
+    service_form: ServiceForm | None = None,
+    **shown_once: Any,
+) -> HttpResponse:
+    """The members and what an admin does about them. `shown_once`: what the action that led here has to show."""
+    context = shown_once | {
         "tab": "members",
-        "form": form,
-        "members": request.team.members.select_related("user").order_by("user__username"),
+        "form": form or MemberForm(),
+        "invitation_form": invitation_form or InvitationForm(),
+        "service_form": service_form or ServiceForm(),
+        "members": request.team.members.select_related("user").order_by("is_service", "user__username"),
+        "invitations": open_invitations(request.member) if request.member.role == Role.ADMIN else (),
         "roles": Role.choices,
         "has_demo": Run.objects.for_team(request.team).filter(is_demo=True).exists(),
     }
     return render(request, "settings/members.html", context, status=status)
-
-
-def _changes(entry: AuditEntry) -> Iterator[tuple[str, str, str]]:
-    """(what, before, after) of the values that changed, short enough for a row."""
-    before, after = entry.before or {}, entry.after or {}
-    for key in dict.fromkeys([*before, *after]):
-        old, new = before.get(key), after.get(key)
-        if old != new:
-            yield key, "" if old is None else str(old)[:200], "" if new is None else str(new)[:200]

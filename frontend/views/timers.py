@@ -7,10 +7,10 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from experiments.errors import Forbidden, RequestError
 from experiments.models import Role, Run
 from experiments.runs.timers import import_timers
 from frontend.access import TeamRequest, team_view
+from frontend.refusals import RefusalSaid
 
 
 @require_POST
@@ -20,12 +20,7 @@ def add_timers(request: TeamRequest, number: int) -> HttpResponse:
     run = Run.objects.for_team(request.team).filter(number=number).first()
     if run is None:
         raise Http404("No such run.")
-    try:
+    with RefusalSaid(request):
         table = import_timers(request.member, run, name=request.POST.get("name", ""), text=request.POST.get("text", ""))
-    except Forbidden:
-        raise
-    except RequestError as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, f"{len(table.rows)} timers added.")
     return redirect("run", request.team.slug, number)

@@ -14,7 +14,8 @@ from experiments.errors import RequestError
 from experiments.history import series_of, thinned_history
 from experiments.metrics import METRICS
 from experiments.models import Alert, Series, Trend
-from experiments.run_list.filters import parse_time
+from experiments.run_list.conditions import parse_time
+from experiments.runs import chart_notes
 from frontend.access import TeamRequest, team_view
 from frontend.trend_chart import Environment, trend_json
 
@@ -41,6 +42,7 @@ def trends(request: TeamRequest) -> HttpResponse:
             "chosen": chosen,
             "metrics": [METRICS[name] for name in METRICS if name in metrics],
             "marked": _marked(request, chosen, metrics, recipe) if chosen else {},
+            "notes": chart_notes.of_series([chosen]) if chosen else [],
             "all_metrics": METRICS.values(),
             "ranges": RANGES,
             "days": request.GET.get("days", ""),
@@ -77,7 +79,8 @@ def points(request: TeamRequest) -> HttpResponse:
     except RequestError as error:
         return JsonResponse({"detail": error.message}, status=400)
     levels = expected_levels(request.team, fingerprints, metric, recipe)
-    return JsonResponse(trend_json(request.team, histories, changes, levels))
+    notes = list(chart_notes.of_series(shown))
+    return JsonResponse(trend_json(request.team, histories, changes, levels, notes))
 
 
 @dataclass(frozen=True)

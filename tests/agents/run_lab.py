@@ -81,7 +81,7 @@ class Lab:
             },
             workload={"driver": driver, "phases": stages, "cpus": str(cpus[-1])},
             sut=_address("sut", self.sut),
-            driver=_address("driver", self.driver),
+            drivers=(_address("driver", self.driver),),
         )
 
 
@@ -175,7 +175,7 @@ def port_is_free(port: int) -> bool:
 
 
 def assert_left_as_it_was(lab: Lab, record: Record) -> None:
-    assert record.restored == e.Restored(())
+    assert record.restored == e.Restored({})
     assert (lab.etc / "app.conf").read_text() == "as it was\n"
     assert sorted(path.name for path in lab.etc.iterdir()) == ["app.conf"]
     assert not lab.directory(lab.sut).exists()

@@ -19,7 +19,7 @@ def make_spec(
     server: dict[str, Any] | None = None,
     workload: dict[str, Any] | None = None,
     sut: HostAddress | None = None,
-    driver: HostAddress | None = None,
+    drivers: tuple[HostAddress, ...] = (),
 ) -> RunSpec:
     """A whole RunSpec; what is given replaces the defaults field by field."""
     return RunSpec.model_validate(
@@ -41,6 +41,6 @@ def make_spec(
                 **(workload or {}),
             },
             "sut": (sut or address("sut")).model_dump(),
-            "driver": (driver or address("driver")).model_dump(),
+            "drivers": [one.model_dump() for one in drivers or (address("driver"),)],
         }
     )

@@ -74,7 +74,7 @@ async def test_no_timer_overwrites_what_a_worker_has_left_to_a_person(lab: Lab) 
     watched.on_event = edit
     record = await watched.run(lab.spec(file_step(lab)))
     assert record.restored is not None
-    assert "someone else changed" in record.restored.differences[0]
+    assert "someone else changed" in record.restored.differences["sut"][0]
     assert timers(lab) == []
     assert (lab.directory(lab.sut) / "journal/restore.sh").exists()
 

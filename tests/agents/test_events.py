@@ -31,7 +31,7 @@ ALL: list[e.AnyEvent] = [
     e.ConfigurationCaptured({"jvm.flags.UseG1GC": "true"}),
     e.Logged("server", ("a", ""), "warning"),
     e.Failed("measure", "message", "hint", True),
-    e.Restored(("vm.swappiness was '60' and is '10'",), ("process 1 is left",)),
+    e.Restored({"sut": ("vm.swappiness was '60' and is '10'",), "driver-2": ("process 1 is left",)}, ("driver-2",)),
 ]
 
 
@@ -45,10 +45,6 @@ def test_an_event_comes_back_from_json(event: e.AnyEvent) -> None:
     data = json.loads(json.dumps(e.to_json(event)))
     assert data["kind"] == event.kind
     assert e.from_json(data) == event
-
-
-def test_an_older_record_of_a_restore_can_be_read() -> None:
-    assert e.from_json({"kind": "restored", "differences": []}) == e.Restored(())
 
 
 @pytest.mark.parametrize("data", [{"kind": "unheard_of"}, {"phase": "tune"}, {"kind": "phase_started", "phase": "nap"}])

@@ -105,12 +105,13 @@ async def test_instances_are_pinned_loaded_at_the_same_time_and_put_back(lab: La
     record = await watched.run(lab.spec(FILE, **serving(port)))
     assert record.failed is None, record.failed
     assert record.restored is not None
-    assert record.restored.differences == ()
+    assert record.restored.differences == {}
     (reported,) = watched.of(LoadReported)
     assert [part.url for part in reported.parts] == [f"http://127.0.0.1:{port}/", f"http://127.0.0.1:{port + 1}/"]
     assert reported.report["requests"] == sum(part.report["requests"] for part in reported.parts)
     assert reported.report["connections"] == 4
-    assert reported.output.startswith(f"== http://127.0.0.1:{port}/\n")
+    assert reported.output.startswith(f"== driver: http://127.0.0.1:{port}/\n")
+    assert reported.start_spread_s is not None
     assert len(lab.starts) == 2
     captured = watched.of(ConfigurationCaptured)[0].values
     assert captured["process.cpus"] == str(CPUS[0])
@@ -130,7 +131,7 @@ async def test_another_worker_goes_on_with_all_instances_and_tools(lab: Lab, spr
     assert len(lab.starts) == 2
     assert len(watched.of(LoadReported)[0].parts) == 2
     assert record.restored is not None
-    assert record.restored.differences == ()
+    assert record.restored.differences == {}
 
 
 async def test_an_instance_that_is_not_on_its_cpus_fails_the_run(

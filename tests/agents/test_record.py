@@ -54,10 +54,10 @@ def test_the_first_failure_is_the_one_that_counts_and_time_zero_stays() -> None:
             e.LoadStarted(0, True, 5, 200.0),
             e.Failed("measure", "first"),
             e.Failed("stop", "second"),
-            e.Restored(()),
+            e.Restored({}),
         ]
     )
     assert record.loads[0].at_unix_s == 100.0
     assert record.failed is not None
     assert record.failed.message == "first"
-    assert record.restored == e.Restored(())
+    assert record.restored == e.Restored({})

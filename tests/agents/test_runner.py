@@ -210,7 +210,7 @@ async def test_a_missing_load_tool_is_told_before_anything_is_touched(lab: Lab) 
 async def test_a_host_that_cannot_be_reached_is_told_at_once(lab: Lab) -> None:
     watched = Watched(lab)
     spec = lab.spec()
-    spec = spec.model_copy(update={"driver": spec.driver.model_copy(update={"port": free_port()})})
+    spec = spec.model_copy(update={"drivers": (spec.drivers[0].model_copy(update={"port": free_port()}),)})
 
     async def unreachable(address: HostAddress) -> Session:
         if address.name == "driver":
@@ -222,7 +222,7 @@ async def test_a_host_that_cannot_be_reached_is_told_at_once(lab: Lab) -> None:
     assert record.failed == e.Failed(
         "connect", "driver cannot be reached: the connection was refused.", "Is sshd running?", cause="host"
     )
-    assert record.restored == e.Restored(())
+    assert record.restored == e.Restored({})
 
 
 @pytest.mark.parametrize("phase", ["connect", "facts", "snapshot", "tune", "start", "warm_up", "measure", "collect"])
@@ -291,9 +291,9 @@ async def test_a_cancelled_run_does_not_wait_for_a_host_that_is_away(lab: Lab, m
     assert record.failed is not None
     assert record.failed.cancelled
     assert record.restored is not None
-    assert record.restored.differences == ()
     assert record.restored.away == ("driver",)
-    assert any("load-0 still runs" in line for line in record.restored.driver_differences)
+    assert list(record.restored.differences) == ["driver"]
+    assert any("load-0 still runs" in line for line in record.restored.differences["driver"])
     assert (lab.etc / "app.conf").read_text() == "as it was\n"
     assert port_is_free(lab.port)
     for pid in lab.starts:
@@ -366,7 +366,7 @@ async def test_a_foreign_change_is_reported_and_left_alone(lab: Lab) -> None:
     record = await watched.run(lab.spec(file_step(lab), file_step(lab, "second.conf")))
     assert record.failed is None
     assert record.restored is not None
-    (difference,) = record.restored.differences
+    ((difference,),) = record.restored.differences.values()
     assert "someone else changed observed during the run, so this step was left as it is" in difference
     assert (lab.etc / "app.conf").read_text() == "somebody's own\n"
     assert not (lab.etc / "second.conf").exists()
@@ -383,7 +383,7 @@ async def test_a_process_that_cannot_be_ended_is_reported(lab: Lab, monkeypatch:
     monkeypatch.setattr(Job, "kill", spare_the_server)
     watched = Watched(lab)
     record = await watched.run(lab.spec())
-    assert record.restored == e.Restored(("process 4711 python of server is still running",))
+    assert record.restored == e.Restored({"sut": ("process 4711 python of server is still running",)})
     server = record.started_jobs["server"].pid
     assert server is not None
     assert b"http.server" in process_bytes(server, "cmdline")
@@ -409,9 +409,9 @@ async def test_a_bug_on_the_way_back_does_not_stop_the_rest(lab: Lab, monkeypatc
     watched = Watched(lab)
     record = await watched.run(lab.spec(file_step(lab), REFUSED))
     assert record.restored is not None
-    (difference,) = record.restored.differences
+    (difference,) = record.restored.differences["sut"]
     assert difference.startswith("stop: BenchHub made a mistake.")
-    assert record.restored.driver_differences == (difference,), "whether the load has ended is not known either"
+    assert record.restored.differences["driver"] == (difference,), "whether the load has ended is not known either"
     assert (lab.etc / "app.conf").read_text() == "as it was\n"
 
 
@@ -472,7 +472,7 @@ async def test_a_host_that_was_not_proven_restored_is_put_back_later(lab: Lab) -
     spec = lab.spec(file_step(lab))
     record = await watched.run(spec)
     assert record.restored is not None
-    assert "someone else changed" in record.restored.differences[0]
+    assert "someone else changed" in record.restored.differences["sut"][0]
     for fence, force in ((2, False), (3, True)):
         again = Watched(lab, fence=fence, events=list(watched.events))
         record = Record.fold(again.events)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+import re
+import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -12,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pytest_django.live_server_helper import LiveServer
 
+from experiments.api.benchhub_ci import parser
 from experiments.models import Experiment, Member, Run, StoredVerdict
 from experiments.teams.tokens import issue
+from tests.sshd import eventually
 
 SCRIPT = Path(__file__).parents[2] / "experiments" / "api" / "benchhub_ci.py"
 
@@ -79,7 +87,7 @@ def test_priority_and_retries_are_asked_for_at_the_start(ci: Ci) -> None:
 def test_an_experiment_is_found_by_name_and_its_copy_judged(ci: Ci, admin: Member, stock: dict[str, Any]) -> None:
     from experiments.launch import Candidate, create_experiment
 
-    hosts = stock["sut"], stock["driver"]
+    hosts = stock["sut"], stock["drivers"]
     candidates = [Candidate(name, stock["application"], stock["recipe"], *hosts) for name in ("a", "b")]
     create_experiment(admin, name="why not", workload=stock["workload"], candidates=candidates, repetitions=1)
     started = ci("trigger", "--experiment", "why not", "--label", "commit=abc")
@@ -104,7 +112,7 @@ def test_an_experiment_is_found_by_name_and_its_copy_judged(ci: Ci, admin: Membe
     "arguments, said",
     [
         (("trigger", "--application=x"), "Give --experiment"),
-        (("trigger", *NAMES[:4], "--driver=nope"), "field: driver"),
+        (("trigger", *NAMES[:4], "--driver=nope"), "field: drivers.0"),
         (("trigger", *NAMES, "--param", "nofile=many"), "not of type int"),
         (("trigger", *NAMES, "--label", "x"), "key=value"),
         (("gate", "run:99"), "no run #99"),
@@ -121,6 +129,121 @@ def test_a_command_that_cannot_be_is_an_error_and_no_verdict(ci: Ci, arguments: 
 def test_a_wrong_token_is_not_tried_again(live_server: LiveServer) -> None:
     done = run_ci(live_server.url, "bh_x_y", "gate", "run:1")
     assert (done.returncode, "HTTP 401" in done.stderr) == (3, True)
+
+
+def test_a_job_that_runs_again_finds_what_it_started(ci: Ci, tmp_path: Path) -> None:
+    state = str(tmp_path / "state.json")
+    starts = [ci("trigger", *NAMES, "--state", state) for _ in range(2)]
+    assert [done.stdout for done in starts] == ["run:1\n", "run:1\n"], starts[1].stderr
+    assert "Going on with run:1" in starts[1].stderr
+    # Ended between the request and its answer: only the key is known, and the same key starts nothing twice.
+    said = json.loads(Path(state).read_text())
+    Path(state).write_text(json.dumps({**said, "started": ""}))
+    assert ci("trigger", *NAMES, "--state", state).stdout == "run:1\n"
+    assert ci("trigger", *NAMES, "--label", "commit=other", "--state", state).stdout == "run:2\n"
+    Path(state).write_text("[]")
+    assert (broken := ci("trigger", *NAMES, "--state", state)).returncode == 3
+    assert "is no state file" in broken.stderr
+    assert Run.objects.count() == 2
+
+
+def test_the_gate_takes_rules_and_writes_files(ci: Ci, admin: Member, stock: dict[str, Any], tmp_path: Path) -> None:
+    from experiments.launch import Candidate, create_experiment
+
+    sides = {key: stock[key] for key in stock if key != "workload"}
+    candidates = [Candidate(name, **sides) for name in ("a", "b")]
+    made = create_experiment(admin, name="q", workload=stock["workload"], candidates=candidates, repetitions=1)
+    Experiment.objects.update(state="finished")
+    files = ("--comment", str(tmp_path / "comment.md"), "--json", str(tmp_path / "verdict.json"))
+    what = f"experiment:{made.pk}"
+    for more, status in (((), 2), (("--inconclusive", "pass"), 0), (("--inconclusive", "fail"), 1)):
+        done = ci("gate", what, *more, *files)
+        assert done.returncode == status, done.stderr
+        verdict = json.loads((tmp_path / "verdict.json").read_text())
+        comment = (tmp_path / "comment.md").read_text()
+        assert comment == (verdict["markdown"] if status == 1 else "")
+        assert done.stdout.strip() == verdict["markdown"].strip()
+    a, b = made.variants.order_by("position")
+    for candidate in (a, b):
+        sample = {
+            "experiment": made,
+            "variant": candidate,
+            "state": "finished",
+            "outcome": "succeeded",
+            "validity": "valid",
+        }
+        for block in range(5):
+            rate = (1000.0 if candidate == a else 950.0) + block
+            Run.objects.create(
+                team=admin.team, number=100 + 10 * candidate.position + block, block=block, recipe=stock["recipe"],
+                metrics={"throughput_rps": rate}, **sample,
+            )  # fmt: skip
+    assert ci("gate", what, "--margin", "3").returncode == 1
+    assert ci("gate", what, "--margin", "20").returncode == 0
+    assert "No comparable run" in ci("gate", what, "--baseline", "branch:main").stdout
+    for more, said in (
+        (("--margin", "200"), "field: margin_pct"),
+        (("--metric", "speed"), "field: metric"),
+        (("--baseline", "main"), "field: baseline"),
+    ):
+        done = ci("gate", what, *more)
+        assert (done.returncode, said in done.stderr) == (3, True), done.stderr
+    assert "a single run is only checked" in ci("gate", "run:1", "--metric", "throughput_rps").stderr
+
+
+@pytest.mark.parametrize("cancels", [False, True])
+def test_a_job_that_is_ended_leaves_its_run_or_cancels_it(
+    transactional_db: None, live_server: LiveServer, admin: Member, stock: dict[str, Any], cancels: bool
+) -> None:
+    _, text = issue(admin, name="ci", scopes=["read", "launch"])
+    job = subprocess.Popen(
+        [sys.executable, "-I", str(SCRIPT), "run", *NAMES, *(["--cancel-on-interrupt"] if cancels else [])],
+        env={"PATH": os.environ["PATH"], "BENCHHUB_URL": live_server.url, "BENCHHUB_TOKEN": text},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert job.stderr is not None
+    for line in job.stderr:
+        if line.startswith("Started run:1"):
+            break
+    job.send_signal(signal.SIGTERM)
+    said = job.stderr.read()
+    assert job.wait(timeout=60) == 3
+    assert ("run:1 is cancelled" in said, "run:1 goes on" in said) == (cancels, not cancels), said
+    assert Run.objects.get().outcome == ("cancelled" if cancels else "")
+    # The server still waits for the run on behalf of the job; it must not do so when the database is gone.
+    Run.objects.update(state="finished", outcome="cancelled")
+    asyncio.run(eventually(lambda: not waiting(), within_s=120))
+
+
+def waiting() -> list[str]:
+    """Requests that the live server still works on."""
+    return [thread.name for thread in threading.enumerate() if "process_request" in thread.name]
+
+
+def shell_lines(path: Path) -> str:
+    """The shell commands of a ready file as one text."""
+    text = path.read_text()
+    if path.name == "Jenkinsfile":
+        return "\n".join(re.findall(r"""sh '([^'\n]+)'|'''(.+?)'''""", text, re.S)[0][:1]) + text.partition("'''")[2]
+    data = yaml.safe_load(text)
+    jobs = data.get("jobs", data)
+    commands = []
+    for job in jobs.values():
+        commands += [step["run"] for step in job.get("steps", ())] + job.get("script", []) + job.get("after_script", [])
+    return "\n".join(commands)
+
+
+@pytest.mark.parametrize("name", ["github-actions.yml", "gitlab-ci.yml", "Jenkinsfile"])
+def test_the_ready_files_use_commands_that_there_are(name: str) -> None:
+    commands = shell_lines(SCRIPT.parents[2] / "docs" / "ci" / name).replace("\\\n", " ")
+    assert "/cli/benchhub-ci" in commands
+    found = re.findall(r"python3 benchhub-ci ([^\n|>']+)", commands)
+    assert found
+    for arguments in found:
+        options = parser().parse_args(shlex.split(arguments))
+        assert (options.command, options.experiment) == ("run", "Tomcat baseline")
+        assert options.idempotency_key or options.state  # else a job that runs again would start another experiment
 
 
 class Flaky(BaseHTTPRequestHandler):

@@ -9,7 +9,7 @@ import pytest
 from experiments.models import Experiment, Run
 from tests.api.conftest import ApiClient
 
-PARTS = {"application": "tomcat", "recipe": "limits", "sut": "sut-1", "driver": "driver-1"}
+PARTS = {"application": "tomcat", "recipe": "limits", "sut": "sut-1", "drivers": ["driver-1"]}
 BODY: dict[str, Any] = {
     "name": "q",
     "workload": "home page",

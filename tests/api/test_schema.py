@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from django.test import Client
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 
 def references(node: Any) -> set[str]:
@@ -27,7 +28,8 @@ def test_the_schema_is_openapi_3_1(client: Client, db: None) -> None:
         assert {"type", "anyOf", "oneOf", "enum"} & set(shape), name
         assert re.fullmatch(r"[A-Za-z0-9._-]+", name), name
     for reference in references(schema):
-        assert reference.removeprefix("#/components/schemas/") in shapes, reference
+        _, _, kind, name = reference.split("/")
+        assert name in schema["components"][kind], reference
     operations = [said for methods in schema["paths"].values() for said in methods.values()]
     names = [said["operationId"] for said in operations]
     assert len(names) == len(set(names))
@@ -50,6 +52,38 @@ def test_request_bodies_refuse_unknown_fields(client: Client, db: None) -> None:
             body = said["requestBody"]["content"]["application/json"]["schema"]
             for reference in references(body):
                 assert shapes[reference.rpartition("/")[2]].get("additionalProperties") is False, reference
+
+
+def test_every_operation_has_an_example_that_fits_its_schema(client: Client, db: None) -> None:
+    schema = json.loads(client.get("/api/v1/openapi.json").content)
+    for path, methods in schema["paths"].items():
+        for method, said in methods.items():
+            command = said["x-codeSamples"][0]["source"]
+            assert command.startswith("curl "), path
+            assert "{" not in command.rpartition('"$BENCHHUB_URL')[2], command
+            if "requestBody" in said:
+                content = said["requestBody"]["content"]["application/json"]
+                whole = {**content["schema"], "components": schema["components"]}
+                Draft202012Validator(whole).validate(content["example"])
+            needs_key = any(one["name"] == "Idempotency-Key" for one in said["parameters"])
+            assert needs_key == ("Idempotency-Key" in command), (method, path)
+
+
+STARTS = {
+    "create_run", "rerun", "rerun_runs", "create_experiment", "launch_copy", "launch_experiment", "start_search",
+    "start_bisection", "create_import", "create_result", "create_results", "create_recording",
+}  # fmt: skip
+
+
+def test_whatever_starts_something_takes_an_idempotency_key(client: Client, db: None) -> None:
+    schema = json.loads(client.get("/api/v1/openapi.json").content)
+    found = {
+        said["operationId"]
+        for methods in schema["paths"].values()
+        for said in methods.values()
+        if any(one["name"] == "Idempotency-Key" for one in said["parameters"])
+    }
+    assert found >= STARTS
 
 
 def test_the_reference_page_names_every_operation_and_loads_nothing_from_elsewhere(client: Client, db: None) -> None:

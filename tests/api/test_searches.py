@@ -19,7 +19,7 @@ SEARCH = {
     "recipe": "limits",
     "workload": "rated",
     "sut": "sut-1",
-    "driver": "driver-1",
+    "drivers": ["driver-1"],
     "objective_ms": 50,
     "low_rps": 1000,
     "high_rps": 4000,

@@ -10,9 +10,17 @@ from django.test import Client
 from experiments.hosts.inventory import grant
 from experiments.models import Experiment, Host, Member, Role, Run, StoredVerdict
 from tests.api.conftest import ApiClient, MakeApi
-from tests.experiments.conftest import APPLICATION, HOST_KEY, HOST_KEY_FINGERPRINT, RECIPE, WORKLOAD, MakeMember
+from tests.experiments.conftest import (
+    APPLICATION,
+    HOST_KEY,
+    HOST_KEY_FINGERPRINT,
+    RECIPE,
+    WORKLOAD,
+    MakeMember,
+    ready_host,
+)
 
-NAMES = {"application": "tomcat", "recipe": "limits", "workload": "home page", "sut": "sut-1", "driver": "driver-1"}
+NAMES = {"application": "tomcat", "recipe": "limits", "workload": "home page", "sut": "sut-1", "drivers": ["driver-1"]}
 
 
 def test_from_nothing_to_a_queued_run(api: ApiClient) -> None:
@@ -53,6 +61,30 @@ def test_a_run_is_started_again_from_its_own_specification(api: ApiClient, stock
     spec["sut"]["address"] = "127.0.0.9"
     refused = api.post("/runs", spec)
     assert (refused.status_code, refused.json()["field"]) == (422, "sut.address")
+
+
+def test_several_driver_hosts_share_the_load_of_a_run(api: ApiClient, admin: Member, stock: dict[str, Any]) -> None:
+    for name in ("driver-2", "driver-3"):
+        ready_host(admin, name, roles="driver")
+    made = api.post("/runs", NAMES | {"drivers": ["driver-2", "driver-1"]})
+    assert made.status_code == 202, made.content
+    assert made.json()["drivers"] == ["driver-1", "driver-2"]
+    assert [driver["name"] for driver in made.json()["spec"]["drivers"]] == ["driver-1", "driver-2"]
+    assert api.get("/runs?driver=driver-2").json()["items"][0]["drivers"] == ["driver-1", "driver-2"]
+    assert len(api.get("/runs?query=driver:driver").json()["items"]) == 1
+    assert api.get("/runs?driver=driver-3").json()["items"] == []
+    assert api.get("/runs/1/load-parts").json() == []
+    assert api.post("/runs", made.json()["spec"]).status_code == 202
+    for drivers, field, words in (
+        (["driver-1", "driver-2", "driver-3"], "", "16 connections cannot be divided evenly over 3 driver hosts"),
+        (["driver-1", "nobody"], "drivers.1", "no host 'nobody'"),
+        (["driver-1", "driver-1"], "", "each driver host can be named only once"),
+        (["sut-1"], "drivers", "its role is sut"),
+        ([], "drivers", ""),
+    ):
+        refused = api.post("/runs", NAMES | {"drivers": drivers})
+        assert (refused.status_code, refused.json()["field"]) == (422, field), refused.content
+        assert words in refused.json()["detail"]
 
 
 def test_a_run_is_cancelled_and_repeated(api: ApiClient, stock: dict[str, Any]) -> None:
@@ -175,7 +207,7 @@ def test_a_launcher_launches_where_it_is_granted(
     api = make_api(launcher)
     refused = api.post("/runs", NAMES)
     assert (refused.status_code, "grant" in refused.json()["detail"]) == (403, True)
-    for host in (stock["sut"], stock["driver"]):
+    for host in (stock["sut"], stock["drivers"][0]):
         grant(admin, host, launcher)
     assert api.post("/runs", NAMES).status_code == 202
 

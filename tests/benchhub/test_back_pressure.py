@@ -43,7 +43,7 @@ for model, body in ((Application, APPLICATION), (Recipe, RECIPE), (Workload, WOR
     save_version(member, model, "it", body)
 print("TOKEN", issue(member, name="ci", scopes=["read", "launch"])[1])
 """
-LAUNCH = {"application": "it", "recipe": "it", "workload": "it", "sut": "sut", "driver": "driver"}
+LAUNCH = {"application": "it", "recipe": "it", "workload": "it", "sut": "sut", "drivers": ["driver"]}
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,7 @@ KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n-----END O
     "text, secret",
     [
         ("token bh_a1b2c3_Zm9vYmFyX3NlY3JldA refused", "Zm9vYmFyX3NlY3JldA"),
+        ("Too Many Requests: /s/N4mBXdU9ciImDybasXkA1JA4gBaFKPJU/", "N4mBXdU9ciImDybasXkA1JA4gBaFKPJU"),
         ("Authorization: Bearer 0123456789abcdef", "0123456789abcdef"),
         (f"could not read {KEY} here", "b3BlbnNzaC1rZXktdjEAAAAA"),
         (f"torn {KEY[:60]}", "b3BlbnNz"),

@@ -30,7 +30,7 @@ def launch(page: Page, product: Product, recipe: str) -> int:
     page.get_by_label("Workload").select_option(label="HelloWorld servlet, wrk v1")
     page.get_by_label("Recipe").select_option(label=f"{recipe} v1")
     page.get_by_label("SUT").select_option(label="sut")
-    page.get_by_label("Driver host").select_option(label="driver")
+    page.get_by_label("Driver hosts").select_option(label="driver")
     beside = page.get_by_label("Before the launch")
     expect(beside.get_by_role("heading", name="Plan")).to_be_visible()
     expect(beside).to_contain_text("wrk -t1 -c32 -d8s")

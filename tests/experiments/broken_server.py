@@ -42,6 +42,6 @@ def launch_broken(admin: Member, at: SshdHost, steps: Sequence[dict[str, Any]] =
             save_version(admin, Recipe, "steps", {"steps": list(steps)}),
             save_version(admin, Workload, "load", workload),
             host,
-            host,
+            [host],
         ),
     )

@@ -67,7 +67,7 @@ def stock(admin: Member) -> dict[str, Any]:
     """What a team needs for a run: two hosts, an application, a recipe and a workload."""
     return {
         "sut": ready_host(admin, "sut-1", roles="sut"),
-        "driver": ready_host(admin, "driver-1", roles="driver"),
+        "drivers": (ready_host(admin, "driver-1", roles="driver"),),
         "application": save_version(admin, Application, "tomcat", APPLICATION),
         "recipe": save_version(admin, Recipe, "limits", RECIPE),
         "workload": save_version(admin, Workload, "home page", WORKLOAD),

@@ -76,7 +76,8 @@ def whole_run(
         elif phase == "verify":
             found.append(e.SnapshotTaken("after", SETTINGS))
         found.append(e.PhaseFinished(phase, 0.5))
-    return [*found, e.Restored(differences, driver_differences)]
+    left = {"sut": differences, "driver": driver_differences}
+    return [*found, e.Restored({role: texts for role, texts in left.items() if texts})]
 
 
 def _samples() -> Iterable[e.Samples]:

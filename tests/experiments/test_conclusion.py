@@ -110,7 +110,7 @@ def test_a_run_that_failed_keeps_its_reason_and_the_proof(queued: Run) -> None:
 
 
 def test_a_run_that_touched_nothing_says_so(queued: Run) -> None:
-    run = finish_next([e.PhaseStarted("connect"), e.Failed("connect", "unreachable", cancelled=True), e.Restored(())])
+    run = finish_next([e.PhaseStarted("connect"), e.Failed("connect", "unreachable", cancelled=True), e.Restored({})])
     assert (run.outcome, run.restore) == ("cancelled", "")
     assert host_states() == READY
 
@@ -154,7 +154,7 @@ def test_a_run_that_cannot_go_on_is_given_up(
 
 @pytest.fixture
 def experiment(admin: Member, stock: dict[str, Any]) -> Experiment:
-    sides = {key: stock[key] for key in ("application", "recipe", "sut", "driver")}
+    sides = {key: stock[key] for key in ("application", "recipe", "sut", "drivers")}
     candidates = [Candidate(name="default", **sides), Candidate(name="many", parameters={"nofile": 99999}, **sides)]
     made = create_experiment(admin, name="files", workload=stock["workload"], candidates=candidates, repetitions=5)
     launch_experiment(admin, made)

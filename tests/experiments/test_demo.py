@@ -84,9 +84,9 @@ def test_deleting_the_history_leaves_what_really_ran_and_it_does_not_come_back(
 ) -> None:
     member, made_up = member_of(experiment), Run.objects.filter(is_demo=True).count()
     variant = experiment.variants.get(is_baseline=True)
-    parts = {name: getattr(variant, name) for name in ("application", "recipe", "sut", "driver")}
+    parts = {name: getattr(variant, name) for name in ("application", "recipe", "sut")}
     Host.objects.update(profile=None)
-    launch_run(member, Choice(**parts, workload=experiment.workload))
+    launch_run(member, Choice(**parts, drivers=variant.drivers.in_order, workload=experiment.workload))
     real = finish_next()
     assert delete_demo(member) == made_up
     assert list(Run.objects.all()) == [real]

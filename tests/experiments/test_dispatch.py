@@ -13,10 +13,11 @@ from django.utils import timezone
 
 from experiments.conclusion import conclude
 from experiments.dispatch import claim_next, something_to_do
+from experiments.hosts.reservations import reserve
 from experiments.launch import Choice, cancel_run, launch_run
-from experiments.models import Host, Member, Run
+from experiments.models import Host, Member, Role, Run
 from experiments.recorder import Recorder
-from tests.experiments.conftest import ready_host
+from tests.experiments.conftest import MakeMember, ready_host
 from tests.experiments.finished import whole_run
 
 
@@ -31,8 +32,8 @@ def launch(admin: Member, stock: dict[str, Any]) -> Any:
             made[name] = ready_host(admin, name)
         return made[name]
 
-    def launch(sut: str, driver: str) -> Run:
-        return launch_run(admin, Choice(**documents, sut=host(sut), driver=host(driver)))
+    def launch(sut: str, *drivers: str) -> Run:
+        return launch_run(admin, Choice(**documents, sut=host(sut), drivers=[host(name) for name in drivers]))
 
     return launch
 
@@ -77,6 +78,39 @@ def test_a_run_that_waits_for_two_hosts_is_not_overtaken(launch: Any) -> None:
     assert something_to_do()
     assert claim() == 2
     assert claim() is None
+
+
+def test_a_run_with_several_driver_hosts_waits_for_all_of_them_and_holds_them_together(launch: Any) -> None:
+    launch("x", "c")
+    launch("a", "c", "d")
+    launch("y", "d")
+    assert claim() == 1
+    assert (claim(), leased()) == (None, {"x": 1, "c": 1}), "the wide run is not overtaken, and holds nothing yet"
+    finish(1)
+    assert claim() == 2
+    assert leased() == {"a": 2, "c": 2, "d": 2}
+    assert claim() is None
+    finish(2)
+    assert claim() == 3
+
+
+@pytest.mark.parametrize("away", ["c", "d"])
+def test_one_driver_host_out_of_service_keeps_the_run_waiting_and_holds_up_nobody(launch: Any, away: str) -> None:
+    launch("a", "c", "d")
+    launch("e", "b")
+    Host.objects.filter(name=away).update(state="drained")
+    assert claim() == 2
+    assert claim() is None
+
+
+def test_a_second_driver_host_reserved_by_somebody_else_keeps_the_run_waiting(
+    admin: Member, make_member: MakeMember, launch: Any
+) -> None:
+    launch("a", "b", "c")
+    other = make_member(admin.team, Role.ADMIN, "anna")
+    reserve(other, [Host.objects.get(name="c")], until=timezone.now() + timedelta(hours=1))
+    assert claim() is None
+    assert launch("a", "b").number == claim()
 
 
 def test_the_oldest_goes_first(launch: Any) -> None:

@@ -79,7 +79,7 @@ def tomcat_under_load(stage: Stage, pair: tuple[Actor, Actor], folder: Path) -> 
         recipe=save_version(stage.member, Recipe, "threads", {"steps": steps}),
         workload=save_version(stage.member, Workload, "servlet", load),
         sut=sut.row,
-        driver=driver.row,
+        drivers=(driver.row,),
     )
 
 

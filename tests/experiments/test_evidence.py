@@ -207,7 +207,7 @@ def test_findings_are_stored_with_the_thresholds_that_were_used(queued: Run) -> 
 
 def experiment_of(admin: Member, stock: dict[str, Any], other_steps: list[dict[str, Any]] | None = None) -> Experiment:
     """Two variants with five repetitions each, launched; `other` has these steps in place of the baseline's."""
-    sides = {key: stock[key] for key in ("application", "recipe", "sut", "driver")}
+    sides = {key: stock[key] for key in ("application", "recipe", "sut", "drivers")}
     other = dict(sides)
     if other_steps is not None:
         other["recipe"] = save_version(admin, Recipe, "other steps", {"steps": other_steps})

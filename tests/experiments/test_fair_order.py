@@ -14,6 +14,7 @@ from pytest_django import Settings
 
 from experiments.dispatch import claim_next
 from experiments.errors import Conflict, Forbidden, RequestError
+from experiments.hosts.driver_sets import driver_set
 from experiments.hosts.inventory import grant
 from experiments.launch import Choice, launch_run
 from experiments.models import AuditEntry, Host, Member, Role, Run, Team
@@ -38,7 +39,7 @@ def queue(admin: Member, stock: dict[str, Any], settings: Settings) -> Queue:
         sut, driver = (host(member.team, name) for name in pair)
         number = Run.objects.filter(team=member.team).count() + 1
         run = Run.objects.create(
-            team=member.team, number=number, created_by=member.user, sut=sut, driver=driver, **more
+            team=member.team, number=number, created_by=member.user, sut=sut, drivers=driver_set([driver]), **more
         )
         Run.objects.filter(pk=run.pk).update(queued_at=timezone.now() - timedelta(hours=waited_h))
         return run
@@ -204,7 +205,7 @@ def test_a_launcher_may_not_launch_with_high_priority(
     admin: Member, stock: dict[str, Any], make_member: MakeMember
 ) -> None:
     launcher = make_member(admin.team, Role.LAUNCHER)
-    for host in (stock["sut"], stock["driver"]):
+    for host in (stock["sut"], stock["drivers"][0]):
         grant(admin, host, launcher)
     with pytest.raises(Forbidden) as caught:
         launch_run(launcher, Choice(**stock), priority=Run.Priority.HIGH)

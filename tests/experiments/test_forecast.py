@@ -118,7 +118,7 @@ def test_what_is_not_the_same_is_not_noise(admin: Member, stock: dict[str, Any])
     assert found is not None
     assert found.cov_ratio < 0.02
     assert noise_of(stock["workload"], stock["sut"], "latency_p99_ms") is None
-    assert noise_of(stock["workload"], stock["driver"], "throughput_rps") is None
+    assert noise_of(stock["workload"], stock["drivers"][0], "throughput_rps") is None
 
 
 def test_the_number_of_queries_does_not_grow_with_the_past(

@@ -35,7 +35,7 @@ def choice(stock: dict[str, Any]) -> Choice:
 
 @pytest.fixture
 def experiment(admin: Member, stock: dict[str, Any]) -> Experiment:
-    sides = {key: stock[key] for key in ("application", "recipe", "sut", "driver")}
+    sides = {key: stock[key] for key in ("application", "recipe", "sut", "drivers")}
     candidates = [
         Candidate(name=f"v{count}", parameters={"nofile": 1024 * (count + 1)}, is_baseline=count == 0, **sides)
         for count in range(3)
@@ -59,7 +59,7 @@ def test_a_recipe_knows_the_cpus_that_the_server_may_use(admin: Member, choice: 
     sides: dict[str, Any] = {
         "application": choice.application,
         "workload": choice.workload,
-        "driver": choice.driver,
+        "drivers": choice.drivers,
     }
     with pytest.raises(RequestError, match="sut_cpu_count") as refusal:
         freeze(Choice(recipe=recipe, sut=choice.sut, **sides))
@@ -74,12 +74,13 @@ def test_what_does_not_fit_is_refused_with_its_field(admin: Member, choice: Choi
     fresh = Host.objects.create(team=admin.team, name="new", address="127.0.0.1", user="bench")
     cases: list[tuple[dict[str, Any], str, str]] = [
         ({"sut": fresh}, "sut", "not approved yet"),
-        ({"sut": choice.driver}, "sut", "its role is driver"),
-        ({"driver": choice.sut}, "driver", "its role is sut"),
+        ({"sut": choice.drivers[0]}, "sut", "its role is driver"),
+        ({"drivers": (choice.sut,)}, "drivers", "its role is sut"),
+        ({"drivers": ()}, "drivers", "at least one driver host"),
         ({"parameters": {"nofile": 1}}, "parameters", "below the minimum"),
         ({"parameters": {"files": 1}}, "parameters", "has no parameter"),
     ]
-    parts = {name: getattr(choice, name) for name in ("application", "recipe", "workload", "sut", "driver")}
+    parts = {name: getattr(choice, name) for name in ("application", "recipe", "workload", "sut", "drivers")}
     for change, field, words in cases:
         with pytest.raises(RequestError) as refusal:
             launch_run(admin, Choice(**{**parts, **change}))
@@ -95,7 +96,7 @@ def test_a_parameter_does_not_make_a_shell_of_an_editors_recipe(
         "steps": [{"kind": "jvm_options", "options": ["${option}"]}],
     }
     editor = make_member(admin.team, Role.EDITOR)
-    for host in (choice.sut, choice.driver):
+    for host in (choice.sut, *choice.drivers):
         grant(admin, host, editor)
     choice = replace(choice, recipe=save_version(editor, Recipe, "options", body))
     assert launch_run(editor, choice).state == "queued"
@@ -107,7 +108,7 @@ def test_a_parameter_does_not_make_a_shell_of_an_editors_recipe(
 
 def test_parts_of_two_teams_do_not_mix(admin: Member, other_admin: Member, choice: Choice) -> None:
     foreign = ready_host(other_admin, "their-sut", roles="sut")
-    parts = {name: getattr(choice, name) for name in ("application", "recipe", "workload", "driver")}
+    parts = {name: getattr(choice, name) for name in ("application", "recipe", "workload", "drivers")}
     with pytest.raises(RequestError, match="belong to one team"):
         launch_run(admin, Choice(**parts, sut=foreign))
 
@@ -119,7 +120,7 @@ def test_launching_on_a_host_is_a_grant_of_its_own(admin: Member, make_member: M
     grant(admin, choice.sut, launcher)
     with pytest.raises(Forbidden, match="driver-1"):
         launch_run(launcher, choice)
-    grant(admin, choice.driver, launcher)
+    grant(admin, choice.drivers[0], launcher)
     assert launch_run(launcher, choice).state == "queued"
 
 
@@ -229,7 +230,7 @@ def test_a_cancelled_experiment_stays_cancelled_when_its_running_run_ends(
 def test_an_experiment_that_cannot_answer_is_refused(
     admin: Member, stock: dict[str, Any], change: dict[str, Any], field: str
 ) -> None:
-    sides = {key: stock[key] for key in ("application", "recipe", "sut", "driver")}
+    sides = {key: stock[key] for key in ("application", "recipe", "sut", "drivers")}
     given: dict[str, Any] = {
         "name": "x", "workload": stock["workload"], "candidates": [Candidate(name="a", **sides)], **change,
     }  # fmt: skip
@@ -249,7 +250,7 @@ def test_an_experiment_that_cannot_answer_is_refused(
 def test_variants_that_do_not_fit_are_refused(
     admin: Member, stock: dict[str, Any], candidates: list[dict[str, Any]], words: str
 ) -> None:
-    sides = {key: stock[key] for key in ("application", "recipe", "sut", "driver")}
+    sides = {key: stock[key] for key in ("application", "recipe", "sut", "drivers")}
     with pytest.raises(RequestError, match=words):
         create_experiment(
             admin, name="x", workload=stock["workload"], candidates=[Candidate(**sides, **c) for c in candidates]

@@ -121,9 +121,14 @@ def test_a_template_becomes_an_experiment_whose_plan_holds_on_a_many_core_arm64_
     experiment = create(admin, install(admin, template, scale, given(template)), arm64)
     assert experiment.variants.count() == len(template.variants_at(scale))
     assert experiment.variants.get(is_baseline=True).name == template.variants[0].name
-    for variant in experiment.variants.select_related("application", "recipe", "sut__profile", "driver"):
+    for variant in experiment.variants.select_related("application", "recipe", "sut__profile", "drivers"):
         choice = Choice(
-            variant.application, variant.recipe, experiment.workload, variant.sut, variant.driver, variant.parameters
+            variant.application,
+            variant.recipe,
+            experiment.workload,
+            variant.sut,
+            variant.drivers.in_order,
+            variant.parameters,
         )
         plan = build_plan(freeze(choice))
         notes = [item.note for phase in plan.phases for item in phase.items]
@@ -183,9 +188,9 @@ def test_the_change_of_each_variant_is_called_asked_and_nothing_else_is(
 ) -> None:
     template = catalogue.template(name)
     experiment = create(admin, install(admin, template, "small", given(template)), arm64)
-    both = experiment.variants.select_related("application", "recipe", "sut", "driver")
+    both = experiment.variants.select_related("application", "recipe", "sut", "drivers")
     specs = [
-        freeze(Choice(one.application, one.recipe, experiment.workload, one.sut, one.driver, one.parameters))
+        freeze(Choice(one.application, one.recipe, experiment.workload, one.sut, one.drivers.in_order, one.parameters))
         for one in (both.get(is_baseline=True), both.get(name=variant_name))
     ]
     paths = (*changed, *NOBODY_ASKED)

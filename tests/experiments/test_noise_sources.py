@@ -25,7 +25,7 @@ def test_windows_are_whole_and_begin_where_measuring_does() -> None:
 
 def run_all(admin: Member, stock: dict[str, Any], *, inside: float, between: float, took_s: float) -> Experiment:
     """Eight runs of 60 s; the noise of a second inside a run, and of the level from run to run."""
-    sides = {key: stock[key] for key in ("application", "recipe", "sut", "driver")}
+    sides = {key: stock[key] for key in ("application", "recipe", "sut", "drivers")}
     experiment = create_experiment(
         admin, name="q", workload=stock["workload"], candidates=[Candidate("a", **sides)], repetitions=8
     )

@@ -185,7 +185,7 @@ def test_the_look_names_the_oldest_waiting_run_live_runs_and_hosts_that_are_not_
     lease = Now() + timedelta(seconds=40)
     Run.objects.filter(pk=live.pk).update(state="measuring", owner="a:1:77", lease_until=lease)
     Host.objects.filter(pk=stock["sut"].pk).update(leased_by=live)
-    Host.objects.filter(pk=stock["driver"].pk).update(state="drained")
+    Host.objects.filter(pk=stock["drivers"][0].pk).update(state="drained")
     worker(process="a:1")
 
     found = operations.look()

@@ -88,7 +88,7 @@ def test_a_series_is_made_when_its_only_runs_begin_to_count(admin: Member, stock
 
 
 def test_an_experiment_gets_its_verdict_again(admin: Member, stock: dict[str, Any]) -> None:
-    sides = {key: stock[key] for key in ("application", "recipe", "sut", "driver")}
+    sides = {key: stock[key] for key in ("application", "recipe", "sut", "drivers")}
     candidates = [Candidate(name="default", **sides), Candidate(name="many", parameters={"nofile": 99999}, **sides)]
     made = create_experiment(admin, name="files", workload=stock["workload"], candidates=candidates, repetitions=5)
     launch_experiment(admin, made)

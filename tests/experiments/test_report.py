@@ -64,7 +64,7 @@ def token_of(experiment: Experiment) -> str:
 
 def questioned(admin: Member, stock: dict[str, Any], **more: Any) -> Experiment:
     candidates = [
-        Candidate(name, stock["application"], stock["recipe"], stock["sut"], stock["driver"], {}, name == "base")
+        Candidate(name, stock["application"], stock["recipe"], stock["sut"], stock["drivers"], {}, name == "base")
         for name in RATES_RPS
     ]
     return create_experiment(admin, name="# Faster?", workload=stock["workload"], candidates=candidates, **more)
@@ -75,7 +75,7 @@ def run_all() -> Experiment:
     admin = Member.objects.create(team=Team.objects.create(slug="reports", name="Reports"), user=user, role=Role.ADMIN)
     stock = {
         "sut": ready_host(admin, "sut-1", roles="sut"),
-        "driver": ready_host(admin, "driver-1", roles="driver"),
+        "drivers": (ready_host(admin, "driver-1", roles="driver"),),
         "application": save_version(admin, Application, "tomcat", APPLICATION),
         "recipe": save_version(admin, Recipe, "limits", RECIPE),
         "workload": save_version(admin, Workload, "home page", WORKLOAD),

@@ -40,11 +40,11 @@ def sut(stock: dict[str, Any]) -> Host:
     return host
 
 
-@pytest.mark.parametrize("role", ["sut", "driver"])
+@pytest.mark.parametrize("name", ["sut-1", "driver-1"])
 def test_only_the_members_runs_start_while_it_holds(
-    admin: Member, anna: Member, stock: dict[str, Any], role: str
+    admin: Member, anna: Member, stock: dict[str, Any], name: str
 ) -> None:
-    reserve(anna, [stock[role]], until=later(1))
+    reserve(anna, [Host.objects.get(name=name)], until=later(1))
     launch_run(admin, Choice(**stock))
     assert not something_to_do()
     mine = launch_run(anna, Choice(**stock))
@@ -64,8 +64,8 @@ def test_a_run_whose_person_is_gone_waits_too(admin: Member, anna: Member, stock
 
 
 def test_runs_of_the_members_experiment_start_too(anna: Member, stock: dict[str, Any]) -> None:
-    reserve(anna, [stock["sut"], stock["driver"]], until=later(1))
-    parts = {name: stock[name] for name in ("application", "recipe", "sut", "driver")}
+    reserve(anna, [stock["sut"], stock["drivers"][0]], until=later(1))
+    parts = {name: stock[name] for name in ("application", "recipe", "sut", "drivers")}
     made = create_experiment(
         anna, name="q", workload=stock["workload"], candidates=[Candidate("a", **parts)], repetitions=1
     )
@@ -143,9 +143,9 @@ def test_a_reservation_that_cannot_be_names_the_field(
 def test_it_needs_the_right_to_launch_on_each_host(
     admin: Member, anna: Member, stock: dict[str, Any], make_member: MakeMember, other_admin: Member
 ) -> None:
-    stock["driver"].grants.all().delete()
+    stock["drivers"][0].grants.all().delete()
     with pytest.raises(Forbidden, match="driver-1"):
-        reserve(anna, [stock["sut"], stock["driver"]], until=later(1))
+        reserve(anna, [stock["sut"], stock["drivers"][0]], until=later(1))
     with pytest.raises(Forbidden):
         reserve(make_member(admin.team, Role.VIEWER), [stock["sut"]], until=later(1))
     with pytest.raises(RequestError, match="team"):

@@ -41,7 +41,7 @@ def fail(cause: Cause) -> Run:
 
 @pytest.fixture
 def experiment(admin: Member, stock: dict[str, Any]) -> Experiment:
-    parts = {name: stock[name] for name in ("application", "recipe", "sut", "driver")}
+    parts = {name: stock[name] for name in ("application", "recipe", "sut", "drivers")}
     candidates = [Candidate("default", **parts), Candidate("many", parameters={"nofile": 99999}, **parts)]
     return create_experiment(admin, name="q", workload=stock["workload"], candidates=candidates, repetitions=5)
 
@@ -58,7 +58,7 @@ def test_the_new_run_is_the_same_with_one_retry_less(admin: Member, stock: dict[
     )
     failed = fail("host")
     retry = Run.objects.get(retry_of=run)
-    same = ("spec", "labels", "tags", "notes", "priority", "sut", "driver", "recipe", "workload", "created_by")
+    same = ("spec", "labels", "tags", "notes", "priority", "sut", "drivers", "recipe", "workload", "created_by")
     assert {name: getattr(retry, name) for name in same} == {name: getattr(failed, name) for name in same}
     assert (retry.number, retry.state, retry.retries_left, retry.outcome) == (2, "queued", 1, "")
     assert (links_of(failed).retried_as, links_of(retry).retry_of) == (2, 1)

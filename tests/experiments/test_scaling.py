@@ -33,7 +33,7 @@ def sweep(
     recipe = save_version(admin, Recipe, "server on a CPU set", CPU_SET)
     candidates = [
         Candidate(
-            f"on {cpus}", stock["application"], recipe, stock["sut"], stock["driver"], {"cpus": cpus, **parameters}
+            f"on {cpus}", stock["application"], recipe, stock["sut"], stock["drivers"], {"cpus": cpus, **parameters}
         )
         for cpus in rates
     ]

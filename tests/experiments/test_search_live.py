@@ -11,7 +11,8 @@ from experiments.documents.versions import save_version
 from experiments.models import CapacitySearch, Host, Run, SearchTrial, Workload
 from experiments.searches.live import start_search
 from tests.faults.conftest import pair, sshd_hosts, stage
-from tests.faults.stage import WITNESS, Actor, Stage, has_event, write_program
+from tests.faults.programs import WITNESS, write_program
+from tests.faults.stage import Actor, Stage, has_event
 
 __all__ = ["pair", "sshd_hosts", "stage"]
 

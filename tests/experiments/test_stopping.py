@@ -33,7 +33,7 @@ def noise(run: Run, size: float) -> float:
 @pytest.fixture
 def make(admin: Member, stock: dict[str, Any]) -> Callable[..., Experiment]:
     def made(rules: Rules, *, variants: int = 2, launched: bool = True, **more: Any) -> Experiment:
-        sides = {key: stock[key] for key in ("application", "recipe", "sut", "driver")}
+        sides = {key: stock[key] for key in ("application", "recipe", "sut", "drivers")}
         candidates = [Candidate(f"v{i}", parameters={"nofile": 2048 + i}, **sides) for i in range(variants)]
         experiment = create_experiment(
             admin, name="q", workload=stock["workload"], candidates=candidates, rules=rules, **more

@@ -53,7 +53,7 @@ def test_an_expired_revoked_or_orphaned_token_is_nobody(admin: Member) -> None:
     assert authenticate(text) is None
     Token.objects.update(revoked_at=None)
     assert authenticate(text)
-    type(token.created_by).objects.update(is_active=False)
+    type(token.owner).objects.update(is_active=False)
     assert authenticate(text) is None
 
 

@@ -34,7 +34,9 @@ def launch(admin: Member, stock: dict[str, Any]) -> Launch:
         for name in pair:
             if name not in made:
                 made[name] = ready_host(admin, name)
-        return launch_run(member, Choice(**documents, sut=made[pair[0]], driver=made[pair[1]]), **more)
+        return launch_run(
+            member, Choice(**documents, sut=made[pair[0]], drivers=[made[name] for name in pair[1:]]), **more
+        )
 
     return launch
 
@@ -56,6 +58,14 @@ def starts_in_s(run: Run) -> float | None:
 def seen(slots: int = 1, ago_s: float = 0, queue: str = "runs", name: str = "w") -> None:
     at = timezone.now() - timedelta(seconds=ago_s)
     Worker.objects.create(name=name, process=name, queues=[queue], slots=slots, version="1", started_at=at, seen_at=at)
+
+
+def test_a_run_before_it_on_two_of_its_hosts_counts_once(launch: Launch) -> None:
+    launch("ab")
+    launch("cd")
+    launch("ef")
+    wide = waits(launch("abd"))
+    assert (wide.runs_before, wide.reason) == (2, "Run #1 is before it on a.")
 
 
 def test_a_run_that_nothing_keeps_is_next(launch: Launch) -> None:

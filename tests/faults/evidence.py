@@ -39,7 +39,11 @@ def gather(
     with transaction.atomic():
         with connection.cursor() as cursor:  # a claim between two queries would look like events of nobody
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        runs = Run.objects.select_related("sut", "driver").prefetch_related("artifacts", "events").order_by("pk")
+        runs = (
+            Run.objects.select_related("sut", "drivers")
+            .prefetch_related("drivers__hosts", "artifacts", "events")
+            .order_by("pk")
+        )
         told = tuple(_run(run, processes) for run in runs)
     traces = {
         f"event {event.seq} of run #{run.number}": json.dumps(event.payload) for run in told for event in run.events
@@ -72,7 +76,7 @@ def _run(run: Run, processes: Iterable[JobProcess]) -> RunStory:
         number=run.number,
         token=str(spec["recipe"]["parameters"].get("token", "")),
         sut=run.sut.name if run.sut else "",
-        driver=run.driver.name if run.driver else "",
+        drivers=tuple(run.drivers.names) if run.drivers else (),
         state=run.state,
         outcome=run.outcome,
         validity=run.validity,

@@ -40,7 +40,7 @@ class RunStory:
     number: int
     token: str
     sut: str
-    driver: str
+    drivers: tuple[str, ...]
     state: str
     outcome: str
     validity: str
@@ -172,7 +172,7 @@ def _one_run_per_host(story: Story) -> Iterator[str]:
 
 def _runs_on(host: HostStory, story: Story) -> list[RunStory]:
     """The runs that used the host, in the order in which they were claimed."""
-    return sorted((run for run in story.runs if host.name in (run.sut, run.driver) and run.started_at), key=_began)
+    return sorted((run for run in story.runs if host.name in (run.sut, *run.drivers) and run.started_at), key=_began)
 
 
 def _began(run: RunStory) -> datetime:
@@ -252,7 +252,7 @@ def _valid(story: Story) -> Iterator[str]:
         if set(run.finding_levels) & {"warn", "invalid"}:
             why.append("it has findings against it, such as a saturated driver")
         begun = [event.at for event in run.of("load_started") if event.payload["measured"]]
-        for name in {run.sut, run.driver} & set(hosts):
+        for name in {run.sut, *run.drivers} & set(hosts):
             if any(begun and begun[0] <= at <= event.at for at in hosts[name].reboots for event in reports):
                 why.append(f"{name} was restarted under the load")
         yield from (f"run #{run.number} counts as valid though {reason}" for reason in why)
@@ -262,7 +262,7 @@ def _left_behind(story: Story) -> Iterator[str]:
     dirty = {host.name for host in story.hosts if host.state == DIRTY}
     for run in story.runs:
         for process in run.processes:
-            if run.finished and not {run.sut, run.driver} & dirty:
+            if run.finished and not {run.sut, *run.drivers} & dirty:
                 yield f"run #{run.number} is finished, and its process {process} is left"
     for host in story.hosts:
         if host.leased_by is None and host.state != DIRTY:

@@ -33,7 +33,7 @@ from benchhub.lab.lab import Lab, LabHost
 from tests.agents.specs import make_spec
 from tests.faults.evidence import host_values
 from tests.faults.invariants import Event, HostStory, RunStory, Story, check
-from tests.faults.stage import SERVER, STEP, WITNESS, write_program
+from tests.faults.programs import SERVER, STEP, WITNESS, write_program
 from tests.lab.conftest import login
 from tests.sshd import eventually
 
@@ -130,7 +130,7 @@ class Play:
                 "cpus": "1",
             },
             sut=_address(self.sut, data_address),
-            driver=_address(self.driver, data_address),
+            drivers=(_address(self.driver, data_address),),
         )
 
     # What happens, and when.
@@ -224,11 +224,11 @@ class Play:
             number=1,
             token=TOKEN,
             sut="sut",
-            driver="driver",
+            drivers=("driver",),
             state="finished" if record.restored is not None else "running",
             outcome=outcome,
             validity="",
-            restore="verified" if record.restored == e.Restored(()) else "dirty",
+            restore="verified" if record.restored == e.Restored({}) else "dirty",
             fence=self.fence,
             attempts=self.fence,
             started_at=self.events[0][2],
@@ -241,8 +241,8 @@ class Play:
             ),
         )
         hosts = (
-            self._host(self.sut, record.restored.differences if record.restored else ()),
-            self._host(self.driver, record.restored.driver_differences if record.restored else ()),
+            self._host(self.sut, record.restored.differences.get("sut", ()) if record.restored else ()),
+            self._host(self.driver, record.restored.differences.get("driver", ()) if record.restored else ()),
         )
         return Story((run,), hosts)
 
@@ -270,8 +270,8 @@ class Play:
         The far end of a connection that was cut learns of it only when it next says something: its monitor ends then.
         """
         assert self._spec is not None
-        restored = [self.sut] if not self.restored.differences else []
-        restored += [self.driver] if not self.restored.driver_differences else []
+        restored = [self.sut] if not self.restored.differences.get("sut") else []
+        restored += [self.driver] if not self.restored.differences.get("driver") else []
         await self.assert_empty(*restored)
         assert check(self.story()) == []
         assert self.load_starts <= len(self._spec.workload.phases)
@@ -284,7 +284,7 @@ class Play:
 
     async def assert_restored(self) -> None:
         """Proven equal, on both hosts, and in truth."""
-        assert self.restored == e.Restored(())
+        assert self.restored == e.Restored({})
         assert self.values() == self.before
         await self.assert_sound()
 

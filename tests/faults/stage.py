@@ -25,7 +25,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -43,40 +43,13 @@ from experiments.tasks import dispatch
 from tests.agents.run_lab import free_port
 from tests.faults.evidence import gather, host_values, job_processes, run_directories
 from tests.faults.invariants import Story, check
+from tests.faults.programs import SERVER, STEP, WITNESS, write_program
 
 PATIENCE_S = 240.0
 LOOK_S, NUDGE_S = 0.1, 0.5
 WORKER_OPTIONS = (
     "-Q", "runs,default", "-P", "threads", "--without-gossip", "--without-mingle", "--without-heartbeat",
 )  # fmt: skip
-
-WITNESS = """#!/bin/sh
-# Writes down each start under the cookie of its job, then becomes the real program.
-[ "$1" = -v ] || echo "start $BENCHHUB_JOB" >>"{root}/starts"
-exec {program} "$@"
-"""
-
-# Answers after 20 ms: a load that leaves the CPUs to whatever else the machine does.
-SERVER = """import http.server, sys, time
-
-class Handler(http.server.SimpleHTTPRequestHandler):
-    def do_GET(self):
-        time.sleep(0.02)
-        super().do_GET()
-
-    def log_message(self, *arguments):
-        pass
-
-http.server.ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()
-"""
-
-# Held first and freed last: whoever began is seen to end, wherever the worker dies between.
-STEP = {
-    "kind": "command",
-    "run": 'echo "$2" >"$1/etc/held" && echo "begin $2" >>"$1/changes"',
-    "undo": 'echo "end $2" >>"$1/changes" && rm -f "$1/etc/held"',
-    "observe": 'cat "$1/etc/held" 2>/dev/null || echo free',
-}
 
 
 class HostLike(Protocol):
@@ -241,14 +214,16 @@ class Stage:
     def choice(
         self,
         sut: Actor,
-        driver: Actor,
-        *,
+        *drivers: Actor,
         warm_up_s: int = 1,
         measure_s: int = 1,
         token: str = "",
         steps: tuple[dict[str, Any], ...] = (),
     ) -> Choice:
-        """The documents of a run: a server that starts at once, a recipe whose changes are watched, then `steps`."""
+        """The documents of a run: a server that starts at once, a recipe whose changes are watched, then `steps`.
+
+        Several driver hosts must have their `stage` in the login's home there.
+        """
         server = {
             "kind": "command",
             "argv": [f"{sut.inside}/server", str(sut.port)],
@@ -257,7 +232,7 @@ class Stage:
             "cpus": _cpus()[0],
             "ready": {"body_contains": "hello", "timeout_s": 60},
         }
-        tool = {"kind": "wrk", "connections": 2, "threads": 1, "binary": f"{driver.inside}/wrk"}
+        tool = {"kind": "wrk", "connections": 2, "threads": 1, "binary": self._tool(drivers)}
         phases = [("warm_up", warm_up_s), ("measure", measure_s)]
         load = {
             "driver": tool,
@@ -268,15 +243,23 @@ class Stage:
         return Choice(
             application=save_version(self.member, Application, f"server of {sut.name}", {"server": server}),
             recipe=save_version(self.member, Recipe, f"tuning of {sut.name}", _recipe(sut, steps)),
-            workload=save_version(self.member, Workload, f"load of {driver.name}", load),
+            workload=save_version(self.member, Workload, f"load of {drivers[0].name}", load),
             sut=sut.row,
-            driver=driver.row,
+            drivers=[driver.row for driver in drivers],
             parameters={"token": token or self._token(), "password": self.password},
         )
 
-    def launch(self, sut: Actor, driver: Actor, **choice: Any) -> Run:
+    def launch(self, sut: Actor, *drivers: Actor, **choice: Any) -> Run:
         """Queue a run; the keywords are those of `choice`."""
-        return launch_run(self.member, self.choice(sut, driver, **choice))
+        return launch_run(self.member, self.choice(sut, *drivers, **choice))
+
+    def _tool(self, drivers: Sequence[Actor]) -> str:
+        """The load tool at one path that every driver host knows."""
+        if len(drivers) == 1:
+            return f"{drivers[0].inside}/wrk"
+        found = self.folder / "wrk"
+        write_program(found, '#!/bin/sh\nexec "$HOME/stage/wrk" "$@"\n')
+        return str(found)
 
     def _token(self) -> str:
         self._launched += 1
@@ -379,11 +362,6 @@ def _recipe(sut: Actor, steps: tuple[dict[str, Any], ...]) -> dict[str, Any]:
     if sut.sysctl:
         recipe.append({"kind": "sysctl", "values": dict(sut.sysctl)})
     return {"parameters": {"token": token, "password": {"type": "str"}}, "steps": [*recipe, *steps]}
-
-
-def write_program(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
 
 
 def _cpus() -> tuple[str, str]:

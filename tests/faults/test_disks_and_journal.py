@@ -41,13 +41,13 @@ async def test_a_disk_that_fills_up_under_the_load_leaves_the_host_quarantined_u
     play.at(e.LoadStarted, lambda: play.lab.fill_disk("sut"))
     await play.run(play.spec(FILE, SETTING, measure_s=2))
     await play.assert_sound()
-    if play.restored != e.Restored(()):
-        assert any("app.conf" in line or "No space left" in line for line in play.restored.differences)
+    if play.restored != e.Restored({}):
+        assert any("app.conf" in line or "No space left" in line for line in play.restored.differences["sut"])
 
     play.lab.exec("sut", "rm", "/root/.filler")
-    if play.restored != e.Restored(()):
+    if play.restored != e.Restored({}):
         await play.restore_again()
-    assert play.restored == e.Restored(())
+    assert play.restored == e.Restored({})
     assert play.values() == play.before
 
 
@@ -99,7 +99,7 @@ async def test_what_somebody_else_changed_is_left_alone_and_shown(play: Play, ch
     await play.run(play.spec(FILE, SETTING, CPUS))
     foreign = play.values()
 
-    [first, *_] = play.restored.differences
+    [first, *_] = play.restored.differences["sut"]
     assert "someone else changed" in first
     assert key in first
     assert "was left as it is" in first
@@ -112,7 +112,7 @@ async def test_what_somebody_else_changed_is_left_alone_and_shown(play: Play, ch
     await play.restore_again()
     assert play.values() == foreign  # asking again changes nothing
     await play.restore_again(force=True)
-    assert play.restored == e.Restored(())
+    assert play.restored == e.Restored({})
     assert play.values() == play.before
 
 
@@ -129,12 +129,12 @@ async def test_a_kernel_parameter_that_somebody_else_changed_does_not_keep_the_o
     play.at(e.LoadStarted, meddle)
     await play.run(play.spec(both))
 
-    [conflict, *_] = play.restored.differences
+    [conflict, *_] = play.restored.differences["sut"]
     assert f"someone else changed {SYSCTL} during the run, so it was left as it is" in conflict
     assert tuned == [b"41\n"]
     assert play.sut.exec("cat", interval).stdout == before
     await play.restore_again(force=True)
-    assert play.restored == e.Restored(())
+    assert play.restored == e.Restored({})
     assert play.values() == play.before
 
 
@@ -158,6 +158,6 @@ async def test_restore_sh_puts_the_host_back_without_any_controller(
     assert play.values() == play.before
     await play.resume()  # the worker that comes back finds nothing to do
     assert play.values() == play.before
-    assert play.restored == e.Restored(())
+    assert play.restored == e.Restored({})
     assert play.load_starts <= 1
     await play.assert_empty(play.sut, play.driver)

@@ -90,11 +90,11 @@ async def test_a_host_that_stays_away_fails_the_run_and_is_put_back_later(
         assert record.failed.hint
         assert record.failed.cause == "host"
     assert play.restored.away == (name,)
-    assert play.restored.differences if name == "sut" else play.restored.driver_differences
+    assert play.restored.differences[name]
     play.lab.heal()
     await play.assert_sound()
 
-    assert await play.restore_again() == e.Restored(())
+    assert await play.restore_again() == e.Restored({})
     assert play.values() == play.before
     await play.assert_empty(play.sut, play.driver)
     assert not play.directory("sut").exists()

@@ -61,7 +61,7 @@ async def test_a_sut_that_loses_power_for_good_is_quarantined_and_put_back_when_
     assert "sut" in play.failed.message
     assert play.restored.away == ("sut",)
     play.lab.boot("sut")
-    assert await play.restore_again() == e.Restored(())
+    assert await play.restore_again() == e.Restored({})
     assert play.values() == play.before
 
 

@@ -114,6 +114,6 @@ async def test_a_host_that_does_not_let_us_back_in_is_not_asked_for_long_and_is_
     assert play.restored.differences
     await play.assert_sound()
 
-    assert await play.restore_again() == e.Restored(())
+    assert await play.restore_again() == e.Restored({})
     assert play.values() == play.before
     await play.assert_empty(play.sut, play.driver)

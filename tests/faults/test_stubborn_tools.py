@@ -8,7 +8,7 @@ import pytest
 
 from agents import events as e
 from tests.faults.lab_run import INSIDE, LIGHT, Play, play
-from tests.faults.stage import write_program
+from tests.faults.programs import write_program
 from tests.lab.conftest import lab, lab_of_module
 
 __all__ = ["lab", "lab_of_module", "play"]

@@ -49,7 +49,7 @@ EVENTS: tuple[AnyEvent, ...] = (
     LoadReported(0, True, 0, "secret tool output", "00", {"latency_p50_ms": 2.0, "latency_p99_ms": 9.0}),
     PhaseFinished("measure", 10.0),
     StepReverted(0),
-    Restored(()),
+    Restored({}),
 )
 
 MakeRun = Callable[..., Run]

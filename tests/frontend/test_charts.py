@@ -81,6 +81,40 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
         {"metric": METRIC, "variants": [{"name": "a", "mean": None, "low": None, "high": None, "repetitions": []}]},
         [],
     ),
+    "panels by what a channel is, the whole machine only without a set of CPUs": (
+        "timeline",
+        {
+            "lines": [
+                {"role": "sut", "channel": "cpu.busy_ratio", "unit": "ratio", "at_s": [0], "values": [0.1]},
+                {"role": "sut", "channel": "cpu_set.busy_ratio", "unit": "ratio", "at_s": [0], "values": [0.9]},
+                {"role": "driver", "channel": "load.throughput_rps", "unit": "requests/s", "at_s": [1], "values": [7]},
+                {"role": "sut", "channel": "gc.pause_ms", "unit": "ms", "at_s": [2], "values": [30]},
+            ]
+        },
+        [
+            {"panel": "cpu", "driver": False, "points": False, "data": [{"x": 0, "y": 0.9}]},
+            {"panel": "load", "driver": True, "points": False, "data": [{"x": 1, "y": 7}]},
+            {"panel": "latency", "driver": False, "points": True, "data": [{"x": 2, "y": 30}]},
+        ],
+    ),
+    "levels of a factor at equal distances, the metric by its value": (
+        "sweep",
+        {
+            "metric": METRIC,
+            "factors": [{"name": "cpus", "levels": [1, 2, 8]}, {"name": "gc", "levels": ["G1", "ZGC"]}],
+            "variants": [
+                {"name": "a", "values": [1, "G1"], "figure": 100},
+                {"name": "b", "values": [2, "ZGC"], "figure": 200},
+                {"name": "c", "values": [8, "ZGC"], "figure": 150},
+                {"name": "not measured", "values": [8, "G1"], "figure": None},
+            ],
+        },
+        [
+            {"label": "a", "data": [{"x": 0, "y": 0}, {"x": 1, "y": 0}, {"x": 2, "y": 0}]},
+            {"label": "b", "data": [{"x": 0, "y": 0.5}, {"x": 1, "y": 1}, {"x": 2, "y": 1}]},
+            {"label": "c", "data": [{"x": 0, "y": 1}, {"x": 1, "y": 1}, {"x": 2, "y": 0.5}]},
+        ],
+    ),
     "the maximum stands one step after the last percentile": (
         "percentiles",
         {"runs": [{"name": "#1", "basis": "", "points": [{"percentile": 90, "ms": 4}, {"percentile": 100, "ms": 9}]}]},
@@ -105,6 +139,29 @@ def test_chart_modules_turn_json_into_datasets(case: str) -> None:
     )
 
     assert _matches(json.loads(out.stdout), expected), out.stdout
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
+def test_a_view_of_a_chart_is_written_and_read_in_the_address() -> None:
+    script = (
+        f"const m = await import({json.dumps((CHARTS / 'zoom.js').as_uri())});"
+        "const texts = ['0~60', '-1.5~60~1000~2000', '60~0', '', 'a~b', '1~2~9~3'];"
+        "console.log(JSON.stringify(texts.map(m.parse)));"
+        "console.log(JSON.stringify(m.write(m.parse('-1.5~60.123456789~1000~2000'))));"
+    )
+    out = subprocess.run(
+        ["node", "--input-type=module", "-e", script], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+
+    assert json.loads(out[0]) == [
+        {"x": {"min": 0, "max": 60}, "y": None},
+        {"x": {"min": -1.5, "max": 60}, "y": {"min": 1000, "max": 2000}},
+        None,
+        None,
+        None,
+        {"x": {"min": 1, "max": 2}, "y": None},
+    ]
+    assert json.loads(out[1]) == "-1.5~60.123457~1000~2000"
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")

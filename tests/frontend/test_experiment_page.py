@@ -29,7 +29,7 @@ def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def made(admin: Member, stock: dict[str, Any], rules: Rules, *, variants: int = 2) -> Experiment:
-    sides = {key: stock[key] for key in ("application", "recipe", "sut", "driver")}
+    sides = {key: stock[key] for key in ("application", "recipe", "sut", "drivers")}
     candidates = [Candidate(f"v{i}", parameters={"nofile": 2048 + i}, **sides) for i in range(variants)]
     experiment = create_experiment(admin, name="q", workload=stock["workload"], candidates=candidates, rules=rules)
     launch_experiment(admin, experiment)

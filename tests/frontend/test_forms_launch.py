@@ -25,12 +25,13 @@ def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("experiments.queue.outbox.hint", lambda run_id: None)
 
 
-def parts(stock: dict[str, Any], prefix: str = "", **more: str) -> dict[str, str]:
-    names = ("application", "recipe", "sut", "driver")
-    return {f"{prefix}{name}": str(stock[name].pk) for name in names} | more
+def parts(stock: dict[str, Any], prefix: str = "", **more: str) -> dict[str, Any]:
+    chosen: dict[str, Any] = {name: str(stock[name].pk) for name in ("application", "recipe", "sut")}
+    chosen["drivers"] = [str(host.pk) for host in stock["drivers"]]
+    return {f"{prefix}{name}": value for name, value in chosen.items()} | more
 
 
-def run_form(stock: dict[str, Any], **more: str) -> dict[str, str]:
+def run_form(stock: dict[str, Any], **more: Any) -> dict[str, Any]:
     return parts(stock, workload=str(stock["workload"].pk)) | more
 
 
@@ -101,7 +102,7 @@ def test_a_launcher_without_a_grant_is_told_whom_to_ask(
     refused = client.post(address("new_run", team), run_form(stock))
     assert refused.status_code == 422
     assert "ask an admin" in refused.content.decode()
-    for host in (stock["sut"], stock["driver"]):
+    for host in (stock["sut"], stock["drivers"][0]):
         grant(admin, host, launcher)
     assert client.post(address("new_run", team), run_form(stock)).status_code == 302
 
@@ -130,7 +131,7 @@ def test_the_preview_shows_checks_plan_estimate_and_an_api_call_that_means_the_s
         "recipe": "limits@1",
         "workload": "home page@1",
         "sut": "sut-1",
-        "driver": "driver-1",
+        "drivers": ["driver-1"],
         "parameters": {"nofile": 4096},
     }
 
@@ -146,7 +147,7 @@ def test_the_preview_warns_of_shared_cpus_on_one_machine(admin: Member, stock: d
 
     facts = {"cpu.online": "0-3", "cpu.offline": ""}
     profile = HardwareProfile.objects.create(team=admin.team, digest="four", facts=facts)
-    Host.objects.filter(pk__in=[stock["sut"].pk, stock["driver"].pk]).update(profile=profile)
+    Host.objects.filter(pk__in=[stock["sut"].pk, stock["drivers"][0].pk]).update(profile=profile)
     text = signed_in(admin).post(address("run_preview", admin.team), run_form(stock)).content.decode()
     assert "would share CPU 0-3 of one machine" in text
 

@@ -11,11 +11,13 @@ from django.urls import URLPattern, reverse
 from django.utils import timezone
 
 from experiments.documents.versions import save_version
+from experiments.hosts.driver_sets import driver_set
 from experiments.hosts.reservations import reserve
 from experiments.launch import Candidate, Choice, create_experiment, launch_run
 from experiments.models import (
     Alert,
     Application,
+    Bisection,
     CapacitySearch,
     DryRun,
     Experiment,
@@ -23,13 +25,20 @@ from experiments.models import (
     Host,
     HostProfile,
     Member,
+    PinnedBaseline,
     Recipe,
     Reservation,
     Run,
     Series,
+    ShareLink,
     Trend,
     Workload,
 )
+from experiments.notifying.webhooks import Wanted, create_webhook, send_test
+from experiments.run_list.saved_views import save_view
+from experiments.runs.chart_notes import annotate
+from experiments.schedules.saving import Plan, create_schedule
+from experiments.teams.invitations import invite
 from experiments.teams.tokens import issue
 from frontend.urls import urlpatterns
 from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, admin, make_member, other_admin, ready_host, team
@@ -54,35 +63,45 @@ def arguments(admin: Member) -> dict[str, dict[str, Any]]:
         "recipe": _version(admin, Recipe, RECIPE),
         "workload": _version(admin, Workload, WORKLOAD),
     }
-    choice = Choice(documents["application"], documents["recipe"], documents["workload"], host, host)
+    choice = Choice(documents["application"], documents["recipe"], documents["workload"], host, [host])
     run = launch_run(admin, choice)
     experiment = create_experiment(
         admin,
         name="A question",
         workload=documents["workload"],
-        candidates=[Candidate("only", documents["application"], documents["recipe"], host, host)],
+        candidates=[Candidate("only", documents["application"], documents["recipe"], host, [host])],
     )
     token, _ = issue(admin, name="ci", scopes=["read"])
     reservation = reserve(admin, [host], until=timezone.now() + timedelta(hours=1))
-    dry_run = DryRun.objects.create(team=admin.team, sut=host, driver=host, spec=run.spec)
+    drivers = driver_set([host])
+    dry_run = DryRun.objects.create(team=admin.team, sut=host, drivers=drivers, spec=run.spec)
     artifact = run.artifacts.create(name="out.txt", sha256="0" * 64, content=b"x")
     rated = _version(admin, Workload, WORKLOAD | {"driver": {"kind": "vegeta", "offered_rate_rps": 1}})
     search = CapacitySearch.objects.create(
-        team=admin.team, name="it", **documents | {"workload": rated}, sut=host, driver=host,
+        team=admin.team, name="it", **documents | {"workload": rated}, sut=host, drivers=drivers,
         objective_metric="latency_p99_ms", objective_ms=50, start_low_rps=1000, start_high_rps=2000,
     )  # fmt: skip
     by_word = {"number": run.number, "experiment_id": experiment.pk, "artifact_id": artifact.pk, "action": "check"}
     by_word["search_id"] = search.pk
+    by_word |= automation_of(admin, run)
     by_word["name"] = "tomcat-baseline"  # of the library and of its published figures
     by_word["topic"] = "validity"
+    by_word["view_id"] = save_view(admin, "mine", "").pk
+    by_word["baseline_id"] = PinnedBaseline.objects.create(team=admin.team, name="release", run=run).pk
     by_word["plot_name"] = "throughput_rps"
+    link = ShareLink.objects.create(team=admin.team, kind="run", subject="run #1", token_digest="0" * 64, sheet={})
     by_page = {
+        "annotate_series": series.pk,
+        "change_annotation": annotate(admin, series, timezone.now(), "a note").pk,
         "dry_run_result": dry_run.pk,
         "revoke_token": token.pk,
         "member_change": admin.pk,
+        "invitation_change": invite(admin, "viewer").invitation.pk,
         "extend_reservation": reservation.pk,
         "end_reservation": reservation.pk,
         "expect_level": trend.pk,
+        "pin_trend": trend.pk,
+        "revoke_share": link.pk,
         **dict.fromkeys(("alert", "triage_alert", "rerun_ends"), alert.pk),
         **{name: document.pk for name, document in documents.items()},
     }
@@ -101,6 +120,17 @@ def arguments(admin: Member) -> dict[str, dict[str, Any]]:
                 given[word] = by_word[word]
         found[name] = given
     return found
+
+
+def automation_of(admin: Member, run: Run) -> dict[str, int]:
+    """A schedule, a bisection and a webhook with a delivery."""
+    schedule = create_schedule(admin, Plan("nightly", "0 0 * * *", run=run))
+    parts = {name: getattr(run, name) for name in ("application", "recipe", "workload", "sut", "drivers")}
+    bisection = Bisection.objects.create(team=admin.team, name="which", **parts, candidates=["1", "2"])
+    webhook, _ = create_webhook(admin, Wanted("chat", "https://hooks.example.com/", ["run.finished"]))
+    delivery = send_test(admin, webhook)
+    found = {"schedule": schedule, "bisection": bisection, "webhook": webhook, "delivery": delivery}
+    return {f"{name}_id": int(one.pk) for name, one in found.items()}
 
 
 def _version(member: Member, model: Any, body: dict[str, Any]) -> Any:

@@ -97,6 +97,19 @@ async def test_all_pages_of_a_run_share_one_poller(make_run: MakeRun, monkeypatc
     assert live._feeds == {}
 
 
+async def test_a_stream_holds_no_database_connection(admin: Member, make_run: MakeRun) -> None:
+    run = await sync_to_async(make_run)(state="measuring")
+    client = AsyncClient()
+    await client.aforce_login(admin.user)
+
+    answer: Any = await client.get(f"/t/perf/runs/{run.number}/events?after=0")
+    parts = answer.streaming_content.__aiter__()
+    assert b"retry" in await anext(parts)
+
+    assert await sync_to_async(lambda: connections["default"].connection)() is None
+    await parts.aclose()
+
+
 async def test_a_quiet_stream_is_kept_alive(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "HEARTBEAT_S", 0.01)
     run = await sync_to_async(make_run)(state="measuring")

@@ -105,7 +105,7 @@ def test_the_pages_of_a_waiting_run_say_why_and_how_long(admin: Member, stock: d
 
 
 def test_an_experiment_says_how_long_it_will_take(admin: Member, stock: dict[str, Any]) -> None:
-    parts = {name: stock[name] for name in ("application", "recipe", "sut", "driver")}
+    parts = {name: stock[name] for name in ("application", "recipe", "sut", "drivers")}
     candidates = [Candidate(name, **parts) for name in ("a", "b")]
     made = create_experiment(admin, name="q", workload=stock["workload"], candidates=candidates, repetitions=15)
     client, url = signed_in(admin), address("experiment", admin.team, made.pk)
@@ -213,7 +213,7 @@ def test_another_teams_hosts_and_reservations_cannot_be_touched(
 ) -> None:
     made = reserve(admin, [stock["sut"]], until=timezone.now() + timedelta(hours=1))
     client = signed_in(other_admin)
-    client.post(address("reserve", other_admin.team), {"hosts": str(stock["driver"].pk), "hours": "2"})
+    client.post(address("reserve", other_admin.team), {"hosts": str(stock["drivers"][0].pk), "hours": "2"})
     assert client.post(address("end_reservation", other_admin.team, made.pk)).status_code == 404
     assert Reservation.objects.get().until == made.until
 

@@ -40,7 +40,7 @@ def test_the_page_lists_figures_of_the_benchmarks_own_and_the_notes(
     assert "gc_pause_ms" in page
     assert "&lt;ms&gt;" in page
     assert "No p99: the histograms are too coarse for it." in page
-    assert "Each instance of the server" not in page
+    assert "Each load tool" not in page
     assert figures(report) == {"throughput_rps": 300.0, "gc_pause_ms": 12.5}
 
 
@@ -49,7 +49,7 @@ def test_the_page_lists_what_each_instance_was_asked(browser: Client, admin: Mem
     parts = tuple(LoadPart(f"http://sut:808{number}/", 0, report) for number in range(2))
     run = make_run(throughput_rps=600.0, events=(LoadReported(0, True, 0, "", "", report, parts=parts),))
     page = browser.get(address("run", admin.team, run.number)).content.decode()
-    assert "Each instance of the server" in page
+    assert "Each load tool" in page
     assert "http://sut:8081/" in page
 
 

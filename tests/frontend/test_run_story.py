@@ -43,7 +43,7 @@ def test_the_journal_has_a_row_per_setting_with_its_result() -> None:
 def test_a_step_that_was_never_read_back_is_in_the_journal_with_what_was_before() -> None:
     intended = StepIntended(0, "sysctl: 1 key", {"vm.swappiness": "60"}, ("sysctl ...",))
 
-    story = tell([intended, StepReverted(0), Restored(("vm.swappiness is 10, was 60",))], live=False)
+    story = tell([intended, StepReverted(0), Restored({"sut": ("vm.swappiness is 10, was 60",)})], live=False)
 
     assert [(r.setting, r.before, r.effective, r.result) for r in story.journal] == [("vm.swappiness", "60", None, "")]
     assert story.differences == ("vm.swappiness is 10, was 60",)

@@ -25,7 +25,8 @@ def choice(admin: Member, stock: dict[str, Any]) -> Choice:
 
 
 def form_of(choice: Choice, **more: Any) -> dict[str, Any]:
-    parts = {name: getattr(choice, name).pk for name in ("application", "recipe", "workload", "sut", "driver")}
+    parts = {name: getattr(choice, name).pk for name in ("application", "recipe", "workload", "sut")}
+    parts["drivers"] = [host.pk for host in choice.drivers]
     given = {"objective_metric": "latency_p99_ms", "objective_ms": "50", "low_rps": "1000", "high_rps": "4000"}
     return {"name": "How much?", "width_pct": "10", "priority": "normal", **parts, **given, **more}
 

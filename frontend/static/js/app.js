@@ -1,6 +1,7 @@
-// What every page has: theme, keys, navigation, menus, relative times, copy buttons, confirmations.
+// What every page has: theme, navigation, menus, relative times, copy buttons, confirmations; keys are in keys.js.
 
-const GO_TO = { o: "", r: "runs/", e: "experiments/", t: "trends/", a: "alerts/", h: "hosts/", q: "queue/" };
+import "./keys.js";
+
 const AGO_EVERY_MS = 20000;
 
 export function ago(seconds) {
@@ -56,12 +57,22 @@ async function copy(button) {
   setTimeout(() => (label.textContent = before), 1500);
 }
 
+// Charts that were never in sight are drawn first; those whose figures stand in the page are there for Ctrl+P as well.
+async function print() {
+  const drawn = [];
+  document.dispatchEvent(new CustomEvent("printsoon", { detail: drawn }));
+  await Promise.allSettled(drawn);
+  window.print();
+}
+
+addEventListener("beforeprint", () => document.dispatchEvent(new CustomEvent("printsoon", { detail: [] })));
+
 document.addEventListener("click", (event) => {
   const on = (selector) => event.target.closest(selector);
   if (on("[data-theme-toggle]")) toggleTheme();
   if (on("[data-nav-toggle]")) toggleNavigation();
   if (on("[data-copy], [data-copy-from]")) copy(on("[data-copy], [data-copy-from]"));
-  if (on("[data-print]")) window.print();
+  if (on("[data-print]")) print();
   if (on("[data-open]")) document.getElementById(on("[data-open]").dataset.open)?.showModal();
   if (on("[data-close]")) on("dialog")?.close();
   for (const menu of document.querySelectorAll("details.menu[open]")) {
@@ -78,24 +89,12 @@ document.addEventListener("change", (event) => {
   if (event.target.matches("[data-submit-on-change]")) event.target.form.requestSubmit();
 });
 
-let pending = "";
-
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape") for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
-  if (event.target.closest("input, textarea, select, [contenteditable], dialog[open]")) return;
-  if (pending === "g" && event.key in GO_TO) {
-    const home = document.querySelector("a.brand");
-    if (home) location.href = home.href.replace(/overview\/$/, "") + GO_TO[event.key];
-  } else if (event.key === "/") {
-    document.getElementById("search")?.focus();
-    event.preventDefault();
-  } else if (event.key === "?") {
-    document.getElementById("shortcuts")?.showModal();
-  } else {
-    document.querySelector(`[data-key="${CSS.escape(event.key)}"]`)?.click();
+  if (event.key !== "Escape") return;
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (menu.contains(document.activeElement)) menu.querySelector("summary").focus();
+    menu.open = false;
   }
-  pending = event.key;
 });
 
 // What scrolls sideways can be reached and scrolled with the keyboard.

@@ -1,61 +1,25 @@
-// A run that is under way: its events come as a stream, or by polling where streams are cut.
+// The run page while the run is under way: its log, its chart and what the server renders again.
 
-const MAX_LINES = 10000;
-const POLL_MS = 2000;
-const REFRESH_MS = 700;
-const FAILURES = 3;
-const QUIET = new Set(["samples", "logged", "job_intended", "job_started", "job_ended"]);
+import { follow as followRun, refresher } from "./live_events.js";
+import { MAX_LINES, lineOf, linesOf } from "./log_lines.js";
 
 const page = document.getElementById("run");
 const log = document.getElementById("log");
 const followButton = document.getElementById("follow");
 const followNote = document.getElementById("follow-note");
-const chart = document.getElementById("live-chart");
+const charts = page.querySelectorAll("#timeline, #live-chart");
 let following = true;
-let after = Number(page.dataset.after);
-let refreshTimer = 0;
-
-function refreshLater() {
-  if (refreshTimer) return;
-  refreshTimer = setTimeout(() => {
-    refreshTimer = 0;
-    document.body.dispatchEvent(new Event("runchanged"));
-  }, REFRESH_MS);
-}
-
-function lineOf(at, source, level, text) {
-  const line = document.createElement("div");
-  line.className = level === "info" ? "log-line" : `log-line log-${level}`;
-  const time = document.createElement("time");
-  time.dateTime = at;
-  time.textContent = at.slice(11, 19);
-  const from = document.createElement("span");
-  from.className = "log-source";
-  from.textContent = source;
-  const words = document.createElement("span");
-  words.className = "log-text";
-  words.textContent = text;
-  line.append(time, from, words);
-  return line;
-}
-
-function linesOf(event) {
-  if (event.kind === "logged") return event.lines.map((text) => lineOf(event.at, event.source, event.level, text));
-  if (event.kind === "phase_started") return [lineOf(event.at, "runner", "info", `Phase ${event.phase.replaceAll("_", " ")}`)];
-  return [];
-}
+const refreshAfter = refresher(() => document.body.dispatchEvent(new Event("runchanged")));
 
 function take(event) {
-  if (event.seq <= after) return;
-  after = event.seq;
-  const lines = linesOf(event);
+  const lines = linesOf(event).map(lineOf);
   if (lines.length) {
     log.append(...lines.slice(-MAX_LINES));
     while (log.childElementCount > MAX_LINES) log.firstElementChild.remove();
     if (following) log.scrollTop = log.scrollHeight;
   }
-  chart.dispatchEvent(new CustomEvent("runevent", { detail: event }));
-  if (!QUIET.has(event.kind)) refreshLater();
+  for (const chart of charts) chart.dispatchEvent(new CustomEvent("runevent", { detail: event }));
+  refreshAfter(event);
 }
 
 function follow(on) {
@@ -67,38 +31,6 @@ function follow(on) {
 function finish() {
   page.dataset.live = "no";
   document.body.dispatchEvent(new Event("runchanged"));
-}
-
-async function poll() {
-  try {
-    const response = await fetch(`${page.dataset.page}?after=${after}`, { credentials: "same-origin" });
-    if (response.ok) {
-      const { events, finished } = await response.json();
-      events.forEach(take);
-      if (finished) return finish();
-    }
-  } catch {
-    // The server is away for a moment; the next poll goes on where this one stopped.
-  }
-  setTimeout(poll, POLL_MS);
-}
-
-function stream() {
-  let failures = 0;
-  const source = new EventSource(`${page.dataset.events}?after=${after}`);
-  source.onopen = () => (failures = 0);
-  source.onmessage = (message) => take(JSON.parse(message.data));
-  source.addEventListener("end", () => {
-    source.close();
-    finish();
-  });
-  source.onerror = () => {
-    failures += 1;
-    if (source.readyState === EventSource.CLOSED || failures >= FAILURES) {
-      source.close();
-      poll();
-    }
-  };
 }
 
 log.addEventListener("scroll", () => {
@@ -118,4 +50,6 @@ document.getElementById("next-failure").addEventListener("click", () => {
 
 const failure = page.dataset.live === "yes" ? null : log.querySelector(".log-error");
 log.scrollTop = failure ? Math.max(0, failure.offsetTop - log.clientHeight / 2) : log.scrollHeight;
-if (page.dataset.live === "yes") stream();
+if (page.dataset.live === "yes") {
+  followRun({ events: page.dataset.events, page: page.dataset.page, after: Number(page.dataset.after), take, finish });
+}

@@ -46,6 +46,7 @@ export function draw(canvas, json) {
   const config = options({
     unit,
     zero: false,
+    zoom: "y",
     x: { type: "linear", min: -0.6, max: names.length - 0.4, grid: { display: false }, ticks: { stepSize: 1, autoSkip: false, callback(value) {
         return wrapped(names[value] ?? "", this.chart.width / names.length / 7.5);
       } } },

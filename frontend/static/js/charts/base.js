@@ -1,6 +1,8 @@
 // What all charts share: colours of the theme, axes, data, summary, "view as table".
 
 import { format } from "./format.js";
+import { download } from "./picture.js";
+import { inAddress, show, shownBy, toAddress, zoomOptions } from "./zoom.js";
 
 const SERIES = 8;
 
@@ -34,8 +36,8 @@ export function faded(colour, ratio) {
   return colour.replace(/^rgba?\((\d+), (\d+), (\d+).*\)$/, `rgba($1, $2, $3, ${ratio})`);
 }
 
-// Options that every chart starts from; `unit` is the y axis, `x` the whole x scale.
-export function options({ unit, x, zero = true, legend = true, grace = "6%" }) {
+// Options that every chart starts from; `unit` is the y axis, `x` the whole x scale, `zoom` the axes that can be zoomed.
+export function options({ unit, x, zero = true, legend = true, grace = "6%", zoom = "x" }) {
   const colours = theme();
   const font = { family: getComputedStyle(document.body).fontFamily, size: 11 };
   return {
@@ -55,6 +57,7 @@ export function options({ unit, x, zero = true, legend = true, grace = "6%" }) {
       },
     },
     plugins: {
+      zoom: zoomOptions(zoom),
       legend: {
         display: legend,
         position: "bottom",
@@ -109,19 +112,29 @@ export class Figure {
   constructor(figure, module) {
     this.figure = figure;
     this.module = module;
+    this.key = figure.id || figure.dataset.source || figure.dataset.chart;
     this.canvas = figure.querySelector("canvas");
     this.text = figure.querySelector("[data-chart-summary]");
     this.tablePlace = figure.querySelector(".chart-table");
     this.waiting = [];
     figure.querySelector("[data-chart-toggle]").addEventListener("click", (event) => this.toggle(event.currentTarget));
-    figure.querySelector("[data-chart-reset]").addEventListener("click", () => this.module.reset?.(this));
+    figure.querySelector("[data-chart-reset]").addEventListener("click", () => this.reset());
+    figure.querySelector("[data-chart-png]").addEventListener("click", () => this.chart && this.save());
+    this.canvas.addEventListener("chartzoom", () => this.zoomed());
     figure.addEventListener("runevent", (event) => this.append(event.detail));
     document.addEventListener("themechange", () => this.draw());
   }
 
+  // A module may keep its view in its own way (`parameters`, `zoomed`, `reset`); else it is a range of x, perhaps of y.
+  parameters() {
+    if (this.module.parameters) return this.module.parameters();
+    const shown = this.module.ranged ? inAddress(this.key) : null;
+    return shown ? { from_s: shown.x.min, to_s: shown.x.max } : {};
+  }
+
   async start() {
     try {
-      const parameters = this.module.parameters?.() ?? {};
+      const parameters = this.parameters();
       this.json = await load(this.figure, parameters);
       this.isPart = Object.keys(parameters).length > 0;
     } catch (error) {
@@ -137,8 +150,31 @@ export class Figure {
     this.chart?.destroy();
     const empty = this.module.toDatasets(this.json).length === 0;
     this.canvas.parentElement.hidden = empty;
+    this.figure.querySelector("[data-chart-png]").hidden = empty;
     this.chart = empty ? null : this.module.draw(this.canvas, this.json, this);
+    const shown = this.module.zoomed ? null : inAddress(this.key);
+    if (this.chart && shown) show(this.chart, shown);
+    if (!this.module.zoomed) this.offerReset(Boolean(shown));
     this.describe();
+  }
+
+  // The address holds what is shown; of a line that was thinned out the server has more of a smaller part.
+  zoomed() {
+    if (this.module.zoomed) return this.module.zoomed(this.chart);
+    toAddress(this.key, shownBy(this.chart, this.chart.options.plugins.zoom.zoom.mode));
+    this.offerReset(true);
+    if (this.json.thinned || this.isPart) this.start();
+  }
+
+  save() {
+    download(this.canvas, { title: this.figure.dataset.title, summary: this.text.textContent, colours: theme() });
+  }
+
+  reset() {
+    if (this.module.reset) return this.module.reset(this);
+    toAddress(this.key, null);
+    if (this.isPart) this.start();
+    else this.draw();
   }
 
   describe() {

@@ -10,7 +10,7 @@ export function toDatasets(json) {
 
 export function draw(canvas, json) {
   const colours = theme();
-  const config = options({ unit: "ms", legend: false, x: { type: "linear", beginAtZero: true, title: { display: true, text: "throughput, requests/s", color: colours.text }, ticks: { callback: (value) => plain(value), maxTicksLimit: 8 } } });
+  const config = options({ unit: "ms", legend: false, zoom: "xy", x: { type: "linear", beginAtZero: true, title: { display: true, text: "throughput, requests/s", color: colours.text }, ticks: { callback: (value) => plain(value), maxTicksLimit: 8 } } });
   config.interaction = { mode: "nearest", intersect: false, axis: "xy" };
   config.plugins.tooltip.callbacks = {
     title: (items) => `${items[0].raw.name}: ${plain(items[0].raw.offered)} ${json.of}`,

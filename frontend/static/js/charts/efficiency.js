@@ -20,7 +20,7 @@ export function toDatasets(json) {
 
 export function draw(canvas, json) {
   const colours = theme();
-  const config = options({ unit: "ratio", x: axis(json, colours) });
+  const config = options({ unit: "ratio", zoom: "xy", x: axis(json, colours) });
   config.scales.y.suggestedMax = top(json.points.flatMap((p) => [p.efficiency, p.efficiency_high]));
   config.interaction = { mode: "nearest", intersect: true };
   config.plugins.tooltip.filter = (item) => item.raw.point !== undefined;

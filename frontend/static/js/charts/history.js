@@ -42,6 +42,11 @@ function label(content, colours, colour, position) {
   return { display: true, content, position, backgroundColor: colours.surface, color: colour, font: { size: 10, weight: "normal" }, padding: 2 };
 }
 
+// What fits beside a line; the table has the whole text.
+export function shortened(text, letters = 28) {
+  return text.length > letters ? `${text.slice(0, letters - 1).trimEnd()}…` : text;
+}
+
 function annotations(json, colours) {
   const found = {};
   if (json.points.length > 2) {
@@ -61,6 +66,10 @@ function annotations(json, colours) {
     found[`environment${index}`] = line(colours.warn, {
       xMin: band.from, xMax: band.from, borderDash: [2, 3], label: label(band.text, colours, colours.warn, "end"),
     });
+  });
+  (json.notes ?? []).forEach((note, index) => {
+    const x = Date.parse(note.at);
+    found[`note${index}`] = line(colours.text, { xMin: x, xMax: x, borderDash: [1, 3], label: label(shortened(note.text), colours, colours.text, index % 2 ? "75%" : "60%") });
   });
   (json.changes ?? []).forEach((change, index) => {
     const colour = change.worse ? colours.bad : colours.good;
@@ -116,6 +125,11 @@ function showRange(min, max) {
   }
 }
 
+export function zoomed(chart) {
+  writeRange(chart.scales.x.min, chart.scales.x.max);
+  showRange(chart.scales.x.min, chart.scales.x.max);
+}
+
 export function reset() {
   writeRange();
   showRange();
@@ -149,16 +163,6 @@ export function draw(canvas, json, figure) {
     },
   };
   config.plugins.annotation = { annotations: annotations(json, colours) };
-  config.plugins.zoom = {
-    zoom: {
-      mode: "x",
-      drag: { enabled: true, threshold: 6 },
-      onZoomComplete: ({ chart }) => {
-        writeRange(chart.scales.x.min, chart.scales.x.max);
-        showRange(chart.scales.x.min, chart.scales.x.max);
-      },
-    },
-  };
   config.onHover = (event, items) => (event.native.target.style.cursor = items.length ? "pointer" : "crosshair");
   config.onClick = (_, items, chart) => {
     if (!items.length) return;
@@ -196,6 +200,7 @@ export function summary(json) {
     `${format(Math.max(...values), metric.unit)}, median (dashed) ${format(median(values), metric.unit)}; last #${last.number} ` +
     `${format(last.value, metric.unit)}.${suspects ? ` Triangles: ${suspects} suspect.` : ""}` +
     (changes.length ? ` Change points: ${changes.slice(-5).join(", ")}${changes.length > 5 ? ` and ${changes.length - 5} earlier` : ""}.` : "") +
+    ((json.notes ?? []).length ? ` Notes: ${json.notes.map((note) => `${day(note.at)} ${note.text}`).join("; ")}.` : "") +
     (levels.length ? ` Expected: ${levels.join(", ")}.` : "")
   );
 }
@@ -203,5 +208,7 @@ export function summary(json) {
 export function table(json) {
   const changes = new Map((json.changes ?? []).map((one) => [one.number, `${signed(one.change_ratio)}${one.state === "suspected" ? " suspected" : ""}`]));
   const rows = [...json.points].reverse().map((p) => [`#${p.number}`, day(p.at), format(p.value, json.metric.unit), changes.get(p.number) ?? "", p.recipe || "imported", p.validity, p.environment ?? ""]);
+  const notes = [...(json.notes ?? [])].reverse().map((note) => ["note", day(note.at), "", "", note.text, note.author, ""]);
+  rows.unshift(...notes);
   return { head: ["Run", "Finished (UTC)", json.metric.label, "Change point", "Recipe", "Validity", "Environment"], rows };
 }

@@ -1,35 +1,51 @@
-// Readings of both hosts over the time of a run, or of several runs over each other; t = 0 is the start of measuring.
+// Readings of the hosts over the time of a run, or of several runs over each other; t = 0 is the start of measuring.
 
 import { faded, options, theme } from "./base.js";
 import { clock, format } from "./format.js";
 
-const MAX_POINTS = 2000;
-const ROLES = { sut: "SUT", driver: "Driver" };
+// The server has more points of a part than of the whole.
+export const ranged = true;
 
-function label(line) {
+const MAX_POINTS = 2000;
+
+const NAMES = {
+  "cpu_set.busy_ratio": "{part} CPUs busy",
+  "load.throughput_rps": "Throughput",
+  "load.errors_per_s": "Errors per second",
+  "load.latency_mean_ms": "Mean latency",
+  "gc.pause_ms": "GC pauses",
+};
+
+// sut, driver, driver-2 and so on, in words.
+function part(role) {
+  return role === "sut" ? "SUT" : role.replace("driver", "Driver").replace("-", " ");
+}
+
+export function label(line) {
   if (line.name) return line.name;
-  if (line.channel === "cpu_set.busy_ratio") return `${ROLES[line.role] ?? line.role} CPUs busy`;
+  const name = NAMES[line.channel];
+  if (name) return name.replace("{part}", part(line.role));
   const words = line.channel.replace(/_(ratio|bytes|bytes_per_s|per_s)$/, "").replaceAll(/[._]/g, " ");
-  return `${ROLES[line.role] ?? line.role} ${words}`;
+  return `${part(line.role)} ${words}`;
 }
 
 export function toDatasets(json) {
   return json.lines.map((line) => ({
     label: label(line),
     data: line.at_s.map((x, index) => ({ x, y: line.values[index] })),
-    driver: line.role === "driver",
+    driver: line.role !== "sut",
     unit: line.unit,
   }));
 }
 
-// Of one run: even colours for the SUT, odd and dashed for the driver. Of several: one colour per run, fixed.
+// Of one run: even colours for the SUT, odd and dashed for the driver hosts. Of several: one colour per run, fixed.
 function styled(json, colours) {
-  const count = { sut: 0, driver: 0 };
+  const count = [0, 0];
   const ofRun = new Map();
   return toDatasets(json).map((dataset, index) => {
     const line = json.lines[index];
     let place;
-    if (line.run === undefined) place = 2 * count[line.role]++ + (dataset.driver ? 1 : 0);
+    if (line.run === undefined) place = 2 * count[Number(dataset.driver)]++ + Number(dataset.driver);
     else place = ofRun.get(line.run) ?? ofRun.set(line.run, ofRun.size).get(line.run);
     const colour = colours.series[place % colours.series.length];
     return { ...dataset, borderColor: colour, backgroundColor: colour, borderDash: dataset.driver ? [5, 3] : [], parsing: false };
@@ -125,7 +141,8 @@ export function summary(json) {
     return `${label(line)} ${format(values.reduce((a, b) => a + b, 0) / values.length, line.unit)}`;
   });
   const more = json.lines.length > 4 || json.left_out ? `, and ${json.lines.length - means.length + (json.left_out ?? 0)} more` : "";
-  return `Means: ${means.join(", ")}${more}.`;
+  const thinned = json.thinned ? " Long lines show the lowest and the highest reading of each stretch; zoom in to see every one." : "";
+  return `Means: ${means.join(", ")}${more}.${thinned}`;
 }
 
 export function table(json) {

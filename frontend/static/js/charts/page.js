@@ -10,8 +10,10 @@ import * as percentiles from "./percentiles.js";
 import * as published from "./published.js";
 import * as scaling from "./scaling.js";
 import * as search from "./search.js";
+import * as sweep from "./sweep.js";
+import * as timeline from "./timeline.js";
 
-const MODULES = { ab, curve, efficiency, history, live, percentiles, published, scaling, search };
+const MODULES = { ab, curve, efficiency, history, live, percentiles, published, scaling, search, sweep, timeline };
 const figures = new Map();
 
 const seen = new IntersectionObserver(
@@ -30,17 +32,38 @@ for (const element of document.querySelectorAll("figure[data-chart]")) {
   seen.observe(element);
 }
 
+// Paper shows every chart: whoever prints waits for those that were never in sight.
+document.addEventListener("printsoon", (event) => {
+  for (const [element, figure] of figures) {
+    if (figure.json) continue;
+    seen.unobserve(element);
+    event.detail.push(figure.start());
+  }
+});
+
 // A live page that asked for its newest part says so: charts that are shown and have an address read anew.
 document.body.addEventListener("charts-changed", () => {
   for (const [element, figure] of figures) if (element.dataset.url && figure.json) figure.start();
 });
 
+function choose(select) {
+  const element = document.getElementById(select.dataset.chartSelect);
+  const address = new URL(element.dataset.url, location.href);
+  address.searchParams.set(select.dataset.param, select.value);
+  element.dataset.url = address.pathname + address.search;
+  return figures.get(element);
+}
+
 for (const select of document.querySelectorAll("select[data-chart-select]")) {
+  const asked = new URLSearchParams(location.search).get(select.dataset.param);
+  if (asked && [...select.options].some((option) => option.value === asked)) {
+    select.value = asked;
+    choose(select);
+  }
   select.addEventListener("change", () => {
-    const element = document.getElementById(select.dataset.chartSelect);
-    const address = new URL(element.dataset.url, location.href);
-    address.searchParams.set(select.dataset.param, select.value);
-    element.dataset.url = address.pathname + address.search;
-    figures.get(element).start();
+    const here = new URL(location.href);
+    here.searchParams.set(select.dataset.param, select.value);
+    window.history.replaceState(window.history.state, "", here);
+    choose(select).start();
   });
 }

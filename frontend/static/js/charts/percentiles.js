@@ -25,7 +25,7 @@ const named = (percentile) => (percentile >= 100 ? "max" : `p${percentile}`);
 
 export function draw(canvas, json) {
   const colours = theme();
-  const config = options({ unit: "ms", x: { type: "linear", min: 0, ticks: { autoSkip: false, callback: (value) => `p${TICKS.find((tick) => Math.abs(position(tick) - value) < 1e-9) ?? ""}` } } });
+  const config = options({ unit: "ms", zoom: "xy", x: { type: "linear", min: 0, ticks: { autoSkip: false, callback: (value) => `p${TICKS.find((tick) => Math.abs(position(tick) - value) < 1e-9) ?? ""}` } } });
   config.scales.x.afterBuildTicks = (axis) => {
     const room = (axis.max * TICK_WIDTH) / axis.chart.width;
     const fitting = TICKS.map(position).filter((at) => at <= axis.max);

@@ -15,7 +15,7 @@ export function toDatasets(json) {
 export function draw(canvas, json) {
   const colours = theme();
   const { unit } = json.metric;
-  const config = options({ unit, x: { type: "category", grid: { display: false } } });
+  const config = options({ unit, zoom: "y", x: { type: "category", grid: { display: false } } });
   config.plugins.tooltip.callbacks = { label: ({ dataset, raw }) => ` ${dataset.label}: ${format(raw, unit)}` };
   config.skipNull = true;
   const looks = {

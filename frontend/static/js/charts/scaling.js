@@ -47,7 +47,7 @@ export function looks(colours) {
 
 export function draw(canvas, json) {
   const colours = theme();
-  const config = options({ unit: "requests/s", x: axis(json, colours) });
+  const config = options({ unit: "requests/s", zoom: "xy", x: axis(json, colours) });
   config.scales.y.suggestedMax = top(json.points.flatMap((p) => [p.rps, p.high]));
   config.interaction = { mode: "nearest", intersect: true };
   config.plugins.legend.labels.filter = (item) => item.text !== "lower edge of the band";

@@ -1,0 +1,92 @@
+"""Which pages the pictures of docs/pages.md show: data for bench.screenshots, one line per page of frontend/urls.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Look = Literal["light", "dark", "narrow"]
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A page's picture: its caption, what is in its address beside the object, in which looks it is taken.
+
+    `scroll_to` is what must be seen (CSS); without it the picture shows the top of the page.
+    """
+
+    caption: str
+    query: str = ""
+    looks: tuple[Look, ...] = ("light",)
+    scroll_to: str = ""
+
+
+ALL: tuple[Look, ...] = ("light", "dark", "narrow")
+PAGES: dict[str, Shot] = {
+    "overview": Shot("Overview: what runs, what was found, the state of the hosts", looks=ALL),
+    "find": Shot("Search over everything that the team has", query="q=tomcat"),
+    "runs": Shot("Runs: filters, columns, what changed against the baseline", looks=ALL),
+    "baselines": Shot("Pinned baselines"),
+    "new_run": Shot("A new run, with the commands that it will send"),
+    "run": Shot("One run: figures, validity, phases and the timeline", looks=ALL),
+    "run_log_page": Shot("The log of a run: its steps, any line by its number, a search", looks=("light", "dark")),
+    "compare": Shot("Two runs side by side, and what differs in their configuration", query="runs={pair}"),
+    "experiments": Shot("Experiments"),
+    "new_experiment": Shot("A new experiment: variants, repetitions, when it stops"),
+    "experiment": Shot("An experiment: its verdicts and the table of its runs", looks=("light", "dark")),
+    "experiment_report": Shot("The report of an experiment"),
+    "scaling": Shot("Throughput over the number of CPUs"),
+    "searches": Shot("Searches for the largest rate that a server sustains"),
+    "new_search": Shot("A new search"),
+    "search": Shot("One search: its trials"),
+    "bisections": Shot("Bisections: which change made it slower"),
+    "new_bisection": Shot("A new bisection"),
+    "bisection": Shot("One bisection"),
+    "schedules": Shot("Schedules"),
+    "new_schedule": Shot("A new schedule"),
+    "schedule": Shot("One schedule"),
+    "edit_schedule": Shot("A schedule is changed"),
+    "trends": Shot("Trends: the history of a series with its change points and notes", looks=ALL),
+    "alerts": Shot("Alerts: change points that nobody has looked at"),
+    "alert": Shot("One alert, and what changed in the configuration at that point"),
+    "applications": Shot("Applications"),
+    "application": Shot("One application"),
+    "recipes": Shot("Recipes"),
+    "recipe": Shot("One recipe: its steps and its versions"),
+    "workloads": Shot("Workloads"),
+    "workload": Shot("One workload"),
+    "new_document": Shot("A new recipe"),
+    "edit_document": Shot("A recipe is changed: a new version"),
+    "document_diff": Shot("Two versions of a recipe", query="a=1&b=1"),
+    "library": Shot("The library that comes with BenchHub"),
+    "library_template": Shot("One entry of the library"),
+    "library_published": Shot("Published figures, judged by the same checks"),
+    "hosts": Shot("Hosts: who has them until when"),
+    "new_host": Shot("A new host"),
+    "host": Shot("One host"),
+    "edit_host": Shot("A host is changed"),
+    "queue": Shot("The queue: order, reasons, expected times"),
+    "help_index": Shot("Help"),
+    "help": Shot("Help: every check of validity"),
+    "operator": Shot("What the operator sees"),
+    "settings": Shot("Settings: the members of the team"),
+    "team": Shot("Settings: the team"),
+    "tokens": Shot("Settings: tokens for the API"),
+    "webhooks": Shot("Settings: webhooks"),
+    "webhook": Shot("One webhook and its deliveries"),
+    "thresholds": Shot("Settings: the thresholds of the checks"),
+    "new_share": Shot("Something is shared by a link", query="kind=run&runs={number}"),
+    "shares": Shot("Settings: shared links"),
+    "trash": Shot("Settings: the trash"),
+    "usage": Shot("Settings: what the team uses"),
+    "audit": Shot("Settings: who changed what, with the values before and after"),
+}
+NO_PICTURE = {
+    "home": "sends people on to their team",
+    "new_team": "of nobody's team",
+    "invitation": "needs a secret that is shown once",
+    "profile_diff": "made-up hosts have one profile each",
+    "shared_page": "the page that is shared, frozen",
+    "shared_embed": "a part of it for other sites",
+}
+"""Pages without one, and why."""

@@ -1,0 +1,31 @@
+"""What Celery beat does over and over; PostgreSQL has the truth, so each of these may be missed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+INTERVALS_S = {
+    "dispatch": 5,
+    "reap": 10,
+    "launch_due": 10,
+    "deliver_due": 10,
+    "watch_trends": 300,
+    # Every hour, a bounded part each time: a night's worth at once would keep a worker and locks for long.
+    "clean_up": 3600,
+}
+"""Task of `experiments.tasks` -> seconds between two ticks."""
+CANARY_S = 30
+
+
+def entries(queues: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The schedule in Celery's form, with a canary through each of the queues."""
+    ticks = {name.replace("_", "-"): _entry(name, every_s, "default") for name, every_s in INTERVALS_S.items()}
+    canaries = {f"canary-{queue}": {**_entry("canary", CANARY_S, queue), "args": (queue,)} for queue in queues}
+    return ticks | canaries
+
+
+def _entry(task: str, every_s: int, queue: str) -> dict[str, Any]:
+    # Expired ones are dropped: after a Redis that was away, one tick is enough.
+    options = {"queue": queue, "expires": every_s}
+    return {"task": f"experiments.tasks.{task}", "schedule": float(every_s), "options": options}

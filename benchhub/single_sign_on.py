@@ -1,0 +1,92 @@
+"""Single sign-on as the environment describes it: one OpenID Connect provider, one SAML provider, or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+from benchhub.environment import envbool, envlist, envpath, envsecret
+
+OIDC, SAML = "sso", "sso"
+"""The last word of the addresses that the identity provider is told: /accounts/oidc/sso/, /accounts/saml/sso/."""
+
+
+def text(value: list[str]) -> str:
+    return ",".join(value)
+
+
+def entries(value: list[str]) -> list[str]:
+    """What stands between semicolons: names of groups may have commas."""
+    return [part.strip() for part in text(value).split(";") if part.strip()]
+
+
+def providers() -> dict[str, Any]:
+    """allauth's SOCIALACCOUNT_PROVIDERS. A provider that is described by half stops the start."""
+    found: dict[str, Any] = {}
+    if url := text(envlist("BENCHHUB_OIDC_URL")):
+        client_id, secret = text(envlist("BENCHHUB_OIDC_CLIENT_ID")), envsecret("BENCHHUB_OIDC_CLIENT_SECRET")
+        if not client_id or not secret:
+            raise ImproperlyConfigured(
+                "BENCHHUB_OIDC_URL needs BENCHHUB_OIDC_CLIENT_ID and BENCHHUB_OIDC_CLIENT_SECRET."
+            )
+        found["openid_connect"] = {
+            "OAUTH_PKCE_ENABLED": True,
+            "SCOPE": ["openid", "profile", "email", *envlist("BENCHHUB_OIDC_SCOPES")],
+            "APPS": [oidc_app(url, client_id, secret, text(envlist("BENCHHUB_OIDC_NAME", ("single sign-on",))))],
+        }
+    if metadata_url := text(envlist("BENCHHUB_SAML_METADATA_URL")):
+        entity_id = text(envlist("BENCHHUB_SAML_ENTITY_ID"))
+        if not entity_id:
+            raise ImproperlyConfigured("BENCHHUB_SAML_METADATA_URL needs BENCHHUB_SAML_ENTITY_ID.")
+        found["saml"] = {"APPS": [saml_app({"entity_id": entity_id, "metadata_url": metadata_url})]}
+    elif sso_url := text(envlist("BENCHHUB_SAML_SSO_URL")):
+        entity_id, certificate = text(envlist("BENCHHUB_SAML_ENTITY_ID")), envpath("BENCHHUB_SAML_CERTIFICATE")
+        if not entity_id or certificate is None:
+            raise ImproperlyConfigured(
+                "BENCHHUB_SAML_SSO_URL needs BENCHHUB_SAML_ENTITY_ID and the file BENCHHUB_SAML_CERTIFICATE."
+            )
+        idp = {"entity_id": entity_id, "sso_url": sso_url, "x509cert": _certificate(certificate)}
+        found["saml"] = {"APPS": [saml_app(idp)]}
+    return found
+
+
+def oidc_app(url: str, client_id: str, secret: str, name: str) -> dict[str, Any]:
+    """One OpenID Connect provider: `url` is its issuer, where /.well-known/openid-configuration is found."""
+    return {
+        "provider_id": OIDC,
+        "name": name,
+        "client_id": client_id,
+        "secret": secret,
+        "settings": {"server_url": url, "email_authentication": True, **_trust()},
+    }
+
+
+def saml_app(idp: dict[str, str]) -> dict[str, Any]:
+    """One SAML provider. Assertions must be signed, and answer a question that BenchHub asked."""
+    mapping = dict(entry.split("=", 1) for entry in envlist("BENCHHUB_SAML_ATTRIBUTES") if "=" in entry)
+    return {
+        "provider_id": idp["entity_id"],
+        "name": text(envlist("BENCHHUB_SAML_NAME", ("single sign-on",))),
+        "client_id": SAML,
+        "settings": {
+            "idp": idp,
+            "attribute_mapping": {"uid": "uid", "email": "email", "username": "username"} | mapping,
+            "email_authentication": True,
+            "advanced": {"want_assertion_signed": True, "reject_idp_initiated_sso": True, "strict": True},
+            **_trust(),
+        },
+    }
+
+
+def _trust() -> dict[str, bool]:
+    """Without it, a mail address counts as the person's own only when the provider says that it has verified it."""
+    return {"verified_email": True} if envbool("BENCHHUB_SSO_TRUST_EMAIL", False) else {}
+
+
+def _certificate(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImproperlyConfigured(f"BENCHHUB_SAML_CERTIFICATE cannot be read: {error}.") from error

@@ -1,0 +1,224 @@
+"""Bisections: the first of an ordered list of candidates that is worse than the good one."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from django.http import HttpRequest
+from ninja import Router
+from ninja.params.functions import Query
+from ninja.responses import Status
+from pydantic import BaseModel, Field
+
+from experiments.analysis.sequential import LOOKS
+from experiments.api.auth import LAUNCH, READ, member_of
+from experiments.api.finding import named_document, named_host, named_hosts
+from experiments.api.idempotency import idempotent
+from experiments.api.shapes import (
+    MAX_ID,
+    Body,
+    DriverNames,
+    Labels,
+    Named,
+    Parameters,
+    Priority,
+    Reference,
+    Whole,
+    bisection_url,
+    experiment_url,
+)
+from experiments.bisecting import live
+from experiments.bisecting.plan import MOST_CANDIDATES, MOST_CHARS, BisectionPlan, versions_between
+from experiments.bisecting.reading import find_bisection, remaining, steps_of, with_names
+from experiments.errors import RequestError
+from experiments.models import Application, Bisection, Member, Recipe, Role, Workload
+from experiments.queue.priorities import PRIORITIES
+from experiments.teams.access import require
+
+router = Router(auth=READ, tags=["bisections"])
+
+
+class StepOut(BaseModel):
+    position: int
+    candidate: str
+    result: str = Field(description="good (not worse), bad (worse) or unclear; empty while it runs")
+    sentence: str
+    estimate_pct: float | None
+    ci95_low_pct: float | None
+    ci95_high_pct: float | None
+    experiment: int
+    experiment_url: str
+
+
+class BisectionRow(BaseModel):
+    id: int
+    url: str
+    name: str
+    state: str
+    application: Named
+    recipe: Named
+    parameter: str = Field(description="Empty: the candidates are versions of the recipe")
+    candidates: list[str] = Field(description="In order: the good one first, the bad one last")
+    parameters: Parameters
+    workload: Named
+    sut: str
+    drivers: list[str]
+    metric: str
+    margin_ratio: float
+    max_blocks: int
+    last_good: str = Field(description="The last candidate that is known not to be worse")
+    first_bad: str | None = Field(description="The first that is known to be worse; the answer, once it is finished")
+    sentence: str
+    labels: dict[str, str]
+    created_by: str | None
+    created_at: datetime
+    finished_at: datetime | None
+
+    @classmethod
+    def of(cls, bisection: Bisection, team: str) -> BisectionRow:
+        same = ("name", "state", "parameter", "candidates", "parameters", "metric", "margin_ratio", "max_blocks")
+        return cls(
+            id=bisection.pk,
+            url=bisection_url(team, bisection.pk),
+            application=Named(name=bisection.application.name, version=bisection.application.version),
+            recipe=Named(name=bisection.recipe.name, version=bisection.recipe.version),
+            workload=Named(name=bisection.workload.name, version=bisection.workload.version),
+            sut=bisection.sut.name,
+            drivers=bisection.drivers.names,
+            last_good=bisection.candidates[bisection.low],
+            first_bad=None if bisection.high is None else bisection.candidates[bisection.high],
+            sentence=bisection.sentence,
+            labels=bisection.labels,
+            created_by=bisection.created_by.get_username() if bisection.created_by else None,
+            created_at=bisection.created_at,
+            finished_at=bisection.finished_at,
+            **{name: getattr(bisection, name) for name in same},
+        )
+
+
+class BisectionOut(BisectionRow):
+    steps_left: int = Field(description="At most, if none of them stays unclear")
+    least_left_s: float
+    most_left_s: float
+    steps: list[StepOut]
+
+
+class BisectionPage(BaseModel):
+    items: list[BisectionRow]
+    next_cursor: str = Field(description="Empty at the end")
+
+
+Candidate = Annotated[str, Field(min_length=1, max_length=MOST_CHARS)]
+
+
+class BisectionIn(Body):
+    """Either `parameter` and `candidates` (its values), or `good_version` and `bad_version` of the recipe."""
+
+    name: str = Field(min_length=1, max_length=120)
+    application: Reference
+    recipe: Reference
+    workload: Reference
+    sut: str = Field(min_length=1, max_length=120)
+    drivers: DriverNames
+    parameters: Parameters = {}
+    parameter: str = Field("", max_length=60, description="The recipe's parameter that takes each candidate")
+    candidates: list[Candidate] = Field(
+        default=[], max_length=MOST_CANDIDATES, description="In order: the good one first, the bad one last"
+    )
+    good_version: Whole | None = Field(None, ge=1)
+    bad_version: Whole | None = Field(None, ge=1)
+    metric: str = Field("throughput_rps", max_length=60)
+    margin_ratio: float = Field(0.03, gt=0, lt=1)
+    max_blocks: Whole = Field(LOOKS[-1], ge=LOOKS[0], le=LOOKS[-1], description="At most so many pairs of runs a step")
+    labels: Labels = {}
+    priority: Priority = "normal"
+
+
+@router.get("", response=BisectionPage)
+def list_bisections(
+    request: HttpRequest,
+    state: Literal["", "running", "finished", "stopped", "cancelled"] = "",
+    cursor: int = Query(0, ge=0, le=MAX_ID),
+    limit: int = Query(50, ge=1, le=200),
+) -> BisectionPage:
+    """Bisections, the newest first."""
+    member = member_of(request)
+    found = with_names(Bisection.objects.for_team(member.team))
+    rows, before = (found.filter(state=state) if state else found).newest_page(cursor or None, limit)
+    return BisectionPage(
+        items=[BisectionRow.of(row, member.team.slug) for row in rows],
+        next_cursor=str(before or ""),
+    )
+
+
+@router.post("", response={202: BisectionOut}, auth=LAUNCH)
+@idempotent
+def start_bisection(request: HttpRequest, payload: BisectionIn) -> Status[BisectionOut]:
+    """Start a bisection: the bad one is compared with the good one first, each further step when one has ended."""
+    member = member_of(request)
+    require(member, Role.LAUNCHER)
+    recipe = named_document(member, Recipe, payload.recipe, field="recipe")
+    same = payload.model_dump(include={"name", "parameters", "parameter", "metric", "margin_ratio", "max_blocks"})
+    plan = BisectionPlan(
+        **same,
+        application=named_document(member, Application, payload.application, field="application"),
+        recipe=recipe,
+        workload=named_document(member, Workload, payload.workload, field="workload"),
+        sut=named_host(member, payload.sut, field="sut"),
+        drivers=named_hosts(member, payload.drivers, field="drivers"),
+        labels_in_order=_candidates(recipe, payload),
+        labels=payload.labels,
+        priority=PRIORITIES[payload.priority],
+    )
+    return Status(202, _detail(member, live.start_bisection(member, plan).pk))
+
+
+@router.get("/{int:bisection_id}", response=BisectionOut)
+def get_bisection(request: HttpRequest, bisection_id: int) -> BisectionOut:
+    """One bisection with its steps in order."""
+    return _detail(member_of(request), bisection_id)
+
+
+@router.post("/{int:bisection_id}/cancel", response={202: BisectionOut}, auth=LAUNCH)
+def cancel_bisection(request: HttpRequest, bisection_id: int) -> Status[BisectionOut]:
+    """End a bisection and the experiment that is under way; its runs restore their hosts first."""
+    member = member_of(request)
+    live.cancel_bisection(member, find_bisection(member.team, bisection_id))
+    return Status(202, _detail(member, bisection_id))
+
+
+def _candidates(recipe: Recipe, payload: BisectionIn) -> list[str]:
+    versions = (payload.good_version, payload.bad_version)
+    if bool(payload.parameter) == (None not in versions) or (payload.parameter and versions != (None, None)):
+        raise RequestError(
+            "Give parameter and candidates, or good_version and bad_version of the recipe.", field="parameter"
+        )
+    if payload.good_version is None or payload.bad_version is None:
+        return payload.candidates
+    return versions_between(recipe, payload.good_version, payload.bad_version)
+
+
+def _detail(member: Member, bisection_id: int) -> BisectionOut:
+    bisection = find_bisection(member.team, bisection_id)
+    team, left = member.team.slug, remaining(bisection)
+    return BisectionOut(
+        **BisectionRow.of(bisection, team).model_dump(),
+        steps_left=left.steps,
+        least_left_s=left.least.total_seconds(),
+        most_left_s=left.most.total_seconds(),
+        steps=[
+            StepOut(
+                position=step.position,
+                candidate=bisection.candidates[step.index],
+                result=step.result,
+                sentence=step.sentence,
+                estimate_pct=step.estimate_pct,
+                ci95_low_pct=step.ci95_low_pct,
+                ci95_high_pct=step.ci95_high_pct,
+                experiment=step.experiment_id,
+                experiment_url=experiment_url(team, step.experiment_id),
+            )
+            for step in steps_of(bisection)
+        ],
+    )

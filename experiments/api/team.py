@@ -1,0 +1,122 @@
+"""The team itself, its members and its services."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from django.http import HttpRequest
+from ninja import Router
+from ninja.responses import Status
+from pydantic import BaseModel, Field
+
+from experiments.api.auth import ADMIN, READ, member_of
+from experiments.api.shapes import Body, Flag
+from experiments.errors import NotFound
+from experiments.models import Member, Role, Team
+from experiments.teams.access import require
+from experiments.teams.founding import MOST_LETTERS, change_team
+from experiments.teams.members import add_service, remove_member, set_role
+
+router = Router(auth=READ, tags=["team"])
+
+RoleName = Literal["viewer", "launcher", "editor", "admin"]
+
+
+class TeamOut(BaseModel):
+    slug: str
+    name: str
+    requires_second_factor: bool
+    members: int = Field(description="People and services")
+    created_at: datetime
+
+    @classmethod
+    def of(cls, team: Team) -> TeamOut:
+        return cls(
+            slug=team.slug,
+            name=team.name,
+            requires_second_factor=team.requires_second_factor,
+            members=team.members.count(),
+            created_at=team.created_at,
+        )
+
+
+class TeamChange(Body):
+    name: str | None = Field(None, min_length=1, max_length=MOST_LETTERS)
+    requires_second_factor: Flag | None = Field(None, description="Members without a second factor are kept out")
+
+
+class MemberOut(BaseModel):
+    user: str
+    role: str
+    service: bool = Field(description="True for an identity of the team that tokens act for")
+
+    @classmethod
+    def of(cls, member: Member) -> MemberOut:
+        return cls(user=member.user.get_username(), role=member.role, service=member.is_service)
+
+
+class MemberChange(Body):
+    role: RoleName
+
+
+class ServiceIn(Body):
+    name: str = Field(
+        min_length=1,
+        max_length=40,
+        description="Small letters, digits and -; its user name is team:name",
+        examples=["ci"],
+    )
+    role: RoleName = "launcher"
+
+
+@router.get("/team", response=TeamOut)
+def get_team(request: HttpRequest) -> TeamOut:
+    """The team for which the token or the session speaks."""
+    return TeamOut.of(member_of(request).team)
+
+
+@router.patch("/team", response=TeamOut, auth=ADMIN)
+def change_own_team(request: HttpRequest, payload: TeamChange) -> TeamOut:
+    """Another name, or whether members need a second factor. For admins; audited."""
+    given = payload.model_dump(exclude_none=True)
+    return TeamOut.of(change_team(member_of(request), **given))
+
+
+@router.get("/members", response=list[MemberOut])
+def list_members(request: HttpRequest) -> list[MemberOut]:
+    """The members of the team, people and services."""
+    members = Member.objects.filter(team=member_of(request).team).select_related("user").order_by("id")
+    return [MemberOut.of(member) for member in members]
+
+
+@router.patch("/members/{user}", response=MemberOut, auth=ADMIN)
+def change_member(request: HttpRequest, user: str, payload: MemberChange) -> MemberOut:
+    """Give a member another role. For admins; the last admin keeps it."""
+    other = _find(member_of(request), user)
+    set_role(member_of(request), other, payload.role)
+    other.refresh_from_db()
+    return MemberOut.of(other)
+
+
+@router.delete("/members/{user}", response=MemberOut, auth=ADMIN)
+def delete_member(request: HttpRequest, user: str) -> MemberOut:
+    """Take a member or a service out of the team, with their grants and tokens. For admins."""
+    other = _find(member_of(request), user)
+    gone = MemberOut.of(other)
+    remove_member(member_of(request), other)
+    return gone
+
+
+@router.post("/services", response={201: MemberOut}, auth=ADMIN)
+def create_service(request: HttpRequest, payload: ServiceIn) -> Status[MemberOut]:
+    """An identity of the team for tokens that stay when people go. It gets grants for hosts as a member does."""
+    return Status(201, MemberOut.of(add_service(member_of(request), payload.name, payload.role)))
+
+
+def _find(member: Member, user: str) -> Member:
+    found = Member.objects.select_related("user").filter(team=member.team, user__username=user).first()
+    if found is None:
+        raise NotFound("There is no such member.")
+    require(member, Role.ADMIN)
+    return found

@@ -1,0 +1,93 @@
+"""Deleting and getting back: runs and experiments in the trash."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from django.http import HttpRequest
+from ninja import Router
+from pydantic import BaseModel, Field
+
+from experiments.api.auth import READ, WRITE, member_of
+from experiments.api.shapes import MAX_ID, Body, Whole
+from experiments.errors import RequestError
+from experiments.models import Member
+from experiments.retention import trash
+
+router = Router(auth=READ, tags=["trash"])
+
+
+class TrashRow(BaseModel):
+    """A run by its number, or an experiment by its id with the runs that went with it."""
+
+    kind: Literal["run", "experiment"]
+    name: str
+    number: int = Field(description="The run's number or the experiment's id")
+    runs: int
+    trashed_at: datetime
+    removed_at: datetime = Field(description="From then on it is removed for good")
+
+
+class TrashIn(Body):
+    """Either run numbers, or the id of one experiment, which takes its runs along."""
+
+    runs: list[Annotated[int, Field(strict=True, ge=1, lt=2**31)]] = Field([], max_length=trash.MOST_AT_ONCE)
+    experiment: Whole | None = Field(None, ge=1, le=MAX_ID)
+
+
+class TrashOut(BaseModel):
+    """What is in the trash now, the latest first."""
+
+    items: list[TrashRow]
+
+
+@router.get("", response=TrashOut)
+def list_trash(request: HttpRequest) -> TrashOut:
+    """What is in the trash, the latest first; at most 500 rows."""
+    return _now(member_of(request))
+
+
+@router.post("", response=TrashOut, auth=WRITE)
+def move_to_trash(request: HttpRequest, payload: TrashIn) -> TrashOut:
+    """Take runs or an experiment out of every list, history and verdict; restorable for 30 days. Editors may."""
+    member = member_of(request)
+    if _one_of(payload) == "runs":
+        trash.trash_runs(member, payload.runs)
+    else:
+        trash.trash_experiment(member, payload.experiment or 0)
+    return _now(member)
+
+
+@router.post("/restore", response=TrashOut, auth=WRITE)
+def restore_from_trash(request: HttpRequest, payload: TrashIn) -> TrashOut:
+    """Put runs or an experiment back where they were. Editors may."""
+    member = member_of(request)
+    if _one_of(payload) == "runs":
+        trash.restore_runs(member, payload.runs)
+    else:
+        trash.restore_experiment(member, payload.experiment or 0)
+    return _now(member)
+
+
+def _one_of(payload: TrashIn) -> str:
+    if bool(payload.runs) is (payload.experiment is not None):
+        raise RequestError("Name either runs or one experiment.", field="runs")
+    return "runs" if payload.runs else "experiment"
+
+
+def _now(member: Member) -> TrashOut:
+    rows = trash.trash_of(member.team)
+    return TrashOut(
+        items=[
+            TrashRow(
+                kind="run" if row.kind == "run" else "experiment",
+                name=row.name,
+                number=row.key,
+                runs=row.runs,
+                trashed_at=row.trashed_at,
+                removed_at=row.removed_at,
+            )
+            for row in rows
+        ]
+    )

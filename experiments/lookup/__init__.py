@@ -1,0 +1,1 @@
+"""The one search box: everything of a team that has a name."""

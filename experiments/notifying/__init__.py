@@ -1,0 +1,1 @@
+"""Telling others: webhooks and mails about what happened, delivered at least once."""

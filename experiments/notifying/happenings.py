@@ -1,0 +1,41 @@
+"""What can happen that somebody wants to be told, and one such happening in a form that every channel can show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+RUN_FINISHED = "run.finished"
+VERDICT_REACHED = "verdict.reached"
+ALERT_RAISED = "alert.raised"
+HOST_QUARANTINED = "host.quarantined"
+SCHEDULE_SKIPPED = "schedule.skipped"
+SCHEDULE_FAILED = "schedule.failed"
+TEST = "webhook.test"
+
+EVENTS: Mapping[str, str] = {
+    RUN_FINISHED: "A run finished",
+    VERDICT_REACHED: "An experiment reached its verdict",
+    ALERT_RAISED: "An alert was raised",
+    HOST_QUARANTINED: "A host was taken out of service",
+    SCHEDULE_SKIPPED: "A schedule skipped a time",
+    SCHEDULE_FAILED: "A schedule could not launch",
+}
+"""What a webhook can ask for, in words; `webhook.test` goes out when somebody presses the button."""
+
+
+@dataclass(frozen=True)
+class Happening:
+    """`path` is the page below the team's address; `data` the figures and names, as JSON."""
+
+    event: str
+    title: str
+    sentence: str
+    path: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def url(self, team_slug: str) -> str:
+        return f"{settings.BENCHHUB_URL}/t/{team_slug}/{self.path}"

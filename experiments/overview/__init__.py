@@ -1,0 +1,1 @@
+"""What the first page of a team shows: pinned trends and the first steps."""

@@ -1,0 +1,1 @@
+"""Schedules: experiments and runs that are launched again by the clock."""

@@ -1,0 +1,1 @@
+"""Sharing: something of a team, frozen, for people outside it."""

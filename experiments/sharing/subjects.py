@@ -1,0 +1,102 @@
+"""What can be shared, by its names, and how it becomes a sheet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from experiments.errors import NotFound, RequestError
+from experiments.history import MAX_COMPARED, comparable_runs
+from experiments.models import Experiment, Run, Series, ShareLink, Team
+from experiments.sharing.comparison_sheet import comparison_sheet
+from experiments.sharing.experiment_sheet import experiment_sheet
+from experiments.sharing.privacy import without_private
+from experiments.sharing.run_sheet import run_sheet
+from experiments.sharing.sheet import Sheet
+from experiments.sharing.trend_sheet import trend_sheet
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One thing of a team. `runs` are numbers: one of a run, the baseline first of a comparison.
+
+    A trend has a series, a metric, and perhaps one recipe and a stretch of time.
+    """
+
+    kind: ShareLink.Kind
+    runs: tuple[int, ...] = ()
+    experiment_id: int | None = None
+    series_id: int | None = None
+    metric: str = "throughput_rps"
+    recipe: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The sheet of a subject; `run_ids` are the runs that it speaks of, none for a trend: it is about a series."""
+
+    kind: ShareLink.Kind
+    subject: str
+    sheet: Sheet
+    run_ids: tuple[int, ...]
+
+
+def freeze(team: Team, subject: Subject) -> Frozen:
+    """The subject as it is now, without what a stranger must not read. NotFound, or RequestError names the field."""
+    frozen = _FREEZERS[subject.kind](team, subject)
+    return Frozen(frozen.kind, frozen.subject[:200], without_private(team, frozen.sheet), frozen.run_ids)
+
+
+def _run(team: Team, subject: Subject) -> Frozen:
+    if len(subject.runs) != 1:
+        raise RequestError("Name one run; several are a comparison.", field="runs")
+    run = (
+        Run.objects.for_team(team)
+        .select_related(
+            *("recipe", "workload", "application", "sut", "drivers", "variant", "experiment", "sut_profile", "config")
+        )
+        .filter(number=subject.runs[0])
+        .first()
+    )
+    if run is None:
+        raise NotFound(f"There is no run #{subject.runs[0]}.", field="runs")
+    return Frozen(subject.kind, f"run #{run.number}", run_sheet(run), (run.pk,))
+
+
+def _comparison(team: Team, subject: Subject) -> Frozen:
+    if not 2 <= len(set(subject.runs)) <= MAX_COMPARED:
+        raise RequestError(f"Choose between 2 and {MAX_COMPARED} runs to compare.", field="runs")
+    try:
+        runs = comparable_runs(team, subject.runs)
+    except RequestError as error:
+        raise NotFound(error.message, field="runs") from error
+    names = ", ".join(f"#{run.number}" for run in runs)
+    return Frozen(subject.kind, f"comparison of {names}", comparison_sheet(runs), tuple(run.pk for run in runs))
+
+
+def _experiment(team: Team, subject: Subject) -> Frozen:
+    found = Experiment.objects.for_team(team).select_related("workload", "created_by", "team")
+    experiment = found.filter(pk=subject.experiment_id).first()
+    if experiment is None:
+        raise NotFound(f"There is no experiment {subject.experiment_id}.", field="experiment")
+    run_ids = tuple(experiment.runs.kept().order_by("pk").values_list("pk", flat=True))
+    return Frozen(subject.kind, f"experiment {experiment.name}", experiment_sheet(experiment), run_ids)
+
+
+def _trend(team: Team, subject: Subject) -> Frozen:
+    found = Series.objects.for_team(team).select_related("team", "sut_profile")
+    series = found.filter(pk=subject.series_id).first()
+    if series is None:
+        raise NotFound("There is no such series.", field="series")
+    sheet = trend_sheet(series, subject.metric, recipe=subject.recipe, since=subject.since, until=subject.until)
+    return Frozen(subject.kind, f"trend of {subject.metric}, {series}", sheet, ())
+
+
+_FREEZERS = {
+    ShareLink.Kind.RUN: _run,
+    ShareLink.Kind.COMPARISON: _comparison,
+    ShareLink.Kind.EXPERIMENT: _experiment,
+    ShareLink.Kind.TREND: _trend,
+}

@@ -1,0 +1,109 @@
+"""Bisections: the list, a new one, and one with its steps, its bounds and what is still to come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from experiments.bisecting import live
+from experiments.bisecting.reading import find_bisection, remaining, steps_of, with_names
+from experiments.errors import RequestError
+from experiments.metrics import METRICS
+from experiments.models import Bisection, Role
+from frontend.access import TeamRequest, team_view
+from frontend.forms.bisections import BisectionForm
+from frontend.forms.choices import TeamChoices
+from frontend.forms.launching import refuse
+from frontend.forms.model_fields import show_scalar
+from frontend.query import id_in
+from frontend.refusals import RefusalSaid
+from frontend.views.new_run import last_parts
+
+PAGE = 50
+
+
+@team_view()
+def bisection_list(request: TeamRequest) -> HttpResponse:
+    """The team's bisections, newest first."""
+    found = with_names(Bisection.objects.for_team(request.team))
+    rows, older = found.newest_page(id_in(request.GET.get("before", "")), PAGE)
+    context = {"bisections": [_bounds(row) for row in rows], "older_query": f"before={older}" if older else ""}
+    return render(request, "bisections/list.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@team_view(role=Role.LAUNCHER)
+def new_bisection(request: TeamRequest) -> HttpResponseBase:
+    """Start one. `?from=<id>` copies one."""
+    choices = TeamChoices(request.team)
+    if request.method == "GET":
+        return render(request, "bisections/new.html", {"form": BisectionForm(choices, initial=_initial(request))})
+    form = BisectionForm(choices, request.POST)
+    if form.is_valid():
+        try:
+            made = live.start_bisection(request.member, form.plan())
+        except RequestError as error:
+            refuse(form, error)
+        else:
+            return redirect("bisection", request.team.slug, made.pk)
+    return render(request, "bisections/new.html", {"form": form}, status=422)
+
+
+@team_view()
+def bisection(request: TeamRequest, bisection_id: int) -> HttpResponse:
+    """The page; a live one asks for `?part=answer` again."""
+    found = find_bisection(request.team, bisection_id)
+    results = {step.index: step for step in steps_of(found)}
+    context = {
+        **_bounds(found),
+        "label": METRICS[found.metric].label,
+        "steps": [(step, found.candidates[step.index]) for step in steps_of(found)],
+        "line": [(name, results.get(index)) for index, name in enumerate(found.candidates)],
+        "left": remaining(found),
+        "is_live": found.state == Bisection.State.RUNNING,
+    }
+    part = request.GET.get("part") == "answer"
+    return render(request, "bisections/_answer.html" if part else "bisections/bisection.html", context)
+
+
+@require_POST
+@team_view(role=Role.LAUNCHER)
+def cancel_bisection(request: TeamRequest, bisection_id: int) -> HttpResponse:
+    """End it, and the experiment that is under way."""
+    with RefusalSaid(request):
+        live.cancel_bisection(request.member, find_bisection(request.team, bisection_id))
+        messages.success(request, "Cancelled. A run that is under way stops its load and restores its hosts.")
+    return redirect("bisection", request.team.slug, bisection_id)
+
+
+def _bounds(found: Bisection) -> dict[str, Any]:
+    names = found.candidates
+    return {
+        "bisection": found,
+        "good": names[0],
+        "bad": names[-1],
+        "low": names[found.low],
+        "high": None if found.high is None else names[found.high],
+    }
+
+
+def _initial(request: TeamRequest) -> dict[str, Any]:
+    source = id_in(request.GET.get("from", ""))
+    if source is None:
+        return last_parts(request)
+    found = find_bisection(request.team, source)
+    same = ("name", "parameter", "metric", "max_blocks", "labels")
+    initial: dict[str, Any] = {name: getattr(found, name) for name in same}
+    initial |= {name: getattr(found, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}
+    initial["drivers"] = [host.pk for host in found.drivers.in_order]
+    initial |= {f"p_{name}": show_scalar(value) for name, value in found.parameters.items()}
+    initial["margin_pct"] = round(100 * found.margin_ratio, 4)
+    if found.parameter:
+        initial["candidates"] = "\n".join(found.candidates)
+    else:
+        initial |= {"good_version": found.candidates[0], "bad_version": found.candidates[-1]}
+    return initial

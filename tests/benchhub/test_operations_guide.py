@@ -1,0 +1,132 @@
+"""What the operator's guide says is done: the commands for one machine, on a filled database and in two directories."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from benchhub import embedded
+
+ROOT = embedded.PROJECT_DIR
+GUIDE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+HOSTS, RUNS = 25, 40
+FILL = f"""
+from django.contrib.auth import get_user_model
+from experiments.demo.seeding import seed_runs
+from experiments.hosts.inventory import add_host
+from experiments.models import Member, Role, Team
+team = Team.objects.create(slug="perf", name="Performance")
+user = get_user_model().objects.create_user("ada", email="ada@example.org")
+member = Member.objects.create(team=team, user=user, role=Role.ADMIN)
+for number in range({HOSTS}):
+    add_host(member, name=f"sut-{{number}}", address="127.0.0.1", port=22, user="bench", roles="sut")
+seed_runs(team, {RUNS})
+"""
+
+
+def block(heading: str, number: int = 0) -> str:
+    """A block of commands below a heading of the guide."""
+    section = re.split(r"^#{2,3} ", GUIDE.partition(f"{heading}\n")[2], maxsplit=1, flags=re.M)[0]
+    return str(re.findall(r"```sh\n(.*?)```", section, flags=re.S)[number])
+
+
+class Place:
+    """An installation on one machine, with a data directory of its own."""
+
+    def __init__(self, data_dir: Path, safe: Path) -> None:
+        self.data_dir = data_dir
+        mine = {"BENCHHUB_DATA_DIR": str(data_dir), "SAFE": str(safe), "PYTHONUNBUFFERED": "1"}
+        taken = {"DATABASE_URL", "REDIS_URL", "SECRET_KEY", "BENCHHUB_KEY_FILE", "DJANGO_SETTINGS_MODULE"}
+        self.environment = {name: value for name, value in os.environ.items() if name not in taken} | mine
+
+    def run(self, commands: str) -> str:
+        """Run commands of the guide with this directory in place of the usual one; returns what they print."""
+        script = re.sub(r"^export .*$", "", commands, flags=re.M).replace(".venv/bin/python", sys.executable)
+        return self._done(["sh", "-euc", script])
+
+    def manage(self, *arguments: str) -> str:
+        return self._done([sys.executable, "manage.py", *arguments])
+
+    def _done(self, argv: list[str]) -> str:
+        done = subprocess.run(argv, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (argv, done.stdout, done.stderr)
+        return done.stdout
+
+    def contents(self) -> Any:
+        """What the database says of the runs and their files, in one line."""
+        statement = (
+            "SELECT count(*), md5(string_agg(number || metrics::text || labels::text || finished_at, ',' "
+            "ORDER BY number)) FROM experiments_run"
+        )
+        with psycopg.connect(embedded.urls(self.data_dir).database_url) as connection:
+            return connection.execute(statement).fetchone()
+
+
+@pytest.fixture
+def places() -> Iterator[tuple[Place, Place]]:
+    """Two empty installations that share a place for backups."""
+    root = Path(tempfile.mkdtemp(prefix="benchhub-guide-"))
+    root.chmod(0o755)  # for the account that PostgreSQL has under root
+    here, there = (Place(root / name, root / "safe") for name in ("a", "b"))
+    for place in (here, there):
+        embedded.ensure(place.data_dir)  # held, as between two commands nobody would use it
+    yield here, there
+    for place in (here, there):
+        embedded.stop(place.data_dir)
+    shutil.rmtree(root)
+
+
+def kill_in_the_middle(place: Place) -> None:
+    """Begin to rotate the keys, and kill the command when some of them are done."""
+    argv = [sys.executable, "manage.py", "rotate_keys", "--verbose"]
+    with subprocess.Popen(argv, cwd=ROOT, env=place.environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for _ in range(3):
+            assert process.stdout.readline().endswith("sealed anew\n")
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_backup_restore_upgrade_move_and_key_rotation_as_the_guide_says(places: tuple[Place, Place]) -> None:
+    here, there = places
+    here.manage("migrate", "--noinput", "-v", "0")
+    here.manage("shell", "-c", FILL)
+    contents = here.contents()
+    assert contents[0] == RUNS
+
+    assert "No migrations to apply" in here.manage("migrate", "--noinput")
+
+    archive = here.data_dir / "perf.benchhub"
+    here.manage("export", "perf", str(archive))
+    there.manage("migrate", "--noinput", "-v", "0")
+    assert f"Team perf: {RUNS} runs" in there.manage("import", str(archive))
+    assert there.contents() == contents
+
+    here.run(block("### One machine"))
+    there.run(block("### One machine", 1))
+    assert there.contents() == contents
+
+    rotation = block("## Keys")
+    there.run(rotation.partition(".venv/bin/python manage.py rotate_keys")[0])
+    kill_in_the_middle(there)
+    said = re.search(r"(\d+) secrets sealed anew, (\d+) were", there.manage("rotate_keys"))
+    assert said is not None
+    left, done = int(said[1]), int(said[2])
+    assert (left + done, done >= 3) == (HOSTS, True)
+    keys = there.data_dir / "fernet_keys"
+    new, old = keys.read_text().splitlines()
+    keys.write_text(new)
+    assert f"0 secrets sealed anew, {HOSTS} were" in there.manage("rotate_keys")
+    assert old not in keys.read_text()

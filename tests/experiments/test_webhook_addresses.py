@@ -1,0 +1,37 @@
+"""Which addresses a webhook may have."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.errors import RequestError
+from experiments.notifying.addresses import refused, target_of
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
+        "255.255.255.255", "::1", "::", "fe80::1%eth0", "fd00::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::1",
+        "ff02::1",
+    ],
+)  # fmt: skip
+def test_an_address_that_is_not_public_is_refused(address: str) -> None:
+    assert f"leads to {address}" in refused(["93.184.216.34", address])
+    assert refused(["93.184.216.34", "2606:2800:220:1::1"]) == ""
+    assert refused([]) == "The name leads to no address."
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://hooks.example.com/", "ftp://hooks.example.com/", "https://", "https:///x", "hooks.example.com",
+        "https://user:secret@hooks.example.com/", "https://hooks.example.com/#x", "https://hooks.example.com:99999/",
+        "https://hooks.example.com/\r\nX: y", "https://h\u00f6oks.example.com/", "https://[::1",
+        "https://a.b/" + "x" * 1000,
+    ],
+)  # fmt: skip
+def test_what_is_no_https_url_is_refused(url: str) -> None:
+    with pytest.raises(RequestError) as refusal:
+        target_of(url)
+    assert refusal.value.field == "url"

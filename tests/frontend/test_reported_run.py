@@ -1,0 +1,29 @@
+"""The page of a run that others measured."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from experiments.models import Member
+from experiments.runs.reported import SentResult
+from experiments.runs.reporting import store_results
+from tests.api.test_ingest import result
+from tests.experiments.conftest import admin, make_member, team
+
+__all__ = ["admin", "make_member", "team"]  # fixtures of the use cases
+
+
+@pytest.mark.django_db
+def test_the_page_says_that_nobody_verified_it_and_shows_its_own_figures(admin: Member, client: Client) -> None:
+    store_results(admin, [SentResult(**result(history="checkout")), SentResult(tool="k6", failure="It fell over.")])
+    client.force_login(admin.user)
+    page = client.get("/t/perf/runs/1/").content.decode()
+    for text in ("Reported by others and not verified", "cart_age_ms", "5,120", "Reported, in bytes"):
+        assert text in page, text
+    assert "CPUs of server and load tool" not in page
+    (line,) = client.get("/t/perf/runs/1/samples").json()["lines"]
+    assert (line["channel"], line["values"]) == ("heap.used_bytes", [1e9, 1.1e9, -1])
+    assert "It fell over." in client.get("/t/perf/runs/2/").content.decode()
+    compared = client.get("/t/perf/compare/?runs=1,2")
+    assert compared.status_code == 200
