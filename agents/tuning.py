@@ -95,7 +95,9 @@ class Tuning:
         outcomes = step.outcomes(before, effective)
         shown = tuple(map(masked_outcome, outcomes))
         await self._emit(StepApplied(index, shown, effective))
-        lines = tuple(f"  {o.setting}: {o.before} -> {o.effective} ({o.result})" for o in shown)
+        lines = tuple(
+            f"  {o.setting}: {_or_not_there(o.before)} -> {_or_not_there(o.effective)} ({o.result})" for o in shown
+        )
         await self._emit(Logged("runner", (step.title(), *lines)))
         self._insist(step, outcomes)
 
@@ -242,6 +244,10 @@ async def _until_ended(job: Job, cookie: str, limit_s: float, what: str, check: 
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 2, SELDOM_S)
     return status
+
+
+def _or_not_there(value: str | None) -> str:
+    return "not there" if value is None else value
 
 
 def _shown(key: str, value: str | None) -> str:

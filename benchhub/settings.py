@@ -319,6 +319,8 @@ if BENCHHUB_AGEING_H < 1 or BENCHHUB_RESERVATION_DAYS < 1:
 # The REST API: requests per minute and token, and of results measured elsewhere; 0 = as many as one likes.
 BENCHHUB_API_PER_MINUTE = envint("BENCHHUB_API_PER_MINUTE", 6_000)
 BENCHHUB_INGEST_PER_MINUTE = envint("BENCHHUB_INGEST_PER_MINUTE", 60_000)
+# How many event streams a token may have open in a web process; 0 = as many as one likes.
+BENCHHUB_API_STREAMS = envint("BENCHHUB_API_STREAMS", 20)
 
 # Webhooks: to the public Internet over HTTPS, unless these networks (10.0.0.0/8), plain HTTP or another CA are allowed.
 BENCHHUB_WEBHOOK_NETWORKS = envlist("BENCHHUB_WEBHOOK_NETWORKS")

@@ -54,7 +54,7 @@ def matrix_of(variants: Sequence[Variant], runs: Sequence[Run], metric: MetricSp
         if run.is_live:
             queued = run.state == Run.State.QUEUED
             look, icon = ("", "clock") if queued else ("heat-live", "spinner")
-            return MatrixCell(run, None, look, run.get_state_display(), icon)
+            return MatrixCell(run, None, look, run.get_state_display().capitalize(), icon)
         if not counts(run, variant, metric.name):
             word = _why_not(run)
             return MatrixCell(run, run.metrics.get(metric.name), "heat-bad", word, "cross")

@@ -73,4 +73,5 @@ def _mail(alert: Alert, member: Member) -> EmailMessage:
         f"{sentence(alert)}\n{causes}\n{trend_name(alert.trend)}\n{address}/alerts/{alert.pk}/\n\n"
         f"You get this because you asked for mails about alerts of {alert.team.name}: {address}/alerts/"
     )
-    return EmailMessage(f"[BenchHub] {title(alert)}", body, to=[member.user.email])
+    subject = " ".join(f"[BenchHub] {title(alert)}".split())  # a name with a line break would end the headers
+    return EmailMessage(subject, body, to=[member.user.email])

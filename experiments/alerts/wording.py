@@ -8,6 +8,9 @@ from experiments.analysis.number_text import figure_text
 from experiments.metrics import METRICS
 from experiments.models import Alert, Trend
 
+SMALLEST_P = 0.0001
+"""Below it the digits of a p say nothing more to anybody."""
+
 
 def title(alert: Alert) -> str:
     """Short enough for a mail's subject: what happened to what."""
@@ -29,7 +32,7 @@ def sentence(alert: Alert) -> str:
         )
     spec = METRICS[alert.trend.metric]
     known = f"{alert.n_before} runs before and {alert.n_after} since"
-    certain = f"p = {alert.p:.1g}" if alert.p else "p below what can be computed"
+    certain = f"p = {alert.p:.1g}" if alert.p and alert.p >= SMALLEST_P else f"p < {SMALLEST_P}"
     text = (
         f"{spec.label} {_moved(alert)} with run{_number('', alert, 'run_after')}: from {_figure(alert.mean_before)} to "
         f"{_figure(alert.mean_after)} {spec.unit}, means of {known} ({certain})."

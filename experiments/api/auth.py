@@ -16,17 +16,18 @@ from experiments.errors import Forbidden, NotFound
 from experiments.models import Member
 from experiments.teams.access import membership
 from experiments.teams.second_factor import WHAT_TO_DO, lacks_second_factor
-from experiments.teams.tokens import authenticate
+from experiments.teams.tokens import authenticate, live_token
 
 Scope = Literal["read", "launch", "write", "admin"]
 
 
 @dataclass(frozen=True)
 class Caller:
-    """The acting member; `scopes` None = a session, which may do what the member may."""
+    """The acting member; `scopes` None = a session, which may do what the member may and has no `token_id`."""
 
     member: Member
     scopes: frozenset[str] | None
+    token_id: str = ""
 
 
 def member_of(request: HttpRequest) -> Member:
@@ -64,7 +65,7 @@ class TokenAuth(HttpBearer):
         if self.scope not in token.scopes:
             raise Forbidden(f"This needs a token with the scope {self.scope}.")
         _insist_on_second_factor(member)
-        return Caller(member, frozenset(token.scopes))
+        return Caller(member, frozenset(token.scopes), token.public_id)
 
 
 class SessionAuth(APIKeyCookie):
@@ -98,6 +99,16 @@ class SessionAuth(APIKeyCookie):
             raise NotFound("There is no such team.", field="team" if slug else "")
         _insist_on_second_factor(member)
         return Caller(member, None)
+
+
+def still_allowed(caller: Caller) -> bool:
+    """Whether a caller who was let in would be let in again; for answers that last."""
+    member = Member.objects.select_related("team", "user").filter(pk=caller.member.pk, user__is_active=True).first()
+    return (
+        member is not None
+        and not lacks_second_factor(member)
+        and (not caller.token_id or live_token(caller.token_id) is not None)
+    )
 
 
 def _insist_on_second_factor(member: Member) -> None:

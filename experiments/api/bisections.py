@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from django.http import HttpRequest
@@ -13,26 +12,19 @@ from pydantic import BaseModel, Field
 
 from experiments.analysis.sequential import LOOKS
 from experiments.api.auth import LAUNCH, READ, member_of
-from experiments.api.finding import named_document, named_host, named_hosts
 from experiments.api.idempotency import idempotent
+from experiments.api.setups import InquiryRow, SetupIn, inquiry_fields
 from experiments.api.shapes import (
     MAX_ID,
-    Body,
-    DriverNames,
-    Labels,
-    Named,
-    Parameters,
-    Priority,
-    Reference,
     Whole,
     bisection_url,
     experiment_url,
 )
 from experiments.bisecting import live
 from experiments.bisecting.plan import MOST_CANDIDATES, MOST_CHARS, BisectionPlan, versions_between
-from experiments.bisecting.reading import find_bisection, remaining, steps_of, with_names
+from experiments.bisecting.reading import find_bisection, remaining, steps_of
 from experiments.errors import RequestError
-from experiments.models import Application, Bisection, Member, Recipe, Role, Workload
+from experiments.models import Bisection, Member, Recipe, Role
 from experiments.queue.priorities import PRIORITIES
 from experiments.teams.access import require
 
@@ -51,49 +43,27 @@ class StepOut(BaseModel):
     experiment_url: str
 
 
-class BisectionRow(BaseModel):
-    id: int
-    url: str
-    name: str
-    state: str
-    application: Named
-    recipe: Named
+class BisectionRow(InquiryRow):
     parameter: str = Field(description="Empty: the candidates are versions of the recipe")
     candidates: list[str] = Field(description="In order: the good one first, the bad one last")
-    parameters: Parameters
-    workload: Named
-    sut: str
-    drivers: list[str]
     metric: str
     margin_ratio: float
     max_blocks: int
     last_good: str = Field(description="The last candidate that is known not to be worse")
     first_bad: str | None = Field(description="The first that is known to be worse; the answer, once it is finished")
-    sentence: str
-    labels: dict[str, str]
-    created_by: str | None
-    created_at: datetime
-    finished_at: datetime | None
 
     @classmethod
     def of(cls, bisection: Bisection, team: str) -> BisectionRow:
-        same = ("name", "state", "parameter", "candidates", "parameters", "metric", "margin_ratio", "max_blocks")
         return cls(
-            id=bisection.pk,
             url=bisection_url(team, bisection.pk),
-            application=Named(name=bisection.application.name, version=bisection.application.version),
-            recipe=Named(name=bisection.recipe.name, version=bisection.recipe.version),
-            workload=Named(name=bisection.workload.name, version=bisection.workload.version),
-            sut=bisection.sut.name,
-            drivers=bisection.drivers.names,
+            parameter=bisection.parameter,
+            candidates=bisection.candidates,
+            metric=bisection.metric,
+            margin_ratio=bisection.margin_ratio,
+            max_blocks=bisection.max_blocks,
             last_good=bisection.candidates[bisection.low],
             first_bad=None if bisection.high is None else bisection.candidates[bisection.high],
-            sentence=bisection.sentence,
-            labels=bisection.labels,
-            created_by=bisection.created_by.get_username() if bisection.created_by else None,
-            created_at=bisection.created_at,
-            finished_at=bisection.finished_at,
-            **{name: getattr(bisection, name) for name in same},
+            **inquiry_fields(bisection),
         )
 
 
@@ -112,16 +82,10 @@ class BisectionPage(BaseModel):
 Candidate = Annotated[str, Field(min_length=1, max_length=MOST_CHARS)]
 
 
-class BisectionIn(Body):
+class BisectionIn(SetupIn):
     """Either `parameter` and `candidates` (its values), or `good_version` and `bad_version` of the recipe."""
 
     name: str = Field(min_length=1, max_length=120)
-    application: Reference
-    recipe: Reference
-    workload: Reference
-    sut: str = Field(min_length=1, max_length=120)
-    drivers: DriverNames
-    parameters: Parameters = {}
     parameter: str = Field("", max_length=60, description="The recipe's parameter that takes each candidate")
     candidates: list[Candidate] = Field(
         default=[], max_length=MOST_CANDIDATES, description="In order: the good one first, the bad one last"
@@ -131,8 +95,6 @@ class BisectionIn(Body):
     metric: str = Field("throughput_rps", max_length=60)
     margin_ratio: float = Field(0.03, gt=0, lt=1)
     max_blocks: Whole = Field(LOOKS[-1], ge=LOOKS[0], le=LOOKS[-1], description="At most so many pairs of runs a step")
-    labels: Labels = {}
-    priority: Priority = "normal"
 
 
 @router.get("", response=BisectionPage)
@@ -144,7 +106,7 @@ def list_bisections(
 ) -> BisectionPage:
     """Bisections, the newest first."""
     member = member_of(request)
-    found = with_names(Bisection.objects.for_team(member.team))
+    found = Bisection.objects.for_team(member.team).with_names()
     rows, before = (found.filter(state=state) if state else found).newest_page(cursor or None, limit)
     return BisectionPage(
         items=[BisectionRow.of(row, member.team.slug) for row in rows],
@@ -158,16 +120,16 @@ def start_bisection(request: HttpRequest, payload: BisectionIn) -> Status[Bisect
     """Start a bisection: the bad one is compared with the good one first, each further step when one has ended."""
     member = member_of(request)
     require(member, Role.LAUNCHER)
-    recipe = named_document(member, Recipe, payload.recipe, field="recipe")
+    choice = payload.choice(member)
     same = payload.model_dump(include={"name", "parameters", "parameter", "metric", "margin_ratio", "max_blocks"})
     plan = BisectionPlan(
         **same,
-        application=named_document(member, Application, payload.application, field="application"),
-        recipe=recipe,
-        workload=named_document(member, Workload, payload.workload, field="workload"),
-        sut=named_host(member, payload.sut, field="sut"),
-        drivers=named_hosts(member, payload.drivers, field="drivers"),
-        labels_in_order=_candidates(recipe, payload),
+        application=choice.application,
+        recipe=choice.recipe,
+        workload=choice.workload,
+        sut=choice.sut,
+        drivers=choice.drivers,
+        labels_in_order=_candidates(choice.recipe, payload),
         labels=payload.labels,
         priority=PRIORITIES[payload.priority],
     )

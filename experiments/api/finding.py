@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.errors import NotFound, RequestError
-from experiments.models import CapacitySearch, Document, Experiment, Host, Member, Run
-from experiments.searches.reading import with_names
+from experiments.models import Document, Experiment, Host, Member, Run
 
 
 def find_run(member: Member, number: int) -> Run:
@@ -33,13 +32,6 @@ def find_experiment(member: Member, experiment_id: int) -> Experiment:
     )
     if found is None:
         raise NotFound(f"There is no experiment {experiment_id}.")
-    return found
-
-
-def find_search(member: Member, search_id: int) -> CapacitySearch:
-    found: CapacitySearch | None = with_names(CapacitySearch.objects.for_team(member.team)).filter(pk=search_id).first()
-    if found is None:
-        raise NotFound(f"There is no search {search_id}.")
     return found
 
 

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from experiments.api.body import BodyError
 from experiments.api.conditional import PreconditionFailed
 from experiments.api.limits import TooMany
+from experiments.api.streams import TooManyStreams
 from experiments.errors import Conflict, Forbidden, NotFound, RequestError
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ def install(api: NinjaAPI) -> None:
     handlers: dict[type[Exception], Any] = {
         RequestError: _request_error,
         TooMany: _too_many,
+        TooManyStreams: lambda _request, error: problem(429, str(error)),
         PreconditionFailed: lambda _request, error: problem(412, str(error), field="If-Match"),
         RequestValidationError: _validation_error,
         HttpError: _http_error,
@@ -137,7 +139,7 @@ STATUSES: Mapping[int, str] = {
     413: "Larger than 10 MB",
     415: "Neither JSON nor YAML",
     422: "A value does not fit, or a key was used for another request",
-    429: "The token's requests of this minute are spent; Retry-After says when to go on",
+    429: "The token's requests of this minute are spent (Retry-After says when to go on), or it has too many streams",
     503: "The database does not answer; Retry-After says when to ask again",
 }
 _OF_A_BODY = frozenset({400, 413, 415})

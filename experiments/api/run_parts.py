@@ -7,18 +7,21 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from asgiref.sync import sync_to_async
 from django.db.models.functions import Length
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
-from ninja.params.functions import Query
+from ninja.params.functions import Header, Query
 from pydantic import BaseModel, Field
 
 from experiments.analysis.thinning import thinned
+from experiments.api import streams
 from experiments.api.auth import READ, member_of
 from experiments.api.finding import find_run
 from experiments.errors import NotFound
 from experiments.history import samples_of
 from experiments.metrics import METRICS
+from experiments.models import Member
 from experiments.runs.load_parts import load_parts
 from experiments.runs.shown_events import shown
 
@@ -101,15 +104,24 @@ class ArtifactOut(BaseModel):
     created_at: datetime
 
 
-@router.get("/{int:number}/events", response=EventsOut)
-def list_events(
+@router.get("/{int:number}/events", response=EventsOut, openapi_extra=streams.EXTRA)
+async def list_events(
     request: HttpRequest,
     number: int,
     after: int = Query(0, ge=0, le=_LAST_SEQ, description="Only events with a higher sequence number"),
-    limit: int = Query(MAX_EVENTS, ge=1, le=MAX_EVENTS),
-) -> EventsOut:
-    """The run's events in order."""
-    run = find_run(member_of(request), number)
+    limit: int = Query(MAX_EVENTS, ge=1, le=MAX_EVENTS, description="Of a page; a stream has no limit"),
+    last_event_id: int | None = Header(
+        None, alias="Last-Event-ID", ge=0, le=_LAST_SEQ, description="In place of `after` when a stream goes on"
+    ),
+) -> Any:
+    """The run's events in order: a page as JSON; with `Accept: text/event-stream` a stream, also of those to come."""
+    if streams.wants_stream(request):
+        return await streams.follow(request, number, after if last_event_id is None else last_event_id)
+    return await sync_to_async(_page_of_events)(member_of(request), number, after, limit)
+
+
+def _page_of_events(member: Member, number: int, after: int, limit: int) -> EventsOut:
+    run = find_run(member, number)
     found = list(run.events.filter(seq__gt=after).order_by("seq")[:limit])
     return EventsOut(
         items=[

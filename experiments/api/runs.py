@@ -15,15 +15,13 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 from agents.spec import RunSpec
 from experiments import launch
 from experiments.api.auth import LAUNCH, READ, member_of
-from experiments.api.finding import find_run, named_document, named_host, named_hosts
+from experiments.api.finding import find_run
 from experiments.api.idempotency import idempotent
+from experiments.api.setups import SetupIn
 from experiments.api.shapes import (
     Body,
-    DriverNames,
     Labels,
-    Parameters,
     Priority,
-    Reference,
     Retries,
     RunDetail,
     RunRow,
@@ -34,7 +32,7 @@ from experiments.api.sparse import FIELDS, sparse
 from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
 from experiments.judging.gate import run_gate
 from experiments.judging.gate_rules import Inconclusive
-from experiments.models import Application, Member, Recipe, Workload
+from experiments.models import Member
 from experiments.queue.priorities import PRIORITIES, change_priority
 from experiments.run_list.csv_response import CsvResponse
 from experiments.run_list.listing import MAX_LIMIT, RunFilter, csv_rows, runs_page
@@ -44,19 +42,11 @@ from experiments.runs.specs import choice_of
 router = Router(auth=READ, tags=["runs"])
 
 
-class RunByNames(Body):
+class RunByNames(SetupIn):
     """A run of stored documents on registered hosts."""
 
-    application: Reference
-    recipe: Reference
-    workload: Reference
-    sut: str = Field(min_length=1, max_length=120)
-    drivers: DriverNames
-    parameters: Parameters = {}
-    labels: Labels = {}
     tags: Tags = []
     notes: str = Field("", max_length=10_000)
-    priority: Priority = "normal"
     retries: Retries = 0
 
 
@@ -197,14 +187,7 @@ def create_run(request: HttpRequest, payload: RunIn = FromBody(...)) -> Status[R
     """Queue a run: named documents and parameters, or a whole RunSpec as `GET /runs/{number}` shows it."""
     member = member_of(request)
     if isinstance(payload, RunByNames):
-        choice = launch.Choice(
-            application=named_document(member, Application, payload.application, field="application"),
-            recipe=named_document(member, Recipe, payload.recipe, field="recipe"),
-            workload=named_document(member, Workload, payload.workload, field="workload"),
-            sut=named_host(member, payload.sut, field="sut"),
-            drivers=named_hosts(member, payload.drivers, field="drivers"),
-            parameters=payload.parameters,
-        )
+        choice = payload.choice(member)
     else:
         choice = choice_of(member, payload if isinstance(payload, RunSpec) else payload.spec)
     extras = payload if isinstance(payload, RunByNames | RunBySpec) else None

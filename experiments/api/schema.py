@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, cast
@@ -16,6 +17,7 @@ from ninja.operation import Operation
 
 from experiments.api.auth import TokenAuth
 from experiments.api.examples import add_examples
+from experiments.api.known_queries import only_known_queries
 from experiments.api.limits import tell_budget
 from experiments.api.problems import Problem, documented_problems, problem, problem_responses
 from experiments.api.reference import reference_page
@@ -27,6 +29,7 @@ class DocumentedAPI(NinjaAPI):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        self.add_decorator(only_known_queries)
         self._schemas: dict[str, OpenAPISchema] = {}  # made once: it takes a second and never changes
 
     @property
@@ -96,23 +99,49 @@ def _finished(view: View) -> View:
 
         @wraps(view)
         async def later(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            return _finish(request, await cast(Awaitable[HttpResponseBase], view(request, *args, **kwargs)))
+            with _as_get(request):
+                response = await cast(Awaitable[HttpResponseBase], view(request, *args, **kwargs))
+            return _finish(request, response)
 
         return cast(View, later)
 
     @wraps(view)
     def now(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return _finish(request, view(request, *args, **kwargs))
+        with _as_get(request):
+            response = view(request, *args, **kwargs)
+        return _finish(request, response)
 
     return now
 
 
+@contextmanager
+def _as_get(request: HttpRequest) -> Iterator[None]:
+    """HEAD asks what GET would answer; `_finish` leaves out the body."""
+    asked = request.method
+    request.method = "GET" if asked == "HEAD" else asked
+    try:
+        yield
+    finally:
+        request.method = asked
+
+
 def _finish(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     if isinstance(response, HttpResponseNotAllowed):
-        allowed = ", ".join(sorted(response["Allow"].split(", ")))
+        there = set(response["Allow"].split(", "))
+        allowed = ", ".join(sorted(there | {"HEAD"} if "GET" in there else there))
         response = problem(405, f"{request.method} does nothing here; there is {allowed}.")
         response["Allow"] = allowed
     tell_budget(request, response)
+    return _without_body(response) if request.method == "HEAD" else response
+
+
+def _without_body(response: HttpResponseBase) -> HttpResponseBase:
+    """The same status and headers, with the length of the body where it is known; a stream is not begun."""
+    if not isinstance(response, HttpResponse):
+        return HttpResponse(status=response.status_code, headers=response.headers)
+    if response.content:
+        response["Content-Length"] = str(len(response.content))
+    response.content = b""
     return response
 
 

@@ -18,6 +18,7 @@ from experiments.queue.waiting import expected_of
 # Where `true` must not be read as 1 and `"no"` not as false: it decides what starts.
 Whole = Annotated[int, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
+RunNumber = Annotated[int, Field(strict=True, ge=1, lt=2**31)]
 Labels = Annotated[dict[str, Annotated[str, Field(max_length=200)]], Field(max_length=50)]
 Tags = Annotated[list[Annotated[str, Field(max_length=60)]], Field(max_length=50)]
 Parameters = Annotated[dict[str, Value], Field(max_length=100)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 from django.http import HttpRequest
 from ninja import Router
@@ -12,7 +12,7 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from experiments.api.auth import READ, WRITE, member_of
-from experiments.api.shapes import MAX_ID, Body, Flag, Whole
+from experiments.api.shapes import MAX_ID, Body, Flag, RunNumber, Whole
 from experiments.api.verdicts import absolute
 from experiments.errors import RequestError
 from experiments.models import ShareLink
@@ -21,8 +21,6 @@ from experiments.sharing.links import DEFAULT_DAYS, MAX_DAYS, revoke_link, share
 from experiments.sharing.subjects import Subject
 
 router = Router(auth=READ, tags=["shares"])
-
-RunNumber = Annotated[int, Field(strict=True, ge=1, lt=2**31)]
 
 
 class ShareOut(BaseModel):

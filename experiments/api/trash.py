@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 from django.http import HttpRequest
 from ninja import Router
 from pydantic import BaseModel, Field
 
 from experiments.api.auth import READ, WRITE, member_of
-from experiments.api.shapes import MAX_ID, Body, Whole
+from experiments.api.shapes import MAX_ID, Body, RunNumber, Whole
 from experiments.errors import RequestError
 from experiments.models import Member
 from experiments.retention import trash
@@ -32,7 +32,7 @@ class TrashRow(BaseModel):
 class TrashIn(Body):
     """Either run numbers, or the id of one experiment, which takes its runs along."""
 
-    runs: list[Annotated[int, Field(strict=True, ge=1, lt=2**31)]] = Field([], max_length=trash.MOST_AT_ONCE)
+    runs: list[RunNumber] = Field([], max_length=trash.MOST_AT_ONCE)
     experiment: Whole | None = Field(None, ge=1, le=MAX_ID)
 
 

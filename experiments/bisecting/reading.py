@@ -10,7 +10,6 @@ from experiments.analysis.sequential import LOOKS
 from experiments.bisecting.live import steps_over
 from experiments.errors import NotFound
 from experiments.models import Bisection, BisectionStep, Team
-from experiments.models.teams import TeamOwnedQuerySet
 from experiments.queue.estimates import estimates_for
 
 
@@ -23,15 +22,8 @@ class Remaining:
     most: timedelta
 
 
-def with_names(found: TeamOwnedQuerySet) -> TeamOwnedQuerySet:
-    """Bisections with the names that lists and pages show."""
-    return found.select_related("application", "recipe", "workload", "sut", "drivers", "created_by").prefetch_related(
-        "drivers__hosts"
-    )
-
-
 def find_bisection(team: Team, bisection_id: int) -> Bisection:
-    found: Bisection | None = with_names(Bisection.objects.for_team(team)).filter(pk=bisection_id).first()
+    found: Bisection | None = Bisection.objects.for_team(team).with_names().filter(pk=bisection_id).first()
     if found is None:
         raise NotFound(f"There is no bisection {bisection_id}.")
     return found

@@ -2,61 +2,33 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.db import models
 
-from experiments.models.documents import Application, Recipe, Workload
 from experiments.models.experiments import Experiment
-from experiments.models.hosts import DriverSet, Host
-from experiments.models.runs import Run
-from experiments.models.teams import Team, TeamOwnedQuerySet
+from experiments.models.inquiries import Inquiry
+from experiments.models.teams import Team
 
 
-class Bisection(models.Model):
-    """Everything that decides what is compared next; the rest is in its steps. `sentence` says how it ended.
+class Bisection(Inquiry):
+    """Everything that decides what is compared next; the rest is in its steps.
 
     `candidates` are in order, the good one first, the bad one last: values of the recipe's parameter `parameter`, or
     version numbers of the recipe when that is empty. `low` and `high` are the positions of the last one that is known
     not to be worse and of the first one that is known to be.
     """
 
-    class State(models.TextChoices):
-        RUNNING = "running"
-        FINISHED = "finished"
-        STOPPED = "stopped", "stopped without an answer"
-        CANCELLED = "cancelled"
-
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="bisections")
-    name = models.CharField(max_length=120)
-    application = models.ForeignKey(Application, on_delete=models.PROTECT, related_name="+")
-    recipe = models.ForeignKey(Recipe, on_delete=models.PROTECT, related_name="+")
-    parameters = models.JSONField(default=dict)
-    workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="+")
-    sut = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
-    drivers = models.ForeignKey(DriverSet, on_delete=models.PROTECT, related_name="+")
     parameter = models.CharField(max_length=60, blank=True)
     candidates = models.JSONField()
     metric = models.CharField(max_length=60, default="throughput_rps")
     margin_ratio = models.FloatField(default=0.03)
     max_blocks = models.PositiveSmallIntegerField(default=20)
-    labels = models.JSONField(default=dict)
-    priority = models.SmallIntegerField(choices=Run.Priority.choices, default=Run.Priority.NORMAL)
-    state = models.CharField(max_length=16, choices=State.choices, default=State.RUNNING)
-    sentence = models.TextField(blank=True)
     low = models.PositiveSmallIntegerField(default=0)
     high = models.PositiveSmallIntegerField(null=True)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    created_at = models.DateTimeField(auto_now_add=True)
-    finished_at = models.DateTimeField(null=True)
-
-    objects = TeamOwnedQuerySet.as_manager()
 
     class Meta:
         # The list of a team's bisections, newest first.
         indexes = [models.Index(fields=["team", "-id"], name="bisection_newest")]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class BisectionStep(models.Model):

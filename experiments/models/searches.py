@@ -2,56 +2,29 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.db import models
 
-from experiments.models.documents import Application, Recipe, Workload
-from experiments.models.hosts import DriverSet, Host
+from experiments.models.inquiries import Inquiry
 from experiments.models.runs import Run
-from experiments.models.teams import Team, TeamOwnedQuerySet
+from experiments.models.teams import Team
 
 
-class CapacitySearch(models.Model):
-    """Everything that decides which rate comes next; the rest is in its trials. `sentence` says how it ended."""
-
-    class State(models.TextChoices):
-        RUNNING = "running"
-        FINISHED = "finished"
-        STOPPED = "stopped", "stopped without an answer"
-        CANCELLED = "cancelled"
+class CapacitySearch(Inquiry):
+    """Everything that decides which rate comes next; the rest is in its trials."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="searches")
-    name = models.CharField(max_length=120)
-    application = models.ForeignKey(Application, on_delete=models.PROTECT, related_name="+")
-    recipe = models.ForeignKey(Recipe, on_delete=models.PROTECT, related_name="+")
-    parameters = models.JSONField(default=dict)
-    workload = models.ForeignKey(Workload, on_delete=models.PROTECT, related_name="+")
-    sut = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
-    drivers = models.ForeignKey(DriverSet, on_delete=models.PROTECT, related_name="+")
     objective_metric = models.CharField(max_length=60)
     objective_ms = models.FloatField()
     start_low_rps = models.FloatField()
     start_high_rps = models.FloatField()
     width_ratio = models.FloatField(default=0.02)
     step_rps = models.FloatField(default=1.0)
-    labels = models.JSONField(default=dict)
-    priority = models.SmallIntegerField(choices=Run.Priority.choices, default=Run.Priority.NORMAL)
-    state = models.CharField(max_length=16, choices=State.choices, default=State.RUNNING)
-    sentence = models.TextField(blank=True)
     low_rps = models.FloatField(null=True)
     high_rps = models.FloatField(null=True)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    created_at = models.DateTimeField(auto_now_add=True)
-    finished_at = models.DateTimeField(null=True)
-
-    objects = TeamOwnedQuerySet.as_manager()
 
     class Meta:
         # The list of a team's searches, newest first.
         indexes = [models.Index(fields=["team", "-id"], name="search_newest")]
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class SearchTrial(models.Model):

@@ -75,7 +75,8 @@ def _mailed(delivery: Delivery) -> Answer:
     if delivery.member is None or not delivery.member.user.email:
         return Answer(GONE, 0.0, "The member has no mail address any more.")
     try:
-        EmailMessage(delivery.subject, delivery.body, to=[delivery.member.user.email]).send()
+        subject = " ".join(delivery.subject.split())  # a name with a line break would end the headers
+        EmailMessage(subject, delivery.body, to=[delivery.member.user.email]).send()
     except OSError as error:  # SMTPException is one
         status, problem = 503, f"The mail server did not take it: {error}"[:500]
     return Answer(status, 1000 * (time.monotonic() - began_s), problem)

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from experiments.errors import Conflict, RequestError
+from experiments.errors import Conflict, NotFound, RequestError
 from experiments.hosts.keys import seal, unseal
 from experiments.models import Delivery, Member, Role, Webhook
 from experiments.notifying.addresses import target_of
@@ -69,7 +69,7 @@ def change_webhook(member: Member, webhook: Webhook, wanted: Wanted) -> None:
         if not locked.is_active:
             locked.deliveries.filter(state=Delivery.State.WAITING).update(state=Delivery.State.GIVEN_UP, next_at=None)
         audit.record(member, "webhook.change", f"webhook {locked.name}", before=before, after=_described(locked))
-    webhook.refresh_from_db()
+        webhook.refresh_from_db()
 
 
 def rotate_secret(member: Member, webhook: Webhook) -> str:
@@ -97,7 +97,7 @@ def send_test(member: Member, webhook: Webhook) -> Delivery:
     who = member.user.get_username()
     happening = Happening(TEST, "Test message", f"{who} tries the webhook {webhook.name}.", "settings/webhooks/")
     with transaction.atomic():
-        delivery = new_delivery(webhook, happening, webhook.team)
+        delivery = new_delivery(_locked(webhook), happening, webhook.team)
         audit.record(member, "webhook.test", f"webhook {webhook.name}")
     return delivery
 
@@ -106,14 +106,16 @@ def redeliver(member: Member, delivery: Delivery) -> None:
     """Send the same message again, under the same id, with all its tries before it."""
     require(member, Role.ADMIN)
     with transaction.atomic():
-        locked = Delivery.objects.select_for_update(of=("self",)).get(pk=delivery.pk)
+        locked = Delivery.objects.select_for_update(of=("self",)).filter(pk=delivery.pk).first()
+        if locked is None:
+            raise NotFound(f"There is no delivery {delivery.pk} any more.")
         if locked.state == Delivery.State.WAITING:
             raise Conflict("This delivery waits for its next try already.")
         locked.state, locked.tries, locked.next_at = Delivery.State.WAITING, 0, timezone.now()
         locked.save(update_fields=["state", "tries", "next_at"])
         audit.record(member, "webhook.redeliver", f"delivery {locked.public_id}")
         deliver_later(locked)
-    delivery.refresh_from_db()
+        delivery.refresh_from_db()
 
 
 def secret_of(webhook: Webhook) -> str:
@@ -138,7 +140,9 @@ def _fill(webhook: Webhook, wanted: Wanted) -> None:
 
 
 def _locked(webhook: Webhook) -> Webhook:
-    found: Webhook = Webhook.objects.select_for_update(of=("self",)).get(pk=webhook.pk)
+    found: Webhook | None = Webhook.objects.select_for_update(of=("self",)).filter(pk=webhook.pk).first()
+    if found is None:
+        raise NotFound(f"There is no webhook {webhook.pk} any more.")
     return found
 
 

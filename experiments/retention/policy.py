@@ -12,7 +12,7 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from experiments.errors import RequestError
-from experiments.models import Artifact, AuditEntry, Member, Role, Run, Team
+from experiments.models import Artifact, Member, Role, Run, Team
 from experiments.retention.exemptions import exemptions, past_retention, without_exempt
 from experiments.retention.trash import refresh
 from experiments.teams import audit
@@ -92,12 +92,8 @@ def _apply(team: Team, days: int) -> int:
         if not runs:
             return 0
         Run.objects.filter(pk__in=[run.pk for run in runs]).update(trashed_at=timezone.now())
-        AuditEntry.objects.create(
-            team=team,
-            action="retention.trash",
-            subject=f"{len(runs)} runs older than {days} days",
-            after={"runs": sorted(run.number for run in runs)},
-        )
+        after = {"runs": sorted(run.number for run in runs)}
+        audit.record(team, "retention.trash", f"{len(runs)} runs older than {days} days", after=after)
         refresh(team, runs)
     return len(runs)
 

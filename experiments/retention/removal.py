@@ -8,8 +8,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from experiments.models import AuditEntry, ConfigSnapshot, Experiment, Run, Team
+from experiments.models import ConfigSnapshot, Experiment, Run, Team
 from experiments.retention.trash import KEPT_DAYS
+from experiments.teams.audit import record
 
 BATCH, MOST_BATCHES = 50, 20
 """Runs of one transaction, and transactions of one round: locks stay short, and a round ends."""
@@ -56,4 +57,4 @@ def _remove_experiments(before: object) -> None:
 
 
 def _record(team_id: int, subject: str, before: dict[str, object]) -> None:
-    AuditEntry.objects.create(team=Team.objects.get(pk=team_id), action="trash.remove", subject=subject, before=before)
+    record(Team.objects.get(pk=team_id), "trash.remove", subject, before=before)

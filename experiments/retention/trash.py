@@ -106,7 +106,8 @@ def restore_experiment(member: Member, experiment_id: int) -> Experiment:
         found = Experiment.objects.filter(team=member.team, trashed_at__isnull=False)
         experiment = _experiment(found, experiment_id)
         # Runs before the experiment, as where it went; what is removed for good meanwhile cannot come back.
-        runs = list(experiment.runs.filter(trashed_at=experiment.trashed_at).select_for_update(of=("self",)))
+        gone = experiment.runs.filter(trashed_at=experiment.trashed_at)
+        runs = list(gone.select_for_update(of=("self",)).order_by("pk"))
         experiment = _experiment(found.select_for_update(of=("self",)), experiment_id)
         Run.objects.filter(pk__in=[run.pk for run in runs]).update(trashed_at=None)
         Experiment.objects.filter(pk=experiment.pk).update(trashed_at=None)

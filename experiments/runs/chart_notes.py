@@ -36,6 +36,7 @@ def annotate(member: Member, subject: Series | Run, at: datetime, text: str) -> 
 def change(member: Member, note: Annotation, *, at: datetime | None = None, text: str | None = None) -> None:
     """Another text or moment: one's own, or as an editor anybody's."""
     _require_own(member, note)
+    _hold(note)
     before = _state(note)
     note.at = note.at if at is None else _moment(at)
     note.text = note.text if text is None else _text(text)
@@ -47,6 +48,7 @@ def change(member: Member, note: Annotation, *, at: datetime | None = None, text
 def remove(member: Member, note: Annotation) -> None:
     """Take it away: one's own, or as an editor anybody's."""
     _require_own(member, note)
+    _hold(note)
     audit.record(member, "annotation.delete", _subject(note), before=_state(note))
     note.delete()
 
@@ -85,6 +87,12 @@ def _require_own(member: Member, note: Annotation) -> None:
     require(member, Role.LAUNCHER)
     if note.author_id != member.user_id and not Role(member.role).covers(Role.EDITOR):
         raise Forbidden("Only its author and editors may change a note.")
+
+
+def _hold(note: Annotation) -> None:
+    """Lock it. NotFound when somebody else has taken it away since it was read."""
+    if Annotation.objects.select_for_update(of=("self",)).filter(pk=note.pk).first() is None:
+        raise NotFound(f"There is no annotation {note.pk} any more.")
 
 
 def _text(text: str) -> str:

@@ -6,7 +6,7 @@ from experiments.models import Experiment, Run
 
 
 def hold(subject: Run | Experiment) -> bool:
-    """Lock its row until the transaction ends: whoever deletes it waits. False when it is in the trash already, or gone.
+    """Lock its row until the transaction ends: whoever deletes it waits. False when it is gone or in the trash.
 
     Call it before the team's row is locked: deleting locks in this order, too.
     """

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from experiments.errors import Conflict, Forbidden, RequestError
+from experiments.errors import Conflict, Forbidden, NotFound, RequestError
 from experiments.models import Experiment, Member, Role, Run, Schedule
 from experiments.queue.priorities import check_priority, name_of
 from experiments.runs.holding import hold
@@ -56,7 +56,7 @@ def change_schedule(member: Member, schedule: Schedule, plan: Plan) -> None:
         _fill(locked, member, plan)
         _save(locked)
         audit.record(member, "schedule.change", f"schedule {locked.name}", before=before, after=_described(locked))
-    schedule.refresh_from_db()
+        schedule.refresh_from_db()
 
 
 def pause_schedule(member: Member, schedule: Schedule) -> None:
@@ -68,7 +68,7 @@ def pause_schedule(member: Member, schedule: Schedule) -> None:
             raise Conflict("This schedule is paused already.")
         pause(locked, f"Paused by {member.user.get_username()}.")
         audit.record(member, "schedule.pause", f"schedule {locked.name}")
-    schedule.refresh_from_db()
+        schedule.refresh_from_db()
 
 
 def resume_schedule(member: Member, schedule: Schedule) -> None:
@@ -85,7 +85,7 @@ def resume_schedule(member: Member, schedule: Schedule) -> None:
         locked.due_at = next_time(locked.crontab, timezone.now())
         locked.save()
         audit.record(member, "schedule.resume", f"schedule {locked.name}", before, {"runs_as": _name(locked)})
-    schedule.refresh_from_db()
+        schedule.refresh_from_db()
 
 
 def delete_schedule(member: Member, schedule: Schedule) -> None:
@@ -145,7 +145,10 @@ def _may_launch(member: Member, experiment: Experiment | None, run: Run | None) 
 
 
 def _locked(schedule: Schedule) -> Schedule:
-    found: Schedule = Schedule.objects.select_for_update(of=("self",)).select_related("crontab").get(pk=schedule.pk)
+    rows = Schedule.objects.select_for_update(of=("self",)).select_related("crontab")
+    found: Schedule | None = rows.filter(pk=schedule.pk).first()
+    if found is None:
+        raise NotFound(f"There is no schedule {schedule.pk} any more.")
     return found
 
 

@@ -11,10 +11,10 @@ from agents.drivers.base import Driver
 from agents.drivers.rates import at_rate
 from agents.report import LatencyBasis
 from experiments.analysis.search import expected_trials
+from experiments.errors import NotFound
 from experiments.launch import Choice
 from experiments.metrics import METRICS
-from experiments.models import CapacitySearch, Run, SearchTrial
-from experiments.models.teams import TeamOwnedQuerySet
+from experiments.models import CapacitySearch, Run, SearchTrial, Team
 from experiments.queue.estimates import estimates_for
 from experiments.runs.summary import figure
 
@@ -27,11 +27,11 @@ class Cost:
     duration: timedelta
 
 
-def with_names(found: TeamOwnedQuerySet) -> TeamOwnedQuerySet:
-    """Searches with the names that lists and pages show."""
-    return found.select_related("application", "recipe", "workload", "sut", "drivers", "created_by").prefetch_related(
-        "drivers__hosts"
-    )
+def find_search(team: Team, search_id: int) -> CapacitySearch:
+    found: CapacitySearch | None = CapacitySearch.objects.for_team(team).with_names().filter(pk=search_id).first()
+    if found is None:
+        raise NotFound(f"There is no search {search_id}.")
+    return found
 
 
 def trials_of(search: CapacitySearch) -> list[SearchTrial]:

@@ -9,7 +9,7 @@ from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Run, SampleSeries, StoredVerdict
 from experiments.reports.answer import change_text, changes_of
 from experiments.reports.machines import machine_facts
-from experiments.reports.markdown import figure_text
+from experiments.reports.markdown import figure_text, outcome_text
 from experiments.reports.plots import Plot
 from experiments.reports.runs import HIDDEN
 from experiments.runs.summary import figure
@@ -93,7 +93,7 @@ def _badge(run: Run, verdict: StoredVerdict | None) -> str:
         return str(run.get_outcome_display()).lower()
     known = [METRICS[name] for name in HEADLINE if figure(run, name) is not None]
     said = [f"{wording.short_name(metric)} {wording.value_text(figure(run, metric.name), metric)}" for metric in known]
-    judged = verdict.outcome.replace("_", " ") if verdict and run.is_usable else str(run.get_validity_display()).lower()
+    judged = outcome_text(verdict.outcome) if verdict and run.is_usable else str(run.get_validity_display()).lower()
     return ", ".join([*said[:1], judged])
 
 
@@ -110,7 +110,7 @@ def _facts(run: Run) -> tuple[Fact, ...]:
         ("Server under test", wording.host_name(run.sut) if run.sut else None),
         ("Driver hosts", ", ".join(wording.host_name(host) for host in run.drivers.in_order) if run.drivers else None),
         ("Labels", wording.labels_text(run)),
-        *((label.capitalize(), value) for label, value in _machine(run)),
+        *((label[:1].upper() + label[1:], value) for label, value in _machine(run)),
     )
 
 

@@ -10,11 +10,14 @@ from django.db import transaction
 from experiments.models import Member, Role, Team
 from experiments.teams.audit import record
 from experiments.teams.group_rules import EVERYONE, GroupRule
-from experiments.teams.members import end_membership, revoke_invitations
+from experiments.teams.members import end_membership, is_last_admin, revoke_invitations
 
 
 def follow_groups(user: User, groups: Collection[str], rules: Collection[GroupRule]) -> None:
-    """Give and take the memberships that the rules speak of. Those that a person made stay as they are."""
+    """Give and take the memberships that the rules speak of.
+
+    Those that a person made stay as they are, and a team's last admin stays one.
+    """
     wanted: dict[str, Role] = {}
     for rule in rules:
         if rule.group == EVERYONE or rule.group in groups:
@@ -34,7 +37,7 @@ def _settle(user: User, team: Team, role: Role | None) -> None:
             member, is_new = Member.objects.get_or_create(user=user, team=team, defaults=made)
             if is_new:  # else they sign in twice at once
                 record(member, "member.by_group", subject, after={"role": role})
-    elif not member.by_group or role == member.role:
+    elif not member.by_group or role == member.role or is_last_admin(member):
         return
     elif role is None:
         record(member, "member.by_group", subject, before={"role": member.role})

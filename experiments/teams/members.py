@@ -128,8 +128,13 @@ def _lock(member: Member, other: Member) -> Member:
     return found
 
 
+def is_last_admin(member: Member) -> bool:
+    """Whether the team would be without an admin who can sign in if this person were none."""
+    people = Member.objects.filter(team_id=member.team_id, role=Role.ADMIN, is_service=False, user__is_active=True)
+    return list(people.values_list("pk", flat=True)[:2]) == [member.pk]
+
+
 def _keep_an_admin(other: Member) -> None:
     """Somebody who can sign in must stay able to let others in."""
-    admins = Member.objects.filter(team_id=other.team_id, role=Role.ADMIN, is_service=False, user__is_active=True)
-    if not other.is_service and not admins.exclude(pk=other.pk).exists():
+    if is_last_admin(other):
         raise Conflict("A team needs an admin; make somebody else one first.")

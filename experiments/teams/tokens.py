@@ -89,9 +89,7 @@ def authenticate(text: str) -> Token | None:
     if mark != "bh" or not (public_id.isascii() and public_id.isalnum()) or not (secret.isascii() and secret.isalnum()):
         return None
     now = timezone.now()
-    token: Token | None = Token.objects.filter(
-        public_id=public_id, revoked_at=None, expires_at__gt=now, owner__is_active=True
-    ).first()
+    token = live_token(public_id)
     peppers = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     stored = token.secret_hash if token else ""
     # Every pepper is tried, also without a token, so that the time does not tell whether the id exists.
@@ -101,6 +99,14 @@ def authenticate(text: str) -> Token | None:
     if token.last_used_at is None or token.last_used_at < now - _TOUCH_EVERY:
         Token.objects.filter(pk=token.pk).update(last_used_at=now)
     return token
+
+
+def live_token(public_id: str) -> Token | None:
+    """The token of this id, unless it is revoked, expired, or of somebody whose account is closed."""
+    found: Token | None = Token.objects.filter(
+        public_id=public_id, revoked_at=None, expires_at__gt=timezone.now(), owner__is_active=True
+    ).first()
+    return found
 
 
 def revoke(member: Member, token: Token) -> None:

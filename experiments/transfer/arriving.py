@@ -9,7 +9,7 @@ from django.db.models import Model
 
 from agents.ssh import new_key_pair
 from experiments.hosts.keys import seal
-from experiments.models import Bisection, CapacitySearch, DriverSet, Experiment, Host, Schedule, Trend
+from experiments.models import Bisection, CapacitySearch, DriverSet, Experiment, Host, Run, Schedule, Trend
 
 Row = dict[str, Any]
 Ids = Mapping[type[Model], Mapping[int, int]]
@@ -36,6 +36,12 @@ def _experiment(row: Row, _pk: int | None, _ids: Ids) -> None:
         row["state"], row["state_reason"] = Experiment.State.PAUSED, MOVED
 
 
+def _run(row: Row, _pk: int | None, _ids: Ids) -> None:
+    """ValueError for one that is not over: it would be waited for, or start on somebody's host."""
+    if row["state"] != Run.State.FINISHED:
+        raise ValueError(f"a run that is {row['state']}")
+
+
 def _search(row: Row, _pk: int | None, _ids: Ids) -> None:
     if row["state"] == "running":
         row["state"], row["sentence"] = "stopped", MOVED
@@ -53,12 +59,13 @@ def _trend(row: Row, _pk: int | None, ids: Ids) -> None:
 
 def _driver_set(row: Row, _pk: int | None, ids: Ids) -> None:
     """Its key names hosts by their ids, which keep their order."""
-    row["key"] = ",".join(str(ids[Host][int(one)]) for one in row["key"].split(","))
+    row["key"] = ",".join(str(ids[Host][int(one)]) for one in str(row["key"]).split(","))
 
 
 _RULES: Mapping[type[Model], Callable[[Row, int | None, Ids], None]] = {
     Host: _host,
     Experiment: _experiment,
+    Run: _run,
     CapacitySearch: _search,
     Bisection: _search,
     Schedule: _schedule,

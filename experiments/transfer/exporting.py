@@ -20,7 +20,8 @@ from django.db.models import ForeignKey
 from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule
 
-from experiments.models import Artifact, AuditEntry, Run, Team
+from experiments.models import Artifact, Run, Team
+from experiments.teams.audit import record
 from experiments.transfer.archive import FORMAT, MANIFEST, Manifest, artifact_name, lines_name, writer
 from experiments.transfer.parts import PARTS, TEAM_FIELDS, Part
 
@@ -75,7 +76,7 @@ def export_team(team: Team, path: Path) -> Exported:
         unfinished.unlink(missing_ok=True)
         raise
     after = {"runs": rows["run"], "left_out": left_out}
-    AuditEntry.objects.create(team=team, action="team.export", subject=f"team {team.slug}", after=after)
+    record(team, "team.export", f"team {team.slug}", after=after)
     return Exported(rows, left_out)
 
 

@@ -21,8 +21,11 @@ from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule
 from psycopg import sql
 
-from experiments.models import Artifact, AuditEntry, Team
+from experiments.errors import RequestError
+from experiments.models import Artifact, Team
 from experiments.runs.artifacts import MAX_ARTIFACT_BYTES
+from experiments.schedules.clock import FIELDS, crontab_of
+from experiments.teams.audit import record
 from experiments.teams.members import BETWEEN
 from experiments.transfer.archive import ArchiveError, Manifest, content, lines, manifest_of, opened
 from experiments.transfer.arriving import Row, arrive
@@ -73,7 +76,7 @@ def import_team(path: Path, *, slug: str = "", users: Mapping[str, str] | None =
         ) as error:  # COPY's are not Django's
             first = str(error).splitlines()[0]
             raise ArchiveError(f"The archive does not fit together, and nothing was stored: {first}") from error
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, ValidationError) as error:
             raise ArchiveError(
                 f"A row of the archive is not what it should be, and nothing was stored: {error!r}"
             ) from error
@@ -88,12 +91,8 @@ def _import(archive: zipfile.ZipFile, manifest: Manifest, slug: str, renamed: Ma
         if count != manifest.rows.get(name, 0):
             raise ArchiveError(f"The archive should hold {manifest.rows.get(name, 0):,} rows of {name}, not {count:,}.")
     _refer_back(arrival)
-    AuditEntry.objects.create(
-        team=team,
-        action="team.import",
-        subject=f"team {team.slug}",
-        after={"from": manifest.team["slug"], "made_at": manifest.made_at, "runs": rows["run"]},
-    )
+    after = {"from": manifest.team["slug"], "made_at": manifest.made_at, "runs": rows["run"]}
+    record(team, "team.import", f"team {team.slug}", after=after)
     return Imported(team, rows, made)
 
 
@@ -108,6 +107,8 @@ def _team(manifest: Manifest, slug: str) -> Team:
         raise ArchiveError(
             f"There is a team {given['slug']} here already. Import this one under another short name: --as NAME."
         )
+    if not isinstance(given["thresholds"], dict) or not isinstance(given["name"], str):
+        raise ArchiveError("The manifest does not describe a team.")
     created_at = given.pop("created_at")
     team = Team.objects.create(**given)
     Team.objects.filter(pk=team.pk).update(created_at=created_at)
@@ -152,8 +153,8 @@ def _store(part: Part, arrival: _Arrival) -> int:
     for batch in _batches(part, arrival):
         pks: Sequence[int | None] = _reserve(model, len(batch)) if known else [None] * len(batch)
         for old, pk in zip(batch, pks, strict=True):
-            if pk is not None:
-                arrival.ids[model][int(old["id"])] = pk
+            if pk is not None and arrival.ids[model].setdefault(int(old["id"]), pk) != pk:
+                raise ArchiveError(f"The archive has two rows of {part.name} with the id {old['id']}.")
         _copy(part, arrival, batch, pks)
         count += len(batch)
     return count
@@ -256,9 +257,11 @@ def _by_name(column: Any, value: Any, arrival: _Arrival) -> int:
 
 def _crontab(said: tuple[str, ...], arrival: _Arrival) -> int:
     if said not in arrival.crontabs:
-        fields = dict(zip((*CRONTAB, "timezone"), said, strict=True))
-        found = CrontabSchedule.objects.filter(**fields).first() or CrontabSchedule.objects.create(**fields)
-        arrival.crontabs[said] = found.pk
+        named = dict(zip((*CRONTAB, "timezone"), said, strict=True))
+        try:
+            arrival.crontabs[said] = crontab_of(" ".join(named[name] for name in FIELDS), named["timezone"]).pk
+        except RequestError as error:
+            raise ArchiveError(f"The archive has a timetable that never was one: {error.message}") from error
     return arrival.crontabs[said]
 
 
@@ -269,7 +272,9 @@ def _default(column: Field[Any, Any]) -> Any:
 
 
 def _stored(column: Any, value: Any) -> Any:
-    """The value as COPY takes it."""
+    """The value as COPY takes it. ValueError for a word that the column does not know."""
+    if column.choices and value not in (None, *dict(column.flatchoices)) and not (value == "" and column.blank):
+        raise ValueError(f"{column.name} {value!r}")
     if isinstance(column, JSONField):
         return None if value is None and column.null else json.dumps(value)
     if isinstance(column, BinaryField) and isinstance(value, str):

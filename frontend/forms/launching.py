@@ -160,7 +160,7 @@ class RunForm(PartsForm):
 
     workload = forms.ModelChoiceField(Workload.objects.none(), empty_label="Choose…")
     labels = LabelsField(required=False, help_text="key=value, one per line; CI finds runs by them.")
-    tags = forms.CharField(required=False, max_length=200, help_text="Words separated by commas.")
+    tags = forms.CharField(required=False, max_length=200, help_text="Words, separated by blanks or commas.")
     notes = forms.CharField(required=False, max_length=4000, widget=forms.Textarea(attrs={"rows": 2}))
     priority = PriorityField()
     retries = RetriesField(0)
@@ -172,9 +172,8 @@ class RunForm(PartsForm):
         return Choice(parameters=self.given(), **{name: self.cleaned_data[name] for name in CHOICE_FIELDS})
 
     def clean_tags(self) -> list[str]:
-        words = (word.strip() for word in self.cleaned_data["tags"].split(","))
         try:
-            return check_tags(filter(None, words))
+            return check_tags(self.cleaned_data["tags"].replace(",", " ").split())
         except RequestError as error:
             raise forms.ValidationError(error.message) from error
 

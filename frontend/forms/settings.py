@@ -54,8 +54,8 @@ class AuditForm(forms.Form):
     person = forms.ChoiceField(required=False)
     action = forms.ChoiceField(required=False, label="What")
     subject = forms.CharField(required=False, max_length=200, label="Object", widget=forms.SearchInput)
-    since = forms.DateField(required=False, label="From", widget=forms.DateInput(attrs={"type": "date"}))
-    until = forms.DateField(required=False, label="To", widget=forms.DateInput(attrs={"type": "date"}))
+    since = forms.DateField(required=False, label="From (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
+    until = forms.DateField(required=False, label="To (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
 
     def __init__(self, team: Team, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

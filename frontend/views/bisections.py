@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.bisecting import live
-from experiments.bisecting.reading import find_bisection, remaining, steps_of, with_names
+from experiments.bisecting.reading import find_bisection, remaining, steps_of
 from experiments.errors import RequestError
 from experiments.metrics import METRICS
 from experiments.models import Bisection, Role
@@ -29,7 +29,7 @@ PAGE = 50
 @team_view()
 def bisection_list(request: TeamRequest) -> HttpResponse:
     """The team's bisections, newest first."""
-    found = with_names(Bisection.objects.for_team(request.team))
+    found = Bisection.objects.for_team(request.team).with_names()
     rows, older = found.newest_page(id_in(request.GET.get("before", "")), PAGE)
     context = {"bisections": [_bounds(row) for row in rows], "older_query": f"before={older}" if older else ""}
     return render(request, "bisections/list.html", context)

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.analysis.search import TryRate
-from experiments.errors import NotFound, RequestError
+from experiments.errors import RequestError
 from experiments.metrics import METRICS
 from experiments.models import CapacitySearch, Role, SearchTrial
 from experiments.searches import live as searches
@@ -33,7 +33,7 @@ PARTS = ("application", "recipe", "workload", "sut")
 @team_view()
 def search_list(request: TeamRequest) -> HttpResponse:
     """The team's searches, newest first."""
-    found = search_reading.with_names(CapacitySearch.objects.for_team(request.team))
+    found = CapacitySearch.objects.for_team(request.team).with_names()
     rows, older = found.newest_page(id_in(request.GET.get("before", "")), PAGE)
     shown = [(search, search_reading.objective_text(search)) for search in rows]
     context = {"searches": shown, "older_query": f"before={older}" if older else ""}
@@ -66,7 +66,7 @@ def new_search(request: TeamRequest) -> HttpResponseBase:
 @team_view()
 def search(request: TeamRequest, search_id: int) -> HttpResponse:
     """The page; a live one asks for `?part=answer` again, which makes its charts read anew."""
-    found = find_search(request, search_id)
+    found = search_reading.find_search(request.team, search_id)
     step = searches.next_step(found) if found.state == CapacitySearch.State.RUNNING else None
     context = {
         "search": found,
@@ -88,7 +88,7 @@ def search(request: TeamRequest, search_id: int) -> HttpResponse:
 @team_view()
 def search_chart(request: TeamRequest, search_id: int) -> JsonResponse:
     """The trials for both charts."""
-    found = find_search(request, search_id)
+    found = search_reading.find_search(request.team, search_id)
     step = searches.next_step(found) if found.state == CapacitySearch.State.RUNNING else None
     low, high = (step.low_rps, step.high_rps) if isinstance(step, TryRate) else (found.low_rps, found.high_rps)
     trials = search_reading.trials_of(found)
@@ -119,19 +119,11 @@ def search_chart(request: TeamRequest, search_id: int) -> JsonResponse:
 @team_view(Role.LAUNCHER)
 def cancel_search(request: TeamRequest, search_id: int) -> HttpResponse:
     """End it, and the trial that is under way."""
-    found = find_search(request, search_id)
+    found = search_reading.find_search(request.team, search_id)
     with RefusalSaid(request):
         searches.cancel_search(request.member, found)
         messages.success(request, "Cancelled. A trial that is under way stops its load and restores its hosts.")
     return redirect("search", request.team.slug, search_id)
-
-
-def find_search(request: TeamRequest, search_id: int) -> CapacitySearch:
-    found = search_reading.with_names(CapacitySearch.objects.for_team(request.team)).filter(pk=search_id).first()
-    if found is None:
-        raise NotFound("There is no such search.")
-    search: CapacitySearch = found
-    return search
 
 
 def _trial_json(trial: SearchTrial) -> dict[str, Any]:
@@ -149,7 +141,7 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
     source = id_in(request.GET.get("from", ""))
     if source is None:
         return last_parts(request)
-    found = find_search(request, source)
+    found = search_reading.find_search(request.team, source)
     initial: dict[str, Any] = {name: getattr(found, f"{name}_id") for name in PARTS}
     initial["drivers"] = [host.pk for host in found.drivers.in_order]
     initial |= {f"p_{name}": show_scalar(value) for name, value in found.parameters.items()}

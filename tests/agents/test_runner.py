@@ -13,9 +13,7 @@ import pytest
 
 from agents import events as e
 from agents.errors import ConnectError
-from agents.jobs import Job
 from agents.record import Record
-from agents.restoring import Restoring
 from agents.session import Session
 from agents.spec import HostAddress
 from agents.ssh import connect
@@ -32,7 +30,7 @@ from tests.agents.run_lab import (
     port_is_free,
     stored,
 )
-from tests.sshd import children, eventually, process_bytes
+from tests.sshd import children, eventually
 
 pytestmark = needs_wrk
 
@@ -371,142 +369,3 @@ async def test_a_foreign_change_is_reported_and_left_alone(lab: Lab) -> None:
     assert (lab.etc / "app.conf").read_text() == "somebody's own\n"
     assert not (lab.etc / "second.conf").exists()
     assert (lab.directory(lab.sut) / "journal/restore.sh").exists()
-
-
-async def test_a_process_that_cannot_be_ended_is_reported(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    kill = Job.kill
-
-    async def spare_the_server(self: Job, **more: Any) -> tuple[str, ...]:
-        return ("4711 python",) if self.directory.endswith("server") else await kill(self, **more)
-
-    monkeypatch.setattr(Job, "kill", spare_the_server)
-    watched = Watched(lab)
-    record = await watched.run(lab.spec())
-    assert record.restored == e.Restored({"sut": ("process 4711 python of server is still running",)})
-    server = record.started_jobs["server"].pid
-    assert server is not None
-    assert b"http.server" in process_bytes(server, "cmdline")
-    os.killpg(os.getpgid(server), signal.SIGKILL)
-
-
-async def test_a_bug_is_a_failure_and_the_host_is_restored(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise KeyError("bug")
-
-    monkeypatch.setattr("agents.serving.wait_until_ready", broken)
-    record = await Watched(lab).run(lab.spec(file_step(lab)))
-    assert record.failed is not None
-    assert record.failed.message == "BenchHub made a mistake in the phase start."
-    assert_left_as_it_was(lab, record)
-
-
-async def test_a_bug_on_the_way_back_does_not_stop_the_rest(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise KeyError("bug")
-
-    monkeypatch.setattr(Restoring, "_stop", broken)
-    watched = Watched(lab)
-    record = await watched.run(lab.spec(file_step(lab), REFUSED))
-    assert record.restored is not None
-    (difference,) = record.restored.differences["sut"]
-    assert difference.startswith("stop: BenchHub made a mistake.")
-    assert record.restored.differences["driver"] == (difference,), "whether the load has ended is not known either"
-    assert (lab.etc / "app.conf").read_text() == "as it was\n"
-
-
-async def test_a_bug_in_a_monitor_leaves_a_gap_and_nothing_else(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr("agents.monitors.cpu.CpuMonitor.samples", broken)
-    watched = Watched(lab)
-    record = await watched.run(lab.spec(phases=(("measure", 2),)))
-    assert record.failed is None
-    assert "cpu gave what BenchHub cannot read and is left out" in watched.log
-
-
-async def test_a_step_that_may_not_be_repeated_runs_once_across_a_cut(lab: Lab) -> None:
-    counted = lab.folder / "counted"
-    step = {
-        "kind": "command",
-        "run": 'echo run >>"$1"; sleep 2; echo end >>"$1"',
-        "undo": 'echo undo >>"$1"',
-        "arguments": [str(counted)],
-    }
-    watched = Watched(lab)
-
-    def cut(event: e.AnyEvent) -> None:
-        if isinstance(event, e.JobIntended) and event.name == "step-1-0":
-            asyncio.get_running_loop().call_later(0.5, end_connections, lab)
-
-    watched.on_event = cut
-    record = await watched.run(lab.spec(step))
-    assert record.failed is None
-    assert counted.read_text().split() == ["run", "end", "undo"]
-    assert_left_as_it_was(lab, record)
-
-
-async def test_a_step_that_hangs_is_ended_when_the_run_is_cancelled(lab: Lab) -> None:
-    step = {"kind": "command", "run": "sleep 600 & sleep 600", "undo": ":", "timeout_s": 600}
-    watched = Watched(lab)
-
-    def cancel(event: e.AnyEvent) -> None:
-        watched.cancelled |= isinstance(event, e.JobIntended) and event.name == "step-1-0"
-
-    watched.on_event = cancel
-    record = await watched.run(lab.spec(step))
-    assert record.failed is not None
-    assert record.failed.cancelled
-    assert_left_as_it_was(lab, record)
-
-
-async def test_a_host_that_was_not_proven_restored_is_put_back_later(lab: Lab) -> None:
-    watched = Watched(lab)
-
-    def meddle(event: e.AnyEvent) -> None:
-        if isinstance(event, e.LoadStarted):
-            (lab.etc / "app.conf").write_text("foreign\n")
-
-    watched.on_event = meddle
-    spec = lab.spec(file_step(lab))
-    record = await watched.run(spec)
-    assert record.restored is not None
-    assert "someone else changed" in record.restored.differences["sut"][0]
-    for fence, force in ((2, False), (3, True)):
-        again = Watched(lab, fence=fence, events=list(watched.events))
-        record = Record.fold(again.events)
-        await again.runner(spec, record).restore_again(force=force)
-        assert record.restored is not None
-        assert bool(record.restored.differences) is not force
-    assert_left_as_it_was(lab, record)
-
-
-async def test_an_undo_that_runs_already_is_waited_for_not_begun_twice(lab: Lab) -> None:
-    counted = lab.folder / "counted"
-    step = file_step(lab) | {
-        "undo": 'echo undo >>"$4"; sleep 2; printf %s "$3" >"$1"; echo end >>"$4"',
-        "arguments": [str(lab.etc / "app.conf"), "tuned\n", "as it was\n", str(counted)],
-    }
-    watched = Watched(lab)
-    spec = lab.spec(step)
-    first = asyncio.create_task(watched.run(spec))
-
-    def die(event: e.AnyEvent) -> None:
-        if isinstance(event, e.JobIntended) and event.name == "undo-1-0":
-            asyncio.get_running_loop().call_later(1, first.cancel)
-
-    watched.on_event = die
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    again = Watched(lab, fence=2, events=list(watched.events))
-    record = Record.fold(again.events)
-    await again.runner(spec, record).restore_again()
-    assert counted.read_text().split() == ["undo", "end"]
-    assert_left_as_it_was(lab, record)
-
-
-def end_connections(lab: Lab) -> None:
-    for connection in children(lab.sut.pid):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(connection, signal.SIGKILL)

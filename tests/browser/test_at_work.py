@@ -54,7 +54,7 @@ def test_a_newcomer_launches_a_first_run_within_a_minute_of_the_first_sign_in(pa
     page.get_by_role("button", name="Launch").click()
     page.wait_for_url(re.compile(r"/runs/\d+/$"))
     expect(page.locator("#state h1")).to_contain_text(re.compile(r"Run #\d+"))
-    assert time.monotonic() - started_s < FIRST_RUN_S
+    assert time.monotonic() - started_s < FIRST_RUN_S  # the one promise about time that a person's clock keeps
 
 
 @pytest.mark.browser

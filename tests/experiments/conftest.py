@@ -11,6 +11,7 @@ from django.contrib.auth import get_user_model
 from experiments.documents.versions import save_version
 from experiments.hosts.inventory import add_host, approve_key
 from experiments.models import Application, Host, Member, Recipe, Role, Team, Workload
+from tests.experiments.trend_runs import AddRun, runs_of
 
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC1xFkK3JrBEAWJ8qfusMvXIUw+xkDzE2wIlhxeSGkiB"
 HOST_KEY_FINGERPRINT = "SHA256:XKBAIGz/6BY1lFd8Pff9YrAyQqBAIuMQhvvhjEQjbTk"
@@ -72,3 +73,8 @@ def stock(admin: Member) -> dict[str, Any]:
         "recipe": save_version(admin, Recipe, "limits", RECIPE),
         "workload": save_version(admin, Workload, "home page", WORKLOAD),
     }
+
+
+@pytest.fixture
+def add_run(admin: Member, stock: dict[str, Any]) -> AddRun:
+    return runs_of(admin, stock)

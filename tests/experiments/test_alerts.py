@@ -1,71 +1,21 @@
-"""Trends and their alerts: found at the end of a run, kept with what people said, told once, and when data stop."""
+"""Trends and their alerts: found at the end of a run, and kept with what people said."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.core import mail
 from django.core.management import call_command
 
 from experiments.alerts import triage as alerts
-from experiments.alerts.mail import tell, tell_waiting
-from experiments.alerts.missing import raise_missing, usual_interval_s
 from experiments.alerts.trends import WATCHED, follow, line_of, rebuild
 from experiments.alerts.wording import sentence
 from experiments.errors import Conflict, Forbidden, RequestError
 from experiments.launch import Choice, launch_run
 from experiments.models import Alert, AuditEntry, Member, Recipe, Role, Run, Series, Trend
-from experiments.runs.numbers import reserve_numbers
-from experiments.runs.series import extend_series
-from experiments.tasks import watch_trends
 from tests.experiments.finished import finish_next, report, whole_run
-
-START = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
-AddRun = Callable[..., Run]
-
-
-def noise(seed: int = 1) -> random.Random:
-    return random.Random(seed)
-
-
-@pytest.fixture
-def add_run(admin: Member, stock: dict[str, Any]) -> AddRun:
-    """A finished run of the day `day`, in its series and its trends as the end of a run leaves it."""
-    source = noise()
-    template = launch_run(admin, Choice(**stock))
-
-    def add(day: float, level_rps: float, *, recipe: Recipe | None = None, followed: bool = True, **fields: Any) -> Run:
-        value = level_rps * (1 + source.gauss(0, 0.005))
-        run = Run.objects.get(pk=template.pk)
-        run.pk, run.number, run.recipe = None, reserve_numbers(admin.team, 1), recipe or stock["recipe"]
-        run.state, run.outcome, run.validity = Run.State.FINISHED, Run.Outcome.SUCCEEDED, Run.Validity.VALID
-        run.fingerprint, run.metrics, run.throughput_rps = "f" * 64, {"throughput_rps": value}, value
-        run.finished_at = run.measured_at = START + timedelta(days=day)
-        for name, given in fields.items():
-            setattr(run, name, given)
-        run.save()
-        series = extend_series(run, application="app", workload="load", tool="wrk 4", latency_basis="service_time")
-        if followed:
-            follow(run, series)
-        return run
-
-    return add
-
-
-def nights(add_run: AddRun, levels: Iterable[float], first_day: float = 0.0) -> list[Run]:
-    return [add_run(first_day + day, level) for day, level in enumerate(levels)]
-
-
-def the_alert() -> Alert:
-    return Alert.objects.get()
-
-
-def trend() -> Trend:
-    return Trend.objects.get(metric="throughput_rps")
+from tests.experiments.trend_runs import AddRun, nights, noise, the_alert, trend
 
 
 def test_a_drop_is_suspected_at_once_and_confirmed_with_the_fourth_run(add_run: AddRun) -> None:
@@ -335,113 +285,3 @@ def test_both_runs_of_an_alert_are_compared_by_cause(add_run: AddRun, admin: Mem
     runs[11].delete()
 
     assert alerts.differences(alerts.find_alert(admin.team, the_alert().pk)) is None
-
-
-@pytest.mark.parametrize(
-    "hours, usual_h",
-    [
-        ([24.0] * 9, 24.0),
-        ([24.0] * 8 + [72.0], 24.0),
-        ([24.0] * 4, None),
-        ([1.0, 300.0, 2.0, 50.0, 700.0, 3.0, 90.0], None),
-    ],
-)
-def test_a_regular_interval_needs_enough_occasions_that_are_alike(hours: list[float], usual_h: float | None) -> None:
-    at_s = [0.0]
-    for hour in hours:
-        at_s.append(at_s[-1] + hour * 3600)
-
-    assert usual_interval_s(at_s) == (usual_h * 3600 if usual_h else None)
-
-
-def ago(days: float) -> float:
-    """The day of a run that ended so many days ago."""
-    return (datetime.now(UTC) - START) / timedelta(days=1) - days
-
-
-def test_data_that_stop_coming_raise_one_alert_and_new_data_end_it(add_run: AddRun) -> None:
-    runs = nights(add_run, [1000.0] * 10, first_day=ago(14))
-    assert raise_missing() == 1
-    assert raise_missing() == 0
-    alert = the_alert()
-    assert (alert.kind, alert.run_before) == (Alert.Kind.MISSING, runs[-1])
-    assert "one about every 24 hours" in sentence(alert)
-
-    add_run(ago(0.1), 1000.0)
-
-    assert not Alert.objects.exists()
-    assert trend().due_at is not None
-
-
-def test_data_that_are_late_but_not_three_times_late_raise_nothing(add_run: AddRun) -> None:
-    nights(add_run, [1000.0] * 10, first_day=ago(11.5))
-
-    assert raise_missing() == 0
-
-
-def test_the_repetitions_of_one_night_are_one_occasion(add_run: AddRun) -> None:
-    for night in range(8):
-        for repetition in range(5):
-            add_run(ago(9 - night) + repetition / 1000, 1000.0)
-
-    assert len(trend().occasions_s) == 8
-    assert raise_missing() == 0
-
-
-def test_a_history_that_goes_on_in_another_series_is_not_missing(add_run: AddRun) -> None:
-    nights(add_run, [1000.0] * 10, first_day=ago(14))
-    add_run(ago(1), 1000.0, fingerprint="e" * 64)
-
-    assert raise_missing() == 0
-
-
-@pytest.fixture
-def reader(admin: Member) -> Member:
-    admin.user.email = "ada@example.org"
-    admin.user.save()
-    admin.mails_alerts = True
-    admin.save()
-    return admin
-
-
-def test_a_confirmed_change_is_mailed_once_to_those_who_asked(
-    add_run: AddRun, reader: Member, make_member: Callable[..., Member], other_admin: Member
-) -> None:
-    silent = make_member(reader.team, Role.VIEWER, "vera")
-    silent.user.email = "vera@example.org"
-    silent.user.save()
-    nights(add_run, [1000.0] * 12 + [900.0] * 6)
-
-    assert [tell(the_alert().pk), tell(the_alert().pk)] == [1, 0]
-    nights(add_run, [900.0] * 3, first_day=18)
-    tell_waiting()
-
-    assert [message.to for message in mail.outbox] == [["ada@example.org"]]
-    assert "Throughput fell by" in mail.outbox[0].subject
-    assert f"/t/perf/alerts/{the_alert().pk}/" in mail.outbox[0].body
-
-
-def test_what_was_lost_on_the_way_is_told_by_the_watch(add_run: AddRun, reader: Member) -> None:
-    nights(add_run, [1000.0] * 12 + [900.0] * 6)
-    nights(add_run, [700.0] * 7, first_day=ago(10))
-
-    watch_trends()
-    watch_trends()
-
-    subjects = [message.subject for message in mail.outbox]
-    assert len(subjects) == Alert.objects.count() == 3
-    assert sum("No more data" in subject for subject in subjects) == 1
-
-
-def test_nobody_is_told_of_what_is_suspected_triaged_or_found_in_old_data(add_run: AddRun, reader: Member) -> None:
-    nights(add_run, [1000.0] * 12 + [900.0])
-    tell_waiting()
-    nights(add_run, [900.0] * 5, first_day=13)
-    alerts.triage(reader, the_alert(), state="acknowledged")
-    tell_waiting()
-    Alert.objects.all().delete()
-    rebuild(Series.objects.get())
-    tell_waiting()
-
-    assert Alert.objects.count() == 1
-    assert mail.outbox == []

@@ -214,6 +214,14 @@ def test_what_a_person_decided_stays_whatever_the_groups_say(admin: Member, make
         assert (editor.role, editor.by_group) == (Role.EDITOR, False)
 
 
+def test_the_last_admin_stays_one_whatever_the_groups_say(admin: Member) -> None:
+    user = account()
+    follow_groups(user, ["leads"], RULES)
+    admin.delete()
+    follow_groups(user, [], RULES)
+    assert Member.objects.get(user=user, team__slug="perf").role == Role.ADMIN
+
+
 @pytest.mark.parametrize("groups", [["staff"], []])
 def test_who_a_group_made_admin_and_no_longer_does_has_no_link_in_hand_that_still_works(
     admin: Member, groups: list[str]

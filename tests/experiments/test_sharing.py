@@ -93,7 +93,7 @@ def test_nothing_private_is_in_it(kind: str, admin: Member, runs: list[Run]) -> 
     for run in runs:
         run.findings = [{"check": "errors", "level": "warn", "sentence": sentence, "evidence": {}, "source": ""}]
         run.notes, run.tags = "a private note", ["private-tag"]
-        run.labels = {"commit": "3f2a1c", "by": "bob@corp.example.com"}
+        run.labels = {"commit": "3f2a1c", "by": "bob@corp.example.com", "url": "jdbc.10.1.2.3"}
         run.save()
     frozen = freeze(admin.team, subject_of(kind, runs))
     text = json.dumps(frozen.sheet.model_dump(mode="json"))

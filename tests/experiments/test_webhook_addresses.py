@@ -6,6 +6,7 @@ import pytest
 
 from experiments.errors import RequestError
 from experiments.notifying.addresses import refused, target_of
+from experiments.notifying.request import post
 
 
 @pytest.mark.parametrize(
@@ -13,7 +14,7 @@ from experiments.notifying.addresses import refused, target_of
     [
         "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
         "255.255.255.255", "::1", "::", "fe80::1%eth0", "fd00::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::1",
-        "ff02::1",
+        "ff02::1", "::127.0.0.1", "::ffff:0:127.0.0.1", "fec0::1", "5f00::1", "3fff::1",
     ],
 )  # fmt: skip
 def test_an_address_that_is_not_public_is_refused(address: str) -> None:
@@ -35,3 +36,10 @@ def test_what_is_no_https_url_is_refused(url: str) -> None:
     with pytest.raises(RequestError) as refusal:
         target_of(url)
     assert refusal.value.field == "url"
+
+
+@pytest.mark.parametrize("host", ["a" * 64 + ".example.com", "a..example.com", ".example.com"])
+def test_what_is_no_name_of_a_host_is_a_try_that_failed(host: str) -> None:
+    answer = post(f"https://{host}/", b"{}", {})
+    assert answer.status is None
+    assert answer.problem == f"The name {host} is no name of a host."

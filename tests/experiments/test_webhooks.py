@@ -373,6 +373,17 @@ def test_a_failed_run_is_mailed_to_who_asked_for_it(admin: Member, stock: dict[s
     assert [sent.subject for sent in mail.outbox] == ["[BenchHub] Run #2 failed"]
 
 
+def test_a_name_with_a_line_break_ends_no_header(admin: Member) -> None:
+    Member.objects.filter(pk=admin.pk).update(mails_failed_runs=True)
+    admin.user.email = "ada@example.com"
+    admin.user.save()
+    happening = Happening(RUN_FINISHED, "Odd\nBcc: all@example.com", "It ended.", "")
+    tell(admin.team_id, happening, mail_to="mails_failed_runs")
+    attempt = deliver(Delivery.objects.get().pk)
+    assert attempt is not None
+    assert [sent.subject for sent in mail.outbox] == ["[BenchHub] Odd Bcc: all@example.com"]
+
+
 def test_nobody_is_told_of_another_teams_runs(
     other_admin: Member, admin: Member, webhook: Webhook, stock: dict[str, Any], receiver: Receiver
 ) -> None:

@@ -14,7 +14,7 @@ from django.test import AsyncClient, Client
 
 from agents.events import Logged
 from experiments.models import Member, Run
-from frontend import live
+from experiments.runs import live_feed
 from tests.frontend.conftest import MakeRun, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,12 +63,12 @@ async def test_a_finished_run_is_replayed_and_ended(admin: Member, make_run: Mak
 async def test_a_stream_goes_on_where_the_page_was_and_misses_and_repeats_nothing(make_run: MakeRun) -> None:
     run = await sync_to_async(make_run)(state="measuring")
     start = run.last_seq
-    first = live.stream(run.pk, start - 2, start, finished=False)
+    first = live_feed.stream(run.pk, start - 2, start, finished=False)
     before = await take(first, lambda text: f"id: {start}\n" in text)
 
     await sync_to_async(write)(run, *(Logged("driver", (f"line {n}",)) for n in range(1200)))
     await finish(run)
-    second = live.stream(run.pk, start, run.last_seq, finished=False)
+    second = live_feed.stream(run.pk, start, run.last_seq, finished=False)
     after = await take(second, lambda text: "event: end" in text)
 
     numbers = [event["seq"] for event in parsed(before) + parsed(after)]
@@ -78,15 +78,15 @@ async def test_a_stream_goes_on_where_the_page_was_and_misses_and_repeats_nothin
 async def test_all_pages_of_a_run_share_one_poller(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     run = await sync_to_async(make_run)(state="measuring")
     reads = 0
-    read = live.read_events
+    read = live_feed.read_events
 
-    def counted(run_id: int, after: int) -> live.Batch:
+    def counted(run_id: int, after: int) -> live_feed.Batch:
         nonlocal reads
         reads += 1
         return read(run_id, after)
 
-    monkeypatch.setattr(live, "read_events", counted)
-    streams = [live.stream(run.pk, run.last_seq, run.last_seq, finished=False) for _ in range(20)]
+    monkeypatch.setattr(live_feed, "read_events", counted)
+    streams = [live_feed.stream(run.pk, run.last_seq, run.last_seq, finished=False) for _ in range(20)]
     followers = [asyncio.create_task(take(stream, lambda text: "event: end" in text)) for stream in streams]
     await sync_to_async(write)(run, Logged("driver", ("hello",)))
     await finish(run)
@@ -94,7 +94,7 @@ async def test_all_pages_of_a_run_share_one_poller(make_run: MakeRun, monkeypatc
 
     assert all([event["lines"] for event in parsed(text)] == [["hello"]] for text in texts)
     assert reads < 20
-    assert live._feeds == {}
+    assert live_feed._feeds == {}
 
 
 async def test_a_stream_holds_no_database_connection(admin: Member, make_run: MakeRun) -> None:
@@ -111,13 +111,13 @@ async def test_a_stream_holds_no_database_connection(admin: Member, make_run: Ma
 
 
 async def test_a_quiet_stream_is_kept_alive(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(live_feed, "HEARTBEAT_S", 0.01)
     run = await sync_to_async(make_run)(state="measuring")
-    stream = live.stream(run.pk, run.last_seq, run.last_seq, finished=False)
+    stream = live_feed.stream(run.pk, run.last_seq, run.last_seq, finished=False)
 
     text = await take(stream, lambda text: ": still here" in text)
     assert ": still here\n\n" in text
-    assert live._feeds == {}
+    assert live_feed._feeds == {}
 
 
 def test_polling_gives_the_same_events(browser: Client, make_run: MakeRun) -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from experiments.models import AuditEntry, Experiment, Host, Invitation, Member, Recipe, Role, Run, Token
+from experiments.models import AuditEntry, Experiment, Host, Invitation, Member, Recipe, Role, Run, Team, Token
 from tests.experiments.conftest import MakeMember
 from tests.frontend.test_isolation import PAGES, admin, arguments, make_member, other_admin, team
 
@@ -64,3 +64,15 @@ def test_a_form_that_is_also_a_page_refuses_a_viewer_who_fills_it_in(admin: Memb
     asked = {"name": "x", "scopes": ["write"], "days": "9"}
     assert browser.post("/t/perf/settings/tokens/", asked).status_code == 422
     assert AuditEntry.objects.count() == before
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("page", ["experiments", "schedules", "searches", "bisections", "trends", "overview"])
+def test_an_empty_list_offers_a_viewer_no_button_that_would_refuse_them(
+    page: str, team: Team, make_member: MakeMember
+) -> None:
+    browser = Client()
+    browser.force_login(make_member(team, Role.VIEWER, "vera").user)
+    text = browser.get(reverse(page, args=[team.slug])).content.decode()
+    assert 'class="empty"' in text
+    assert "/new/" not in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from django.conf import settings
@@ -23,6 +24,8 @@ class Command(BaseCommand):
         port: int = options["port"]
         data_dir = settings.BENCHHUB_DATA_DIR
         url = f"http://{supervisor.ADDRESS}:{port}/"
+        if not os.environ.get("CSRF_TRUSTED_ORIGINS"):  # links in mails and invitations need the port as well
+            os.environ.setdefault("BENCHHUB_URL", url.rstrip("/"))
         lock = supervisor.Lock(data_dir)
         other = lock.take(url)
         if other is not None:
