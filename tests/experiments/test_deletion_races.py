@@ -111,7 +111,9 @@ def test_a_baseline_is_unpinned_once(admin: Member, make_run: MakeRun) -> None:
 
 
 @pytest.mark.parametrize(
-    "use", [lambda member, view: change_view(member, view, name="other"), open_with, delete_view], ids=str
+    "use",
+    [lambda member, view: change_view(member, view, name="other"), open_with, delete_view],
+    ids=["change", "open", "delete"],
 )
 def test_a_view_that_was_deleted_meanwhile_does_not_come_back(admin: Member, use: Callable[..., Any]) -> None:
     view = save_view(admin, "mine", "state=finished")
