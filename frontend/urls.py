@@ -72,6 +72,7 @@ TEAM = "t/<slug:team_slug>/"
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("favicon.ico", home.favicon, name="favicon"),
     # What was shared: without a login
     path("robots.txt", shared.robots, name="robots"),
     path("s/<str:token>/", shared.shared_page, name="shared_page"),

@@ -139,7 +139,8 @@ class PartsForm(forms.Form):
         return [self[f"p_{name}"] for name in sorted(self.parameters)]
 
     def clean_drivers(self) -> list[Host]:
-        return list(self.cleaned_data["drivers"])
+        """In the order that a set of driver hosts has (`hosts.driver_sets`)."""
+        return sorted(self.cleaned_data["drivers"], key=lambda host: host.pk)
 
     def _chosen(self, name: str) -> str:
         return next(iter(self._all_chosen(name)), "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.templatetags.static import static
 
 from experiments.teams.access import first_team, membership
 from frontend.access import LAST_TEAM
@@ -18,3 +19,8 @@ def home(request: HttpRequest) -> HttpResponse:
     if team is None:
         return render(request, "home/no_team.html")
     return redirect("overview", team.slug)
+
+
+def favicon(_request: HttpRequest) -> HttpResponse:
+    """Browsers ask for it on pages that name no icon, such as the reference of the API."""
+    return redirect(static("favicon.svg"), permanent=True)
