@@ -16,7 +16,19 @@ from tests.browser.conftest import Product
 from tests.browser.test_main_job import sign_in
 
 SERIOUS = {"serious", "critical"}
-NOT_REACHED: dict[str, str] = {"invitation": "its link is handed over, once"}
+NOT_REACHED = {
+    "invitation": "its link is handed over, once",
+    "bisection": "the demonstration has none",
+    "search": "the demonstration has none",
+    "schedule": "the demonstration has none",
+    "edit_schedule": "the demonstration has none",
+    "webhook": "the demonstration has none",
+    "scaling": "no variant of the demonstration has another number of CPUs",
+    "document_diff": "each document has one version",
+    "profile_diff": "each host has one hardware profile",
+    "shared_page": "nothing is shared; tests/browser/test_pipeline_and_link.py opens one",
+    "shared_embed": "nothing is shared",
+}
 """Pages that no link of the demonstration leads to, and why."""
 
 
