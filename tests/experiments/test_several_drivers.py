@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from experiments.models import Host, Run, Team
+from experiments.models import Host, Team
 from experiments.runs.load_parts import load_parts
 from tests.faults.conftest import sshd_hosts, stage
 from tests.faults.stage import Actor, Stage, has_event, state_is
