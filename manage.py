@@ -10,10 +10,22 @@ import sys
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchhub.settings")
     try:
+        from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line
+        from django.db import InterfaceError, OperationalError
+
+        from benchhub.embedded import EmbeddedError
     except ImportError as error:
         raise SystemExit("Django is not installed here: run bin/setup-env, then . .venv/bin/activate") from error
-    execute_from_command_line(sys.argv)
+    if "--traceback" in sys.argv:  # what goes wrong outside BenchHub is said in one line; this shows where
+        execute_from_command_line(sys.argv)
+        return
+    try:
+        execute_from_command_line(sys.argv)
+    except (ImproperlyConfigured, EmbeddedError, OSError) as error:
+        raise SystemExit(f"manage.py: {error}") from error
+    except (OperationalError, InterfaceError) as error:
+        raise SystemExit(f"manage.py: the database does not answer: {str(error).splitlines()[0]}") from error
 
 
 if __name__ == "__main__":

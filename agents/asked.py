@@ -11,11 +11,15 @@ from agents.steps.base import Step
 def asked_by(specs: Sequence[RunSpec]) -> Callable[[str], bool]:
     """A test for paths of the effective configuration: True when the specs differ in something that sets this path.
 
-    A step that all specs have alike explains nothing: what differs there came from somewhere else.
+    A setting that all specs have alike explains nothing: what differs there came from somewhere else. Where all have
+    the same settings in another order, each of them may have won over another one.
     """
-    steps = [set(map(_identity, spec.recipe.steps)) for spec in specs]
-    common = set.intersection(*steps) if steps else set()
-    differing = [step for spec in specs for step in spec.recipe.steps if _identity(step) not in common]
+    recipes = [[part for step in spec.recipe.steps for part in step.parts()] for spec in specs]
+    same_order = len({tuple(map(_identity, parts)) for parts in recipes}) <= 1
+    common = set.intersection(*(set(map(_identity, parts)) for parts in recipes)) if recipes else set()
+    differing = [part for parts in recipes for part in parts if _identity(part) not in common]
+    if not differing and not same_order:
+        differing = [part for parts in recipes for part in parts]
     servers = {spec.application.server.model_dump_json() for spec in specs}
 
     def asked(path: str) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agents.command import script
 from agents.errors import CommandError, HostError
+from agents.redaction import Redactor
 from agents.session import Session
 
 CHUNK_BYTES = 4 << 20
@@ -111,13 +112,15 @@ async def _copy(
 
 
 def compress(path: Path, into: Path, *, max_bytes: int) -> bool:
-    """Write `path` to `into` with gzip; False, and no file, when that takes more than `max_bytes`."""
+    """Write `path` to `into` with gzip and without secrets; False, and no file, when it takes more than `max_bytes`."""
+    redactor = Redactor()
     with path.open("rb") as source, into.open("wb") as target:
         with gzip.GzipFile(filename="", mode="wb", fileobj=target, compresslevel=1, mtime=0) as packed:
             while piece := source.read(1 << 20):
-                packed.write(piece)
+                packed.write(redactor.feed(piece.decode("latin-1")).encode("latin-1"))  # any byte stays what it is
                 if target.tell() > max_bytes:
                     break
+            packed.write(redactor.close().encode("latin-1"))
         fits = target.tell() <= max_bytes
     if not fits:
         into.unlink()

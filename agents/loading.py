@@ -98,9 +98,14 @@ class Loading:
             kind, error = self._site.spec.workload.driver.kind, reported.report.get("error")
             raise CommandError(f"{kind} did not run: {error}", hint="See its output under Artifacts.")
 
+    def _ahead_s(self, pieces: Sequence[Piece]) -> list[float]:
+        """By how much the clock of each tool's host is ahead of that of the first's; an unknown one counts as right."""
+        clocks_s = [self._site.record.facts[piece.role].clock_midpoint_s or 0.0 for piece in pieces]
+        return [clock_s - clocks_s[0] for clock_s in clocks_s]
+
     def _reported(self, index: int, phase: Phase, pieces: Sequence[Piece]) -> LoadReported:
         """The report of one phase: that of the only tool, or what several add up to, with their own beside it."""
-        report = _together([piece.report for piece in pieces])
+        report = _together([piece.report for piece in pieces], self._ahead_s(pieces))
         output = pieces[0].output
         parts: tuple[LoadPart, ...] = ()
         if len(pieces) > 1:
@@ -135,6 +140,6 @@ def _part(piece: Piece) -> LoadPart:
     )
 
 
-def _together(reports: Sequence[LoadReport]) -> LoadReport:
+def _together(reports: Sequence[LoadReport], ahead_s: Sequence[float]) -> LoadReport:
     """What the reports add up to. One that is not whole stands for all: without it nothing adds up."""
-    return next((report for report in reports if not report.complete), None) or merge(reports)
+    return next((report for report in reports if not report.complete), None) or merge(reports, ahead_s)

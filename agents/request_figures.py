@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from agents.elapsed_counts import ElapsedCounts
 from agents.report import LatencySummary, latency_json
 
 MAX_SHOWN_LABELS = 500
 MAX_SHOWN_FAILURES = 100
+MAX_ELAPSED_ROWS = 500_000
+"""How many different times of all labels together are kept for putting reports together: 8 MB."""
 
 
 @dataclass(frozen=True)
 class LabelFigures:
-    """The requests of one label. `transaction`: a span over several requests, which counts nowhere else."""
+    """The requests of one label. `transaction`: a span over several requests, which counts nowhere else.
+
+    `duration_s` is from its first request to its last answer. `elapsed` are the exact times, for putting reports
+    together; they are not stored, and None where they would be too many.
+    """
 
     requests: int
     errors: int
@@ -21,6 +28,8 @@ class LabelFigures:
     throughput_rps: float | None = None
     bytes_read: int | None = None
     transaction: bool = False
+    duration_s: float | None = None
+    elapsed: ElapsedCounts | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, object]:
         out: dict[str, object] = {"requests": self.requests, "errors": self.errors, **latency_json(self.latency)}
@@ -76,10 +85,11 @@ class RequestFigures:
     """What a file with a record per request says on top of a report. None = the file does not say.
 
     `rows` are all records of the file, `parts` those that belong to another request (redirects, embedded resources).
+    `started_ms` and `ended_ms` are of one driver host's clock; None when several tools were put together.
     """
 
-    started_ms: int
-    ended_ms: int
+    started_ms: int | None
+    ended_ms: int | None
     errors: int
     error_pct: float
     rows: int
@@ -94,8 +104,7 @@ class RequestFigures:
     def to_json(self) -> dict[str, object]:
         labels = sorted(self.labels.items(), key=lambda item: -item[1].requests)[:MAX_SHOWN_LABELS]
         out: dict[str, object] = {
-            "started_ms": self.started_ms,
-            "ended_ms": self.ended_ms,
+            **{name: at for name in ("started_ms", "ended_ms") if (at := getattr(self, name)) is not None},
             "errors": self.errors,
             "error_pct": self.error_pct,
             "rows_in_file": self.rows,
@@ -114,3 +123,13 @@ class RequestFigures:
         if self.course is not None:
             out["course"] = self.course.to_json()
         return out
+
+
+def bounded(labels: Mapping[str, LabelFigures]) -> dict[str, LabelFigures]:
+    """The labels, with the exact times of as many as may be kept, those with the most requests first."""
+    left, kept = MAX_ELAPSED_ROWS, dict(labels)
+    for name, figures in sorted(labels.items(), key=lambda item: -item[1].requests):
+        left -= len(figures.elapsed or ())
+        if left < 0:
+            kept[name] = replace(figures, elapsed=None)
+    return kept

@@ -16,7 +16,7 @@ from agents.preparation import boot_id_command, insist_same_boot, launch_of
 from agents.reach import Reach
 from agents.readiness import listening_command, wait_until_ready
 from agents.record import Record
-from agents.redaction import masked
+from agents.redaction import masked, without_secrets
 from agents.session import Session
 from agents.spec import RunSpec
 from agents.tuning import instance_directory
@@ -101,7 +101,7 @@ class Serving:
     async def keep_last_words(self) -> None:
         """The end of the server's log; HostError or CommandError when it did not live through the load."""
         for number in range(self._server.count):
-            lines = (await self._log(number)).splitlines()
+            lines = without_secrets(await self._log(number)).splitlines()  # before the cut, which may lie in a key
             await self._emit(Logged(_name(number), tuple(lines[-LAST_LINES:])))
         await self.insist()
         for number in range(self._server.count):

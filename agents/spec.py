@@ -97,6 +97,14 @@ class Workload(WorkloadDocument):
     name: Name
     version: int = Field(ge=1)
     own_rate_rps: float | None = Field(None, gt=0, description="The offered rate, where it is not the version's own")
+    own_concurrency: int | None = Field(
+        None, ge=1, description="The connections or users, where they are not the version's own"
+    )
+
+    @property
+    def is_own_load(self) -> bool:
+        """Whether the load was chosen for this run, in place of the version's."""
+        return self.own_rate_rps is not None or self.own_concurrency is not None
 
 
 class RunSpec(Frozen):
@@ -173,8 +181,11 @@ def fingerprint(spec: RunSpec, *, driver_version: str, profile_digest: str) -> s
     Recipe and labels vary inside a series: they are what teams compare.
     """
     driver, rate, hosts = spec.workload.driver, spec.workload.own_rate_rps, len(spec.drivers)
+    count = spec.workload.own_concurrency
     parts = (
-        f"{spec.workload.name}@{spec.workload.version}" + (f" at {rate:g}" if rate else ""),
+        f"{spec.workload.name}@{spec.workload.version}"
+        + (f" at {rate:g}" if rate else "")
+        + (f" with {count}" if count else ""),
         f"{driver.kind} {driver_version}" + (f" on {hosts} hosts" if hosts > 1 else ""),
         driver.latency_basis,
         profile_digest,

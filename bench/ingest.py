@@ -17,7 +17,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,8 @@ PARAMETERS, OWN_METRICS, POINTS, BATCH = 40, 26, 10_000, 100
 KNOWN = {"throughput_rps": 5120.5, "latency_p50_ms": 4.5, "latency_p99_ms": 18.2, "errors_total": 0}
 MLFLOW_BATCH = 1000
 PAGE = 100
+WARM_UP = 5
+"""Searches that are not timed: they fill the caches, of every worker process too."""
 
 Send = Callable[[Client, int], int]
 
@@ -52,10 +54,18 @@ class Measured:
 
     name: str
     unit: str
-    benchhub: float
-    mlflow: float | None
-    benchhub_p95_ms: float
-    mlflow_p95_ms: float | None
+    own: Rate
+    other: Rate | None
+
+    @property
+    def benchhub(self) -> float:
+        return self.own.per_s if self.unit != "ms" else self.own.p50_ms
+
+    @property
+    def mlflow(self) -> float | None:
+        if self.other is None:
+            return None
+        return self.other.per_s if self.unit != "ms" else self.other.p50_ms
 
     @property
     def times(self) -> float | None:
@@ -66,8 +76,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Rate:
+    """How much a second, how long one request or sequence of them took, and the server's CPU time for one of it."""
+
     per_s: float
+    p50_ms: float
     p95_ms: float
+    cpu_ms: float
 
 
 def main() -> None:
@@ -87,12 +101,15 @@ def main() -> None:
 
 def table(rows: Sequence[Measured]) -> list[str]:
     """The Markdown: one row per thing measured."""
-    lines = ["| what | BenchHub | MLflow | times | p95 of a request, ms |", "| --- | ---: | ---: | ---: | ---: |"]
+    lines = ["| what | BenchHub | MLflow | times | p95 of a request, ms | CPU of the server for one, ms |"]
+    lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
     for row in rows:
         theirs = "" if row.mlflow is None else f"{row.mlflow:,.1f}"
         times = "" if row.times is None else f"{row.times:.1f}"
-        p95 = f"{row.benchhub_p95_ms:.0f}" + ("" if row.mlflow_p95_ms is None else f" / {row.mlflow_p95_ms:.0f}")
-        lines.append(f"| {row.name}, {row.unit} | {row.benchhub:,.1f} | {theirs} | {times} | {p95} |")
+        measured = [row.own, *([row.other] if row.other else [])]
+        p95 = " / ".join(f"{rate.p95_ms:.0f}" for rate in measured)
+        cpu = " / ".join(f"{rate.cpu_ms:.3g}" for rate in measured)
+        lines.append(f"| {row.name}, {row.unit} | {row.benchhub:,.1f} | {theirs} | {times} | {p95} | {cpu} |")
     return lines
 
 
@@ -106,19 +123,18 @@ def _measure(folder: Path, given: argparse.Namespace) -> list[Measured]:
             theirs = _experiment(server)
         ours = stack.enter_context(benchhub_server(folder, sockets, given.processes))
         rows = []
+        _warm_up(ours, one_run)
+        if theirs:
+            _warm_up(server, mlflow_run(theirs))
         for name, unit, clients, send, their_send in _ways(theirs):
             print(name, file=sys.stderr)
             own = hammer(ours, clients, given.seconds, send)
             other = hammer(server, clients, given.seconds, their_send) if theirs and their_send else None
-            rows.append(_row(name, unit, own, other))
+            rows.append(Measured(name, unit, own, other))
         for size in given.sizes:
             print(f"search among {size:,} runs", file=sys.stderr)
             rows.append(_search(folder, sockets, ours, server if theirs else None, size, given.searches))
         return rows
-
-
-def _row(name: str, unit: str, own: Rate, other: Rate | None) -> Measured:
-    return Measured(name, unit, own.per_s, other.per_s if other else None, own.p95_ms, other.p95_ms if other else None)
 
 
 def _ways(experiment: str) -> Iterator[tuple[str, str, int, Send, Send | None]]:
@@ -133,13 +149,18 @@ def _ways(experiment: str) -> Iterator[tuple[str, str, int, Send, Send | None]]:
     yield "runs that continue a history (trends, change points), 1 client", "runs/s", 1, next_of_history, None
 
 
+def _warm_up(server: Server, send: Send) -> None:
+    """The first requests of each process compile and connect; a new connection may reach any of them."""
+    for _ in range(3 * WARM_UP):
+        send(Client(server), -1)
+
+
 def hammer(server: Server, clients: int, seconds: float, send: Send) -> Rate:
     """Let so many clients send without pause for so long; what is under way at the end is waited for, and counts."""
-    send(Client(server), -1)  # the first request of a process compiles and connects
     took_ms: list[float] = []
     stored = [0] * clients
     failed: list[BaseException] = []
-    began_s = time.perf_counter()
+    cpu_s, began_s = server.cpu_s, time.perf_counter()
 
     def work(number: int) -> None:
         client, turn = Client(server), 0
@@ -158,7 +179,12 @@ def hammer(server: Server, clients: int, seconds: float, send: Send) -> Rate:
         thread.join()
     if failed:
         raise failed[0]
-    return Rate(sum(stored) / (time.perf_counter() - began_s), float(np.percentile(took_ms, 95)))
+    return _rate(server, cpu_s, sum(stored), time.perf_counter() - began_s, took_ms)
+
+
+def _rate(server: Server, cpu_before_s: float, count: int, seconds: float, took_ms: Sequence[float]) -> Rate:
+    p50_ms, p95_ms = (float(value) for value in np.percentile(took_ms, [50, 95]))
+    return Rate(count / seconds, p50_ms, p95_ms, (server.cpu_s - cpu_before_s) * 1000 / count)
 
 
 # What BenchHub gets ---------------------------------------------------------------------------------------------------
@@ -271,7 +297,7 @@ def _search(folder: Path, sockets: str, ours: Server, theirs: Server | None, siz
     _settle(sockets, DATABASE_NAME)
     headers: Mapping[str, str] = {**ours.headers, "Authorization": f"Bearer {token_of(folder, team)}"}
     path = f"/api/v1/runs?label=branch%3Dmain&sort=-throughput_rps&limit={PAGE}"
-    own = _times_ms(Client(Server(ours.port, headers)), searches, lambda client: client.call("GET", path)["items"])
+    own = _times(replace(ours, headers=headers), searches, lambda client: client.call("GET", path)["items"])
     other = None
     if theirs is not None:
         experiment = str(Client(theirs).call("POST", f"{_API}/experiments/create", {"name": team})["experiment_id"])
@@ -284,29 +310,24 @@ def _search(folder: Path, sockets: str, ours: Server, theirs: Server | None, siz
             "order_by": ["metrics.throughput_rps DESC"],
             "max_results": PAGE,
         }
-        other = _times_ms(
-            Client(theirs), searches, lambda client: client.call("POST", f"{_API}/runs/search", body)["runs"]
-        )
-    return Measured(
-        f"search among {size:,} runs: filter, sort, a page of {PAGE}; p50",
-        "ms",
-        float(np.percentile(own, 50)),
-        None if other is None else float(np.percentile(other, 50)),
-        float(np.percentile(own, 95)),
-        None if other is None else float(np.percentile(other, 95)),
-    )
+        other = _times(theirs, searches, lambda client: client.call("POST", f"{_API}/runs/search", body)["runs"])
+    return Measured(f"search among {size:,} runs: filter, sort, a page of {PAGE}; p50", "ms", own, other)
 
 
-def _times_ms(client: Client, searches: int, ask: Callable[[Client], Sequence[Any]]) -> list[float]:
-    took = []
-    for turn in range(searches + 1):
+def _times(server: Server, searches: int, ask: Callable[[Client], Sequence[Any]]) -> Rate:
+    client = Client(server)
+    took: list[float] = []
+    cpu_s = 0.0
+    for turn in range(searches + WARM_UP):
+        if turn == WARM_UP:
+            cpu_s = server.cpu_s
         began_s = time.perf_counter()
         found = ask(client)
         if len(found) != PAGE:
             raise SystemExit(f"A search found {len(found)} runs, not {PAGE}.")
-        if turn:  # the first one warms the caches
+        if turn >= WARM_UP:
             took.append((time.perf_counter() - began_s) * 1000)
-    return took
+    return _rate(server, cpu_s, len(took), sum(took) / 1000, took)
 
 
 def _settle(sockets: str, name: str) -> None:

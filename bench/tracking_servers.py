@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -36,6 +36,19 @@ class Server:
 
     port: int
     headers: Mapping[str, str]
+    group: int = 0
+    """The process group that the server and its workers are, once it runs."""
+
+    @property
+    def cpu_s(self) -> float:
+        """The CPU time that its processes have used."""
+        ticks = 0
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+                if int(fields[2]) == self.group:
+                    ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
 
 
 class Client:
@@ -96,8 +109,8 @@ def benchhub_server(folder: Path, sockets: str, processes: int) -> Iterator[Serv
     web = next(spec for spec in child_specs(port) if spec.name == "web")
     argv = [*web.argv, "--workers", str(processes)] if processes > 1 else list(web.argv)
     server = Server(port, {"Authorization": f"Bearer {token}", "Host": "localhost"})
-    with _running(argv, {**environment, **web.environment}, folder / "benchhub.log", server, "/readyz"):
-        yield server
+    with _running(argv, {**environment, **web.environment}, folder / "benchhub.log", server, "/readyz") as group:
+        yield replace(server, group=group)
 
 
 def seed_benchhub(folder: Path, team: str, runs: int) -> None:
@@ -127,8 +140,8 @@ def mlflow_server(program: str, folder: Path, sockets: str) -> Iterator[Server]:
         "PATH": f"{Path(program).parent}:{os.environ['PATH']}",
     }
     server = Server(port, {})
-    with _running(argv, {**os.environ, **own}, folder / "mlflow.log", server, "/health"):
-        yield server
+    with _running(argv, {**os.environ, **own}, folder / "mlflow.log", server, "/health") as group:
+        yield replace(server, group=group)
 
 
 def manage(environment: Mapping[str, str], *arguments: str) -> str:
@@ -143,7 +156,7 @@ def manage(environment: Mapping[str, str], *arguments: str) -> str:
 @contextlib.contextmanager
 def _running(
     argv: Sequence[str], environment: Mapping[str, str], log: Path, server: Server, path: str
-) -> Iterator[None]:
+) -> Iterator[int]:
     with log.open("wb") as out:
         process = subprocess.Popen(
             argv,
@@ -155,7 +168,7 @@ def _running(
         )
     try:
         _wait(process, server, path, log)
-        yield
+        yield process.pid
     finally:
         _end(process)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import logging
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
@@ -11,6 +12,7 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.dispatch import receiver
 from django.http import HttpRequest
 
@@ -20,9 +22,15 @@ from experiments.teams.groups import follow_groups
 from experiments.teams.invitations import accept, find
 from frontend.views.invitations import INVITATION
 
+logger = logging.getLogger(__name__)
+
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is untyped
     """Only who was invited signs up by themselves."""
+
+    error_messages = DefaultAccountAdapter.error_messages | dict.fromkeys(
+        ("username_password_mismatch", "email_password_mismatch"), "User name, mail address or password are not right."
+    )
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return find(request.session.get(INVITATION, "")) is not None
@@ -33,6 +41,28 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         return bool(settings.BENCHHUB_SSO_SIGNUP) or bool(super().is_open_for_signup(request, sociallogin))
+
+    def get_requests_session(self) -> Any:
+        from benchhub.provider_link import insist_on_tls  # its library is loaded on demand
+
+        session = super().get_requests_session()
+        insist_on_tls(session)
+        return session
+
+    def populate_user(self, request: HttpRequest, sociallogin: Any, data: Any) -> Any:
+        """Comes before an account with the same address is looked for."""
+        from benchhub.provider_link import said_verified
+
+        for address in sociallogin.email_addresses:
+            address.verified = said_verified(address.verified)
+        return super().populate_user(request, sociallogin, data)
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        from benchhub.provider_link import refusal
+
+        if sociallogin.provider.id == "openid_connect" and (why := refusal(sociallogin.account.extra_data)):
+            logger.warning("An answer to /accounts/oidc/ was refused: %s", why)
+            raise PermissionDenied(why)
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]

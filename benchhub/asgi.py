@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import django
 from asgiref.sync import sync_to_async
-from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchhub.settings")
 # Nobody waits longer for a page; workers, migrations and commands have no such limit.
 os.environ.setdefault("DATABASE_STATEMENT_TIMEOUT_S", "15")
 
-_django = get_asgi_application()
+django.setup(set_prefix=False)
+from benchhub.request_threads import RequestHandler  # noqa: E402  # Django must be set up before
+
+_django = RequestHandler()
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:

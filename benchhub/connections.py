@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import psycopg
@@ -9,23 +10,30 @@ import psycopg
 ANSWER_S = 20.0
 """More than the statement timeout: the server's own answer comes first when the server is alive."""
 CHECK_S = 3.0
+FRESH_S = 0.5
+"""A connection that has answered within this time is not asked whether it still works."""
 
 
 class BoundedConnection(psycopg.Connection[Any]):
     """Gives up, and itself with it, when the server says nothing for so long (frozen, or a network that swallows)."""
 
     _limit_s = ANSWER_S
+    _answered_s = float("-inf")
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         limit_s = self._limit_s if timeout is None else timeout
         try:
-            return super().wait(gen, interval, limit_s)
+            found = super().wait(gen, interval, limit_s)
+            self._answered_s = time.monotonic()
+            return found
         except psycopg.errors._WaitTimeout as error:
             self.pgconn.finish()  # whatever the server still says belongs to a question that nobody waits for
             raise psycopg.OperationalError(f"PostgreSQL said nothing for {limit_s:g} s.") from error
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
         """Only the pool calls this, to see whether a connection still works before it lends it."""
+        if time.monotonic() - self._answered_s < FRESH_S:
+            return None
         self._limit_s = CHECK_S
         try:
             return super().execute(*args, **kwargs)

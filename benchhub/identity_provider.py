@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from allauth.socialaccount.providers.openid_connect.views import callback as oidc_callback
 from allauth.socialaccount.providers.openid_connect.views import login as oidc_login
 from django.apps import apps
 from django.core.exceptions import PermissionDenied
@@ -27,6 +28,15 @@ def _by_link(answer: HttpResponseBase, request: HttpRequest) -> HttpResponseBase
 
 def to_oidc(request: HttpRequest, provider_id: str) -> HttpResponseBase:
     return _by_link(oidc_login(request, provider_id=provider_id), request)
+
+
+def oidc_answer(request: HttpRequest, provider_id: str) -> HttpResponseBase:
+    """The sign-in with the provider's answer. One that lacks what it must have is refused like a false one."""
+    try:
+        return oidc_callback(request, provider_id=provider_id)  # type: ignore[no-any-return]
+    except (KeyError, TypeError, ValueError) as error:
+        logger.warning("An answer to /accounts/oidc/ was refused: %s", repr(error))
+        return _refused(request)
 
 
 def to_saml(request: HttpRequest, organization_slug: str) -> HttpResponseBase:
@@ -63,7 +73,10 @@ def _refused(request: HttpRequest) -> HttpResponseBase:
 
 
 def _patterns() -> list[URLPattern]:
-    found: list[tuple[str, Any]] = [("oidc/<str:provider_id>/login/", to_oidc)]
+    found: list[tuple[str, Any]] = [
+        ("oidc/<str:provider_id>/login/", to_oidc),
+        ("oidc/<str:provider_id>/login/callback/", oidc_answer),
+    ]
     if apps.is_installed("allauth.socialaccount.providers.saml"):
         found += [
             ("saml/<str:organization_slug>/login/", to_saml),

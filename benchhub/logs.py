@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import time
 from collections.abc import Iterator
 
 from django.db import InterfaceError, OperationalError
 
 from agents.log_context import current
-from agents.redaction import HIDDEN, masked
+from agents.redaction import without_secrets
 
 # What every record has, and what libraries add that says the message once more.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {
     *("message", "asctime", "request", "status_code", "server_time", "color_message", "data"),
 }
-
-# What is a secret wherever it stands: our tokens and shared links, private keys, credentials of headers and of URLs.
-_SECRETS = (
-    re.compile(r"\b(bh_[A-Za-z0-9]+_)[A-Za-z0-9_\-]+"),
-    re.compile(r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----).*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)", re.DOTALL),
-    re.compile(r"(/s/)[A-Za-z0-9_\-]{32}(?![A-Za-z0-9_\-])"),  # a share link that is asked for too often
-    re.compile(r"(\b(?:Bearer|Basic) )[A-Za-z0-9+/=._~\-]{8,}", re.IGNORECASE),
-    re.compile(r"(\b[a-z][a-z0-9+.\-]{1,20}://[^\s/:@\"']{0,64}:)[^\s/@\"']+(?=@)"),
-)
-
-
-def without_secrets(text: str) -> str:
-    """The text with everything hidden that looks like a secret."""
-    for pattern in _SECRETS:
-        text = pattern.sub(rf"\g<1>{HIDDEN}", text)
-    return masked("", text)
 
 
 class ContextFilter(logging.Filter):

@@ -169,7 +169,6 @@ CACHES = {
 
 # People -------------------------------------------------------------------------------------------------------------
 AUTHENTICATION_BACKENDS = [
-    "django.contrib.auth.backends.ModelBackend",
     "allauth.account.auth_backends.AuthenticationBackend",
 ]
 AUTH_PASSWORD_VALIDATORS = [
@@ -188,6 +187,27 @@ ACCOUNT_EMAIL_VERIFICATION = "optional" if envlist("EMAIL_HOST") else "none"
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if BENCHHUB_HTTPS else "http"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[BenchHub] "
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # else anybody could have mails sent to anybody
+_FORMS = "frontend.forms.account."
+ACCOUNT_FORMS = {
+    "login": _FORMS + "SignInForm",
+    "signup": _FORMS + "SignUpForm",
+    "change_password": _FORMS + "ChangePasswordForm",
+    "set_password": _FORMS + "SetPasswordForm",
+    "reset_password": _FORMS + "ForgottenPasswordForm",
+    "reset_password_from_key": _FORMS + "NewPasswordForm",
+    "add_email": _FORMS + "MailAddressForm",
+    "reauthenticate": _FORMS + "PasswordAgainForm",
+}
+SOCIALACCOUNT_FORMS = {"signup": _FORMS + "ProviderSignUpForm"}
+MFA_FORMS = {
+    "authenticate": _FORMS + "CodeForm",
+    "reauthenticate": _FORMS + "CodeAgainForm",
+    "activate_totp": _FORMS + "AppForm",
+    "add_webauthn": _FORMS + "SecurityKeyForm",
+    "authenticate_webauthn": _FORMS + "SecurityKeyAnswerForm",
+    "reauthenticate_webauthn": _FORMS + "SecurityKeyAgainForm",
+}
 ACCOUNT_RATE_LIMITS = {"login_failed": "20/m/ip,5/5m/key"}
 ALLAUTH_TRUSTED_PROXY_COUNT = envint("BENCHHUB_PROXY_COUNT", 0)
 EMAIL_BACKEND = (
@@ -353,6 +373,7 @@ LOGGING = {
         "uvicorn.error": {"handlers": [], "level": "INFO", "propagate": True},
         "uvicorn.access": {"level": "WARNING"},  # the proxy has one, and probes would fill this one
         "asyncssh": {"level": "WARNING"},
+        "fontTools": {"level": "WARNING"},  # a line for each table of each font of a PDF
     },
 }
 

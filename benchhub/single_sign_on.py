@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -22,10 +24,40 @@ def entries(value: list[str]) -> list[str]:
     return [part.strip() for part in text(value).split(";") if part.strip()]
 
 
+def envurl(name: str) -> str:
+    """The address in a variable; empty when there is none. Without TLS anybody on the way could sign in as anybody.
+
+    ImproperlyConfigured, with the variable's name, unless it is https://, or http:// to this machine.
+    """
+    url = text(envlist(name))
+    if not url:
+        return ""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port  # a port that is none raises here, not at the first sign-in
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is no address: {error}.") from error
+    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_this_machine(host))):
+        raise ImproperlyConfigured(
+            f"{name} must be an address with https://, not {url!r}; http:// only for a provider on this machine."
+        )
+    return url
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a host name or address is one of the loopback."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def providers() -> dict[str, Any]:
     """allauth's SOCIALACCOUNT_PROVIDERS. A provider that is described by half stops the start."""
     found: dict[str, Any] = {}
-    if url := text(envlist("BENCHHUB_OIDC_URL")):
+    if url := envurl("BENCHHUB_OIDC_URL"):
         client_id, secret = text(envlist("BENCHHUB_OIDC_CLIENT_ID")), envsecret("BENCHHUB_OIDC_CLIENT_SECRET")
         if not client_id or not secret:
             raise ImproperlyConfigured(
@@ -36,12 +68,12 @@ def providers() -> dict[str, Any]:
             "SCOPE": ["openid", "profile", "email", *envlist("BENCHHUB_OIDC_SCOPES")],
             "APPS": [oidc_app(url, client_id, secret, text(envlist("BENCHHUB_OIDC_NAME", ("single sign-on",))))],
         }
-    if metadata_url := text(envlist("BENCHHUB_SAML_METADATA_URL")):
+    if metadata_url := envurl("BENCHHUB_SAML_METADATA_URL"):
         entity_id = text(envlist("BENCHHUB_SAML_ENTITY_ID"))
         if not entity_id:
             raise ImproperlyConfigured("BENCHHUB_SAML_METADATA_URL needs BENCHHUB_SAML_ENTITY_ID.")
         found["saml"] = {"APPS": [saml_app({"entity_id": entity_id, "metadata_url": metadata_url})]}
-    elif sso_url := text(envlist("BENCHHUB_SAML_SSO_URL")):
+    elif sso_url := envurl("BENCHHUB_SAML_SSO_URL"):
         entity_id, certificate = text(envlist("BENCHHUB_SAML_ENTITY_ID")), envpath("BENCHHUB_SAML_CERTIFICATE")
         if not entity_id or certificate is None:
             raise ImproperlyConfigured(

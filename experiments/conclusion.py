@@ -19,7 +19,7 @@ from experiments.judging.evidence import Channels, gc_points, validity_of, windo
 from experiments.judging.judgement import findings_json
 from experiments.judging.thresholds import thresholds_of
 from experiments.judging.verdicts import store_verdicts
-from experiments.metrics import figures
+from experiments.metrics import declared, figures
 from experiments.models import CapacitySearch, Experiment, Host, Run, RunEvent, SampleSeries
 from experiments.models.experiments import HELD
 from experiments.notifying.events import run_finished, verdict_reached
@@ -30,6 +30,7 @@ from experiments.runs.artifacts import keep
 from experiments.runs.latency_spectra import keep_spectrum
 from experiments.runs.load_course import began_unix_s, load_points
 from experiments.runs.normalisation import per_cpu, sut_cpus
+from experiments.runs.own_metrics import learn
 from experiments.runs.series import extend_series
 from experiments.runs.summary import summarise
 
@@ -64,9 +65,9 @@ def conclude(run_id: int, fence: int, record: Record) -> None:
 def join_history(run: Run, spec: RunSpec, tool_version: str) -> None:
     """Make a run that counts the newest one of its series; an invalid one is no part of any history.
 
-    A rate that is not its workload's own was chosen for this run alone: there is no history of it either.
+    A load that is not its workload's own was chosen for this run alone: there is no history of it either.
     """
-    if not run.fingerprint or run.validity not in Run.USABLE or spec.workload.own_rate_rps is not None:
+    if not run.fingerprint or run.validity not in Run.USABLE or spec.workload.is_own_load:
         return
     series = extend_series(
         run,
@@ -204,6 +205,7 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
     cpus = sut_cpus(spec, channels.names("sut", "cpu."), record.facts["sut"].profile)
     metrics |= per_cpu(metrics, cpus)
     summarise(run, metrics)
+    learn(run.team, declared(measured.report))
     validity = validity_of(spec, record, measured, channels, thresholds_of(run.team))
     run.validity, run.findings, run.hides_latency = validity.state, findings_json(validity), validity.hides_latency
 

@@ -18,9 +18,10 @@ from agents.asked import asked_by
 from agents.spec import RunSpec
 from experiments.configuration import PARAMETERS, ConfigurationDiff, diff
 from experiments.errors import RequestError
-from experiments.metrics import METRICS, MetricSpec
+from experiments.metrics import MetricSpec
 from experiments.models import Experiment, Run, SampleSeries, Series, Team
 from experiments.models.runs import RunQuerySet
+from experiments.runs.own_metrics import metric_named, metrics_of
 from experiments.runs.summary import figure
 
 MAX_POINTS = 2000
@@ -73,7 +74,7 @@ def metric_history(
     limit: int = MAX_POINTS,
 ) -> MetricHistory:
     """The newest `limit` counted runs of a series, oldest first. Latency that saturation hides is left out."""
-    spec = _metric(metric)
+    spec = metric_named(team.pk, metric)
     runs = _history_runs(team, fingerprint, metric, recipe, since, until)
     found = _points(runs.order_by("-number")[: limit + 1])
     return MetricHistory(spec, tuple(reversed(found[:limit])), truncated=len(found) > limit)
@@ -95,7 +96,7 @@ def thinned_history(
     The newest run and those with the numbers in `keep` are always there. What is read from the database depends on
     `most`, not on the length of the series: one run is looked up in each stretch of run numbers.
     """
-    spec = _metric(metric)
+    spec = metric_named(team.pk, metric)
     runs = _history_runs(team, fingerprint, metric, recipe, since, until)
     first, last, beyond = _ends(team, runs.values("number"), most)
     if first is None or last is None or beyond is None:
@@ -130,13 +131,6 @@ def _for_each_stretch(
             yield Point(number, at, value, recipe or "", validity, json.loads(labels), experiment_id)
 
 
-def _metric(name: str) -> MetricSpec:
-    spec = METRICS.get(name)
-    if spec is None:
-        raise RequestError(f"There is no metric {name!r}; known: {', '.join(METRICS)}.", field="metric")
-    return spec
-
-
 def _history_runs(
     team: Team, fingerprint: str, metric: str, recipe: str, since: datetime | None, until: datetime | None
 ) -> RunQuerySet:
@@ -166,7 +160,10 @@ def _points(runs: RunQuerySet) -> list[Point]:
 
 @dataclass(frozen=True)
 class MetricRow:
-    """One metric over the compared runs, the baseline first; `changes_pct` against it (None for itself)."""
+    """One metric over the compared runs, the baseline first.
+
+    `changes_pct` against it: None for itself, and where it is 0 or below, as nothing is a part of that.
+    """
 
     metric: MetricSpec
     values: tuple[float | None, ...]
@@ -201,11 +198,12 @@ def compare(runs: Sequence[Run]) -> Comparison:
     if not 2 <= len(runs) <= MAX_COMPARED:
         raise RequestError(f"Choose between 2 and {MAX_COMPARED} runs to compare.", field="runs")
     confounders = _confounders(runs)
+    metrics = metrics_of(runs[0].team_id, (name for run in runs for name in run.metrics))
     return Comparison(
         runs=tuple(runs),
         comparable=not confounders,
         confounders=confounders,
-        rows=tuple(row for metric in METRICS.values() if (row := _row(metric, runs)) is not None),
+        rows=tuple(row for metric in metrics.values() if (row := _row(metric, runs)) is not None),
         configuration=configuration_diff(runs),
         hardware=diff([r.sut_profile.facts if r.sut_profile else {} for r in runs], asked=lambda _path: False),
     )
@@ -262,7 +260,7 @@ def _row(metric: MetricSpec, runs: Sequence[Run]) -> MetricRow | None:
         return None
     base = values[0]
     changes = tuple(
-        None if index == 0 or value is None or not base else (value / base - 1) * 100
+        None if index == 0 or value is None or base is None or base <= 0 else (value / base - 1) * 100
         for index, value in enumerate(values)
     )
     return MetricRow(metric, values, changes)

@@ -12,25 +12,25 @@ from django.utils import timezone
 from pydantic import ValidationError
 
 from agents.cpuset import parse_cpus
-from agents.drivers.rates import at_rate, offered_rate_rps
 from agents.errors import PlanError
 from agents.model import first_problem
 from agents.recipe import RecipeDocument, Value
 from agents.spec import Application as SpecApplication
 from agents.spec import Recipe as SpecRecipe
-from agents.spec import RunSpec, WorkloadDocument
-from agents.spec import Workload as SpecWorkload
+from agents.spec import RunSpec
 from experiments.conclusion import conclude_experiment, conclude_trial
 from experiments.documents.versions import insist_on_shell
 from experiments.errors import Conflict, RequestError
 from experiments.hosts.driver_sets import check_parts, driver_set
-from experiments.metrics import METRICS
 from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Run, Variant, Workload
 from experiments.models.experiments import HELD, OPEN
 from experiments.planning.blocks import run_order
 from experiments.planning.rules import Rules
 from experiments.queue.outbox import announce
 from experiments.queue.priorities import check_priority, check_retries
+from experiments.runs.own_load import own_load, workload_with
+from experiments.runs.own_metrics import metric_named
+from experiments.runs.parameters import parameter_texts
 from experiments.teams import audit
 from experiments.teams.access import require, require_launch_on
 from experiments.teams.quotas import admit_runs
@@ -53,6 +53,8 @@ class Choice:
     parameters: Mapping[str, Value] = field(default_factory=dict)
     offered_rate_rps: float | None = None
     """In place of the workload's own rate."""
+    concurrency: int | None = None
+    """In place of the workload's connections or users."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Candidate:
     parameters: Mapping[str, Value] = field(default_factory=dict)
     is_baseline: bool = False
     offered_rate_rps: float | None = None
+    concurrency: int | None = None
 
 
 def freeze(choice: Choice) -> RunSpec:
@@ -90,29 +93,18 @@ def freeze(choice: Choice) -> RunSpec:
                 parameters=document.values(choice.parameters),
                 steps=steps,
             ),
-            workload=_workload(choice),
+            workload=workload_with(
+                choice.workload,
+                len(choice.drivers),
+                rate_rps=choice.offered_rate_rps,
+                concurrency=choice.concurrency,
+            ),
             sut=choice.sut.to_address(),
             drivers=tuple(host.to_address() for host in sorted(choice.drivers, key=lambda host: int(host.pk))),
         )
     except ValidationError as error:
         path, problem = first_problem(error)
         raise RequestError(problem, field=".".join(map(str, path))) from error
-
-
-def _workload(choice: Choice) -> SpecWorkload:
-    document: WorkloadDocument = choice.workload.document()
-    own_rate_rps = None
-    if choice.offered_rate_rps is not None:
-        try:
-            document = document.model_copy(
-                update={"driver": at_rate(document.driver, choice.offered_rate_rps, len(choice.drivers))}
-            )
-        except PlanError as error:
-            raise RequestError(error.message, field="workload") from error
-        own_rate_rps = offered_rate_rps(document.driver)
-    return SpecWorkload(
-        **dict(document), name=choice.workload.name, version=choice.workload.version, own_rate_rps=own_rate_rps
-    )
 
 
 def built_in_values(server_cpus: str, sut: Host) -> dict[str, Value]:
@@ -156,8 +148,8 @@ def rerun(member: Member, run: Run) -> Run:
     if not (run.spec and run.application and run.recipe and run.workload and run.sut and run.drivers):
         raise Conflict("An imported run has nothing to execute again.")
     parameters = run.spec["recipe"]["parameters"]
-    rate_rps = run.spec["workload"].get("own_rate_rps")
-    choice = Choice(run.application, run.recipe, run.workload, run.sut, run.drivers.in_order, parameters, rate_rps)
+    hosts = (run.sut, run.drivers.in_order)
+    choice = Choice(run.application, run.recipe, run.workload, *hosts, parameters, *own_load(run.spec))
     return launch_run(member, choice, labels=run.labels, tags=run.tags)
 
 
@@ -177,13 +169,10 @@ def create_experiment(
 ) -> Experiment:
     """Store an experiment as a draft, every variant checked as if it were launched now."""
     rules = rules or Rules()
-    rules.check(order=order, variants=len(candidates))
+    rules.check(member.team_id, order=order, variants=len(candidates))
     repetitions = rules.first_blocks(repetitions)
     _check_experiment(name, candidates, repetitions, margin_ratio)
-    if primary_metric not in METRICS:
-        raise RequestError(
-            f"There is no metric {primary_metric!r}; known: {', '.join(METRICS)}.", field="primary_metric"
-        )
+    metric_named(member.team_id, primary_metric, field="primary_metric")
     for candidate in candidates:
         require_launch_on(member, candidate.sut, *candidate.drivers)
         try:
@@ -218,6 +207,7 @@ def create_experiment(
                 sut=candidate.sut,
                 drivers=driver_set(candidate.drivers),
                 offered_rate_rps=candidate.offered_rate_rps,
+                concurrency=candidate.concurrency,
             )
             for position, candidate in enumerate(candidates)
         )
@@ -341,6 +331,7 @@ def choice_with(candidate: Candidate | Variant, workload: Workload) -> Choice:
         drivers=candidate.drivers.in_order if isinstance(candidate, Variant) else candidate.drivers,
         parameters=candidate.parameters,
         offered_rate_rps=candidate.offered_rate_rps,
+        concurrency=candidate.concurrency,
     )
 
 
@@ -350,6 +341,7 @@ def _queue(member: Member, choice: Choice, spec: RunSpec, *, number: int) -> Run
         team=member.team,
         number=number,
         spec=spec.model_dump(mode="json"),
+        parameters=parameter_texts(spec.recipe.parameters),
         application=choice.application,
         recipe=choice.recipe,
         workload=choice.workload,

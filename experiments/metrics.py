@@ -1,4 +1,4 @@
-"""The figures that BenchHub knows: unit, direction and noise floor are data, seeded into the registry by migration."""
+"""The figures that BenchHub knows: unit, direction and noise floor are data. A team's own: `runs.own_metrics`."""
 
 from __future__ import annotations
 
@@ -47,6 +47,22 @@ METRICS: dict[str, MetricSpec] = {
 
 ERROR_KINDS = ("connect", "read", "write", "timeout", "status", "other")
 """The kinds of errors in a load report; each request that failed is in one of them."""
+
+
+def own_metric(name: str, unit: str, direction: Literal["higher", "lower"]) -> MetricSpec:
+    """A metric of a team's own."""
+    return MetricSpec(name, name, unit, direction)
+
+
+def declared(report: Mapping[str, Any]) -> list[MetricSpec]:
+    """The own metrics in a load report (`LoadReport.to_json`), as the benchmark declares them."""
+    own = report.get("own_metrics", ())
+    return [own_metric(str(one["name"]), str(one["unit"]), one["direction"]) for one in own]
+
+
+def label_of(name: str) -> str:
+    """How people call the metric; a team's own one goes by its name."""
+    return METRICS[name].label if name in METRICS else name
 
 
 def figures(report: Mapping[str, Any]) -> dict[str, float]:

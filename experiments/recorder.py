@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,12 +18,15 @@ from agents.events import (
     ConfigurationCaptured,
     FactsCollected,
     Failed,
+    LoadReported,
     LoadStarted,
+    Logged,
     PhaseStarted,
     from_json,
     to_json,
 )
 from agents.record import Record
+from agents.redaction import Redactor, without_secrets
 from agents.spec import RunSpec, fingerprint
 from experiments.hosts.driver_sets import hosts_by_role
 from experiments.hosts.profiles import store_profile
@@ -56,6 +60,7 @@ class Recorder:
         self.run_id = run_id
         self.fence = fence
         self._seq: int | None = None
+        self._redactors: dict[str, Redactor] = {}
 
     def record(self) -> Record:
         """What the stored events add up to; samples and log lines leave no state, so they are not read."""
@@ -63,7 +68,11 @@ class Recorder:
         return Record.fold(from_json(payload) for payload in rows.values_list("payload", flat=True).iterator())
 
     def store(self, event: AnyEvent) -> None:
-        """Store one event and what it means for the run's row. FenceError when another worker holds the run now."""
+        """Store one event, without secrets in what people read of it, and what it means for the run's row.
+
+        FenceError when another worker holds the run now.
+        """
+        event = self._fit_to_show(event)
         with transaction.atomic():
             if (seq := self._next_seq()) is None:
                 return
@@ -79,6 +88,20 @@ class Recorder:
                 # The way back of a finished run may be taken once more; the run stays finished.
                 Run.objects.filter(pk=self.run_id).exclude(state=Run.State.FINISHED).update(**changes)
         self._seq = seq
+
+    def _fit_to_show(self, event: AnyEvent) -> AnyEvent:
+        """The event without secrets in its texts. The lines of one source are one text: a key has many lines."""
+        match event:
+            case Logged():
+                redactor = self._redactors.setdefault(event.source, Redactor())
+                text = redactor.feed("".join(f"{line}\n" for line in event.lines))
+                return replace(event, lines=tuple(text.split("\n")[:-1]))
+            case LoadReported():
+                return replace(event, output=without_secrets(event.output))
+            case Failed():
+                return replace(event, message=without_secrets(event.message), hint=without_secrets(event.hint))
+            case _:
+                return event
 
     def keep_file(self, name: str, content: bytes, media_type: str) -> None:
         """Keep a file of the run; the same name again replaces it. FenceError when another worker holds the run now."""

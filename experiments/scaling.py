@@ -9,6 +9,10 @@ from statistics import mean, median
 from typing import Any
 
 from agents.cpuset import parse_cpus
+from agents.drivers.base import Driver
+from agents.drivers.concurrency import CONCURRENCY_FIELDS, at_concurrency, concurrency, concurrency_text
+from agents.drivers.rates import offered_rate_rps
+from experiments.analysis.best_load import LoadTried, best_load_sentences
 from experiments.analysis.interval import Mean, mean_of
 from experiments.analysis.scaling import ScalingLaw, fit_law
 from experiments.analysis.scaling_points import (
@@ -42,11 +46,20 @@ class Repetition:
 
 
 @dataclass(frozen=True)
+class Load:
+    """The load of a group in words; `count` of `unit` (connections, users) where these alone make it."""
+
+    text: str
+    unit: str = ""
+    count: int = 0
+
+
+@dataclass(frozen=True)
 class Group:
     """The counted repetitions of one variant under one load, all on the same number of CPUs."""
 
     name: str
-    load: str
+    load: Load
     cpus: int
     instances: int
     repetitions: tuple[Repetition, ...]
@@ -91,8 +104,9 @@ class Scaling:
 def groups_of(experiment: Experiment, variants: Sequence[Variant], runs: Sequence[Run]) -> list[Group]:
     """Each variant whose runs say on how many CPUs the server ran. Needs the runs' metrics and labels."""
     found = []
-    load = load_text(experiment)
+    driver = experiment.workload.document().driver
     for variant in variants:
+        load = _load(experiment, driver, variant.offered_rate_rps, variant.concurrency)
         by_cpus: dict[int, list[Run]] = defaultdict(list)
         for run in runs:
             if run.variant_id == variant.pk and experiment.compares(run.block) and _counts(run):
@@ -109,15 +123,16 @@ def groups_of_runs(runs: Sequence[Run]) -> list[Group]:
     found: dict[tuple[str, str, int, int], list[Run]] = defaultdict(list)
     for run in runs:
         if _counts(run) and (cpus := cpus_of(run)):
+            own = run.variant.concurrency if run.variant else None
             key = (
                 str(run.recipe or "imported"),
-                str(run.workload or "imported"),
+                str(run.workload or "imported") + (f", {own:,} at once" if own else ""),
                 cpus,
                 _whole(run.labels, "instances"),
             )
             found[key].append(run)
     return [
-        _group(recipe, workload, cpus, instances or 1, same)
+        _group(recipe, Load(workload), cpus, instances or 1, same)
         for (recipe, workload, cpus, instances), same in found.items()
     ]
 
@@ -141,7 +156,7 @@ def scaling_of(
     points = tuple(_point(group, tried, base) for group, tried in best)
     several = tuple(_point(group, tried, base) for group, tried in _best([g for g in groups if g.instances > 1]))
     law = fit_law([p.group.cpus for p in points], [p.mean.value for p in points])
-    sentences = law_sentences(law, len(points))
+    sentences = [*law_sentences(law, len(points)), *_best_loads(single)]
     whole = _whole_rates(points)
     above = points_above([point.efficiency for point in (*points, *several)])
     if whole is not None and above:
@@ -178,13 +193,33 @@ def cpus_per_node(facts: Mapping[str, str]) -> int | None:
     return min((size for size in sizes if size), default=None)
 
 
-def load_text(experiment: Experiment) -> str:
-    """The load of an experiment: what its load tool offers, or how many connections or users it has."""
+def load_text(experiment: Experiment, variants: Sequence[Variant] = ()) -> str:
+    """The load of an experiment, or of these variants of it: what its tool offers, or its connections or users."""
     driver = experiment.workload.document().driver
-    for name, unit in (("offered_rate_rps", "requests/s"), ("users", "users"), ("connections", "connections")):
-        if value := getattr(driver, name, None):
-            return f"{value:,} {unit}"
-    return str(experiment.workload)
+    own = {(variant.offered_rate_rps, variant.concurrency): None for variant in variants} or {(None, None): None}
+    return "; ".join(dict.fromkeys(_load(experiment, driver, *one).text for one in own))
+
+
+def _load(experiment: Experiment, driver: Driver, own_rate_rps: float | None, own_concurrency: int | None) -> Load:
+    """What the tool offers, or how many connections or users it has; a variant's own values come first."""
+    if own_concurrency:
+        driver = at_concurrency(driver, own_concurrency)
+    if rate_rps := own_rate_rps or offered_rate_rps(driver):
+        return Load(f"{rate_rps:,.12g} requests/s")
+    if count := concurrency(driver):
+        return Load(concurrency_text(driver), CONCURRENCY_FIELDS[driver.kind], count)
+    return Load(str(experiment.workload))
+
+
+def _best_loads(groups: Sequence[Group]) -> list[str]:
+    """What the groups whose load is a number of connections, or of users, say of the best one."""
+    found: list[str] = []
+    for unit in dict.fromkeys(group.load.unit for group in groups if group.load.unit):
+        tried = [
+            LoadTried(group.cpus, group.load.count, tuple(group.values)) for group in groups if group.load.unit == unit
+        ]
+        found += best_load_sentences(tried, unit)
+    return found
 
 
 def _best(groups: Sequence[Group]) -> list[tuple[Group, int]]:
@@ -211,7 +246,7 @@ def _whole_rates(points: Sequence[Point]) -> Quantised | None:
     return quantised([p.group.cpus for p in points], [int(median(p.group.values)) for p in points])
 
 
-def _group(name: str, load: str, cpus: int, instances: int, runs: Sequence[Run]) -> Group:
+def _group(name: str, load: Load, cpus: int, instances: int, runs: Sequence[Run]) -> Group:
     repetitions = tuple(Repetition(run.number, run.throughput_rps or 0.0) for run in runs)
     return Group(
         name, load, cpus, instances, repetitions, Conditions(_median(runs, "sut_cpu_ratio"), _median(runs, "sut_mhz"))

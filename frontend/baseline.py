@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from experiments.analysis.interval import mean_of
-from experiments.metrics import METRICS, MetricSpec
+from experiments.metrics import MetricSpec
 from experiments.models import Run
 from experiments.runs.baselines import series_baselines
+from experiments.runs.changes import in_words, is_candidate, previous_runs, runs_in_words
 from experiments.runs.summary import figure as usable
 
 
@@ -32,14 +33,13 @@ class Figure:
 
 
 def baseline_of(run: Run) -> Baseline | None:
-    """The experiment's baseline variant; else the baseline pinned for the series; else the last run before this one
-    with the same fingerprint and recipe.
+    """The experiment's baseline variant; else the baseline pinned for the series; else the previous run of its trend.
 
     None for an invalid run: a change in figures that must not be used would be read as a result all the same.
     """
     if run.validity == Run.Validity.INVALID:
         return None
-    if run.experiment_id is not None and run.variant is not None and not run.variant.is_baseline:
+    if is_candidate(run):
         runs = list(
             Run.objects.counted()
             .filter(experiment=run.experiment_id, variant__is_baseline=True)
@@ -47,35 +47,32 @@ def baseline_of(run: Run) -> Baseline | None:
         )
         if not runs:
             return None
-        values = {name: [value for r in runs if (value := usable(r, name)) is not None] for name in METRICS}
-        figures = {name: mean.value for name in METRICS if (mean := mean_of(values[name])) is not None}
-        plural = "s" if len(runs) > 1 else ""
-        return Baseline(f"baseline, {len(runs)} run{plural}", tuple(r.number for r in runs), figures)
+        names = {name for r in runs for name in r.metrics}
+        values = {name: [value for r in runs if (value := usable(r, name)) is not None] for name in names}
+        figures = {name: mean.value for name in names if (mean := mean_of(values[name])) is not None}
+        label = in_words("experiment", runs_in_words(len(runs)))
+        return Baseline(label, tuple(r.number for r in runs), figures)
     pinned = series_baselines(run.team, [run.fingerprint]).get(run.fingerprint)
     if pinned is not None:
-        return _of_run(pinned.run, f"{pinned.name} (#{pinned.run.number})") if pinned.run_id != run.pk else None
-    if not run.fingerprint or run.recipe is None:
+        label = in_words("pinned", f"{pinned.name} (#{pinned.run.number})")
+        return _of_run(pinned.run, label) if pinned.run_id != run.pk else None
+    previous = previous_runs(run.team, [run]).get(run.pk)
+    if previous is None:
         return None
-    earlier = (
-        Run.objects.for_team(run.team)
-        .counted()
-        .filter(fingerprint=run.fingerprint, recipe__name=run.recipe.name, number__lt=run.number)
-        .order_by("-number")
-        .first()
-    )
-    return _of_run(earlier, f"#{earlier.number}") if earlier is not None else None
+    earlier = Run.objects.for_team(run.team).get(number=previous.number)
+    return _of_run(earlier, in_words("previous", f"#{earlier.number}"))
 
 
 def _of_run(run: Run, label: str) -> Baseline:
-    return Baseline(label, (run.number,), {name: value for name in METRICS if (value := usable(run, name)) is not None})
+    figures = {name: value for name in run.metrics if (value := usable(run, name)) is not None}
+    return Baseline(label, (run.number,), figures)
 
 
-def figure(run: Run, name: str, baseline: Baseline | None) -> Figure:
-    """One of the run's figures with its change."""
-    metric = METRICS[name]
-    value = usable(run, name)
-    base = baseline.figures.get(name) if baseline else None
-    change = value / base - 1 if value is not None and base else None
+def figure(run: Run, metric: MetricSpec, baseline: Baseline | None) -> Figure:
+    """One of the run's figures with its change; nothing is a part of what is 0 or below."""
+    value = usable(run, metric.name)
+    base = baseline.figures.get(metric.name) if baseline else None
+    change = value / base - 1 if value is not None and base is not None and base > 0 else None
     return Figure(metric, value, change, tone_of(metric, change))
 
 

@@ -14,7 +14,7 @@ from experiments.analysis.interval import mean_of
 from experiments.analysis.percentiles import PercentileCurve, is_supported
 from experiments.analysis.thinning import thinned
 from experiments.history import MAX_POINTS, MetricHistory
-from experiments.metrics import METRICS, MetricSpec
+from experiments.metrics import MetricSpec
 from experiments.models import Run, RunEvent, SampleSeries, Variant
 from experiments.runs.latency_spectra import curves_of, merged_curves
 from experiments.runs.summary import figure
@@ -290,8 +290,3 @@ def _overlay_line(line: SampleSeries, run: Run, part: Part | None) -> dict[str, 
     return channel_json(
         line, part, run=run.number, name=f"{run_name(run)}, {'SUT' if line.role == 'sut' else line.role}"
     )
-
-
-def metric_named(name: str) -> MetricSpec:
-    """The metric, or throughput when there is none of that name."""
-    return METRICS.get(name, METRICS["throughput_rps"])

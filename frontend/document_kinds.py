@@ -12,6 +12,7 @@ from agents.drivers import DRIVERS
 from agents.drivers.base import Target
 from agents.errors import AgentError
 from agents.recipe import RecipeDocument
+from agents.redaction import masked
 from agents.servers import SERVERS
 from agents.spec import ApplicationDocument, WorkloadDocument
 from agents.steps import STEPS, is_host_step
@@ -134,7 +135,8 @@ def server_settings(document: ApplicationDocument) -> list[Setting]:
 
 def driver_settings(document: WorkloadDocument) -> list[Setting]:
     body = document.driver.model_dump(mode="json", by_alias=True)
-    return settings_of(DRIVERS[document.driver.kind], body)
+    found = settings_of(DRIVERS[document.driver.kind], body)
+    return [Setting(one.label, masked("", one.value)) for one in found]
 
 
 def example_command(document: WorkloadDocument) -> str:

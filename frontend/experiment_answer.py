@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.judging.verdicts import seconds_per_run
-from experiments.metrics import METRICS, MetricSpec
+from experiments.metrics import MetricSpec
 from experiments.models import Experiment, Run, StoredVerdict, Variant
 from experiments.models.experiments import UNDER_WAY
 from experiments.planning.stopping import spent_s
+from experiments.runs.own_metrics import metrics_of
 
 _TONES = {
     "better": "heat-good",
@@ -57,8 +58,8 @@ class Cost:
 
 def verdict_table(experiment: Experiment, verdicts: Sequence[StoredVerdict]) -> VerdictTable | None:
     """The stored verdicts; None without any. They need `candidate` loaded."""
-    names = list(dict.fromkeys([*experiment.deciding_metrics, *METRICS]))
-    judged = [name for name in names if any(v.metric == name for v in verdicts) and name in METRICS]
+    metrics = metrics_of(experiment.team_id, (verdict.metric for verdict in verdicts))
+    judged = [name for name in dict.fromkeys([*experiment.deciding_metrics, *metrics]) if name in metrics]
     by_place = {(v.candidate_id, v.metric): v for v in verdicts}
     candidates = list({v.candidate_id: v.candidate for v in verdicts}.values())
     if not judged:
@@ -74,7 +75,7 @@ def verdict_table(experiment: Experiment, verdicts: Sequence[StoredVerdict]) -> 
         )
         for candidate in candidates
     )
-    return VerdictTable(tuple(METRICS[name] for name in judged), deciding, rows)
+    return VerdictTable(tuple(metrics[name] for name in judged), deciding, rows)
 
 
 def cost_of(experiment: Experiment, variants: Sequence[Variant], runs: Sequence[Run], run_s: float) -> Cost:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
 from agents.drivers.base import Driver
+from agents.drivers.concurrency import concurrency
 from agents.drivers.rates import offered_rate_rps
 from experiments.metrics import METRICS
 from experiments.models import Experiment, Run, Variant
 from experiments.runs.summary import figure
+from frontend.sweep_chart import CONCURRENCY, OFFERED_RATE, factors_of
 
 LATENCY = "latency_p99_ms"
 
@@ -25,6 +28,8 @@ class CurvePoint:
     offered: float
     name: str
     counts: bool = True
+    line: str = ""
+    """What it is a load of, where several things were loaded: the points of one line are joined."""
 
 
 def curve_json(
@@ -36,7 +41,10 @@ def curve_json(
         "label": label,
         "of": of,
         "objective_ms": objective_ms,
-        "points": [{"x": p.throughput_rps, "y": p.latency_ms, "offered": p.offered, "name": p.name} for p in shown],
+        "points": [
+            {"x": p.throughput_rps, "y": p.latency_ms, "offered": p.offered, "name": p.name, "line": p.line}
+            for p in shown
+        ],
     }
 
 
@@ -47,7 +55,8 @@ def load_points(experiment: Experiment, variants: Sequence[Variant], runs: Seque
     """
     found = []
     driver: Driver = experiment.workload.document().driver
-    for variant in variants:
+    factors = {name: column for name, column in factors_of(variants).items() if name not in (OFFERED_RATE, CONCURRENCY)}
+    for position, variant in enumerate(variants):
         counted = [
             (run.throughput_rps, latency_ms)
             for run in runs
@@ -57,20 +66,19 @@ def load_points(experiment: Experiment, variants: Sequence[Variant], runs: Seque
             and run.throughput_rps
             and (latency_ms := figure(run, LATENCY)) is not None
         ]
-        offered = variant.offered_rate_rps or offered_rate_rps(driver) or _concurrency(driver)
+        offered = variant.offered_rate_rps or variant.concurrency or offered_rate_rps(driver) or concurrency(driver)
         if counted and offered:
             throughput_rps, latency_ms = (mean(column) for column in zip(*counted, strict=True))
-            found.append(CurvePoint(throughput_rps, latency_ms, offered, variant.name))
+            line = ", ".join(f"{name} {column[position]}" for name, column in factors.items())
+            found.append(CurvePoint(throughput_rps, latency_ms, offered, variant.name, line=line))
     return found
 
 
 def curve_over_loads(points: Sequence[CurvePoint]) -> dict[str, Any] | None:
-    """The curve, when there is more than one load."""
-    if len({point.offered for point in points}) < 2:
+    """The curve, when something had more than one load."""
+    loads: dict[str, set[float]] = defaultdict(set)
+    for point in points:
+        loads[point.line].add(point.offered)
+    if all(len(offered) < 2 for offered in loads.values()):
         return None
     return curve_json(points, label=METRICS[LATENCY].label, of="offered")
-
-
-def _concurrency(driver: Driver) -> float | None:
-    value = getattr(driver, "users", None) or getattr(driver, "connections", None)
-    return None if value is None else float(value)

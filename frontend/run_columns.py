@@ -31,7 +31,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("throughput_rps", "Requests/s", ("throughput_rps",), sort="throughput_rps", numeric=True),
     Column("latency_p50_ms", "p50", ("latency_p50_ms",), numeric=True, default=False),
     Column("latency_p99_ms", "p99", ("latency_p99_ms",), sort="latency_p99_ms", numeric=True),
-    Column("change", "Change", ("throughput_change_ratio",), numeric=True),
+    Column("change", "Change", ("throughput_change_ratio", "throughput_change_against"), numeric=True),
     Column("errors_total", "Errors", ("errors_total",), numeric=True),
     Column("sut_cpu_ratio", "SUT CPU", ("sut_cpu_ratio",), numeric=True, default=False),
     Column("driver_cpu_ratio", "Driver CPU", ("driver_cpu_ratio",), numeric=True, default=False),

@@ -47,7 +47,7 @@ def _point_json(point: Point, scaling: Scaling) -> dict[str, Any]:
         "cpus": point.group.cpus,
         "instances": point.group.instances,
         "name": point.group.name,
-        "load": point.group.load,
+        "load": point.group.load.text,
         "rps": point.mean.value,
         "low": point.mean.ci95[0] if point.mean.ci95 else None,
         "high": point.mean.ci95[1] if point.mean.ci95 else None,

@@ -10,6 +10,7 @@ from experiments.metrics import MetricSpec
 from experiments.models import Run, Variant
 from frontend.charts import counts, metric_json
 
+OFFERED_RATE, CONCURRENCY = "offered rate", "connections or users"
 FEWEST_FACTORS = 3
 """With fewer the table of variants and the bars say it better."""
 
@@ -21,7 +22,8 @@ def factors_of(variants: Sequence[Variant]) -> dict[str, list[str | float]]:
         "application": [variant.application.name for variant in variants],
         "recipe": [variant.recipe.name for variant in variants],
         "server host": [variant.sut.name for variant in variants],
-        "offered rate": [variant.offered_rate_rps or "" for variant in variants],
+        OFFERED_RATE: [variant.offered_rate_rps or "" for variant in variants],
+        CONCURRENCY: [variant.concurrency or "" for variant in variants],
         **{name: [_value(variant.parameters.get(name, "")) for variant in variants] for name in names},
     }
     return {name: values for name, values in columns.items() if len(set(values)) > 1}

@@ -7,6 +7,7 @@ from django.urls.converters import StringConverter
 
 from frontend import live
 from frontend.document_kinds import KINDS
+from frontend.sheet_files import CONTENT_TYPES
 from frontend.views import (
     alerts,
     audit,
@@ -23,6 +24,7 @@ from frontend.views import (
     home,
     host_actions,
     hosts,
+    imports,
     invitations,
     library,
     new_experiment,
@@ -65,8 +67,15 @@ class PictureFormConverter(StringConverter):
     regex = "svg|png"
 
 
+class ReportFormConverter(StringConverter):
+    """A report as a file."""
+
+    regex = "|".join(CONTENT_TYPES)
+
+
 register_converter(DocumentKindConverter, "document_kind")
 register_converter(PictureFormConverter, "picture_form")
+register_converter(ReportFormConverter, "report_form")
 
 TEAM = "t/<slug:team_slug>/"
 
@@ -78,8 +87,7 @@ urlpatterns = [
     path("s/<str:token>/", shared.shared_page, name="shared_page"),
     path("s/<str:token>/embed/", shared.shared_embed, name="shared_embed"),
     path("s/<str:token>/badge.svg", shared.shared_badge, name="shared_badge"),
-    path("s/<str:token>/report.md", shared.shared_markdown, name="shared_markdown"),
-    path("s/<str:token>/report.csv", shared.shared_csv, name="shared_csv"),
+    path("s/<str:token>/report.<report_form:form>", shared.shared_report, name="shared_report"),
     path("s/<str:token>/chart.<picture_form:form>", shared.shared_picture, name="shared_chart"),
     path("s/<str:token>/<str:plot_name>.<picture_form:form>", shared.shared_picture, name="shared_picture"),
     path("teams/new/", team.new_team, name="new_team"),
@@ -91,6 +99,7 @@ urlpatterns = [
     path(TEAM + "find/", find.find, name="find"),
     # Run
     path(TEAM + "runs/<int:number>/", run.run, name="run"),
+    path(TEAM + "runs/<int:number>/report.<report_form:form>", report.run_report, name="run_report"),
     path(TEAM + "runs/<int:number>/cancel", run.cancel, name="cancel_run"),
     path(TEAM + "runs/<int:number>/notes", notes.run_notes, name="run_notes"),
     path(TEAM + "runs/<int:number>/archive", notes.run_archive, name="archive_run"),
@@ -98,6 +107,8 @@ urlpatterns = [
     path(TEAM + "runs/<int:number>/rerun", run.rerun, name="rerun"),
     path(TEAM + "runs/<int:number>/priority", run.priority, name="run_priority"),
     path(TEAM + "runs/<int:number>/timers", timers.add_timers, name="add_timers"),
+    path(TEAM + "runs/<int:number>/recordings/new/", imports.add_recording, name="add_recording"),
+    path(TEAM + "runs/import/", imports.import_run, name="import_run"),
     path(TEAM + "runs/<int:number>/samples", run.samples, name="run_samples"),
     path(TEAM + "runs/<int:number>/timeline", run.timeline, name="run_timeline"),
     path(TEAM + "runs/<int:number>/log", run.raw_log, name="run_log"),
@@ -117,6 +128,9 @@ urlpatterns = [
     ),
     path(
         TEAM + "experiments/<int:experiment_id>/report.csv", report.experiment_report_csv, name="experiment_report_csv"
+    ),
+    path(
+        TEAM + "experiments/<int:experiment_id>/report.pdf", report.experiment_report_pdf, name="experiment_report_pdf"
     ),
     path(
         TEAM + "experiments/<int:experiment_id>/report/<str:plot_name>.svg",
@@ -139,6 +153,7 @@ urlpatterns = [
     path(TEAM + "experiments/bisections/", bisections.bisection_list, name="bisections"),
     path(TEAM + "experiments/bisections/new/", bisections.new_bisection, name="new_bisection"),
     path(TEAM + "experiments/bisections/<int:bisection_id>/", bisections.bisection, name="bisection"),
+    path(TEAM + "experiments/bisections/<int:bisection_id>/chart", bisections.bisection_chart, name="bisection_chart"),
     path(
         TEAM + "experiments/bisections/<int:bisection_id>/cancel", bisections.cancel_bisection, name="cancel_bisection"
     ),
@@ -155,6 +170,7 @@ urlpatterns = [
     path(TEAM + "trends/", trends.trends, name="trends"),
     path(TEAM + "trends/points", trends.points, name="trend_points"),
     path(TEAM + "trends/<int:pk>/expect", alerts.expect_level, name="expect_level"),
+    path(TEAM + "metrics/<str:metric>/follow", alerts.follow, name="follow_metric"),
     path(TEAM + "trends/<int:pk>/annotate", chart_notes.annotate_series, name="annotate_series"),
     path(TEAM + "annotations/<int:pk>", chart_notes.change_annotation, name="change_annotation"),
     path(TEAM + "runs/<int:number>/annotate", chart_notes.annotate_run, name="annotate_run"),

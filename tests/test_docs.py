@@ -15,8 +15,6 @@ from agents.servers import SERVERS
 from agents.steps import STEPS
 from experiments.analysis.thresholds import LIMITS_OF
 from experiments.metrics import METRICS
-from frontend.help import anchor
-from frontend.templatetags.explained import EXPLAINED
 
 ROOT = Path(__file__).parent.parent
 ADDING = (ROOT / "docs" / "adding.md").read_text()
@@ -96,12 +94,6 @@ def test_every_figure_has_its_paragraph() -> None:
 
     assert sorted(paragraphs) == sorted(METRICS)
     assert all(len(body.split()) > 5 for body in paragraphs.values())
-
-
-def test_every_statistic_of_a_verdict_leads_to_its_paragraph() -> None:
-    headings = {anchor(words) for words in re.findall(r"^#+ (.+)$", (ROOT / "docs" / "verdicts.md").read_text(), re.M)}
-
-    assert {name for name, one in EXPLAINED.items() if one.anchor not in headings} == set()
 
 
 def test_every_proof_of_the_security_table_exists() -> None:

@@ -1,4 +1,4 @@
-"""JMeter without its window: a closed model of users, and a result file with every request."""
+"""JMeter without its window: users in a closed loop or requests on a schedule, and a result file with every request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from agents.command import Command, script
 from agents.drivers import jmx as test_plan
 from agents.drivers.base import Byproduct, Driver, Target
-from agents.drivers.jmeter_plan import TARGET, HttpPlan
+from agents.drivers.jmeter_plan import RATES, TARGET, HttpPlan
 from agents.drivers.jmeter_text import (
     LIVE,
     STATISTICS,
@@ -74,6 +74,7 @@ _SETTINGS = "\n".join(
     ]
 )
 _PROPERTY = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,199}", re.ASCII)
+_PORT = re.compile(r":([A-Za-z0-9]+)$", re.ASCII)  # a workload's page has the word PORT in its place
 _FIELD = re.compile(r"\{([a-z_]{1,40})\}")
 _OURS = ("jmeter.save.saveservice.", "summariser.", "benchhub.", "jmeterengine.nongui", "log_level", "log_file")
 _CODE = (
@@ -103,11 +104,10 @@ class Jmeter(HttpPlan, Driver):
     """JMeter 5.6. Its latency is the time to the last byte of the answer; users wait for it before they go on.
 
     `jmx` is a test plan as JMeter saved it; without one the requests above are made. A value of `properties` may hold
-    {scheme} {host} {port} {path} {duration_s} {users} {ramp_up_s} {loops}, which are filled in for each phase.
+    {scheme} {host} {port} {path} {duration_s} {users} {ramp_up_s} {loops} {offered_rate_rps} {offered_rate_per_min},
+    which are filled in for each phase.
     """
 
-    load_model: ClassVar[LoadModel] = "closed"
-    latency_basis: ClassVar[LatencyBasis] = "response_time"
     formats: ClassVar[tuple[str, ...]] = (SUMMARY, CSV, XML, STATISTICS)
     result_file: ClassVar[str] = RESULTS_NAME
 
@@ -151,6 +151,11 @@ class Jmeter(HttpPlan, Driver):
             risky = [name for name in self.properties if name.lower().startswith(_CODE)]
             if risky:
                 raise ValueError(f"properties: {risky[0]} makes JMeter load code; set allow_shell for that")
+        if self.jmx and self.offered_rate_rps and not self.tells_rate:
+            raise ValueError(
+                "offered_rate_rps: an uploaded plan offers a rate only when it is told to: give a property of it the "
+                "value {offered_rate_rps} or {offered_rate_per_min}, and the plan a throughput timer that reads it"
+            )
         if self.jmx:
             try:
                 found = test_plan.harm(self.jmx)
@@ -168,12 +173,28 @@ class Jmeter(HttpPlan, Driver):
         return self.allow_shell
 
     @property
+    def tells_rate(self) -> bool:
+        """Whether an uploaded plan is told the rate by one of its properties."""
+        return any(f"{{{name}}}" in str(value) for value in self.properties.values() for name in RATES)
+
+    @property
     def may_end_early(self) -> bool:
         return self.loops is not None or bool(self.jmx)
 
     @property
+    def load_model(self) -> LoadModel:
+        return "open" if self.offered_rate_rps else "closed"
+
+    @property
+    def latency_basis(self) -> LatencyBasis:
+        """What a user waited for is all of a closed loop's latency; a schedule's requests may have been late before."""
+        return "service_time" if self.offered_rate_rps else "response_time"
+
+    @property
     def late_start_s(self) -> float:
-        return 3.0 + 2 * self.think_time_max_ms / 1000  # threads are made first, and a user thinks first
+        # Threads are made first, a user thinks first, and a schedule has gaps.
+        gaps_s = 10 / self.offered_rate_rps if self.offered_rate_rps else 0.0
+        return 3.0 + 2 * self.think_time_max_ms / 1000 + gaps_s
 
     @property
     def max_result_bytes(self) -> int:
@@ -237,6 +258,9 @@ class Jmeter(HttpPlan, Driver):
         return self._complete(report)
 
     def _complete(self, report: LoadReport) -> LoadReport:
+        if self.offered_rate_rps:
+            rate_rps = float(self.offered_rate_rps)
+            report = replace(report, load_model="open", latency_basis=self.latency_basis, offered_rate_rps=rate_rps)
         return replace(report, users=self.users) if not self.jmx and report.complete else report
 
     def _fields(self, target: Target, duration_s: float) -> dict[str, str]:
@@ -245,20 +269,22 @@ class Jmeter(HttpPlan, Driver):
             raise PlanError(f"'{target.url[:200]}' is not an http:// or https:// address")
         if duration_s < 1 or duration_s != int(duration_s):
             raise PlanError(f"JMeter runs for whole seconds, at least 1, not for {duration_s:g} s")
-        path = url.path or "/"
+        given, path = _PORT.search(url.netloc), url.path or "/"
         return {
             "scheme": url.scheme,
             "host": url.hostname,
-            "port": str(url.port or (443 if url.scheme == "https" else 80)),
+            "port": given[1] if given else {"https": "443"}.get(url.scheme, "80"),
             "path": f"{path}?{url.query}" if url.query else path,
             "duration_s": str(int(duration_s)),
             "users": str(self.users),
             "ramp_up_s": str(self.ramp_up_s),
             "loops": str(self.loops or -1),
+            "offered_rate_rps": str(self.offered_rate_rps or 0),
+            "offered_rate_per_min": str(60 * (self.offered_rate_rps or 0)),
         }
 
 
-_FIELDS = (*TARGET, "users", "ramp_up_s", "loops")
+_FIELDS = (*TARGET, "users", "ramp_up_s", "loops", *RATES)
 
 
 def _shown(value: str | float | bool) -> str:

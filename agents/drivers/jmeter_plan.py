@@ -18,6 +18,9 @@ MAX_ENTRIES = 1000
 TARGET = ("scheme", "host", "port", "path", "duration_s")
 """What the plan is told at each start, as properties `benchhub.NAME`."""
 
+RATES = ("offered_rate_rps", "offered_rate_per_min")
+"""The rate as an uploaded plan may want it: JMeter's Constant Throughput Timer counts per minute."""
+
 
 class Request(Frozen):
     """One kind of request. `weight` is its share among the others; `path` empty = that of the workload."""
@@ -54,13 +57,22 @@ class HttpPlan(BaseModel):
 
     With `loops` each user makes that many rounds and the phase's duration is the upper bound; without, users go on
     until the phase is over. `order` random draws one request by its weight in each round, in_turn makes all of them.
-    For an uploaded plan only the users, `ramp_up_s` and `loops` mean something: they can be given to it as properties.
+    With `offered_rate_rps` requests follow a schedule, at random moments like those of visitors (a Poisson process), as
+    long as a user is free; what is late is sent at once.
+    For an uploaded plan only the users, the rate, `ramp_up_s` and `loops` mean something: they can be given to it as
+    properties.
     """
 
     users: int = Field(10, ge=1, le=20_000)
     warm_up_users: int | None = Field(None, ge=1, le=20_000, description="Users of the warm-up phases; empty = users.")
     ramp_up_s: int = Field(0, ge=0, le=24 * 3600)
     loops: int | None = Field(None, ge=1, le=1_000_000_000)
+    offered_rate_rps: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="Requests per second of all users together, on a schedule; empty = no rate.",
+    )
     think_time_min_ms: int = Field(0, ge=0, le=3_600_000)
     think_time_max_ms: int = Field(0, ge=0, le=3_600_000)
     requests: tuple[Request, ...] = Field((Request(),), min_length=1, max_length=100)
@@ -74,6 +86,8 @@ class HttpPlan(BaseModel):
     def _fits(self) -> HttpPlan:
         if self.think_time_max_ms < self.think_time_min_ms:
             raise ValueError("think_time_max_ms cannot be smaller than think_time_min_ms")
+        if self.offered_rate_rps and self.think_time_max_ms:
+            raise ValueError("with offered_rate_rps there is no think time: the schedule says when a request is sent")
         names = [request.name for request in self.requests]
         if len(set(names)) != len(names):
             raise ValueError("requests: two of them have the same label; the results could not be told apart")
@@ -109,6 +123,8 @@ class HttpPlan(BaseModel):
             timer, _ = _element(users, "UniformRandomTimer", "UniformRandomTimerGui", "Think time")
             _text(timer, "ConstantTimer.delay", str(self.think_time_min_ms))
             _text(timer, "RandomTimer.range", str(self.think_time_max_ms - self.think_time_min_ms))
+        if self.offered_rate_rps:
+            self._schedule(users)
         shares = self.shares()
         if self.order == "random" and len(self.requests) > 1:
             mix, users = _element(users, "RandomController", "RandomControlGui", "Mix")
@@ -120,6 +136,33 @@ class HttpPlan(BaseModel):
                 self._sampler(users, request)
         text: str = etree.tostring(root, encoding="unicode", pretty_print=True)
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'
+
+    def _schedule(self, tree: etree._Element) -> None:
+        """JMeter's Precise Throughput Timer, whose schedule has at least the requests that the rate means.
+
+        The Constant Throughput Timer counts in whole ms and does not catch up on what is late.
+        """
+        timer = etree.SubElement(
+            tree,
+            "PreciseThroughputTimer",
+            guiclass="TestBeanGUI",
+            testclass="PreciseThroughputTimer",
+            testname="Offered rate",
+            enabled="true",
+        )
+        etree.SubElement(tree, "hashTree")
+        values = {
+            "throughput": str(self.offered_rate_rps),
+            "throughputPeriod": "1",
+            "duration": "${__P(benchhub.duration_s)}",
+            "exactLimit": "10000",
+            "allowedThroughputSurplus": "1",
+            "batchSize": "1",
+            "batchThreadDelay": "0",
+            "randomSeed": "0",
+        }
+        for name, value in values.items():
+            _text(timer, name, value)
 
     def _sampler(self, tree: etree._Element, request: Request) -> None:
         sampler, below = _element(tree, "HTTPSamplerProxy", "HttpTestSampleGui", request.name)

@@ -14,11 +14,11 @@ from typing import BinaryIO
 import numpy as np
 import polars as pl
 
-from agents.drivers.jtl_columns import ELAPSED, KINDS, LABEL, NEEDED, THREAD, TIME
+from agents.drivers.jtl_columns import ELAPSED, KINDS, LABEL, MESSAGE, NEEDED, THREAD, TIME, TRANSACTION
 from agents.drivers.jtl_form import MAX_TIME_MS, JtlForm, Stamps, form_of
 from agents.drivers.jtl_lines import MAX_ELAPSED_MS, Trouble, read_lines
 from agents.drivers.jtl_nesting import Nesting
-from agents.drivers.jtl_part import Part, count
+from agents.drivers.jtl_part import END, START, Part, count, part_of, tables
 from agents.drivers.jtl_report import report
 from agents.drivers.jtl_tally import Tally
 from agents.errors import ParseError
@@ -32,6 +32,7 @@ WINDOW_BYTES = 1 << 13
 CACHED_BYTES = 1 << 18
 MAX_RECORD_BYTES = 64 << 20
 THREADS = 2
+_MISSING, _LONGEST = "missing", "longest"
 
 OnProgress = Callable[[int], None]
 """Gets the number of bytes read so far; what it raises ends the reading."""
@@ -144,19 +145,18 @@ class _Reader:
 
     def _rows(self, piece: _Piece, *, slowly: bool = False) -> pl.DataFrame:
         data = self._place.read(piece.offset, piece.size)
-        rows = None if slowly else _scan(data, self._form, self._all_names, quoted=b'"' in data)
-        if rows is None:
-            rows = read_lines(data, self._form, self._all_names, self._line, self._trouble)
-        return rows
+        if slowly:
+            return read_lines(data, self._form, self._all_names, self._line, self._trouble)
+        return _rows(data, self._form, quoted=b'"' in data).select(self._all_names).collect()
 
     def _fast(self, piece: _Piece) -> _Counted:
         data = self._place.read(piece.offset, piece.size)
         quoted = b'"' in data
-        frame = _scan(data, self._form, self._names, quoted=quoted)
-        lines = data.count(b"\n") if frame is None or quoted else frame.height
-        if frame is None or (frame.height != lines and frame.height != _records(data, self._form)):
+        part = _part(data, self._form, self._names, quoted=quoted)
+        lines = data.count(b"\n") if part is None or quoted else part.rows
+        if part is None or (part.rows != lines and part.rows != _records(data, self._form)):
             return _Counted(piece, None, lines)
-        return _Counted(piece, count(frame), lines)
+        return _Counted(piece, part, lines)
 
     def _notes(self) -> Iterator[str]:
         torn, last = self._trouble.torn, self._line
@@ -205,12 +205,13 @@ def _last_start(place: _Place, form: JtlForm, offset: int, end: int) -> int | No
         size *= 8
 
 
-def _lazy(data: bytes, form: JtlForm, *, quoted: bool) -> pl.LazyFrame:
+def _rows(data: bytes, form: JtlForm, *, quoted: bool) -> pl.LazyFrame:
+    """The rows, to be taken apart once for all that is collected from them together."""
     schema: dict[str, type[pl.DataType]] = {
         name: pl.String if name == TIME and form.stamps.text_format else KINDS.get(name, pl.String)
         for name in form.columns
     }
-    return pl.scan_csv(
+    rows = pl.scan_csv(
         data,
         has_header=False,
         schema=schema,
@@ -219,41 +220,57 @@ def _lazy(data: bytes, form: JtlForm, *, quoted: bool) -> pl.LazyFrame:
         empty_string_is_null=False,
         glob=False,
     )
+    if form.stamps != Stamps():
+        rows = rows.with_columns(_milliseconds(form.stamps))
+    return rows.collect().lazy() if quoted else rows.cache()  # with all columns polars says when there are too many
 
 
-def _scan(data: bytes, form: JtlForm, names: list[str], *, quoted: bool) -> pl.DataFrame | None:
-    """The rows; None when they are not whole records with every needed value. `quoted`: there are quotes in it."""
-    last = form.columns[-1]
+def _part(data: bytes, form: JtlForm, names: list[str], *, quoted: bool) -> Part | None:
+    """The rows counted; None when they are not whole records with every needed value. `quoted`: there are quotes in it.
+
+    Without quotes they never become a table of rows: they are counted while they are taken apart.
+    """
     if data.isspace() or not data.endswith(b"\n") or (quoted and data.count(b'"') % 2):
         return None
     try:
-        rows = _lazy(data, form, quoted=quoted)
-        frame = (rows if quoted else rows.select(list(dict.fromkeys([*names, last])))).collect()
-        if form.stamps != Stamps():
-            frame = frame.with_columns(_milliseconds(form.stamps))
+        rows = _rows(data, form, quoted=quoted)
+        *counted, checks = pl.collect_all([*tables(rows, names), rows.select(_checks(form, names))])
+        if not _are_sound(checks, counted[0]):
+            return None
+        part = part_of(counted)
+        if checks[_LONGEST].item() >= len(TRANSACTION):
+            part = count(rows.select(names).collect())
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):  # it panics at some broken quotes
         return None
-    if any(frame[name].null_count() for name in (*NEEDED, last)):  # too few cells
+    if not quoted and _delimiters(data, form) != part.rows * (len(form.columns) - 1):  # polars passes over too many
         return None
-    if not quoted and _delimiters(data, form) != frame.height * (len(form.columns) - 1):  # polars passes over too many
-        return None
-    elapsed, time = frame[ELAPSED], frame[TIME]
-    if not _is_within(elapsed.min(), elapsed.max(), time.min(), time.max()):
-        return None
-    return frame.select(names)
+    return part
+
+
+def _checks(form: JtlForm, names: list[str]) -> list[pl.Expr]:
+    """How many needed values are missing, also where a row has too few cells, and the bytes of the longest message."""
+    missing = [pl.col(name).null_count() for name in dict.fromkeys((*NEEDED, form.columns[-1]))]
+    longest = pl.col(MESSAGE).str.len_bytes().max().fill_null(0) if MESSAGE in names else pl.lit(0)
+    return [pl.sum_horizontal(missing).alias(_MISSING), longest.alias(_LONGEST)]
+
+
+def _are_sound(checks: pl.DataFrame, groups: pl.DataFrame) -> bool:
+    """Whether there are rows, with all their values, and elapsed times and times are possible ones."""
+    if not groups.height or checks[_MISSING].item():
+        return False
+    low, high, first, last = groups.select(
+        pl.col(ELAPSED).min(),
+        pl.col(ELAPSED).max().alias("high"),
+        pl.col(START).min(),
+        (pl.col(END) - pl.col(ELAPSED)).max().alias(END),
+    ).row(0)
+    return bool(low >= -MAX_ELAPSED_MS and high <= MAX_ELAPSED_MS and first >= 0 and last < MAX_TIME_MS)
 
 
 def _delimiters(data: bytes, form: JtlForm) -> int:
     every = np.frombuffer(data, np.uint8)
     parts = (every[at : at + CACHED_BYTES] for at in range(0, len(data), CACHED_BYTES))
     return sum(int(np.count_nonzero(part == ord(form.delimiter))) for part in parts)
-
-
-def _is_within(low: object, high: object, start: object, end: object) -> bool:
-    """Whether elapsed times and times are possible ones."""
-    if not (isinstance(low, int) and isinstance(high, int) and isinstance(start, int) and isinstance(end, int)):
-        return False
-    return low >= -MAX_ELAPSED_MS and high <= MAX_ELAPSED_MS and start >= 0 and end < MAX_TIME_MS
 
 
 def _milliseconds(stamps: Stamps) -> pl.Expr:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -43,61 +43,60 @@ class Part:
 
 def count(frame: pl.DataFrame) -> Part:
     """Count the rows. The column `inside`, when there is one, marks rows that are parts of the row before."""
-    flags = [] if INSIDE in frame.columns else [pl.lit(value=False).alias(INSIDE)]
-    if MESSAGE in frame.columns and (_longest(frame[MESSAGE]) >= len(TRANSACTION)):
+    if MESSAGE in frame.columns and (frame[MESSAGE].str.len_bytes().max() or 0) >= len(TRANSACTION):  # type: ignore[operator]
         frame = frame.with_columns(pl.col(MESSAGE).str.starts_with(TRANSACTION).fill_null(value=False).alias(SPANS))
-    else:
-        flags.append(pl.lit(value=False).alias(SPANS))
-    keys = [name for name in (*KEYS, ELAPSED) if name in frame.columns]
+    return part_of(pl.collect_all(tables(frame.lazy(), frame.columns)))
+
+
+def tables(rows: pl.LazyFrame, names: Sequence[str]) -> list[pl.LazyFrame]:
+    """What `part_of` makes a part of, from rows with the columns `names`."""
+    flags = [name for name in (INSIDE, SPANS) if name in names]
+    counted = rows.filter(~pl.any_horizontal(flags)) if flags else rows
     end = pl.col(TIME) + pl.col(ELAPSED)
-    groups = (
-        frame.lazy()
-        .group_by(keys)
-        .agg(
-            pl.len().cast(pl.Int64).alias(COUNT),
-            *(pl.col(name).sum() for name in SUMMED if name in frame.columns),
-            pl.col(TIME).min().alias(START),
-            end.max().alias(END),
-        )
-        .collect()
-    )
-    counted = frame if len(flags) == 2 else frame.filter(~_flagged(frame))
-    ends = counted[TIME].to_numpy() + counted[ELAPSED].to_numpy()
-    failed = counted.filter(~pl.col(SUCCESS))
-    words = [name for name in (LABEL, CODE, MESSAGE) if name in frame.columns]
+    return [
+        _groups(rows, names),
+        _course(counted, end, names),
+        counted.filter(~pl.col(SUCCESS))
+        .group_by([name for name in (LABEL, CODE, MESSAGE) if name in names])
+        .agg(pl.len().cast(pl.Int64).alias(COUNT)),
+        counted.select(end.alias(END)),
+    ]
+
+
+def part_of(counted: Sequence[pl.DataFrame]) -> Part:
+    """The part, from the collected `tables`."""
+    groups, course, failures, ended = counted
+    ends_ms = ended[END].to_numpy()
     return Part(
-        rows=frame.height,
-        groups=groups.with_columns(flags),
-        course=_course(counted, ends),
-        failures=failed.group_by(words).agg(pl.len().cast(pl.Int64).alias(COUNT)),
-        first_end_ms=int(ends[0]) if len(ends) else 0,
-        last_end_ms=int(ends[-1]) if len(ends) else 0,
-        back_ms=max(0, -int(np.diff(ends).min())) if len(ends) > 1 else 0,
+        rows=int(groups[COUNT].sum()),
+        groups=groups,
+        course=course,
+        failures=failures,
+        first_end_ms=int(ends_ms[0]) if len(ends_ms) else 0,
+        last_end_ms=int(ends_ms[-1]) if len(ends_ms) else 0,
+        back_ms=max(0, -int(np.diff(ends_ms).min())) if len(ends_ms) > 1 else 0,
     )
 
 
-def _longest(words: pl.Series) -> int:
-    return int(words.str.len_bytes().max() or 0)  # type: ignore[arg-type]
+def _groups(rows: pl.LazyFrame, names: Sequence[str]) -> pl.LazyFrame:
+    keys = [name for name in (*KEYS, ELAPSED) if name in names]
+    groups = rows.group_by(keys).agg(
+        pl.len().cast(pl.Int64).alias(COUNT),
+        *(pl.col(name).sum() for name in SUMMED if name in names),
+        pl.col(TIME).min().alias(START),
+        pl.col(TIME).max().alias(END),
+    )
+    flags = [pl.lit(value=False).alias(name) for name in (INSIDE, SPANS) if name not in names]
+    return groups.with_columns(pl.col(END) + pl.col(ELAPSED), *flags)
 
 
-def _flagged(frame: pl.DataFrame) -> pl.Expr:
-    flags = [pl.col(name) for name in (INSIDE, SPANS) if name in frame.columns]
-    return pl.any_horizontal(flags)
-
-
-def _course(frame: pl.DataFrame, ends_ms: np.ndarray[Any, np.dtype[np.int64]]) -> pl.DataFrame:
-    """The rows by the second in which they ended. They come almost in order, so those side by side are added first."""
-    seconds = ends_ms // 1000
-    starts = np.flatnonzero(np.diff(seconds, prepend=np.iinfo(np.int32).min))
-    columns = {
-        STEP: seconds[starts],
-        COUNT: np.diff(starts, append=len(seconds)),
-        ERRORS: np.add.reduceat((~frame[SUCCESS]).to_numpy(), starts, dtype=np.int64),
-        TOTAL: np.add.reduceat(frame[ELAPSED].to_numpy(), starts),
-    }
-    if ACTIVE in frame.columns:
-        columns[ACTIVE] = np.maximum.reduceat(frame[ACTIVE].fill_null(0).to_numpy(), starts)
-    return merged([pl.DataFrame(columns)], (STEP,))
+def _course(rows: pl.LazyFrame, end: pl.Expr, names: Sequence[str]) -> pl.LazyFrame:
+    return rows.group_by((end // 1000).alias(STEP)).agg(
+        pl.len().cast(pl.Int64).alias(COUNT),
+        (~pl.col(SUCCESS)).sum().cast(pl.Int64).alias(ERRORS),
+        pl.col(ELAPSED).sum().alias(TOTAL),
+        *(pl.col(name).max().fill_null(0) for name in (ACTIVE,) if name in names),
+    )
 
 
 def merged(frames: list[pl.DataFrame], keys: tuple[str, ...]) -> pl.DataFrame:

@@ -12,12 +12,11 @@ from agents.drivers import jtl_part as part
 from agents.drivers.jtl_columns import ACTIVE, BYTES, CODE, ELAPSED, LABEL, MESSAGE, SENT, SUCCESS
 from agents.drivers.jtl_part import COUNT
 from agents.drivers.jtl_tally import SERIAL, Tally, has_threads
+from agents.elapsed_counts import ElapsedCounts
 from agents.errors import ParseError
-from agents.report import Histogram, HistogramRow, LatencySummary, LoadErrors, LoadReport
-from agents.request_figures import Course, Failure, LabelFigures, RequestFigures
+from agents.report import LoadErrors, LoadReport
+from agents.request_figures import Course, Failure, LabelFigures, RequestFigures, bounded
 
-PERCENTILES = (("50", 2), ("75", 4), ("90", 10), ("95", 20), ("99", 100), ("99.9", 1000))
-"""Each with the number of samples from which on it is a value of its own."""
 MAX_POINTS = 7200
 BACK_LIMIT_MS = 5000
 INSIDE_LIMIT = 0.9
@@ -49,7 +48,7 @@ def report(tally: Tally, form: str, notes: Sequence[str] = (), whys: Sequence[st
         rows=tally.rows + tally.parts,
         parts=tally.parts + parts,
         response_codes=_codes(requests),
-        labels=dict(_labels(requests, spans)),
+        labels=bounded(dict(_labels(requests, spans))),
         failures=_failures(tally),
         sent_bytes=_sum(requests, SENT) if SENT in rows.columns else None,
         max_active_threads=_max(tally.course(), ACTIVE) if has_threads(tally.course()) else None,
@@ -72,7 +71,7 @@ def report(tally: Tally, form: str, notes: Sequence[str] = (), whys: Sequence[st
         bytes_read=bytes_read,
         bytes_per_s=bytes_read / duration_s if bytes_read is not None and duration_s > 0 else None,
         errors=_errors(requests),
-        latency=_latency(requests, histogram=True),
+        latency=_elapsed(requests).latency(histogram=True),
         notes=tuple(notes),
         more=figures,
     )
@@ -117,47 +116,26 @@ def _labels(requests: pl.DataFrame, spans: pl.DataFrame) -> Iterator[tuple[str, 
             name = f"{label} (transaction)" if label in taken else str(label)
             taken.add(name)
             count, duration_s = _sum(rows, COUNT), (_max(rows, part.END) - _min(rows, part.START)) / 1000
+            elapsed = _elapsed(rows)
             yield (
                 name,
                 LabelFigures(
                     requests=count,
                     errors=_sum(rows.filter(~pl.col(SUCCESS)), COUNT),
-                    latency=_latency(rows),
+                    latency=elapsed.latency(),
                     throughput_rps=count / duration_s if duration_s > 0 else None,
                     bytes_read=_sum(rows, BYTES) if BYTES in rows.columns else None,
                     transaction=transaction,
+                    duration_s=duration_s,
+                    elapsed=elapsed,
                 ),
             )
 
 
-def _latency(rows: pl.DataFrame, *, histogram: bool = False) -> LatencySummary:
-    """Exact figures from the count per millisecond; a percentile is the nearest rank."""
+def _elapsed(rows: pl.DataFrame) -> ElapsedCounts:
+    """The count of each millisecond."""
     table = rows.group_by(ELAPSED).agg(pl.col(COUNT).sum()).sort(ELAPSED)
-    values, counts = table[ELAPSED].to_list(), table[COUNT].to_list()
-    upto = table[COUNT].cum_sum().to_list()
-    total = upto[-1]
-    mean = sum(v * n for v, n in zip(values, counts, strict=True)) / total
-    variance = sum(n * (v - mean) ** 2 for v, n in zip(values, counts, strict=True)) / total
-    percentiles: dict[str, float] = {}
-    for name, enough in PERCENTILES:
-        if total >= enough:
-            rank = math.ceil(round(float(name) * total / 100, 6))
-            at = int(table[COUNT].cum_sum().search_sorted(rank))
-            percentiles[name] = float(values[at])
-    exact = None
-    if histogram:
-        steps = zip(values, upto, strict=True)
-        exact = Histogram(
-            tuple(HistogramRow(float(v), n / total, n) for v, n in steps), mean_ms=mean, total_count=total, exact=True
-        )
-    return LatencySummary(
-        mean_ms=mean,
-        stdev_ms=math.sqrt(variance),
-        min_ms=float(values[0]),
-        max_ms=float(values[-1]),
-        percentiles_ms=percentiles,
-        histogram=exact,
-    )
+    return ElapsedCounts.of(table[ELAPSED].to_list(), table[COUNT].to_list())
 
 
 def _codes(requests: pl.DataFrame) -> dict[str, int]:
@@ -190,7 +168,9 @@ def _failures(tally: Tally) -> tuple[Failure, ...]:
     table = tally.failures()
     if table is None:
         return ()
-    rows: Iterable[dict[str, Any]] = table.sort(COUNT, LABEL, descending=[True, False]).iter_rows(named=True)
+    words = [name for name in (LABEL, CODE, MESSAGE) if name in table.columns]
+    ordered = table.sort(COUNT, *words, descending=[True, *(False for _ in words)])
+    rows: Iterable[dict[str, Any]] = ordered.iter_rows(named=True)
     return tuple(
         Failure(row[LABEL] or "", row.get(CODE) or "", (row.get(MESSAGE) or "")[:500], row[COUNT]) for row in rows
     )

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from agents.drivers.base import Driver
 from agents.drivers.command import CommandDriver
+from agents.drivers.jmeter import Jmeter
 from agents.errors import PlanError
 from agents.model import first_problem
 
@@ -18,6 +19,7 @@ RATE_FIELDS: dict[str, str] = {
     "command": "offered_rate_rps",
     "h2load": "rate_per_connection_rps",
     "hyperfoil": "offered_rate_rps",
+    "jmeter": "offered_rate_rps",
     "k6": "arrival_rate_rps",
     "oha": "offered_rate_rps",
     "vegeta": "offered_rate_rps",
@@ -66,4 +68,6 @@ def _field(driver: Driver) -> str:
         raise PlanError(f"{driver.kind} cannot offer a rate of requests; {tools} can.")
     if isinstance(driver, CommandDriver) and not any(_RATE in argument for argument in driver.argv):
         raise PlanError(f"the command cannot be told to offer a rate: its argv has no {_RATE}.")
+    if isinstance(driver, Jmeter) and driver.jmx and not driver.tells_rate:
+        raise PlanError(f"the uploaded plan cannot be told to offer a rate: none of its properties holds {_RATE}.")
     return field

@@ -22,7 +22,7 @@ DIVIDED: dict[str, dict[str, str]] = {
     "h2load": {"connections": "connections"},
     "hey": {"connections": "connections", "limit_rps": "requests/s"},
     "hyperfoil": {"connections": "connections", "offered_rate_rps": "requests/s"},
-    "jmeter": {"users": "users", "warm_up_users": "users to warm up"},
+    "jmeter": {"users": "users", "warm_up_users": "users to warm up", "offered_rate_rps": "requests/s"},
     "k6": {"users": "users", "max_users": "users at most", "arrival_rate_rps": "requests/s"},
     "oha": {"connections": "connections", "offered_rate_rps": "requests/s"},
     "siege": {"connections": "connections"},

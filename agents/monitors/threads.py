@@ -11,6 +11,7 @@ from agents.monitors.base import Channel, Monitor, Reading
 from agents.monitors.cpu import TICKS_PER_S
 
 MAX_NAMES = 30
+_NUMBERED = re.compile(r"-[0-9]{1,6}$", re.ASCII)
 
 # A thread may have any name, with brackets, spaces and line breaks in it, but its state and numbers follow.
 _STAT = re.compile(
@@ -30,7 +31,10 @@ class _Task:
 
 
 class ThreadsMonitor(Monitor):
-    """1.0 = one CPU fully used. Threads of one name are added up; at most the 30 busiest names per reading."""
+    """1.0 = one CPU fully used. Threads of one name are added up; at most the 30 busiest names per reading.
+
+    Names that differ in the number at their end are one: `catalina-exec-7` is `catalina-exec-*`.
+    """
 
     kind = "threads"
     cost = "0.2 % of one core and 33 KB of output per 100 server threads, at one reading per second"
@@ -74,7 +78,7 @@ def _tasks(text: str) -> tuple[dict[int, _Task], dict[int, _Task]]:
     processes: dict[int, _Task] = {}
     threads: dict[int, _Task] = {}
     for match in _STAT.finditer(text):
-        name = "".join(c if c.isprintable() else "?" for c in match[2]).strip() or "?"
+        name = _NUMBERED.sub("-*", "".join(c if c.isprintable() else "?" for c in match[2]).strip() or "?")
         number, task = int(match[1]), _Task(name, int(match[3]) + int(match[4]), int(match[5]))
         if number in threads:
             processes[number] = threads[number]

@@ -61,6 +61,10 @@ class Step(Frozen, ABC):
     def explains(self, path: str) -> bool:
         """Whether this step sets `path` of the effective configuration, so that a difference there was asked for."""
 
+    def parts(self) -> tuple[Step, ...]:
+        """The step as steps of one setting each, so that what two steps have alike can be told from what differs."""
+        return (self,)
+
     @property
     def needs_shell(self) -> bool:
         """Whether its author can run programs of their own on the host, so that not everyone may save and launch it."""

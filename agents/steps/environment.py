@@ -42,6 +42,9 @@ class EnvironmentStep(LaunchStep):
     def needs_shell(self) -> bool:
         return any(_LOADS_CODE.fullmatch(name) for name in self.variables)
 
+    def parts(self) -> tuple[EnvironmentStep, ...]:
+        return tuple(EnvironmentStep(variables={name: value}) for name, value in self.variables.items())
+
     def explains(self, path: str) -> bool:
         return path.removeprefix("process.environment.") in self.variables
 

@@ -32,8 +32,13 @@ class JvmOptionsStep(LaunchStep):
     def needs_shell(self) -> bool:
         return any(_LOADS_CODE.match(option) for option in self.options)
 
+    def parts(self) -> tuple[JvmOptionsStep, ...]:
+        return tuple(JvmOptionsStep(options=(option,)) for option in self.options)
+
     def explains(self, path: str) -> bool:
-        return path.startswith(("jvm.flags.", "jvm.arguments", "process.arguments[")) or path.endswith("_JAVA_OPTIONS")
+        if path.startswith("jvm.flags."):  # a system property is the application's, no flag of the JVM follows it
+            return not all(option.startswith("-D") for option in self.options)
+        return path.startswith(("jvm.arguments", "process.arguments[")) or path.endswith("_JAVA_OPTIONS")
 
     def contribute(self, launch: Launch) -> Launch:
         return launch.with_(jvm_options=(*launch.jvm_options, *self.options))

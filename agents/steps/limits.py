@@ -40,6 +40,10 @@ class LimitsStep(LaunchStep):
     def title(self) -> str:
         return "Limits of the server: " + ", ".join(f"{name} {value}" for name, value in self.limits().items())
 
+    def parts(self) -> tuple[LimitsStep, ...]:
+        given = self.model_dump(exclude_none=True, exclude={"kind"})
+        return tuple(LimitsStep.model_validate({name: value}) for name, value in given.items())
+
     def explains(self, path: str) -> bool:
         return path.removeprefix("process.limits.").removesuffix("_hard") in self.limits()
 

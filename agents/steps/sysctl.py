@@ -113,6 +113,9 @@ class SysctlStep(HostStep):
         more = f" and {len(self.values) - 1} more" if len(self.values) > 1 else ""
         return f"Kernel parameters {first} = {value}{more}"
 
+    def parts(self) -> tuple[SysctlStep, ...]:
+        return tuple(self.model_copy(update={"values": {key: value}}) for key, value in self.values.items())
+
     def explains(self, path: str) -> bool:
         key = path.removeprefix("sysctl.")
         return key in self.values or _OTHER.get(key) in self.values

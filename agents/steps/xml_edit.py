@@ -9,7 +9,15 @@ from pydantic import Field
 
 from agents.steps.base import Result, SettingOutcome, State
 from agents.steps.remote_file import FileEditStep, decode_content
-from agents.steps.xml_edits import AddElement, AnyXmlEdit, RemoveElement, XmlChange, edit_document, effective
+from agents.steps.xml_edits import (
+    AddElement,
+    AnyXmlEdit,
+    RemoveElement,
+    SetAttributes,
+    XmlChange,
+    edit_document,
+    effective,
+)
 
 
 class XmlEditStep(FileEditStep):
@@ -25,6 +33,10 @@ class XmlEditStep(FileEditStep):
         element, _, attribute = _names(path).partition("@")
         return any(_explains(edit, element, attribute) for edit in self.edits)
 
+    def parts(self) -> tuple[XmlEditStep, ...]:
+        """One edit each, and of an edit that sets several attributes one for each of them."""
+        return tuple(self.model_copy(update={"edits": (part,)}) for edit in self.edits for part in _parts(edit))
+
     def edit(self, data: bytes) -> bytes:
         return edit_document(data, self.edits)[0]
 
@@ -35,6 +47,12 @@ class XmlEditStep(FileEditStep):
             return tuple(SettingOutcome(_summary(edit), None, None, None, "unsupported") for edit in self.edits)
         data = decode_content(now) if now is not None else None
         return tuple(_outcome(change, data) for change in edit_document(decode_content(content), self.edits)[1])
+
+
+def _parts(edit: AnyXmlEdit) -> tuple[AnyXmlEdit, ...]:
+    if not isinstance(edit, SetAttributes):
+        return (edit,)
+    return tuple(edit.model_copy(update={"attributes": {name: value}}) for name, value in edit.attributes.items())
 
 
 def _outcome(change: XmlChange, data: bytes | None) -> SettingOutcome:

@@ -90,16 +90,12 @@ class XmlChange:
         return f"{self.path}@{self.attribute}" if self.attribute else self.path
 
 
-def edit_xml(data: bytes, edits: tuple[AnyXmlEdit, ...]) -> bytes:
-    """The document with all edits made; the same bytes when it has them already. Raises XmlError, and nothing else.
-
-    Comments, order, encoding and the XML declaration stay; line breaks inside tags do not.
-    """
-    return edit_document(data, edits)[0]
-
-
 def edit_document(data: bytes, edits: tuple[AnyXmlEdit, ...]) -> tuple[bytes, tuple[XmlChange, ...]]:
-    """The edited document and what was asked of each attribute. Raises XmlError as `edit_xml` does."""
+    """The document with all edits made, and what was asked of each attribute. Raises XmlError, and nothing else.
+
+    It is the same bytes when it has them already. Comments, order, encoding and the XML declaration stay; line breaks
+    inside tags do not.
+    """
     root = parse_xml(data)
     touched: dict[tuple[etree._Element, str], str | None] = {}
     removed: list[XmlChange] = []

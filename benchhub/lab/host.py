@@ -168,10 +168,6 @@ class LabHost:
             init.kill()
         (self.folder / "init").unlink(missing_ok=True)
 
-    def drop_disk(self) -> None:
-        if self.disk.is_mount():
-            run(("umount", "-l", str(self.disk)))
-
     # Faults inside.
 
     def fill_disk(self, path: str = "/root/.filler", *, leave_bytes: int = 0) -> None:

@@ -13,14 +13,14 @@ from experiments.alerts.causes import causes_json
 from experiments.alerts.mail import tell_later
 from experiments.analysis.changepoints import Changes
 from experiments.analysis.changepoints_jumps import Jump
-from experiments.metrics import METRICS
+from experiments.metrics import MetricSpec
 from experiments.models import Alert, Run, Trend
 
 MAY_MOVE = 3
 """Points by which a change point may move and stay the same one: less than two confirmed ones are apart."""
 
 
-def reconcile(trend: Trend, team_id: int, changes: Changes, *, quiet: bool = False) -> None:
+def reconcile(trend: Trend, team_id: int, metric: MetricSpec, changes: Changes, *, quiet: bool = False) -> None:
     """Make the trend's alerts say what was found.
 
     A change point is the same as a stored one when it changes in the same direction and lies between that one's run
@@ -36,7 +36,7 @@ def reconcile(trend: Trend, team_id: int, changes: Changes, *, quiet: bool = Fal
     for place, (jump, state) in enumerate(jumps):
         alert = matched.get(place) or Alert(team_id=team_id, trend=trend, kind=Alert.Kind.CHANGE)
         ends = (alert.run_before_id, alert.run_after_id)
-        if _set(alert, _found(trend, jump, state, runs)):
+        if _set(alert, _found(trend, metric, jump, state, runs)):
             if ends != (alert.run_before_id, alert.run_after_id):
                 alert.causes = causes_json(alert.run_before_id, alert.run_after_id)
             confirmed = state == Alert.State.CONFIRMED and alert.confirmed_at is None
@@ -88,13 +88,13 @@ def _runs(trend: Trend, team_id: int, jumps: Sequence[Jump], stored: Sequence[Al
     return known
 
 
-def _found(trend: Trend, jump: Jump, state: Alert.State, runs: Mapping[int, int]) -> dict[str, Any]:
+def _found(trend: Trend, metric: MetricSpec, jump: Jump, state: Alert.State, runs: Mapping[int, int]) -> dict[str, Any]:
     before, after = trend.points[jump.index - 1], trend.points[jump.index]
     up = jump.mean_after > jump.mean_before
     return {
         "state": state,
         "stands": True,
-        "worse": up != METRICS[trend.metric].higher_is_better,
+        "worse": up != metric.higher_is_better,
         "run_before_id": runs.get(int(before["number"])),
         "run_after_id": runs.get(int(after["number"])),
         "before_at_s": float(before["at_s"]),

@@ -16,14 +16,14 @@ from django.db.models.fields.json import KeyTransform
 from experiments.alerts.matching import reconcile
 from experiments.alerts.missing import data_came, note_occasion
 from experiments.analysis.changepoints import Settings, Window, find_changes
-from experiments.metrics import METRICS
 from experiments.models import Recipe, Run, Series, Trend
+from experiments.runs.own_metrics import followed_metrics, metric_named
 from experiments.runs.summary import figure
 
 logger = logging.getLogger(__name__)
 
 WATCHED = ("throughput_rps", "latency_p50_ms", "latency_p99_ms", "cpu_ms_per_request")
-"""Metrics that are searched for change points: each further one repeats these, with false alarms of its own."""
+"""Known metrics that are searched for change points: each further one repeats these, with false alarms of its own."""
 _VARIATION_CHARS = 200
 
 
@@ -76,7 +76,7 @@ def follow(run: Run, series: Series) -> None:
 
 def _follow(run: Run, series: Series) -> None:
     line = line_of(run.recipe, _parameters(run.spec))
-    for metric in WATCHED:
+    for metric in (*WATCHED, *followed_metrics(series.team_id, run.metrics)):
         point = _point(run, metric)
         if point is None:
             continue
@@ -94,11 +94,12 @@ def _follow(run: Run, series: Series) -> None:
 def look(trend: Trend, team_id: int, *, unchanged: int, quiet: bool = False) -> None:
     """Find the trend's change points again, of which the first `unchanged` values are as before, and store them."""
     known = [Window(start, tuple(cuts)) for start, *cuts in trend.windows]
-    settings = Settings(min_magnitude_ratio=METRICS[trend.metric].noise_floor_ratio)
+    metric = metric_named(team_id, trend.metric)
+    settings = Settings(min_magnitude_ratio=metric.noise_floor_ratio)
     changes = find_changes(trend.points["value"], settings, known=known, unchanged=unchanged)
     trend.windows = [[window.start, *window.cuts] for window in changes.windows]
     trend.save()
-    reconcile(trend, team_id, changes, quiet=quiet)
+    reconcile(trend, team_id, metric, changes, quiet=quiet)
 
 
 def rebuild(series: Series, *, quiet: bool = True) -> None:
@@ -168,6 +169,7 @@ def _points_of(series: Series) -> dict[tuple[Line, str], list[Point]]:
         )
         .only("number", "finished_at", "metrics", "hides_latency", "experiment_id", "recipe_id")
     )
+    watched = (*WATCHED, *followed_metrics(series.team_id))
     recipes: dict[int, Recipe] = {}
     found: dict[tuple[Line, str], list[Point]] = defaultdict(list)
     for run in runs.iterator(chunk_size=1000):
@@ -176,7 +178,7 @@ def _points_of(series: Series) -> dict[tuple[Line, str], list[Point]]:
         if run.recipe_id is not None and run.recipe_id not in recipes:
             recipes[run.recipe_id] = Recipe.objects.get(pk=run.recipe_id)
         line = line_of(recipes.get(run.recipe_id), run.chosen or {})
-        for metric in WATCHED:
+        for metric in watched:
             point = _point(run, metric)
             if point is not None:
                 found[line, metric].append(point)

@@ -14,9 +14,10 @@ from django.utils import timezone
 from experiments.alerts.matching import MAY_MOVE
 from experiments.errors import Conflict, NotFound, RequestError
 from experiments.history import Comparison, comparable_runs, compare
-from experiments.metrics import METRICS
+from experiments.metrics import label_of
 from experiments.models import Alert, Member, Role, Run, Team, Trend
 from experiments.models.teams import TeamOwnedQuerySet
+from experiments.runs.own_metrics import metric_named
 from experiments.teams import audit
 from experiments.teams.access import require
 
@@ -34,14 +35,14 @@ class AlertFilter:
     metric: str = ""
     kind: str = ""
 
-    def apply(self, alerts: TeamOwnedQuerySet) -> TeamOwnedQuerySet:
-        """The alerts that fit. RequestError names a word that does not exist."""
+    def alerts(self, team: Team) -> TeamOwnedQuerySet:
+        """The team's alerts that fit, newest first. RequestError names a word that does not exist."""
         known = {
             "triage": {OPEN, *Alert.Triage.values},
             "state": set(Alert.State.values),
-            "metric": set(METRICS),
             "kind": set(Alert.Kind.values),
         }
+        alerts = alerts_of(team)
         for name, values in known.items():
             given = getattr(self, name)
             if given and given not in values:
@@ -53,6 +54,7 @@ class AlertFilter:
         if self.state:
             alerts = alerts.filter(state=self.state)
         if self.metric:
+            metric_named(team.pk, self.metric)
             alerts = alerts.filter(trend__metric=self.metric)
         if self.kind:
             alerts = alerts.filter(kind=self.kind)
@@ -110,8 +112,7 @@ def expected_levels(team: Team, fingerprints: Sequence[str], metric: str, recipe
 
 
 def _trends(team: Team, fingerprints: Sequence[str], metric: str, recipe: str) -> QuerySet[Trend]:
-    if metric not in METRICS:
-        raise RequestError(f"There is no metric {metric[:60]!r}.", field="metric")
+    metric_named(team.pk, metric)
     if "\0" in recipe:
         raise RequestError("No recipe has a NUL character in its name.", field="recipe")
     found = Trend.objects.filter(series__team=team, series__fingerprint__in=fingerprints, metric=metric)
@@ -221,7 +222,7 @@ def _last_change(trend_id: int) -> Alert | None:
 def _expect(member: Member, trend: Trend, value: float | None, since: int | None) -> None:
     trend.expected_value, trend.expected_since = value, since
     trend.save(update_fields=["expected_value", "expected_since"])
-    subject = f"{METRICS[trend.metric].label} of {trend.series}"
+    subject = f"{label_of(trend.metric)} of {trend.series}"
     audit.record(member, "trend.expect", subject, after={"value": value, "since_run": since})
 
 

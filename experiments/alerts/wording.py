@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from experiments.analysis.number_text import figure_text
-from experiments.metrics import METRICS
+from experiments.metrics import label_of
 from experiments.models import Alert, Trend
+from experiments.runs.own_metrics import metric_named
 
 SMALLEST_P = 0.0001
 """Below it the digits of a p say nothing more to anybody."""
@@ -15,7 +16,7 @@ SMALLEST_P = 0.0001
 def title(alert: Alert) -> str:
     """Short enough for a mail's subject: what happened to what."""
     series = alert.trend.series
-    label = METRICS[alert.trend.metric].label
+    label = label_of(alert.trend.metric)
     if alert.kind == Alert.Kind.MISSING:
         return f"No more data: {series.application}, {series.workload}"
     return f"{label} {_moved(alert)}: {series.application}, {series.workload}"
@@ -30,7 +31,7 @@ def sentence(alert: Alert) -> str:
             f"until then there was one about every {_span(alert.interval_s)}. Look whether what launches them still "
             "does, and whether the runs since then failed or were invalid."
         )
-    spec = METRICS[alert.trend.metric]
+    spec = metric_named(alert.team_id, alert.trend.metric)
     known = f"{alert.n_before} runs before and {alert.n_after} since"
     certain = f"p = {alert.p:.1g}" if alert.p and alert.p >= SMALLEST_P else f"p < {SMALLEST_P}"
     text = (

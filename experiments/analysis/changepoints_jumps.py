@@ -33,7 +33,8 @@ class Jump:
         """The change against the level before; infinite when that was 0."""
         if self.mean_before == 0:
             return inf if self.mean_after else 0.0
-        return self.mean_after / self.mean_before - 1
+        change = self.mean_after / self.mean_before - 1
+        return change if self.mean_before > 0 else -change  # up is up, below 0 too
 
     @property
     def magnitude_ratio(self) -> float:

@@ -62,7 +62,7 @@ class RunValidity:
 class LoadFigures:
     """One driver report of the measured phase. None = the tool does not say or does not count.
 
-    `requested_duration_s` was asked for, `duration_s` is what the tool printed;
+    `requested_duration_s` was asked for, `duration_s` is what the tool printed; `has_own_figures`: a team's own beside;
     `usable` and `why` come from the parser.
     """
 
@@ -86,6 +86,7 @@ class LoadFigures:
     latency_stdev_ms: float | None = None
     latency_max_ms: float | None = None
     thread_rps_mean: float | None = None
+    has_own_figures: bool = False
     usable: bool = True
     why: str | None = None
 
@@ -131,6 +132,15 @@ class GcPauses:
 
 
 @dataclass(frozen=True)
+class ThreadGroup:
+    """The server's threads of one name: how many there are, and the CPUs that they used together."""
+
+    name: str
+    threads: int
+    cpus: float
+
+
+@dataclass(frozen=True)
 class HostFigures:
     """What was seen on the hosts during the measured window. None = not seen; unknown is never success.
 
@@ -165,6 +175,8 @@ class HostFigures:
     new_connections_per_s: float | None = None
     local_ports: int | None = None
     gc: GcPauses | None = None
+    threads: tuple[ThreadGroup, ...] = ()
+    server_cpus: int = 0
     network_stalled_s: float | None = None
     clock_offset_s: float | None = None
     clock_midpoint_s: float | None = None

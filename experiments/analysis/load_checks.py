@@ -23,7 +23,7 @@ def report_is_usable(load: LoadFigures, limits: Thresholds) -> Finding | None:
         return Finding("report", "invalid", f"The report cannot be used: {why}.", {"tool": load.tool}, "parser")
     if load.requests == 0 or load.throughput_rps == 0:
         return Finding("report", "invalid", "No request was completed.", {"requests": 0}, "parser")
-    if load.throughput_rps is None:
+    if load.throughput_rps is None and not load.has_own_figures:
         return Finding("report", "invalid", "The report has no throughput.", {"tool": load.tool}, "parser")
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from experiments.analysis.findings import Finding, HostFigures, Level, LoadFigures, Thresholds, known, percent, skipped
 from experiments.analysis.host_checks import HostCheck
+from experiments.analysis.thread_checks import threads_were_seen
 
 OURS = "BenchHub's choice"
 
@@ -176,4 +177,5 @@ MACHINE_CHECKS: tuple[HostCheck, ...] = (
     network_is_near_the_cpus,
     ports_suffice,
     collector_paused_little,
+    threads_were_seen,
 )

@@ -36,20 +36,26 @@ def efficiency(cpus: float, repetitions: Sequence[float], one_cpu: Sequence[floa
 
     With at least three repetitions on both sides the interval is Welch's on logarithms.
     """
-    a, b = np.array(one_cpu, dtype=float), np.array(repetitions, dtype=float)
-    if not (len(a) and len(b)) or np.any(a <= 0) or np.any(b <= 0):
-        raise ValueError("efficiency needs positive repetitions on both sides")
+    ratio, interval = throughput_ratio(repetitions, one_cpu)
     share = cpus / base_cpus
     if cpus == base_cpus:
         return Efficiency(cpus, 1.0, None)
+    return Efficiency(cpus, ratio / share, interval and (interval[0] / share, interval[1] / share))
+
+
+def throughput_ratio(repetitions: Sequence[float], base: Sequence[float]) -> tuple[float, Interval | None]:
+    """How many times the throughput of `base`, with the 95 % interval; None where a side has fewer than three."""
+    a, b = np.array(base, dtype=float), np.array(repetitions, dtype=float)
+    if not (len(a) and len(b)) or np.any(a <= 0) or np.any(b <= 0):
+        raise ValueError("a ratio of throughputs needs positive repetitions on both sides")
     if min(len(a), len(b)) < MIN_FOR_INTERVAL:
-        return Efficiency(cpus, float(np.mean(b) / np.mean(a)) / share, None)
+        return float(np.mean(b) / np.mean(a)), None
     logs_a, logs_b = np.log(a), np.log(b)
-    ratio = math.exp(float(np.mean(logs_b) - np.mean(logs_a))) / share
+    ratio = math.exp(float(np.mean(logs_b) - np.mean(logs_a)))
     if np.ptp(a) == 0 and np.ptp(b) == 0:
-        return Efficiency(cpus, ratio, (ratio, ratio))
+        return ratio, (ratio, ratio)
     found = stats.ttest_ind(logs_b, logs_a, equal_var=False).confidence_interval(0.95)
-    return Efficiency(cpus, ratio, (math.exp(found.low) / share, math.exp(found.high) / share))
+    return ratio, (math.exp(found.low), math.exp(found.high))
 
 
 @dataclass(frozen=True)

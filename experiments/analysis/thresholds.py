@@ -207,6 +207,7 @@ LIMITS_OF: Mapping[str, tuple[str, ...]] = {
     "numa": (),
     "ports": ("port_reuse_s",),
     "gc": ("gc_pause_ratio",),
+    "threads": (),
     "network_stall": ("network_stall_invalid_ratio",),
     "clocks": ("clock_warn_s", "clock_invalid_ratio"),
     "start_together": ("start_spread_warn_ratio", "start_spread_invalid_ratio"),

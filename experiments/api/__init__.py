@@ -16,9 +16,11 @@ from experiments.api import (
     imports,
     ingest,
     invitations,
+    jmeter_plans,
     library,
     me,
     metrics,
+    notes,
     profiles,
     recordings,
     reports,
@@ -35,10 +37,12 @@ from experiments.api import (
     timers,
     tokens,
     trash,
+    views,
     webhooks,
 )
 from experiments.api.body import StrictParser
 from experiments.api.problems import install
+from experiments.api.rendering import Renderer
 from experiments.api.schema import DocumentedAPI
 
 __all__ = ["api"]
@@ -49,6 +53,7 @@ api = DocumentedAPI(
     description="Experiments, runs and their results. Sign in with `Authorization: Bearer bh_<id>_<secret>`.",
     urls_namespace="api-1",
     parser=StrictParser(),
+    renderer=Renderer(),
     docs_url=None,
 )
 install(api)
@@ -65,12 +70,15 @@ for prefix, router in (
     ("/runs", runs.router),
     ("/runs", bulk.router),
     ("/runs", run_parts.router),
+    ("/runs", reports.of_runs),
     ("/runs", recordings.router),
     ("/experiments", scaling.router),
     ("/searches", searches.router),
     ("/bisections", bisections.router),
     ("/schedules", schedules.router),
     ("", timers.router),
+    ("", notes.router),
+    ("/views", views.router),
     ("/series", series.router),
     ("/alerts", alerts.router),
     ("/annotations", chart_notes.router),
@@ -79,6 +87,7 @@ for prefix, router in (
     ("/imports", imports.router),
     ("/results", ingest.router),
     ("/library", library.router),
+    ("/jmeter-plans", jmeter_plans.router),
     ("/metrics", metrics.router),
     ("", team.router),
     ("/invitations", invitations.router),

@@ -19,8 +19,8 @@ from experiments.api.compare import ConfigurationOut, ConfounderOut
 from experiments.api.shapes import MAX_ID, Body, Flag, alert_url
 from experiments.api.sparse import FIELDS, sparse
 from experiments.errors import RequestError
-from experiments.metrics import METRICS
 from experiments.models import Alert, Member, Role
+from experiments.runs.own_metrics import metric_named
 from experiments.teams.access import require
 
 router = Router(auth=READ, tags=["alerts"])
@@ -107,7 +107,7 @@ def list_alerts(
     """The team's alerts, the newest first; open ones when nothing else is asked for."""
     team = member_of(request).team
     wanted = alerts.AlertFilter("" if triage == "all" else triage, state, metric, kind)
-    rows, before = wanted.apply(alerts.alerts_of(team)).newest_page(cursor or None, limit)
+    rows, before = wanted.alerts(team).newest_page(cursor or None, limit)
     page = AlertPage(
         items=[AlertRow.of(row, team.slug) for row in rows],
         next_cursor=str(before or ""),
@@ -162,7 +162,7 @@ def _member(member: Member, username: str) -> Member:
 
 
 def _fields(alert: Alert, team: str) -> dict[str, Any]:
-    spec, series = METRICS[alert.trend.metric], alert.trend.series
+    spec, series = metric_named(alert.team_id, alert.trend.metric), alert.trend.series
     return {
         "id": alert.pk,
         "url": alert_url(team, alert.pk),

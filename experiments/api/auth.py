@@ -15,8 +15,9 @@ from experiments.api.limits import INGEST, ORDINARY, Policy, spend
 from experiments.errors import Forbidden, NotFound
 from experiments.models import Member
 from experiments.teams.access import membership
+from experiments.teams.bearers import bearer_of
 from experiments.teams.second_factor import WHAT_TO_DO, lacks_second_factor
-from experiments.teams.tokens import authenticate, live_token
+from experiments.teams.tokens import authenticate
 
 Scope = Literal["read", "launch", "write", "admin"]
 
@@ -53,14 +54,11 @@ class TokenAuth(HttpBearer):
     def caller(self, request: HttpRequest, text: str) -> Caller:
         """The token's creator as a member of the token's team, so its rights never exceed the member's."""
         refuse_nul(request)
-        token = authenticate(text)
-        member = None
-        if token is not None:
-            found = Member.objects.select_related("team", "user").filter(team=token.team_id, user=token.owner_id)
-            member = found.first()
-        if token is None or member is None:
+        bearer = authenticate(text)
+        if bearer is None:
             # Not None: a request with a token must not fall back to a session.
             raise HttpError(401, "Unauthorized")
+        token, member = bearer.token, bearer.member
         spend(request, token.public_id, self.policy)
         if self.scope not in token.scopes:
             raise Forbidden(f"This needs a token with the scope {self.scope}.")
@@ -107,7 +105,7 @@ def still_allowed(caller: Caller) -> bool:
     return (
         member is not None
         and not lacks_second_factor(member)
-        and (not caller.token_id or live_token(caller.token_id) is not None)
+        and (not caller.token_id or bearer_of(caller.token_id) is not None)
     )
 
 

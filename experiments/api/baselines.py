@@ -47,20 +47,20 @@ def list_baselines(request: HttpRequest) -> list[BaselineOut]:
     return [BaselineOut.of(baseline) for baseline in baselines_of(member_of(request).team)]
 
 
-@router.get("/{str:name}", response=BaselineOut)
+@router.get("/{path:name}", response=BaselineOut)
 def get_baseline(request: HttpRequest, name: str) -> BaselineOut:
     """One of them."""
     return BaselineOut.of(_named(member_of(request), name))
 
 
-@router.put("/{str:name}", response=BaselineOut, auth=WRITE)
+@router.put("/{path:name}", response=BaselineOut, auth=WRITE)
 def save_baseline(request: HttpRequest, name: str, payload: BaselineIn) -> BaselineOut:
     """Give a run this name; one that has it loses it."""
     member = member_of(request)
     return BaselineOut.of(pin(member, find_run(member, payload.run), name, for_series=payload.for_series))
 
 
-@router.delete("/{str:name}", response=BaselineOut, auth=WRITE)
+@router.delete("/{path:name}", response=BaselineOut, auth=WRITE)
 def delete_baseline(request: HttpRequest, name: str) -> BaselineOut:
     """Take the name off its run; the run stays."""
     member = member_of(request)

@@ -21,6 +21,7 @@ import json
 import os
 import random
 import signal
+import ssl
 import sys
 import time
 import uuid
@@ -33,8 +34,9 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 PASS, FAIL, INCONCLUSIVE, ERROR = 0, 1, 2, 3
 EXIT_STATUS = {"pass": PASS, "fail": FAIL, "inconclusive": INCONCLUSIVE, "error": ERROR}
 RETRIED_STATUS = {408, 425, 429, 500, 502, 503, 504}
-WAIT_S = 60
+WAIT_S = 50  # proxies give up on an answer after 60 s
 ANSWER_TIMEOUT_S = 30
+RUBBISH_PATIENCE_S = 20
 
 
 class Trouble(Exception):
@@ -52,7 +54,8 @@ class Api:
     """Talks to one installation; tries again, with growing pauses, until `patience_s` is over."""
 
     def __init__(self, url: str, token: str, patience_s: float) -> None:
-        self.base = url.rstrip("/") + "/api/v1"
+        url = url.rstrip("/")
+        self.base = url if url.endswith("/api/v1") else url + "/api/v1"
         self.token = token
         self.patience_s = patience_s
         self.opener = build_opener(NoRedirects)
@@ -68,15 +71,15 @@ class Api:
         self, method: str, path: str, body: dict[str, Any] | None, headers: dict[str, str], timeout_s: float
     ) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        given_up_at = time.monotonic() + self.patience_s
+        began = time.monotonic()
         pause_s = 0.5
         while True:
             try:
                 return self._once(method, path, data, headers, timeout_s)
             except Again as again:
                 wait_s = again.after_s if again.after_s is not None else pause_s * random.uniform(0.5, 1.5)  # noqa: S311 - spreads clients
-                if time.monotonic() + wait_s > given_up_at:
-                    raise Trouble(f"{method} {self.base}{path}: {again}") from again
+                if time.monotonic() + wait_s > began + min(self.patience_s, again.patience_s):
+                    raise Trouble(f"gave up after {time.monotonic() - began:.0f} s: {again}") from again
                 say(f"{again}; trying again in {wait_s:.1f} s")
                 time.sleep(wait_s)
                 pause_s = min(pause_s * 2, 30)
@@ -95,25 +98,27 @@ class Api:
                 return json.loads(answer.read().decode())
         except HTTPError as error:
             if error.code in RETRIED_STATUS:
-                raise Again(f"HTTP {error.code}", retry_after(error)) from error
+                after_s = error.headers.get("Retry-After", "")
+                raise Again(explain(error), float(after_s) if after_s.isdigit() else None) from error
             raise Trouble(explain(error)) from error
         except (URLError, HTTPException, OSError) as error:
-            raise Again(f"no connection ({getattr(error, 'reason', error)})") from error
+            reason = getattr(error, "reason", error)
+            if isinstance(reason, ssl.SSLCertVerificationError):
+                why = reason.verify_message
+                raise Trouble(f"{self.base}: {why}; name the file of its authority in SSL_CERT_FILE.") from error
+            if isinstance(reason, ssl.SSLError) and "VERSION" in (reason.reason or ""):
+                raise Trouble(f"{self.base} does not speak HTTPS; does it begin with http://?") from error
+            raise Again(f"no connection ({reason})") from error
         except ValueError as error:
-            raise Again(f"the answer is not JSON; is {self.base} BenchHub?") from error
+            raise Again(f"the answer is not JSON; is {self.base} BenchHub?", None, RUBBISH_PATIENCE_S) from error
 
 
 class Again(Exception):
-    """Worth another try; `after_s` when the server said how long to wait."""
+    """Worth another try; `after_s` when the server said how long to wait, `patience_s` when less than usual will do."""
 
-    def __init__(self, message: str, after_s: float | None = None) -> None:
+    def __init__(self, message: str, after_s: float | None = None, patience_s: float = float("inf")) -> None:
         super().__init__(message)
-        self.after_s = after_s
-
-
-def retry_after(error: HTTPError) -> float | None:
-    value = error.headers.get("Retry-After", "")
-    return float(value) if value.isdigit() else None
+        self.after_s, self.patience_s = after_s, patience_s
 
 
 def explain(error: HTTPError) -> str:
@@ -122,7 +127,7 @@ def explain(error: HTTPError) -> str:
         problem = json.loads(error.read().decode())
         detail = problem["detail"]
     except (ValueError, KeyError, TypeError, OSError, HTTPException):
-        return f"{error.url} answered HTTP {error.code}"
+        return f"HTTP {error.code}, and not from BenchHub: is {error.url} right, or is a proxy between?"
     field = problem.get("field")
     return f"HTTP {error.code}: {detail}" + (f" (field: {field})" if field else "")
 
@@ -345,9 +350,15 @@ def main(arguments: list[str] | None = None) -> int:
             raise Trouble("Set BENCHHUB_URL and BENCHHUB_TOKEN, or give --url and --token.")
         if not options.url.startswith(("https://", "http://")):
             raise Trouble("The address begins with https:// or http://.")
-        return perform(Api(options.url, options.token, options.patience), options)
+        token = options.token.strip()  # secrets are often stored with a line end
+        if not token.isascii() or not token.isprintable():
+            raise Trouble("The token has characters that no token has; is it whole?")
+        return perform(Api(options.url, token, options.patience), options)
     except Trouble as trouble:
         say(f"benchhub-ci: {trouble}")
+        return ERROR
+    except (KeyError, TypeError, ValueError) as error:  # else Python would end with 1, which means fail here
+        say(f"benchhub-ci: {options.url} answered in a way that is not BenchHub's ({error!r})")
         return ERROR
     except KeyboardInterrupt:
         say("benchhub-ci: interrupted; what was started goes on")
@@ -359,7 +370,8 @@ def perform(api: Api, options: argparse.Namespace) -> int:
         print(trigger(api, options), flush=True)
         return PASS
     if options.command == "gate":
-        return report(api.get(f"{address_of(options.id)}/verdict?{urlencode(rules(options, options.id))}"), options)
+        query = urlencode(rules(options, options.id))
+        return report(api.get(address_of(options.id) + "/verdict" + (f"?{query}" if query else "")), options)
     judged = options.command == "run"
     if judged:
         rules(options, "experiment:" if options.experiment else "run:")  # before anything starts

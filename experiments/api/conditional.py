@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja.responses import NinjaJSONEncoder
 from pydantic import BaseModel
+
+from experiments.api.rendering import rendered
 
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 _MAX_HEADER = 2000
@@ -88,4 +88,4 @@ def _names(header: str | None, tag: str, *, weak: bool) -> bool:
 
 
 def _rendered(value: BaseModel) -> bytes:
-    return json.dumps(value.model_dump(), cls=NinjaJSONEncoder).encode()  # as ninja renders the other answers
+    return rendered(value.model_dump())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -20,6 +21,8 @@ from experiments.api.sparse import FIELDS, sparse
 from experiments.documents.versions import archive, diff_versions, noun, save_version, to_yaml
 from experiments.errors import NotFound
 from experiments.models import Application, Document, Member, Recipe, Team, Workload
+
+_MAX_VERSION = 2**31 - 1
 
 
 class VersionRow(BaseModel):
@@ -143,11 +146,20 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
         operation_id=f"list_{kind}_versions",
         summary="All versions, newest first",
     )
-    def list_versions(request: HttpRequest, name: str) -> list[VersionRow]:
+    def list_versions(
+        request: HttpRequest,
+        response: HttpResponse,
+        name: str,
+        cursor: int = Query(0, ge=0, le=_MAX_VERSION, description="Only versions before this one; see the header Link"),
+        limit: int = Query(500, ge=1, le=500),
+    ) -> list[VersionRow]:
         member = member_of(request)
         find_document(member, model, name)
-        versions = model.objects.for_team(member.team).filter(name=name).select_related("created_by")
-        return [VersionRow(**_row(version)) for version in versions.defer("body").order_by("-version")[:500]]
+        versions = model.objects.for_team(member.team).filter(name=name, version__lt=cursor or _MAX_VERSION)
+        found = list(versions.select_related("created_by").defer("body").order_by("-version")[: limit + 1])
+        if len(found) > limit:
+            response["Link"] = f'<{quote(request.path)}?cursor={found[limit - 1].version}&limit={limit}>; rel="next"'
+        return [VersionRow(**_row(version)) for version in found[:limit]]
 
     @router.get(
         "/{name}/diff", response=DiffOut, operation_id=f"diff_{kind}", summary="What differs between two versions"

@@ -39,6 +39,7 @@ class VariantOut(BaseModel):
     sut: str
     drivers: list[str]
     offered_rate_rps: float | None
+    concurrency: int | None
 
 
 class ExperimentRow(BaseModel):
@@ -163,6 +164,9 @@ class VariantIn(Body):
     parameters: Parameters = {}
     is_baseline: Flag = False
     offered_rate_rps: float | None = Field(None, ge=1, le=1e9, description="In place of the workload's own rate")
+    concurrency: Whole | None = Field(
+        None, ge=1, le=1_000_000, description="In place of the workload's connections or users"
+    )
 
 
 class ExperimentIn(Body):

@@ -34,7 +34,6 @@ from experiments.errors import RequestError
 from experiments.history import experiment_runs
 from experiments.judging.gate import experiment_gate
 from experiments.judging.looks import looks_of
-from experiments.metrics import METRICS
 from experiments.models import Application, Experiment, Member, Recipe, Role, Workload
 from experiments.planning import pausing
 from experiments.planning.forecast import Arm, forecast
@@ -44,6 +43,7 @@ from experiments.queue.waiting import expected_end
 from experiments.run_list.conditions import parse_time
 from experiments.runs.copies import copy_experiment
 from experiments.runs.labels import check_labels
+from experiments.runs.own_metrics import metric_named
 from experiments.teams.access import require
 
 router = Router(auth=READ, tags=["experiments"])
@@ -109,10 +109,9 @@ def forecast_experiment(request: HttpRequest, payload: ExperimentIn) -> Forecast
     require(member, Role.LAUNCHER)
     candidates = _candidates(member, payload)
     rules = payload.rules()
-    rules.check(order=payload.order, variants=len(candidates))
+    rules.check(member.team_id, order=payload.order, variants=len(candidates))
     has_baseline = any(candidate.is_baseline for candidate in candidates)
-    if payload.primary_metric not in METRICS:
-        raise RequestError(f"There is no metric {payload.primary_metric!r}.", field="primary_metric")
+    metric_named(member.team_id, payload.primary_metric, field="primary_metric")
     found = forecast(
         named_document(member, Workload, payload.workload, field="workload"),
         [
@@ -224,6 +223,7 @@ def _candidates(member: Member, payload: ExperimentIn) -> list[launch.Candidate]
             parameters=variant.parameters,
             is_baseline=variant.is_baseline,
             offered_rate_rps=variant.offered_rate_rps,
+            concurrency=variant.concurrency,
         )
         for index, variant in enumerate(payload.variants)
     ]
@@ -265,6 +265,7 @@ def _detail(member: Member, experiment: Experiment) -> ExperimentOut:
                 sut=variant.sut.name,
                 drivers=variant.drivers.names,
                 offered_rate_rps=variant.offered_rate_rps,
+                concurrency=variant.concurrency,
             )
             for variant in variants
         ],

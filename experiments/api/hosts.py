@@ -21,7 +21,7 @@ from experiments.api.finding import find_host, named_host
 from experiments.api.shapes import Body, Flag, Labels, Whole
 from experiments.api.sparse import FIELDS, sparse
 from experiments.errors import RequestError
-from experiments.hosts import inventory, restoration
+from experiments.hosts import inventory, removal, restoration
 from experiments.hosts.reservations import Hold, holding_now
 from experiments.models import Host, Member, Role
 from experiments.teams.access import may_launch_on, require
@@ -128,6 +128,10 @@ class HostChange(Body):
     private_key: str | None = Field(None, max_length=20_000)
 
 
+class HostRemoved(BaseModel):
+    removed: str
+
+
 class KeyApproval(Body):
     fingerprint: str = Field(max_length=100, description="SHA256:..., as the host's console shows it")
 
@@ -206,6 +210,14 @@ def change_host(request: HttpRequest, name: str, payload: HostChange) -> HttpRes
     with _as_seen(request, name) as host:
         changed = inventory.update_host(member, host, private_key=private_key, **changes)
     return tagged(request, _shown(find_host(member, changed.name), member))
+
+
+@router.delete("/{name}", response=HostRemoved, auth=WRITE)
+def remove_host(request: HttpRequest, name: str) -> HostRemoved:
+    """Remove a host that nothing was measured on; 409 for any other, which can be drained."""
+    member = member_of(request)
+    removal.remove_host(member, find_host(member, name))
+    return HostRemoved(removed=name)
 
 
 @router.post("/{name}/check", response={202: HostOut}, auth=LAUNCH)

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.http import HttpRequest
+from django.utils import timezone
 from ninja.params.functions import Header
 from ninja.responses import Status
 from ninja.utils import contribute_operation_args
@@ -21,6 +22,9 @@ from experiments.models import IdempotencyRecord
 
 MAX_KEY_CHARS = 255
 _IN_PROGRESS = 0
+_CLAIM = """INSERT INTO experiments_idempotencyrecord (team_id, key, request_sha256, status, body, created_at)
+VALUES (%s, %s, %s, %s, '{}', %s) ON CONFLICT (team_id, key) DO NOTHING RETURNING id"""
+_KEEP = "UPDATE experiments_idempotencyrecord SET status = %s, body = %s WHERE id = %s"
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=BaseModel)
@@ -48,18 +52,15 @@ def idempotent(
         member = member_of(request)
         digest = _digest(request, member.pk)
         with transaction.atomic():
-            record, created = IdempotencyRecord.objects.get_or_create(
-                team_id=member.team_id,
-                key=text,
-                defaults={"request_sha256": digest, "status": _IN_PROGRESS, "body": {}},
-            )
-            if not created:
+            record_id = _claim(member.team_id, text, digest)
+            if record_id is None:
+                record = IdempotencyRecord.objects.get(team_id=member.team_id, key=text)
                 if record.request_sha256 != digest:
                     raise RequestError("This key was used for another request.", field="Idempotency-Key")
                 return Status(record.status, cast(T, record.body))  # ninja checks it against the answer's shape
             answer = operation(request, *args, **kwargs)
-            record.status, record.body = answer.status_code, answer.value.model_dump(mode="json")
-            record.save(update_fields=["status", "body"])
+            with connection.cursor() as cursor:
+                cursor.execute(_KEEP, [answer.status_code, answer.value.model_dump_json(), record_id])
         return answer
 
     # Resolved here: ninja would look the names up in this module.
@@ -67,6 +68,14 @@ def idempotent(
     header = Header(None, alias="Idempotency-Key")
     contribute_operation_args(repeatable, "idempotency_key", str | None, header)  # type: ignore[arg-type]
     return cast(Callable[Concatenate[HttpRequest, P], Status[T]], repeatable)
+
+
+def _claim(team_id: int, key: str, digest: str) -> int | None:
+    """The id of a new record; None when there is one already, which is waited for while it is being made."""
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, [team_id, key, digest, _IN_PROGRESS, timezone.now()])
+        found = cursor.fetchone()
+    return None if found is None else int(found[0])
 
 
 def _digest(request: HttpRequest, member_id: int) -> str:

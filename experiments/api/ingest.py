@@ -10,10 +10,12 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from experiments.api.auth import SEND, member_of
+from experiments.api.finding import find_run
 from experiments.api.idempotency import idempotent
 from experiments.api.shapes import Body, run_url
 from experiments.models import Run
-from experiments.runs.reported import SentResult
+from experiments.runs.added_series import add_series
+from experiments.runs.reported import MAX_SERIES, SentResult, SentSeries
 from experiments.runs.reporting import MAX_RESULTS, store_results
 
 router = Router(auth=SEND, tags=["results"])
@@ -62,6 +64,22 @@ class ReportedRuns(BaseModel):
     runs: list[ReportedRun]
 
 
+_SERIES = {"series": [{"channel": "gc.pause_ms", "unit": "ms", "at_s": [0, 30, 60], "values": [4.1, 3.8, 4.4]}]}
+
+
+class SeriesIn(Body):
+    """Series of a run that is stored already."""
+
+    series: Annotated[list[SentSeries], Field(min_length=1, max_length=MAX_SERIES)]
+
+
+class SeriesStored(BaseModel):
+    """Channels with the side that they are of in front: `sut heap.used_bytes`."""
+
+    added: list[str]
+    replaced: list[str] = Field(description="Those that were there already")
+
+
 def _with_example(example: object) -> dict[str, object]:
     return {"requestBody": {"content": {"application/json": {"example": example}}}}
 
@@ -82,3 +100,12 @@ def create_results(request: HttpRequest, payload: Batch) -> Status[ReportedRuns]
     member = member_of(request)
     runs = store_results(member, payload.results)
     return Status(201, ReportedRuns(runs=[ReportedRun.of(run, member.team.slug) for run in runs]))
+
+
+@router.post("/{int:number}/series", response={201: SeriesStored}, openapi_extra=_with_example(_SERIES))
+@idempotent
+def add_result_series(request: HttpRequest, number: int, payload: SeriesIn) -> Status[SeriesStored]:
+    """Add series to a run that others measured. A channel that it has already is replaced, so sending twice is safe."""
+    member = member_of(request)
+    stored = add_series(member, find_run(member, number), payload.series)
+    return Status(201, SeriesStored(added=list(stored.added), replaced=list(stored.replaced)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -11,9 +11,11 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from agents.recipe import Value
+from agents.spec import MAX_DRIVERS
 from experiments.api.auth import READ, WRITE, member_of
-from experiments.api.finding import named_host
+from experiments.api.finding import named_host, named_hosts
 from experiments.api.shapes import Body, Named, Parameters, RunRow
+from experiments.errors import RequestError
 from experiments.library import catalogue
 from experiments.library.catalogue import ExperimentTemplate, Setting
 from experiments.library.fit import fits
@@ -46,12 +48,21 @@ class TemplateRow(BaseModel):
     variants: list[str]
 
 
+class ConcurrencyOut(BaseModel):
+    unit: str
+    small: list[int]
+    published: list[int]
+
+
 class TemplateOut(TemplateRow):
     answer: str
     sources: list[SourceOut]
     settings: list[SettingOut]
     documents: dict[str, list[str]] = Field(description="What is installed: titles by kind")
     two_suts: bool = Field(description="Whether it compares two servers, so that `other_sut` must be given")
+    concurrency: ConcurrencyOut | None = Field(
+        description="The numbers of connections or users that every variant has one after the other"
+    )
 
 
 class RecordedRow(BaseModel):
@@ -70,9 +81,11 @@ class InstallIn(Body):
     scale: Literal["small", "published"] = "small"
     settings: Parameters = {}
     sut: str = Field(
-        "", max_length=120, description="With `driver`: the answer has the experiment for POST /experiments"
+        "", max_length=120, description="With `drivers`: the answer has the experiment for POST /experiments"
     )
-    driver: str = Field("", max_length=120)
+    drivers: list[Annotated[str, Field(max_length=120)]] = Field(
+        [], max_length=MAX_DRIVERS, description="The driver hosts; several divide the load"
+    )
     other_sut: str = Field("", max_length=120, description="The second server of a template that compares two")
 
 
@@ -115,6 +128,9 @@ def get_template(request: HttpRequest, name: str) -> TemplateOut:
         settings=[_setting(key, setting) for key, setting in sorted(found.settings().items())],
         documents=documents,
         two_suts=found.two_suts,
+        concurrency=ConcurrencyOut(unit=found.concurrency_unit, **found.concurrency.model_dump())
+        if found.concurrency
+        else None,
     )
 
 
@@ -141,10 +157,12 @@ def install_template(request: HttpRequest, name: str, payload: InstallIn) -> Ins
     member = member_of(request)
     template = catalogue.template(name)
     places = None
-    if payload.sut or payload.driver or payload.other_sut:
+    if payload.sut or payload.drivers or payload.other_sut:
+        if not payload.drivers:
+            raise RequestError("Name at least one driver host.", field="drivers")
         places = Places(
             named_host(member, payload.sut, field="sut"),
-            named_host(member, payload.driver, field="driver"),
+            tuple(named_hosts(member, payload.drivers, field="drivers")),
             named_host(member, payload.other_sut, field="other_sut") if payload.other_sut else None,
         )
     with transaction.atomic():  # hosts that do not fit leave nothing behind

@@ -105,6 +105,8 @@ def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
 def _validation_error(_request: HttpRequest, error: RequestValidationError) -> HttpResponse:
     found = [FieldProblem(field=_field(one["loc"]), detail=str(one["msg"])) for one in error.errors[:_MOST_ERRORS]]
     first = found[0]
+    if not first.field and error.errors[0]["type"] == "missing":
+        return problem(422, "The body is missing; send it as application/json.")
     detail = f"{first.field}: {first.detail}" if first.field else first.detail
     return problem(422, detail, field=first.field, errors=found)
 
@@ -151,7 +153,51 @@ def problem_responses(*, has_body: bool) -> dict[int, dict[str, str]]:
     return {status: {"$ref": f"#/components/responses/Problem{status}"} for status in wanted}
 
 
+_TEXT: Mapping[str, Any] = {"schema": {"type": "string"}}
+HEADERS: Mapping[str, Any] = {
+    "RateLimit-Policy": {
+        **_TEXT,
+        "description": "Requests in a window of so many seconds",
+        "example": '"default";q=6000;w=60',
+    },
+    "RateLimit": {
+        **_TEXT,
+        "description": "Requests left, and seconds until it begins anew",
+        "example": '"default";r=5998;t=57',
+    },
+    "Retry-After": {**_TEXT, "description": "Seconds to wait before asking again", "example": "57"},
+    "WWW-Authenticate": {**_TEXT, "description": "How to sign in", "example": 'Bearer realm="BenchHub"'},
+    "ETag": {**_TEXT, "description": "This state; for If-None-Match and If-Match", "example": '"9f1c0de2a7b4"'},
+}
+"""The headers of answers, as the schema describes them."""
+_EXAMPLES: Mapping[int, tuple[str, str]] = {
+    400: ("The body is not JSON: line 1, column 2: Expecting value.", ""),
+    401: ("Send a live token as `Authorization: Bearer bh_...`, or sign in.", ""),
+    403: ("This needs a token with the scope launch.", ""),
+    404: ("There is no run #99.", ""),
+    409: ("The run is finished.", ""),
+    412: ("It has changed since you read it; read it again and repeat the change on that.", ""),
+    413: ("The request is larger than 10 MB.", ""),
+    415: ("Send the body as application/json (or application/yaml).", ""),
+    422: ("There is no recipe 'limits'.", "recipe"),
+    429: ("This token may send 6000 requests in 60 s; go on in 57 s.", ""),
+    503: ("The database does not answer. What was stored before is not lost; ask again in a few seconds.", ""),
+}
+
+
 def documented_problems() -> dict[str, Any]:
-    """The answers that `problem_responses` refers to."""
-    shape = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {f"Problem{status}": {"description": text, "content": shape} for status, text in STATUSES.items()}
+    """The answers that `problem_responses` refers to, each with its headers and an example."""
+    found = {}
+    for status, text in STATUSES.items():
+        names = [] if status == 401 else ["RateLimit-Policy", "RateLimit"]
+        names += {401: ["WWW-Authenticate"], 429: ["Retry-After"], 503: ["Retry-After"]}.get(status, [])
+        detail, field = _EXAMPLES[status]
+        example = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, field=field).model_dump()
+        found[f"Problem{status}"] = {
+            "description": text,
+            "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names},
+            "content": {
+                "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}
+            },
+        }
+    return found

@@ -1,4 +1,4 @@
-"""The report of an experiment: as data, as Markdown, as CSV."""
+"""The report of an experiment and of a run: as data, as Markdown, as CSV."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from ninja import Router
 from ninja.params.functions import Query
 
 from experiments.api.auth import READ, member_of
-from experiments.api.finding import find_experiment
+from experiments.api.finding import find_experiment, find_run
 from experiments.api.shapes import experiment_url
 from experiments.api.verdicts import absolute
 from experiments.reports.csv_text import report_csv
 from experiments.reports.markdown import report_markdown
 from experiments.reports.report import ExperimentReport, report_of
+from experiments.sharing.run_sheet import run_sheet
+from experiments.sharing.sheet import Sheet
+from experiments.sharing.texts import sheet_csv, sheet_markdown
 
 router = Router(auth=READ, tags=["experiments"])
-
+of_runs = Router(auth=READ, tags=["runs"])
 
 _TEXT = {"schema": {"type": "string"}}
 
@@ -42,3 +45,25 @@ def experiment_report(
     if wanted == "csv":
         return HttpResponse(report_csv(report), content_type="text/csv; charset=utf-8")
     return report
+
+
+@of_runs.get(
+    "/{int:number}/report",
+    response=Sheet,
+    openapi_extra={"responses": {200: {"content": {"text/markdown": _TEXT, "text/csv": _TEXT}}}},
+)
+def run_report(
+    request: HttpRequest,
+    number: int,
+    wanted: Literal["json", "markdown", "csv"] = Query("json", alias="format"),
+) -> Sheet | HttpResponse:
+    """A finished run in words: answer, figures, verdicts, checks. 409 while it is not finished."""
+    member = member_of(request)
+    run = find_run(member, number)
+    sheet = run_sheet(run)
+    if wanted == "markdown":
+        text = sheet_markdown(sheet, url=absolute(request, f"/t/{member.team.slug}/runs/{number}/"))
+        return HttpResponse(text, content_type="text/markdown; charset=utf-8")
+    if wanted == "csv":
+        return HttpResponse(sheet_csv(sheet), content_type="text/csv; charset=utf-8")
+    return sheet

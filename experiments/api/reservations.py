@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import named_hosts
+from experiments.api.idempotency import idempotent
 from experiments.api.shapes import Body
 from experiments.errors import NotFound
 from experiments.hosts import reservations
@@ -55,6 +56,7 @@ def list_reservations(request: HttpRequest) -> list[ReservationOut]:
 
 
 @router.post("", response={201: ReservationOut}, auth=LAUNCH)
+@idempotent
 def create_reservation(request: HttpRequest, payload: ReservationIn) -> Status[ReservationOut]:
     """Keep hosts for yourself: until then only your own runs start there."""
     member = member_of(request)

@@ -20,9 +20,9 @@ from experiments.api.auth import READ, member_of
 from experiments.api.finding import find_run
 from experiments.errors import NotFound
 from experiments.history import samples_of
-from experiments.metrics import METRICS
 from experiments.models import Member
 from experiments.runs.load_parts import load_parts
+from experiments.runs.own_metrics import metrics_of
 from experiments.runs.shown_events import shown
 
 router = Router(auth=READ, tags=["runs"])
@@ -182,7 +182,7 @@ def list_samples(
 
 @router.get("/{int:number}/metrics", response=list[FigureOut])
 def list_figures(request: HttpRequest, number: int) -> list[FigureOut]:
-    """The run's figures with their units, in the order of the registry."""
+    """The run's figures with their units: the known ones in the order of the registry, then the team's own."""
     run = find_run(member_of(request), number)
     return [
         FigureOut(
@@ -193,7 +193,7 @@ def list_figures(request: HttpRequest, number: int) -> list[FigureOut]:
             value=run.metrics[name],
             hidden=run.hides_latency and name.startswith("latency_"),
         )
-        for name, metric in METRICS.items()
+        for name, metric in metrics_of(run.team_id, run.metrics).items()
         if run.metrics.get(name) is not None
     ]
 

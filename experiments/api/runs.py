@@ -21,11 +21,13 @@ from experiments.api.setups import SetupIn
 from experiments.api.shapes import (
     Body,
     Labels,
+    ListedRun,
     Priority,
     Retries,
     RunDetail,
-    RunRow,
     Tags,
+    ThroughputChangeOut,
+    run_fields,
     run_url,
 )
 from experiments.api.sparse import FIELDS, sparse
@@ -35,7 +37,9 @@ from experiments.judging.gate_rules import Inconclusive
 from experiments.models import Member
 from experiments.queue.priorities import PRIORITIES, change_priority
 from experiments.run_list.csv_response import CsvResponse
+from experiments.run_list.lines import lines_page
 from experiments.run_list.listing import MAX_LIMIT, RunFilter, csv_rows, runs_page
+from experiments.runs.changes import throughput_changes
 from experiments.runs.labels import check_labels, check_tags
 from experiments.runs.specs import choice_of
 
@@ -98,6 +102,7 @@ class RunQuery(BaseModel):
     driver: str = ""
     tag: str = ""
     label: list[str] = Field([], description="key=value; may be given several times")
+    param: list[str] = Field([], description="name=value of a chosen parameter; may be given several times")
     experiment: str = ""
     since: str = Field("", description="Queued at or after this time")
     until: str = Field("", description="Queued before this time")
@@ -135,17 +140,17 @@ class RunQuery(BaseModel):
     driver_cpu_ratio__lte: Number = None
 
     def as_filter(self) -> RunFilter:
-        given = self.model_dump(exclude={"label"}, exclude_none=True)
-        return RunFilter.from_query({**given, "label": ",".join(self.label)})
+        given = self.model_dump(exclude={"label", "param"}, exclude_none=True)
+        return RunFilter.from_query({**given, "label": ",".join(self.label), "param": ",".join(self.param)})
 
 
 class RunPageOut(BaseModel):
-    items: list[RunRow]
+    items: list[ListedRun]
     next_cursor: str = Field(description="Empty at the end")
     previous_cursor: str
 
 
-@router.get("", response=RunPageOut)
+@router.get("", response=RunPageOut, exclude_unset=True)
 def list_runs(
     request: HttpRequest,
     filters: QueryOf[RunQuery],
@@ -156,13 +161,25 @@ def list_runs(
 ) -> Any:
     """Runs, page by page. Sorted by number, throughput_rps, latency_p99_ms or finished_at; `-` is descending."""
     member = member_of(request)
-    page = runs_page(member.team, filters.as_filter(), sort=sort, cursor=cursor, limit=limit)
-    answer = RunPageOut(
-        items=[RunRow.of(run, member.team.slug) for run in page.rows],
-        next_cursor=page.next_cursor,
-        previous_cursor=page.previous_cursor,
-    )
-    return sparse(answer, RunRow, fields)
+    read = _with_changes if "throughput_change" in fields else _without_changes
+    answer = read(member, filters.as_filter(), sort=sort, cursor=cursor, limit=limit)
+    return sparse(answer, ListedRun, fields)
+
+
+def _without_changes(member: Member, runs: RunFilter, **where: Any) -> RunPageOut:
+    page, names = lines_page(member.team, runs, **where)
+    items = [ListedRun.of_line(line, names, member.team.slug) for line in page.rows]
+    return RunPageOut(items=items, next_cursor=page.next_cursor, previous_cursor=page.previous_cursor)
+
+
+def _with_changes(member: Member, runs: RunFilter, **where: Any) -> RunPageOut:
+    page = runs_page(member.team, runs, **where)
+    changes = throughput_changes(member.team, page.rows)
+    items = [
+        ListedRun(**run_fields(run, member.team.slug), throughput_change=ThroughputChangeOut.of(changes.get(run.pk)))
+        for run in page.rows
+    ]
+    return RunPageOut(items=items, next_cursor=page.next_cursor, previous_cursor=page.previous_cursor)
 
 
 @router.get(

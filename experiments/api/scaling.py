@@ -22,6 +22,8 @@ class PointOut(BaseModel):
     cpus: int
     instances: int
     variant: str = Field(description="The one with the highest throughput on so many CPUs")
+    load: str = Field(description="What its load tool offered, or how many connections or users it had")
+    tried: int = Field(description="Among how many variants it is the best")
     throughput_rps: float
     throughput_ci95_rps: tuple[float, float] | None
     ideal_rps: float
@@ -36,6 +38,8 @@ class PointOut(BaseModel):
             cpus=point.group.cpus,
             instances=point.group.instances,
             variant=point.group.name,
+            load=point.group.load.text,
+            tried=point.tried,
             throughput_rps=point.mean.value,
             throughput_ci95_rps=point.mean.ci95,
             ideal_rps=point.ideal_rps,

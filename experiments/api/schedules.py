@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import find_experiment, find_run
+from experiments.api.idempotency import idempotent
 from experiments.api.shapes import Body, Flag, Labels, Priority, Whole, experiment_url, run_url, schedule_url
 from experiments.errors import NotFound, RequestError
 from experiments.models import Experiment, Member, Occasion, Role, Run, Schedule
@@ -141,6 +142,7 @@ def list_schedules(request: HttpRequest) -> list[ScheduleRow]:
 
 
 @router.post("", response={201: ScheduleOut}, auth=LAUNCH)
+@idempotent
 def create_schedule(request: HttpRequest, payload: ScheduleIn) -> Status[ScheduleOut]:
     """Launch an experiment or a run again by the clock. It acts for you until somebody else saves or resumes it."""
     member = member_of(request)

@@ -19,7 +19,7 @@ from experiments.api.auth import TokenAuth
 from experiments.api.examples import add_examples
 from experiments.api.known_queries import only_known_queries
 from experiments.api.limits import tell_budget
-from experiments.api.problems import Problem, documented_problems, problem, problem_responses
+from experiments.api.problems import HEADERS, Problem, documented_problems, problem, problem_responses
 from experiments.api.reference import reference_page
 from experiments.api.sparse import document_sparse
 
@@ -37,7 +37,8 @@ class DocumentedAPI(NinjaAPI):
         patterns, app_name, namespace = super().urls
         for pattern in patterns:
             if isinstance(pattern, URLPattern):
-                pattern.callback = _finished(pattern.callback)
+                # Ninja's own page at the root knows only to say that it is not there, and says it in HTML.
+                pattern.callback = unknown_address if pattern.name == "api-root" else _finished(pattern.callback)
         own = [
             path("docs", self._reference, name="reference"),
             re_path(r"^", unknown_address),
@@ -67,6 +68,8 @@ class DocumentedAPI(NinjaAPI):
         shapes.update(problem_schema.pop("$defs"))
         shapes["Problem"] = problem_schema
         schema["components"]["responses"] = documented_problems()
+        schema["components"]["headers"] = HEADERS
+        _document_headers(schema)
         document_sparse(schema)
         add_examples(schema)
         return schema
@@ -84,6 +87,17 @@ class DocumentedAPI(NinjaAPI):
 
     def _reference(self, request: HttpRequest) -> HttpResponse:
         return reference_page(request, self.get_openapi_schema())
+
+
+def _document_headers(schema: dict[str, Any]) -> None:
+    """What a token is told of its budget with every answer, and the ETag where there is one."""
+    for methods in schema["paths"].values():
+        for said in methods.values():
+            conditional = any(one["name"] in ("If-Match", "If-None-Match") for one in said.get("parameters", ()))
+            names = ["RateLimit-Policy", "RateLimit", *(["ETag"] if conditional else [])]
+            for status, answer in said["responses"].items():
+                if "$ref" not in answer and int(status) < 400:
+                    answer["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
 def _has_body(operation: Operation) -> bool:
@@ -127,9 +141,13 @@ def _as_get(request: HttpRequest) -> Iterator[None]:
 
 def _finish(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     if isinstance(response, HttpResponseNotAllowed):
-        there = set(response["Allow"].split(", "))
+        there = {*response["Allow"].split(", "), "OPTIONS"}
         allowed = ", ".join(sorted(there | {"HEAD"} if "GET" in there else there))
-        response = problem(405, f"{request.method} does nothing here; there is {allowed}.")
+        if request.method == "OPTIONS":
+            response = HttpResponse(status=204)
+            del response["Content-Type"]
+        else:
+            response = problem(405, f"{request.method} does nothing here; there is {allowed}.")
         response["Allow"] = allowed
     tell_budget(request, response)
     return _without_body(response) if request.method == "HEAD" else response

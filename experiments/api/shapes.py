@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,6 +14,8 @@ from experiments.queue.plan import Expected
 from experiments.queue.priorities import MAX_RETRIES, name_of
 from experiments.queue.retries import links_of
 from experiments.queue.waiting import expected_of
+from experiments.run_list.lines import Names
+from experiments.runs.changes import Basis, ThroughputChange, throughput_changes
 
 # Where `true` must not be read as 1 and `"no"` not as false: it decides what starts.
 Whole = Annotated[int, Field(strict=True)]
@@ -102,6 +104,46 @@ class RunRow(BaseModel):
     def of(cls, run: Run, team: str) -> RunRow:
         return cls(**run_fields(run, team))
 
+    @classmethod
+    def of_line(cls, line: Any, names: Names, team: str) -> Self:
+        """The same of a line of the list and what it refers to."""
+        return cls(
+            **_figures(line, team),
+            experiment=line.experiment_id,
+            variant=names.one("variant_id", line.variant_id),
+            application=_named(names.document("application_id", line.application_id)),
+            recipe=_named(names.document("recipe_id", line.recipe_id)),
+            workload=_named(names.document("workload_id", line.workload_id)),
+            sut=names.one("sut_id", line.sut_id),
+            drivers=names.several("drivers_id", line.drivers_id),
+            created_by=names.one("created_by_id", line.created_by_id),
+        )
+
+
+class ThroughputChangeOut(BaseModel):
+    """How far a run's throughput is from what it is held against."""
+
+    ratio: float = Field(description="+0.05 = 5 % more")
+    basis: Basis = Field(
+        description="The experiment's baseline variant; else the baseline pinned for the series; else the previous run "
+        "of its trend: of the same series, with the same recipe and parameters"
+    )
+    against: str = Field(description="What that is, in words", examples=["previous run #141"])
+
+    @classmethod
+    def of(cls, change: ThroughputChange | None) -> ThroughputChangeOut | None:
+        return None if change is None else cls(ratio=change.ratio, basis=change.basis, against=change.against)
+
+
+class ListedRun(RunRow):
+    """A run of the list, with its change."""
+
+    throughput_change: ThroughputChangeOut | None = Field(
+        None,
+        description="null for a run that is not finished or not valid, for a baseline itself, and without anything "
+        "to compare with. Lists have it only when `fields` names it: looking it up takes longer than all the rest",
+    )
+
 
 class WaitingOut(BaseModel):
     """Why a queued run has not started yet, and when it may be expected to."""
@@ -117,7 +159,7 @@ class WaitingOut(BaseModel):
         return cls(reason=expected.reason, runs_before=expected.runs_before, expected_start_at=expected.starts_at)
 
 
-class RunDetail(RunRow):
+class RunDetail(ListedRun):
     """A run with its frozen specification and the reasons for its validity."""
 
     fingerprint: str
@@ -140,6 +182,7 @@ class RunDetail(RunRow):
         links = links_of(run)
         return cls(
             **run_fields(run, team),
+            throughput_change=ThroughputChangeOut.of(throughput_changes(run.team, [run]).get(run.pk)),
             fingerprint=run.fingerprint,
             failure=run.failure,
             failure_hint=run.failure_hint,
@@ -158,7 +201,22 @@ class RunDetail(RunRow):
 
 
 def run_fields(run: Run, team: str) -> dict[str, Any]:
-    """The columns of a run's row; latency that saturation hides is left out. Needs `with_names`."""
+    """The columns of a run's row. Needs `with_names`."""
+    return {
+        **_figures(run, team),
+        "experiment": run.experiment_id,
+        "variant": run.variant.name if run.variant else None,
+        "application": Named.of(run.application),
+        "recipe": Named.of(run.recipe),
+        "workload": Named.of(run.workload),
+        "sut": _host_name(run.sut),
+        "drivers": run.drivers.names if run.drivers else [],
+        "created_by": run.created_by.get_username() if run.created_by else None,
+    }
+
+
+def _figures(run: Any, team: str) -> dict[str, Any]:
+    """What a run, or a line of the list, says without looking elsewhere; latency that saturation hides is left out."""
     shown = not run.hides_latency
     return {
         "number": run.number,
@@ -168,19 +226,11 @@ def run_fields(run: Run, team: str) -> dict[str, Any]:
         "outcome": run.outcome,
         "validity": run.validity,
         "restore": run.restore,
-        "experiment": run.experiment_id,
-        "variant": run.variant.name if run.variant else None,
         "block": run.block,
-        "application": Named.of(run.application),
-        "recipe": Named.of(run.recipe),
-        "workload": Named.of(run.workload),
-        "sut": _host_name(run.sut),
-        "drivers": run.drivers.names if run.drivers else [],
         "labels": run.labels,
         "tags": run.tags,
         "priority": name_of(run.priority),
         "retries_left": run.retries_left,
-        "created_by": run.created_by.get_username() if run.created_by else None,
         "queued_at": run.queued_at,
         "started_at": run.started_at,
         "finished_at": run.finished_at,
@@ -222,6 +272,10 @@ def bisection_url(team: str, bisection_id: int) -> str:
 def alert_url(team: str, alert_id: int) -> str:
     """The alert's page, below the installation's address."""
     return f"/t/{team}/alerts/{alert_id}/"
+
+
+def _named(found: tuple[int, str] | None) -> Named | None:
+    return None if found is None else Named(name=found[1], version=found[0])
 
 
 def _host_name(host: Host | None) -> str | None:

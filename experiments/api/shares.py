@@ -52,7 +52,9 @@ class ShareOut(BaseModel):
 
 
 class NewShareOut(ShareOut):
-    url: str = Field(description="The page; it is not told again. Below it: badge.svg, chart.svg, chart.png, embed/")
+    url: str = Field(
+        description="The page; it is not told again. Below it: badge.svg, chart.svg, chart.png, report.pdf, embed/"
+    )
 
 
 class SharePage(BaseModel):
@@ -61,11 +63,17 @@ class SharePage(BaseModel):
 
 
 class ShareIn(Body):
-    """What to share: `runs` of a run or a comparison (the baseline first), `experiment`, or `series` of a trend."""
+    """What to share.
 
-    kind: Literal["run", "comparison", "experiment", "trend"]
+    `runs` of a run or a comparison (the baseline first), `experiment` of a report or of scaling, `series` of a trend,
+    `search`, `bisection`.
+    """
+
+    kind: Literal["run", "comparison", "experiment", "trend", "scaling", "search", "bisection"]
     runs: list[RunNumber] = Field([], max_length=20)
     experiment: Whole | None = Field(None, ge=1, le=MAX_ID)
+    search: Whole | None = Field(None, ge=1, le=MAX_ID)
+    bisection: Whole | None = Field(None, ge=1, le=MAX_ID)
     series: str = Field("", max_length=64, description="The fingerprint of the trend's series")
     metric: str = Field("throughput_rps", max_length=60)
     recipe: str = Field("", max_length=120)
@@ -103,10 +111,14 @@ def revoke_share(request: HttpRequest, share_id: int) -> ShareOut:
     return ShareOut.of(revoke_link(member_of(request), share_id))
 
 
+_NEEDED = {"run": "runs", "comparison": "runs", "scaling": "experiment", "trend": "series"}
+"""The field that says what is shared, where it is not called as the kind."""
+
+
 def _subject(request: HttpRequest, payload: ShareIn) -> Subject:
-    needed = {"run": "runs", "comparison": "runs", "experiment": "experiment", "trend": "series"}[payload.kind]
+    needed = _NEEDED.get(payload.kind, payload.kind)
     if not getattr(payload, needed):
-        raise RequestError(f"To share a {payload.kind}, name it in `{needed}`.", field=needed)
+        raise RequestError(f"What is to be shared as {payload.kind!r} is named in `{needed}`.", field=needed)
     series_id = None
     if payload.kind == "trend":
         series = member_of(request).team.series.filter(fingerprint=payload.series)
@@ -115,6 +127,7 @@ def _subject(request: HttpRequest, payload: ShareIn) -> Subject:
         kind=ShareLink.Kind(payload.kind),
         runs=tuple(payload.runs),
         experiment_id=payload.experiment,
+        inquiry_id=payload.search if payload.kind == "search" else payload.bisection,
         series_id=series_id,
         metric=payload.metric,
         recipe=payload.recipe,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import HttpResponse
 from ninja.params.functions import Query
-from ninja.responses import NinjaJSONEncoder
 from pydantic import BaseModel
 
+from experiments.api.rendering import rendered
 from experiments.errors import RequestError
 
 FIELDS: Any = Query("", max_length=1000, description="Only these fields of each, with commas between; all when empty")
@@ -36,7 +35,7 @@ def sparse(value: BaseModel | Sequence[BaseModel], row: type[BaseModel], fields:
     else:
         others = dict.fromkeys(type(value).model_fields, True)
         found = value.model_dump(include={**others, "items": {"__all__": chosen}})
-    return HttpResponse(json.dumps(found, cls=NinjaJSONEncoder), content_type="application/json; charset=utf-8")
+    return HttpResponse(rendered(found), content_type="application/json; charset=utf-8")
 
 
 def document_sparse(schema: dict[str, Any]) -> None:

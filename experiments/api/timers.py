@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from agents.timer_tables import MAX_CHARS
 from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import find_run
+from experiments.api.idempotency import idempotent
 from experiments.api.shapes import Body
 from experiments.errors import RequestError
 from experiments.history import MAX_COMPARED, comparable_runs
@@ -77,6 +78,7 @@ def list_timers(request: HttpRequest, number: int) -> list[TimerTableOut]:
 
 
 @router.post("/runs/{int:number}/timers", response={201: TimerTableOut}, auth=LAUNCH)
+@idempotent
 def import_timers(request: HttpRequest, number: int, payload: TimerTableIn) -> Status[TimerTableOut]:
     """Add a table that the application printed while this run measured it."""
     member = member_of(request)

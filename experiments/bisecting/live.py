@@ -121,7 +121,7 @@ def _judge(step: BisectionStep, experiment: Experiment) -> None:
 def _go_on(bisection: Bisection) -> None:
     """Launch the next step, or end the bisection."""
     decision = next_step(bisection)
-    names = bisection.candidates
+    names = bisection.names
     if isinstance(decision, Compare):
         bisection.low, bisection.high = decision.low, decision.high
         bisection.save(update_fields=["low", "high"])
@@ -161,11 +161,11 @@ def _launch_next(bisection: Bisection, step: Compare) -> None:
 
 def _launch(member: Member, bisection: Bisection, step: Compare) -> None:
     position = bisection.steps.count()
-    name = bisection.candidates[step.index]
+    names = bisection.names
     experiment = create_experiment(
         member,
         name=f"{bisection.name[:80]}, step {position + 1}",
-        question=f"Is {name} worse than {bisection.candidates[0]}?"[:400],
+        question=f"Is {names[step.index]} worse than {names[0]}?"[:400],
         workload=bisection.workload,
         candidates=candidates_for(bisection, step.index),
         primary_metric=bisection.metric,

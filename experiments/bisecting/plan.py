@@ -12,10 +12,10 @@ from agents.recipe import RecipeDocument, Value
 from experiments.errors import RequestError
 from experiments.hosts.driver_sets import driver_set
 from experiments.launch import Candidate, Choice, freeze
-from experiments.metrics import METRICS
 from experiments.models import Application, Bisection, Experiment, Host, Recipe, Run, Team, Workload
 from experiments.planning.rules import Rules
 from experiments.runs.labels import check_labels
+from experiments.runs.own_metrics import metric_named
 
 MOST_CANDIDATES = 200
 MOST_CHARS = 100
@@ -52,14 +52,13 @@ class BisectionPlan:
                 raise RequestError(f"A candidate has 1 to {MOST_CHARS} printable characters.", field="candidates")
         if len(set(names)) != len(names):
             raise RequestError("Two candidates are the same.", field="candidates")
-        if self.metric not in METRICS:
-            raise RequestError(f"There is no metric {self.metric!r}; known: {', '.join(METRICS)}.", field="metric")
+        metric_named(team.pk, self.metric)
         if not self.drivers:
             raise RequestError("Choose at least one driver host.", field="drivers")
         if not 0 < self.margin_ratio < 1:
             raise RequestError("The margin must be between 0 and 1 (0.03 is 3 %).", field="margin_ratio")
         rules = Rules(stop_rule=Experiment.StopRule.UNTIL_CLEAR, max_blocks=self.max_blocks)
-        rules.check(order=Experiment.Order.BLOCKS, variants=2)
+        rules.check(team.pk, order=Experiment.Order.BLOCKS, variants=2)
         bisection = Bisection(
             team=team,
             name=self.name.strip(),
@@ -90,8 +89,11 @@ def versions_between(recipe: Recipe, good: int, bad: int) -> list[str]:
     """The versions of a recipe from the good one to the bad one, in either direction."""
     versions = Recipe.objects.filter(team_id=recipe.team_id, name=recipe.name)
     found = list(versions.filter(version__range=sorted((good, bad))).order_by("version"))
-    if not {good, bad} <= {one.version for one in found}:
-        raise RequestError(f"{recipe.name} has no version {good} or {bad}.", field="candidates")
+    if good == bad:
+        raise RequestError("The good and the bad version are the same.", field="bad_version")
+    for version, field_name in ((good, "good_version"), (bad, "bad_version")):
+        if version not in {one.version for one in found}:
+            raise RequestError(f"{recipe.name} has no version {version}.", field=field_name)
     numbers = [str(one.version) for one in found]
     return numbers[::-1] if good > bad else numbers
 

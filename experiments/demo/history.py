@@ -14,6 +14,7 @@ from experiments.hosts.driver_sets import driver_set
 from experiments.launch import Choice, freeze
 from experiments.models import Application, ConfigSnapshot, HardwareProfile, Host, Member, Recipe, Run, Workload
 from experiments.runs.numbers import reserve_numbers
+from experiments.runs.parameters import parameters_of
 from experiments.runs.series import extend_series
 from experiments.runs.snapshots import content_digest
 from experiments.runs.summary import summarise
@@ -56,6 +57,7 @@ def make_history(member: Member, *, sut: Host, driver: Host, application: Applic
             team=member.team,
             number=first + index,
             spec=spec,
+            parameters=parameters_of(spec),
             fingerprint=fingerprint,
             labels={"branch": "main", "commit": digest_of(f"commit {index}")[:10]},
             tags=["demo"],

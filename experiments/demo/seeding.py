@@ -22,6 +22,7 @@ from experiments.demo.stock import KERNELS, Line, Stock, stock_of
 from experiments.judging.verdicts import store_verdicts
 from experiments.models import Experiment, Run, SampleSeries, Team, Variant
 from experiments.runs.numbers import reserve_numbers
+from experiments.runs.parameters import parameters_of
 from experiments.runs.series import extend_series
 from experiments.runs.summary import summarise
 
@@ -148,6 +149,7 @@ def _runs(
             team_id=team.pk,
             number=first + index,
             spec=stock.specs[at_line, at_recipe],
+            parameters=parameters_of(stock.specs[at_line, at_recipe]),
             fingerprint=line.fingerprint,
             labels=_labels(index, float(luck[index])),
             tags=["nightly"] if index % 3 else ["nightly", "release"],

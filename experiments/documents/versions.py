@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Max
 from pydantic import ValidationError
 
+from agents.drivers.command import CommandDriver
 from agents.errors import PlanError
 from agents.model import first_problem
 from agents.recipe import RecipeDocument
@@ -19,7 +20,9 @@ from agents.steps.base import Step
 from experiments.configuration import Difference, diff
 from experiments.documents.yaml_text import dump_yaml, parse_yaml
 from experiments.errors import Forbidden, RequestError
+from experiments.metrics import MetricSpec, own_metric
 from experiments.models import Document, Member, Recipe, Role, Team
+from experiments.runs.own_metrics import learn
 from experiments.teams.access import require
 from experiments.teams.audit import record
 
@@ -71,6 +74,8 @@ def save_version(member: Member, model: type[Saved], name: str, body: Mapping[st
             created_by_id=member.user_id,
         )
         created.save(force_insert=True)
+        if isinstance(document, WorkloadDocument):
+            learn(member.team, _declared(document))
         record(
             member,
             f"{noun(model)}.save",
@@ -79,6 +84,14 @@ def save_version(member: Member, model: type[Saved], name: str, body: Mapping[st
             after=stored,
         )
     return created
+
+
+def _declared(document: WorkloadDocument) -> list[MetricSpec]:
+    """The own metrics that the workload's command names, known before its first run."""
+    if not isinstance(document.driver, CommandDriver):
+        return []
+    found = document.driver.figures.items()
+    return [own_metric(name, source.unit, source.direction) for name, source in found if source.direction]
 
 
 def archive(member: Member, document: Document) -> None:

@@ -21,7 +21,7 @@ from experiments.errors import Conflict
 from experiments.hosts.connecting import runner_for, with_database
 from experiments.hosts.driver_sets import hosts_by_role
 from experiments.hosts.quarantine import back_in_service, refuse_while_restoring, restore_state
-from experiments.models import Host, Member, Run
+from experiments.models import Host, Member, Run, Team
 from experiments.models import Role as MemberRole
 from experiments.queue.holding import UNKNOWN_HOLDER_HINT, HandedOver, Heart
 from experiments.queue.outbox import RESTORE_HOST, send
@@ -40,12 +40,13 @@ SAID_AGAIN = timedelta(seconds=15)
 """A pending one that nobody works on after that has lost its message or its worker."""
 
 
-def request_restore(member: Member, host: Host, *, force: bool = False) -> None:
+def request_restore(who: Member | Team, host: Host, *, force: bool = False) -> None:
     """Ask a worker to put a dirty host back; `host.last_restore` says how it went.
 
-    `force` also puts back what somebody else has changed since.
+    Editors may, and the operator, who speaks for the team. `force` also puts back what somebody else has changed since.
     """
-    require(member, MemberRole.EDITOR)
+    if isinstance(who, Member):
+        require(who, MemberRole.EDITOR)
     host_id = host.pk
     with transaction.atomic():
         locked = Host.objects.select_for_update(of=("self",)).get(pk=host_id)
@@ -58,7 +59,7 @@ def request_restore(member: Member, host: Host, *, force: bool = False) -> None:
             )
         locked.last_restore = restore_state("pending", "Waiting for a worker.", force=force)
         locked.save(update_fields=["last_restore"])
-        audit.record(member, "host.restore", f"host {locked.name}", after={"force": force})
+        audit.record(who, "host.restore", f"host {locked.name}", after={"force": force})
         transaction.on_commit(lambda: send(RESTORE_HOST, host_id), robust=True)
     host.refresh_from_db()
 

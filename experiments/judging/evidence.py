@@ -11,7 +11,7 @@ from agents.events import FactsCollected, GcPausesRead, LoadReported, Role
 from agents.preparation import server_cpus
 from agents.record import Record
 from agents.spec import RunSpec
-from experiments.analysis.findings import Course, GcPauses
+from experiments.analysis.findings import Course, GcPauses, ThreadGroup
 from experiments.analysis.thresholds import Thresholds
 from experiments.analysis.validity import HostFigures, RunValidity
 from experiments.judging.judgement import judge, mean_in, stalled_s, unseen_s
@@ -126,6 +126,8 @@ def host_figures(
         new_connections_per_s=rate,
         local_ports=ports,
         gc=gc,
+        threads=_thread_groups(channels, duration_s),
+        server_cpus=_server_cpu_count(spec, channels),
         network_stalled_s=min(stalls) if stalls else None,
         clock_offset_s=further_off.clock_offset_s,
         clock_midpoint_s=further_off.clock_midpoint_s,
@@ -213,12 +215,32 @@ def _neighbours(spec: RunSpec, channels: Channels, duration_s: float, *, shared:
     busy = channels.mean("sut", ["cpu_set.busy_ratio"], duration_s)
     interrupts = channels.mean("sut", ["cpu_set.interrupt_ratio"], duration_s)
     server = channels.mean("sut", ["process.cpu_ratio"], duration_s)
-    cpus = len(parse_cpus(server_cpus(spec))) or sum(
-        name.split(".")[1].isdigit() and name.endswith(".busy_ratio") for name in channels.names("sut", "cpu.")
-    )
+    cpus = _server_cpu_count(spec, channels)
     if busy is None or interrupts is None or server is None or not cpus:
         return None, ""
     return max(0.0, busy - interrupts - server / cpus), ""
+
+
+def _server_cpu_count(spec: RunSpec, channels: Channels) -> int:
+    """The CPUs that the server could use: its set, else those that were online; 0 = not seen."""
+    return len(parse_cpus(server_cpus(spec))) or sum(
+        name.split(".")[1].isdigit() and name.endswith(".busy_ratio") for name in channels.names("sut", "cpu.")
+    )
+
+
+def _thread_groups(channels: Channels, duration_s: float) -> tuple[ThreadGroup, ...]:
+    """The server's threads by name. A name that is not always among the busiest counts as 0 while it is not."""
+    process = channels.series.get(("sut", "process.cpu_ratio"))
+    readings = sum(0 <= at_s <= duration_s for at_s in process.at_s) if process else 0
+    found = []
+    for channel in channels.names("sut", "threads.") if readings else ():
+        name = channel.removeprefix("threads.").removesuffix(".cpu_ratio")
+        line = channels.series["sut", channel]
+        used = [value for at_s, value in zip(line.at_s, line.values, strict=True) if 0 <= at_s <= duration_s]
+        count = channels.mean("sut", [f"threads.{name}.count"], duration_s)
+        if channel.endswith(".cpu_ratio") and count:
+            found.append(ThreadGroup(name, max(1, round(count)), sum(used) / max(readings, len(used))))
+    return tuple(found)
 
 
 def _least_memory(channels: Channels, duration_s: float) -> float | None:

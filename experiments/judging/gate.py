@@ -10,8 +10,9 @@ from experiments.analysis.number_text import figure_text
 from experiments.analysis.verdict import GateResult, gate_of
 from experiments.judging.gate_rules import Evidence, GateRules, Inconclusive, Judged, evidence_of
 from experiments.markdown_text import cell
-from experiments.metrics import METRICS
+from experiments.metrics import MetricSpec
 from experiments.models import Experiment, Run, Variant
+from experiments.runs.own_metrics import metrics_of
 from experiments.runs.summary import figure
 
 GateOutcome = Literal["pass", "fail", "inconclusive", "error"]
@@ -125,7 +126,8 @@ def experiment_gate(experiment: Experiment, rules: GateRules | None = None) -> G
     """The decision on an experiment by its own rules, or by others. RequestError: the rules make no sense."""
     rules = rules or GateRules()
     evidence = evidence_of(experiment, rules)
-    numbers = tuple(_compared(judged, evidence.metrics) for judged in evidence.judged)
+    known = metrics_of(experiment.team_id, (judged.metric for judged in evidence.judged))
+    numbers = tuple(_compared(judged, known.get(judged.metric), evidence.metrics) for judged in evidence.judged)
     runs = list(experiment.runs.kept().with_names().order_by("number"))
     open_runs = [run for run in runs if run.is_live]
     if experiment.state == Experiment.State.DRAFT:
@@ -147,11 +149,11 @@ def run_gate(run: Run, inconclusive: Inconclusive = "neutral") -> GateVerdict:
     """The decision on a single run: whether its figures may be trusted."""
     numbers = tuple(
         GateNumber(spec.name, spec.label, spec.unit, value=value)
-        for spec in METRICS.values()
+        for spec in metrics_of(run.team_id, run.metrics).values()
         if (value := figure(run, spec.name)) is not None
     )
     if run.is_live:
-        return GateVerdict("inconclusive", False, (f"The run is {run.get_state_display()}.",), numbers)
+        return GateVerdict("inconclusive", False, (f"The run is {run.get_state_display().lower()}.",), numbers)
     if run.outcome != Run.Outcome.SUCCEEDED:
         return GateVerdict("error", True, (_failure(run),), numbers)
     outcome: GateOutcome = "inconclusive"
@@ -159,7 +161,7 @@ def run_gate(run: Run, inconclusive: Inconclusive = "neutral") -> GateVerdict:
         outcome = "fail"
     elif run.validity == Run.Validity.VALID:
         outcome = "pass"
-    reasons = _said(run.findings, ("invalid", "warn")) or (f"The run is {run.get_validity_display()}.",)
+    reasons = _said(run.findings, ("invalid", "warn")) or (f"The run is {run.get_validity_display().lower()}.",)
     return _settled(GateVerdict(outcome, True, reasons, numbers), inconclusive)
 
 
@@ -187,8 +189,14 @@ def markdown(title: str, url: str, verdict: GateVerdict) -> str:
             lines += ["", f"Corrected for {families[True]} comparisons that decide (Holm)."]
     elif verdict.numbers:
         lines += ["", "| metric | value |", "| --- | ---: |"]
-        lines += [f"| {n.label} | {figure_text(n.value)} {n.unit} |" for n in verdict.numbers if n.value is not None]
+        lines += [f"| {n.label} | {_with_unit(n.value, n.unit)} |" for n in verdict.numbers if n.value is not None]
     return "\n".join(lines) + "\n"
+
+
+def _with_unit(value: float, unit: str) -> str:
+    if unit == "ratio":
+        return f"{100 * value:.1f} %"
+    return figure_text(value) if unit == "count" else f"{figure_text(value)} {unit}"
 
 
 def _pairs(evidence: Evidence, runs: Sequence[Run]) -> list[Pair]:
@@ -219,15 +227,14 @@ def _name(variant: Variant | None) -> str:
 
 
 def _failure(run: Run) -> str:
-    return run.failure or f"The run {run.get_outcome_display()}."
+    return run.failure or f"The run ended as {run.get_outcome_display().lower()}."
 
 
 def _said(findings: Sequence[Mapping[str, Any]], levels: Sequence[str]) -> tuple[str, ...]:
     return tuple(finding["sentence"] for level in levels for finding in findings if finding["level"] == level)
 
 
-def _compared(judged: Judged, deciding: Collection[str]) -> GateNumber:
-    spec = METRICS.get(judged.metric)
+def _compared(judged: Judged, spec: MetricSpec | None, deciding: Collection[str]) -> GateNumber:
     family = judged.numbers.get("family") or {}
     low, high = judged.numbers.get("ci95_pct") or (None, None)
     return GateNumber(

@@ -21,8 +21,8 @@ from experiments.judging.verdicts import (
     sentence_of,
     with_families,
 )
-from experiments.metrics import METRICS
 from experiments.models import Experiment, Run, Variant
+from experiments.runs.own_metrics import check_metrics, metrics_of
 
 Inconclusive = Literal["neutral", "pass", "fail"]
 MAX_METRICS = 10
@@ -41,14 +41,11 @@ class GateRules:
     inconclusive: Inconclusive = "neutral"
     baseline: str = ""
 
-    def check(self) -> None:
-        """RequestError when they make no sense."""
+    def check(self, team_id: int) -> None:
+        """RequestError when they make no sense for this team."""
         if len(self.metrics) > MAX_METRICS:
             raise RequestError(f"A gate decides by at most {MAX_METRICS} metrics.", field="metric")
-        for name in self.metrics:
-            if name not in METRICS:
-                known = ", ".join(METRICS)
-                raise RequestError(f"There is no metric {name[:60]!r}; known: {known}.", field="metric")
+        check_metrics(team_id, self.metrics, field="metric")
         if self.margin_ratio is not None and not 0 < self.margin_ratio < 1:
             raise RequestError("A margin lies between 0 and 100 %.", field="margin_pct")
 
@@ -83,7 +80,7 @@ class Evidence:
 
 def evidence_of(experiment: Experiment, rules: GateRules) -> Evidence:
     """What the gate decides by: the stored verdicts, or the same runs judged by other rules."""
-    rules.check()
+    rules.check(experiment.team_id)
     variants = list(experiment.variants.all())
     own = next((variant for variant in variants if variant.is_baseline), None)
     candidates = tuple(variant for variant in variants if variant != own)
@@ -126,13 +123,13 @@ def _against(
 ) -> tuple[Judged, ...]:
     """Every candidate against runs that are no part of the experiment: two independent samples."""
     compared = []
-    for metric in metrics:
+    for metric, spec in metrics_of(experiment.team_id, metrics).items():
         for candidate, reference in found:
             own = [run for run in runs if run.variant_id == candidate.pk and experiment.compares(run.block)]
             verdict = judge(
                 [counted_figure(run, metric) for run in reference.runs],
                 [counted_figure(run, metric) for run in own],
-                higher_is_better=METRICS[metric].higher_is_better,
+                higher_is_better=spec.higher_is_better,
                 margin_ratio=experiment.margin_ratio,
                 design="independent",
             )

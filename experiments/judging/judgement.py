@@ -44,6 +44,7 @@ def judge(
         load_model=report["load_model"],
         latency_basis=report["latency_basis"],
         requested_duration_s=requested_duration_s,
+        has_own_figures=bool(report.get("own_metrics")),
         usable=bool(report.get("usable", True)),
         why=report.get("why"),
         **{name: report.get(name) for name in _LOAD_FIELDS},

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from experiments.analysis.sequential import Look
 from experiments.judging.verdicts import comparisons_of
-from experiments.metrics import METRICS, MetricSpec
+from experiments.metrics import MetricSpec
 from experiments.models import Experiment, Run, Variant
 from experiments.planning.rules import stop_rule_of
+from experiments.runs.own_metrics import metrics_of
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,11 @@ def looks_of(experiment: Experiment, variants: Sequence[Variant], runs: Sequence
         return []
     finished = sorted((run for run in runs if not run.is_live), key=lambda run: (run.block or 0, run.pk))
     ended = experiment.state in (Experiment.State.FINISHED, Experiment.State.CANCELLED)
+    metrics = metrics_of(experiment.team_id, experiment.deciding_metrics)
     return [
         PairLooks(
             candidate=one.candidate.name,
-            metric=METRICS[one.metric],
+            metric=metrics[one.metric],
             looks=one.standing.looks,
             left_out=one.standing.looks[0].number - 1 if one.standing.looks else 0,
             settled=one.standing.settled,

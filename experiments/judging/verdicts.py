@@ -12,9 +12,10 @@ from experiments.analysis.families import AdjustedFamily, Family, benjamini_hoch
 from experiments.analysis.sequential import Standing, StopRule, standing_of
 from experiments.analysis.verdict import Verdict, judge
 from experiments.judging.arms import Conditions
-from experiments.metrics import METRICS
+from experiments.metrics import MetricSpec, label_of
 from experiments.models import Experiment, Run, StoredVerdict, Variant
 from experiments.planning.rules import stop_rule_of
+from experiments.runs.own_metrics import followed_metrics, metric_named, metrics_of
 from experiments.runs.summary import figure
 
 EXPLORED = (
@@ -55,7 +56,7 @@ def comparisons_of(
     rule = stop_rule_of(experiment, len(candidates))
     compared = [run for run in runs if experiment.compares(run.block)]
     found = []
-    for metric in _judged_metrics(experiment, compared):
+    for metric, spec in _judged_metrics(experiment, compared).items():
         values = arms_of(compared, metric)
         decides = metric in experiment.deciding_metrics
         for candidate in candidates:
@@ -64,7 +65,7 @@ def comparisons_of(
                 rule if decides else StopRule(),
                 values.get(baseline.pk, {}),
                 values.get(candidate.pk, {}),
-                metric,
+                spec,
                 spent=spent,
             )
             found.append(Compared(baseline, candidate, metric, decides, standing))
@@ -84,9 +85,10 @@ def arms_of(runs: Sequence[Run], metric: str) -> dict[int, dict[int, float]]:
 def counted_figure(run: Run, metric: str) -> float | None:
     """The run's figure when it counts. An invalid run, or latency that saturation hides, is a missing repetition.
 
-    So is a figure of 0, which has no logarithm: verdicts compare ratios.
+    So is a figure of 0 or below, which has no logarithm: verdicts compare ratios.
     """
-    return (figure(run, metric) or None) if run.is_usable else None
+    value = figure(run, metric) if run.is_usable else None
+    return value if value is not None and value > 0 else None
 
 
 def store_verdicts(experiment: Experiment, *, spent: bool = False) -> list[Compared]:
@@ -137,7 +139,7 @@ def judge_aa(experiment: Experiment, runs: Sequence[Run], baseline: Variant) -> 
     return judge(
         a,
         b,
-        higher_is_better=METRICS[experiment.primary_metric].higher_is_better,
+        higher_is_better=metric_named(experiment.team_id, experiment.primary_metric).higher_is_better,
         margin_ratio=experiment.margin_ratio,
         design="blocked",
     )
@@ -158,10 +160,13 @@ def numbers_of(compared: Compared) -> dict[str, Any]:
     return numbers
 
 
-def _judged_metrics(experiment: Experiment, runs: Sequence[Run]) -> list[str]:
-    """What decides, and what the runs have beside it."""
+def _judged_metrics(experiment: Experiment, runs: Sequence[Run]) -> dict[str, MetricSpec]:
+    """What decides, and what the runs have beside it: some known metrics, and the team's own ones that it follows."""
     measured = {name for run in runs for name in run.metrics}
-    return list(dict.fromkeys([*experiment.deciding_metrics, *(name for name in EXPLORED if name in measured)]))
+    explored = [name for name in EXPLORED if name in measured]
+    deciding = experiment.deciding_metrics
+    known = metrics_of(experiment.team_id, [*deciding, *explored])
+    return {name: known[name] for name in [*deciding, *explored]} | followed_metrics(experiment.team_id, measured)
 
 
 def _standing(
@@ -169,13 +174,13 @@ def _standing(
     rule: StopRule,
     a: Mapping[int, float],
     b: Mapping[int, float],
-    metric: str,
+    metric: MetricSpec,
     *,
     spent: bool,
 ) -> Standing:
     blocks = sorted({*a, *b})
     left, right = [a.get(block) for block in blocks], [b.get(block) for block in blocks]
-    higher = METRICS[metric].higher_is_better
+    higher = metric.higher_is_better
     if experiment.order != Experiment.Order.SEQUENTIAL:
         return standing_of(
             rule, left, right, higher_is_better=higher, margin_ratio=experiment.margin_ratio, spent=spent
@@ -201,7 +206,7 @@ def sentence_of(compared: Compared, seconds_per_repetition: float | None) -> str
     said = compared.verdict.sentence(
         compared.baseline.name,
         compared.candidate.name,
-        METRICS[compared.metric].label,
+        label_of(compared.metric),
         words=words_of(compared.metric),
         seconds_per_repetition=seconds_per_repetition,
     )

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from pydantic import Field, ValidationError, model_validator
 
+from agents.drivers.concurrency import CONCURRENCY_FIELDS
 from agents.model import Frozen, first_problem
 from agents.recipe import Parameter, ParameterName, RecipeDocument, Value
 from experiments.documents.yaml_text import parse_yaml
@@ -80,17 +81,35 @@ class ShippedDocument(Item):
 
 
 class WorkloadUse(Frozen):
-    """The workload of a template. `fixed` settings are not asked; what is fixed gets a title of its own."""
+    """The workload of a template. `fixed` settings are not asked; what is fixed gets a title of its own.
+
+    `published` values replace fixed ones at that scale.
+    """
 
     use: str
     title: str = ""
     fixed: dict[ParameterName, Value] = {}
+    published: dict[ParameterName, Value] = {}
+
+    def fixed_at(self, scale: Scale) -> dict[str, Value]:
+        return {**self.fixed, **(self.published if scale == "published" else {})}
+
+
+class Concurrency(Frozen):
+    """The numbers of connections, or users, that every variant of a template has one after the other."""
+
+    small: tuple[int, ...] = Field(min_length=2, max_length=10)
+    published: tuple[int, ...] = Field(min_length=2, max_length=10)
+
+    def at(self, scale: Scale) -> tuple[int, ...]:
+        return self.published if scale == "published" else self.small
 
 
 class TemplateVariant(Frozen):
     """One variant: `parameters` of the recipe at both scales, `published` in their place or beside them at that scale.
 
-    `other_sut` runs it on the second server; `only` leaves it out at the other scale.
+    `other_sut` runs it on the second server; `only` leaves it out at the other scale; `concurrency` are its connections
+    or users in place of the workload's.
     """
 
     name: str = Field(min_length=1, max_length=120)
@@ -100,6 +119,7 @@ class TemplateVariant(Frozen):
     published: dict[ParameterName, Value] = {}
     other_sut: bool = False
     only: Scale | None = None
+    concurrency: int | None = Field(None, ge=1)
 
     def parameters_at(self, scale: Scale) -> dict[str, Value]:
         return {**self.parameters, **(self.published if scale == "published" else {})}
@@ -121,12 +141,14 @@ class Needs(Frozen):
 class ExperimentTemplate(Item):
     """An experiment that can be launched: the question, what competes, how it is decided, and what hosts it needs.
 
-    The first variant is the baseline. `answer` says what the page shows and how to read it.
+    The first variant is the baseline. `answer` says what the page shows and how to read it. With `concurrency` every
+    variant is there once per number of connections or users.
     """
 
     question: str = Field(min_length=1, max_length=400)
     answer: str = Field(min_length=1, max_length=1000)
     workload: WorkloadUse
+    concurrency: Concurrency | None = None
     variants: tuple[TemplateVariant, ...] = Field(min_length=1, max_length=20)
     needs: Needs
     repetitions: int = Field(5, ge=1, le=100)
@@ -139,7 +161,22 @@ class ExperimentTemplate(Item):
         return any(variant.other_sut for variant in self.variants)
 
     def variants_at(self, scale: Scale) -> tuple[TemplateVariant, ...]:
-        return tuple(variant for variant in self.variants if variant.only in (None, scale))
+        """The variants of a scale, each of them once per number of connections or users."""
+        chosen = tuple(variant for variant in self.variants if variant.only in (None, scale))
+        if self.concurrency is None:
+            return chosen
+        return tuple(
+            variant.model_copy(
+                update={"name": f"{variant.name}, {count} {self.concurrency_unit}", "concurrency": count}
+            )
+            for variant in chosen
+            for count in self.concurrency.at(scale)
+        )
+
+    @property
+    def concurrency_unit(self) -> str:
+        """connections or users, as the load tool has it."""
+        return CONCURRENCY_FIELDS[workload(self.workload.use).document["driver"]["kind"]]
 
     def applications(self) -> tuple[ShippedDocument, ...]:
         return tuple(application(name) for name in dict.fromkeys(v.application for v in self.variants))

@@ -7,10 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import ValidationError
+
 from agents.cpuset import parse_cpus
+from agents.drivers.concurrency import at_concurrency
+from agents.drivers.shares import share_words
+from agents.errors import PlanError
 from agents.recipe import Value
+from agents.spec import WorkloadDocument
+from experiments.errors import RequestError
+from experiments.library import catalogue
 from experiments.library.catalogue import ExperimentTemplate, Scale
-from experiments.library.install import Places
+from experiments.library.install import Places, filled_in, settings_for
 from experiments.models import Host
 
 GB = 1 << 30
@@ -33,6 +41,8 @@ def fits(template: ExperimentTemplate, scale: Scale, places: Places, given: Mapp
     if template.two_suts:
         found += _two_machines(places)
     found += _tools(template, places, suts)
+    if len(places.drivers) > 1:
+        found += _shares(template, scale, places, given)
     order = {"fail": 0, "warn": 1, "pass": 2}
     return sorted(found, key=lambda one: order[one.result])
 
@@ -97,10 +107,28 @@ def _two_machines(places: Places) -> Iterator[Fit]:
 
 
 def _tools(template: ExperimentTemplate, places: Places, suts: list[Host]) -> Iterator[Fit]:
-    needed = [(", ".join(template.needs.driver), places.driver.name)] if template.needs.driver else []
-    needed += [(", ".join(template.needs.sut), sut.name) for sut in suts if template.needs.sut]
+    tools_of_drivers = ", ".join(template.needs.driver)
+    needed = [(tools_of_drivers, driver.name) for driver in places.drivers if template.needs.driver]
     for tools, host in needed:
         yield Fit("warn", f"{host} must have {tools}; each run looks first, and names the package when it is missing.")
+    for sut in suts if template.needs.sut else ():
+        yield Fit("warn", f"{sut.name} must have {', '.join(template.needs.sut)}; without it a run fails and says so.")
+
+
+def _shares(template: ExperimentTemplate, scale: Scale, places: Places, given: Mapping[str, Value]) -> Iterator[Fit]:
+    hosts = len(places.drivers)
+    try:
+        body = filled_in(catalogue.workload(template.workload.use), settings_for(template, scale, given))
+        driver = WorkloadDocument.model_validate(body).driver
+        counts = template.concurrency.at(scale) if template.concurrency else ()
+        tools = [at_concurrency(driver, count) for count in counts] or [driver]
+        words = "; ".join(share_words(tool, hosts) for tool in tools)
+    except PlanError as error:
+        yield Fit("fail", f"{error.message[:1].upper()}{error.message[1:]}.")
+    except (RequestError, ValidationError):
+        return  # a setting is missing or wrong, which is told at its field
+    else:
+        yield Fit("pass", f"Each of {hosts} driver hosts does its share: {words}.")
 
 
 def _cpus(facts: Mapping[str, str]) -> set[int]:

@@ -26,10 +26,13 @@ _WHOLE = re.compile(r"\$\{\s*([a-z][a-z0-9_]*)\s*\}")
 
 @dataclass(frozen=True)
 class Places:
-    """The hosts that take part; `other_sut` is the second server of templates that compare two machines."""
+    """The hosts that take part.
+
+    Several driver hosts divide the load; `other_sut` is the second server of templates that compare two machines.
+    """
 
     sut: Host
-    driver: Host
+    drivers: tuple[Host, ...]
     other_sut: Host | None = None
 
 
@@ -53,9 +56,10 @@ class Installed:
                 application=self.applications[variant.application],
                 recipe=self.recipes[variant.recipe],
                 sut=places.other_sut if variant.other_sut and places.other_sut else places.sut,
-                drivers=(places.driver,),
+                drivers=places.drivers,
                 parameters=variant.parameters_at(self.scale),
                 is_baseline=position == 0,
+                concurrency=variant.concurrency,
             )
             for position, variant in enumerate(self.template.variants_at(self.scale))
         ]
@@ -80,6 +84,7 @@ class Installed:
                     "drivers": [driver.name for driver in one.drivers],
                     **({"parameters": dict(one.parameters)} if one.parameters else {}),
                     **({"is_baseline": True} if one.is_baseline else {}),
+                    **({"concurrency": one.concurrency} if one.concurrency else {}),
                 }
                 for one in self.candidates(places)
             ],
@@ -139,7 +144,7 @@ def settings_for(template: ExperimentTemplate, scale: Scale, given: Mapping[str,
             f"{template.title} has no setting {unknown[0][:60]!r}; it has: {', '.join(sorted(settings))}.",
             field=f"settings.{unknown[0][:60]}",
         )
-    values: dict[str, Value] = dict(template.workload.fixed)
+    values: dict[str, Value] = template.workload.fixed_at(scale)
     for name, setting in settings.items():
         value = given.get(name, setting.at(scale))
         if value is None or (value == "" and setting.default is None):

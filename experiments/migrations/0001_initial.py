@@ -66,26 +66,6 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="Metric",
-            fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(max_length=60, unique=True)),
-                ("label", models.CharField(max_length=120)),
-                ("unit", models.CharField(max_length=20)),
-                (
-                    "direction",
-                    models.CharField(
-                        choices=[("higher", "higher is better"), ("lower", "lower is better")], max_length=8
-                    ),
-                ),
-                ("noise_floor_ratio", models.FloatField(default=0.0)),
-                ("position", models.PositiveSmallIntegerField(default=0)),
-            ],
-            options={
-                "ordering": ["position", "name"],
-            },
-        ),
-        migrations.CreateModel(
             name="Team",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
@@ -106,6 +86,30 @@ class Migration(migrations.Migration):
                 ("measured_at", models.DateTimeField(null=True)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
+        ),
+        migrations.CreateModel(
+            name="Metric",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=60)),
+                ("unit", models.CharField(max_length=20)),
+                (
+                    "direction",
+                    models.CharField(
+                        choices=[("higher", "higher is better"), ("lower", "lower is better")], max_length=8
+                    ),
+                ),
+                ("followed", models.BooleanField(default=False)),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="metrics", to="experiments.team"
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("team", "name"), name="one_metric_per_name")],
+            },
         ),
         migrations.CreateModel(
             name="Worker",
@@ -400,6 +404,7 @@ class Migration(migrations.Migration):
                 ("fingerprint", models.CharField(blank=True, max_length=64)),
                 ("labels", models.JSONField(default=dict)),
                 ("tags", models.JSONField(default=list)),
+                ("parameters", models.JSONField(default=dict)),
                 ("notes", models.TextField(blank=True)),
                 (
                     "state",
@@ -757,6 +762,7 @@ class Migration(migrations.Migration):
                 ("is_baseline", models.BooleanField(default=False)),
                 ("parameters", models.JSONField(default=dict)),
                 ("offered_rate_rps", models.FloatField(null=True)),
+                ("concurrency", models.PositiveIntegerField(null=True)),
                 ("spec", models.JSONField(null=True)),
                 (
                     "application",
@@ -1154,6 +1160,12 @@ class Migration(migrations.Migration):
             model_name="run",
             index=django.contrib.postgres.indexes.GinIndex(
                 fields=["labels"], name="run_labels", opclasses=["jsonb_path_ops"]
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="run",
+            index=django.contrib.postgres.indexes.GinIndex(
+                fields=["parameters"], name="run_parameters", opclasses=["jsonb_path_ops"]
             ),
         ),
         migrations.RunSQL(RUN_WORDS, "DROP FUNCTION run_words(jsonb, jsonb)"),
@@ -1702,6 +1714,9 @@ class Migration(migrations.Migration):
                             ("comparison", "Comparison"),
                             ("experiment", "Experiment"),
                             ("trend", "Trend"),
+                            ("scaling", "Scaling"),
+                            ("search", "Search"),
+                            ("bisection", "Bisection"),
                         ],
                         max_length=12,
                     ),

@@ -30,6 +30,11 @@ class Bisection(Inquiry):
         # The list of a team's bisections, newest first.
         indexes = [models.Index(fields=["team", "-id"], name="bisection_newest")]
 
+    @property
+    def names(self) -> list[str]:
+        """The candidates as people read them: a version of the recipe has its v."""
+        return list(self.candidates) if self.parameter else [f"v{version}" for version in self.candidates]
+
 
 class BisectionStep(models.Model):
     """One step: an ordinary experiment of the good one against candidate number `index`."""

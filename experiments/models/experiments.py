@@ -110,6 +110,8 @@ class Variant(models.Model):
     drivers = models.ForeignKey(DriverSet, on_delete=models.PROTECT, related_name="+")
     offered_rate_rps = models.FloatField(null=True)
     """In place of the workload's own rate: an experiment may sweep the load."""
+    concurrency = models.PositiveIntegerField(null=True)
+    """In place of the workload's connections or users."""
     spec = models.JSONField(null=True)
     """As frozen at the last launch: blocks that the stop rule adds are the same runs."""
 

@@ -1,4 +1,4 @@
-"""What a run measured: the metric registry, in-run series as arrays, and the tools' own files."""
+"""What a run measured: a team's own metrics, in-run series as arrays, and the tools' own files."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from experiments.models.teams import Team, TeamOwnedQuerySet
 
 
 class Metric(models.Model):
-    """Registry of figures: unit and direction are data."""
+    """A team's own figure, as the newest run or workload that has it declares it; `experiments.metrics` has the others.
+
+    `followed`: judged in experiments beside what decides, and searched for change points in histories.
+    """
 
     class Direction(models.TextChoices):
         HIGHER = "higher", "higher is better"
         LOWER = "lower", "lower is better"
 
-    name = models.CharField(max_length=60, unique=True)
-    label = models.CharField(max_length=120)
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="metrics")
+    name = models.CharField(max_length=60)
     unit = models.CharField(max_length=20)
     direction = models.CharField(max_length=8, choices=Direction.choices)
-    noise_floor_ratio = models.FloatField(default=0.0)
-    position = models.PositiveSmallIntegerField(default=0)
+    followed = models.BooleanField(default=False)
+
+    objects = TeamOwnedQuerySet.as_manager()
 
     class Meta:
-        ordering = ["position", "name"]
+        constraints = [models.UniqueConstraint(fields=["team", "name"], name="one_metric_per_name")]
 
     def __str__(self) -> str:
         return self.name
@@ -49,7 +53,12 @@ class Series(models.Model):
         constraints = [models.UniqueConstraint(fields=["team", "fingerprint"], name="one_series_per_fingerprint")]
 
     def __str__(self) -> str:
-        return f"{self.application} · {self.workload} · {self.tool}"
+        return f"{self.title} · {self.tool}"
+
+    @property
+    def title(self) -> str:
+        """Application and workload; what was measured elsewhere may have one name for both."""
+        return self.application if self.application == self.workload else f"{self.application} · {self.workload}"
 
 
 class SampleSeries(models.Model):

@@ -35,7 +35,7 @@ class RunQuerySet(TeamOwnedQuerySet):
 
         Not one query with eight joins: PostgreSQL takes longer to plan that than to do all of this.
         """
-        return self.defer("spec", "findings").prefetch_related(
+        return self.defer("spec", "findings", "parameters").prefetch_related(
             Prefetch("recipe", Recipe.objects.defer("body")),
             Prefetch("workload", Workload.objects.defer("body")),
             Prefetch("application", Application.objects.defer("body")),
@@ -121,6 +121,7 @@ class Run(models.Model):
     fingerprint = models.CharField(max_length=64, blank=True)
     labels = models.JSONField(default=dict)
     tags = models.JSONField(default=list)
+    parameters = models.JSONField(default=dict)
     notes = models.TextField(blank=True)
     notes_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     notes_at = models.DateTimeField(null=True)
@@ -205,6 +206,8 @@ class Run(models.Model):
             models.Index(fields=["trashed_at"], condition=Q(trashed_at__isnull=False), name="run_trashed"),
             # CI asks by commit, branch or build.
             GinIndex(fields=["labels"], name="run_labels", opclasses=["jsonb_path_ops"]),
+            # People ask by what was chosen: every run with a heap of 4g.
+            GinIndex(fields=["parameters"], name="run_parameters", opclasses=["jsonb_path_ops"]),
             # A word typed into the query box (experiments.run_list.words).
             GinIndex(Func(F("labels"), F("tags"), function="run_words"), name="run_words"),
         ]

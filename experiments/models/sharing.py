@@ -32,6 +32,9 @@ class ShareLink(models.Model):
         COMPARISON = "comparison"
         EXPERIMENT = "experiment"
         TREND = "trend"
+        SCALING = "scaling"
+        SEARCH = "search"
+        BISECTION = "bisection"
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="share_links")
     kind = models.CharField(max_length=12, choices=Kind.choices)

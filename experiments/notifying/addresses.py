@@ -61,6 +61,17 @@ def target_of(url: str) -> Target:
     return Target(parts.scheme, parts.hostname, default if port is None else port, path)
 
 
+def check_url(url: str) -> None:
+    """What can be said of a URL before it is used. RequestError when it is none, or an address that is refused."""
+    host = target_of(url).host
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return  # a name: what it leads to is looked at each time
+    if why := refused([host]):
+        raise RequestError(why, field="url")
+
+
 def refused(addresses: Sequence[str]) -> str:
     """Why these resolved addresses may not be connected to; empty when all of them may."""
     for text in addresses:

@@ -14,12 +14,12 @@ from django.utils import timezone
 from experiments.alerts.wording import sentence as alert_sentence
 from experiments.alerts.wording import title as alert_title
 from experiments.alerts.wording import trend_name
-from experiments.metrics import METRICS
 from experiments.models import Alert, Delivery, Experiment, Host, Member, Occasion, Run, Team, Webhook
 from experiments.notifying import happenings
 from experiments.notifying.happenings import Happening
 from experiments.notifying.messages import body_for, mail_body
 from experiments.queue.outbox import DELIVER, send
+from experiments.runs.own_metrics import metrics_of
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +54,7 @@ def verdict_reached(experiment: Experiment) -> None:
         return
     verdicts = experiment.verdicts.filter(metric__in=experiment.deciding_metrics).select_related("candidate")
     found = sorted(verdicts, key=lambda one: (one.candidate.position, one.metric))
+    units = metrics_of(experiment.team_id, experiment.deciding_metrics)
     sentences = [one.sentence for one in found] or ["It compares nothing: there is one variant."]
     data: dict[str, Any] = {
         "experiment": experiment.pk,
@@ -63,7 +64,7 @@ def verdict_reached(experiment: Experiment) -> None:
             {
                 "candidate": one.candidate.name,
                 "metric": one.metric,
-                "unit": METRICS[one.metric].unit,
+                "unit": units[one.metric].unit,
                 "outcome": one.outcome,
                 "estimate_pct": one.numbers.get("estimate_pct"),
                 "ci95_pct": one.numbers.get("ci95_pct"),

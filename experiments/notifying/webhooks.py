@@ -13,7 +13,7 @@ from django.utils import timezone
 from experiments.errors import Conflict, NotFound, RequestError
 from experiments.hosts.keys import seal, unseal
 from experiments.models import Delivery, Member, Role, Webhook
-from experiments.notifying.addresses import target_of
+from experiments.notifying.addresses import check_url, target_of
 from experiments.notifying.events import deliver_later, new_delivery
 from experiments.notifying.happenings import EVENTS, TEST, Happening
 from experiments.teams import audit
@@ -35,7 +35,7 @@ class Wanted:
     def check(self) -> None:
         if not self.name.strip():
             raise RequestError("Give the webhook a name.", field="name")
-        target_of(self.url)
+        check_url(self.url)
         if self.format not in Webhook.Format.values:
             raise RequestError(f"The format is one of {', '.join(Webhook.Format.values)}.", field="format")
         unknown = [event for event in self.events if event not in EVENTS]

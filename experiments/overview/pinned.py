@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 
 from experiments.alerts.wording import trend_name
 from experiments.errors import Conflict
-from experiments.metrics import METRICS
+from experiments.metrics import label_of
 from experiments.models import Member, PinnedTrend, Role, Team, Trend
 from experiments.teams import audit
 from experiments.teams.access import require
@@ -32,7 +32,7 @@ def pin_trend(member: Member, trend: Trend) -> None:
         if pinned.count() >= MAX_PINNED:
             raise Conflict(f"The Overview shows at most {MAX_PINNED} trends; unpin one first.")
         PinnedTrend.objects.create(team=member.team, trend=trend, pinned_by=member.user)
-        audit.record(member, "trend.pin", f"{METRICS[trend.metric].label} of {trend_name(trend)}")
+        audit.record(member, "trend.pin", f"{label_of(trend.metric)} of {trend_name(trend)}")
 
 
 def unpin_trend(member: Member, trend: Trend) -> None:
@@ -41,4 +41,4 @@ def unpin_trend(member: Member, trend: Trend) -> None:
     with transaction.atomic():
         gone, _ = PinnedTrend.objects.for_team(member.team).filter(trend=trend).delete()
         if gone:
-            audit.record(member, "trend.unpin", f"{METRICS[trend.metric].label} of {trend_name(trend)}")
+            audit.record(member, "trend.unpin", f"{label_of(trend.metric)} of {trend_name(trend)}")

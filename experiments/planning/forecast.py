@@ -18,7 +18,7 @@ from experiments.analysis.power import detectable_change
 from experiments.analysis.sequential import LOOKS
 from experiments.analysis.verdict import needed_per_arm
 from experiments.analysis.wording import duration
-from experiments.metrics import METRICS
+from experiments.metrics import label_of
 from experiments.models import Experiment, Host, Recipe, Run, RunEvent, Workload
 from experiments.planning.rules import Rules, alpha_of
 from experiments.queue.estimates import LAST_RUNS, Estimates, estimates_for
@@ -135,7 +135,7 @@ def forecast(
         blocks = sorted({*LOOKS, first_blocks, most_blocks} - {1})
         finds = tuple(Finds(n, detectable_change(n, noise.cov_ratio, alpha=alpha, paired=paired)) for n in blocks)
     found = Forecast(costs, extent(first_blocks), extent(most_blocks), noise, needed, finds, ())
-    said = _sentences(found, rules, METRICS[metric].label, margin_ratio, str(baseline.sut.name), aa_runs)
+    said = _sentences(found, rules, label_of(metric), margin_ratio, str(baseline.sut.name), aa_runs)
     return Forecast(costs, found.first, found.most, noise, needed, finds, tuple(said))
 
 

@@ -10,8 +10,8 @@ from typing import Any
 from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.analysis.sequential import LOOKS, MIN_FOR_PRECISION, StopKind, StopRule
 from experiments.errors import RequestError
-from experiments.metrics import METRICS
 from experiments.models import Experiment
+from experiments.runs.own_metrics import check_metrics
 
 MOST_BLOCKS = 100
 MOST_GATE_METRICS = 10
@@ -30,19 +30,14 @@ class Rules:
     aa_first: bool = False
     gate_metrics: Sequence[str] = ()
 
-    def check(self, *, order: str, variants: int) -> None:
-        """RequestError names the rule that makes no sense."""
+    def check(self, team_id: int, *, order: str, variants: int) -> None:
+        """RequestError names the rule that makes no sense for this team."""
         if self.stop_rule not in Experiment.StopRule.values:
             known = ", ".join(Experiment.StopRule.values)
             raise RequestError(f"There is no stop rule {self.stop_rule!r}; known: {known}.", field="stop_rule")
-        unknown = [name for name in self.gate_metrics if name not in METRICS]
-        if unknown or len(self.gate_metrics) > MOST_GATE_METRICS:
-            raise RequestError(
-                f"There is no metric {unknown[0]!r}; known: {', '.join(METRICS)}."
-                if unknown
-                else f"At most {MOST_GATE_METRICS} metrics can gate.",
-                field="gate_metrics",
-            )
+        if len(self.gate_metrics) > MOST_GATE_METRICS:
+            raise RequestError(f"At most {MOST_GATE_METRICS} metrics can gate.", field="gate_metrics")
+        check_metrics(team_id, self.gate_metrics, field="gate_metrics")
         if self.stop_rule == Experiment.StopRule.FIXED:
             return
         if order == Experiment.Order.SEQUENTIAL:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from experiments.analysis.wording import duration
 from experiments.judging.verdicts import Compared, finished_runs, judge_aa, seconds_per_run, store_verdicts, words_of
-from experiments.metrics import METRICS
+from experiments.metrics import label_of
 from experiments.models import Experiment, Run, Variant
 from experiments.planning.blocks import run_order
 from experiments.queue.outbox import announce
 from experiments.runs.numbers import reserve_numbers
+from experiments.runs.parameters import parameters_of
 
 MOST_WASTED = 5
 """Blocks without a usable pair of runs, beyond which more of the same is a waste of the hosts."""
@@ -107,7 +108,7 @@ def _check_aa(experiment: Experiment) -> bool:
     baseline = experiment.variants.get(is_baseline=True)
     runs = [run for run in finished_runs(experiment) if run.block is not None and run.block < experiment.first_block]
     verdict = judge_aa(experiment, runs, baseline)
-    label = METRICS[experiment.primary_metric].label
+    label = label_of(experiment.primary_metric)
     said = verdict.sentence(baseline.name, "itself", label, words=words_of(experiment.primary_metric))
     experiment.aa_result = {
         "outcome": verdict.outcome,
@@ -161,6 +162,7 @@ def _queue(experiment: Experiment, variants: Sequence[Variant], blocks: range) -
             variant=variant,
             block=block,
             spec=variant.spec,
+            parameters=parameters_of(variant.spec),
             labels=experiment.labels,
             application_id=variant.application_id,
             recipe_id=variant.recipe_id,

@@ -36,6 +36,7 @@ def queue_retry(run: Run) -> Run | None:
         variant_id=run.variant_id,
         block=run.block,
         spec=run.spec,
+        parameters=run.parameters,
         labels=run.labels,
         tags=run.tags,
         notes=run.notes,

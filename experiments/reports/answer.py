@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from experiments.analysis.number_text import one_decimal, signed_percent
 from experiments.judging.verdict_numbers import VerdictNumbers
-from experiments.metrics import METRICS, MetricSpec
+from experiments.metrics import MetricSpec
 from experiments.models import Experiment, Run
+from experiments.runs.own_metrics import metrics_of
 
 _GROUPS = (
     (("better",), "is better"),
@@ -51,15 +52,16 @@ class Change:
 def changes_of(experiment: Experiment) -> list[Change]:
     """The stored verdicts, those that decide first. A metric that is no longer known is left out."""
     stored = experiment.verdicts.select_related("baseline", "candidate").order_by("candidate__position", "metric")
-    names = [*experiment.deciding_metrics, *(name for name in METRICS if name not in experiment.deciding_metrics)]
+    metrics = metrics_of(experiment.team_id, (one.metric for one in stored))
+    names = list(dict.fromkeys([*experiment.deciding_metrics, *metrics]))
     found = []
-    for verdict in sorted((one for one in stored if one.metric in METRICS), key=lambda one: names.index(one.metric)):
+    for verdict in sorted((one for one in stored if one.metric in metrics), key=lambda one: names.index(one.metric)):
         numbers = VerdictNumbers.of(verdict)
         family = numbers.family
         decides = verdict.metric in experiment.deciding_metrics
         found.append(
             Change(
-                metric=METRICS[verdict.metric],
+                metric=metrics[verdict.metric],
                 baseline=verdict.baseline.name,
                 candidate=verdict.candidate.name,
                 outcome=verdict.outcome,

@@ -100,6 +100,8 @@ def _experiment_yaml(experiment: Experiment, variants: Sequence[Variant]) -> str
                 "parameters": dict(variant.parameters),
                 "sut": variant.sut.name,
                 "drivers": variant.drivers.names,
+                **({"offered_rate_rps": variant.offered_rate_rps} if variant.offered_rate_rps else {}),
+                **({"concurrency": variant.concurrency} if variant.concurrency else {}),
             }
             for variant in variants
         ],

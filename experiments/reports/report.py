@@ -5,7 +5,7 @@ One object, rendered as a page, as Markdown, as CSV and by the API; none of them
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,7 +16,7 @@ from experiments.analysis.interval import Mean
 from experiments.analysis.percentiles import PercentilePoint
 from experiments.configuration import ConfigurationDiff
 from experiments.history import comparable_runs, configuration_diff
-from experiments.metrics import METRICS, MetricSpec
+from experiments.metrics import MetricSpec
 from experiments.models import Experiment, Run, Variant
 from experiments.reports.answer import Change, answer_of, changes_of
 from experiments.reports.figures import figures_of
@@ -24,6 +24,8 @@ from experiments.reports.machines import Machine, machines_of, versions_of
 from experiments.reports.repeat import Repeat, repeat_of
 from experiments.reports.runs import Remark, remarks_on
 from experiments.runs.latency_spectra import merged_curves
+from experiments.runs.own_load import OWN_LOAD
+from experiments.runs.own_metrics import metrics_of
 from experiments.runs.summary import figure
 
 
@@ -148,6 +150,8 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
     comparing = [run for run in runs if experiment.compares(run.block)]
     counted = {variant.pk: [run for run in comparing if run.repeats(variant)] for variant in variants}
     changes = changes_of(experiment)
+    measured = {name for run in comparing for name in run.metrics}
+    metrics = metrics_of(experiment.team_id, measured.union(experiment.deciding_metrics))
     newest = [counted[variant.pk][-1] for variant in variants if counted[variant.pk]]
     compared = comparable_runs(experiment.team, [run.number for run in newest])
     return ExperimentReport(
@@ -159,10 +163,10 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
         answer=answer_of(experiment, changes, runs),
         changes=tuple(changes),
         margin_ratio=experiment.margin_ratio,
-        primary=METRICS[experiment.primary_metric],
+        primary=metrics[experiment.primary_metric],
         variants=tuple(_variant(variant, runs, counted[variant.pk]) for variant in variants),
-        metrics=_metrics(experiment, variants, counted, changes),
-        repetitions=tuple(_repetition(run, variant) for variant in variants for run in counted[variant.pk]),
+        metrics=_figures(experiment, metrics, variants, counted, changes),
+        repetitions=tuple(_repetition(run, variant, metrics) for variant in variants for run in counted[variant.pk]),
         latency_basis=str(experiment.workload.document().driver.latency_basis).replace("_", " "),
         curves=_curves(variants, counted),
         compared_runs=tuple(run.number for run in compared) if len(compared) > 1 else (),
@@ -186,7 +190,10 @@ def _variant(variant: Variant, runs: Sequence[Run], counted: Sequence[Run]) -> R
         is_baseline=variant.is_baseline,
         application=str(variant.application),
         recipe=str(variant.recipe),
-        parameters=tuple((name, str(value)) for name, value in variant.parameters.items()),
+        parameters=(
+            *((name, str(value)) for name, value in variant.parameters.items()),
+            *((name, f"{own:.12g}") for name in OWN_LOAD if (own := getattr(variant, name)) is not None),
+        ),
         sut=variant.sut.name,
         drivers=str(variant.drivers),
         runs=sum(run.variant_id == variant.pk for run in runs),
@@ -194,8 +201,9 @@ def _variant(variant: Variant, runs: Sequence[Run], counted: Sequence[Run]) -> R
     )
 
 
-def _metrics(
+def _figures(
     experiment: Experiment,
+    metrics: Mapping[str, MetricSpec],
     variants: Sequence[Variant],
     counted: Mapping[int, Sequence[Run]],
     changes: Sequence[Change],
@@ -204,7 +212,7 @@ def _metrics(
     deciding = experiment.deciding_metrics
     of_pair = {(change.metric.name, change.candidate): change for change in changes}
     found = []
-    for name in [*deciding, *(name for name in METRICS if name not in deciding)]:
+    for name in dict.fromkeys([*deciding, *metrics]):
         means = figures_of(name, variants, counted)
         if name not in deciding and all(mean is None for mean in means):
             continue
@@ -212,12 +220,12 @@ def _metrics(
             VariantFigure(variant.name, variant.is_baseline, mean, of_pair.get((name, variant.name)))
             for variant, mean in zip(variants, means, strict=True)
         )
-        found.append(MetricFigures(METRICS[name], name in deciding, figures))
+        found.append(MetricFigures(metrics[name], name in deciding, figures))
     return tuple(found)
 
 
-def _repetition(run: Run, variant: Variant) -> Repetition:
-    figures = {name: value for name in METRICS if (value := figure(run, name)) is not None}
+def _repetition(run: Run, variant: Variant, metrics: Iterable[str]) -> Repetition:
+    figures = {name: value for name in metrics if (value := figure(run, name)) is not None}
     return Repetition(run.number, run.block, variant.name, figures)
 
 

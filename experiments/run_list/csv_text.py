@@ -17,7 +17,7 @@ from experiments.run_list.order import sort_key, whole_ordering
 from experiments.runs.changes import throughput_changes
 from experiments.runs.summary import figure
 
-CHANGE = "throughput_change_ratio"
+CHANGE, AGAINST = "throughput_change_ratio", "throughput_change_against"
 _CHUNK = 500
 
 
@@ -52,6 +52,7 @@ COLUMNS: dict[str, Callable[[Run], Any]] = {
     "finished_at": _plain("finished_at"),
     **{name: _metric(name) for name in METRICS},
     CHANGE: lambda run: None,
+    AGAINST: lambda run: None,
 }
 """Column -> what stands in it; the change needs more than the run, and is looked up for many runs at once."""
 
@@ -70,9 +71,11 @@ def csv_rows(team: Team, runs: RunFilter, sort: str = "-number", columns: Sequen
 def _lines(team: Team, columns: Sequence[str], rows: Iterator[Run]) -> Iterator[str]:
     yield csv_line(columns)
     while chunk := list(islice(rows, _CHUNK)):
-        changes = throughput_changes(team, chunk) if CHANGE in columns else {}
+        changes = throughput_changes(team, chunk) if {CHANGE, AGAINST}.intersection(columns) else {}
         for run in chunk:
-            yield csv_line(changes.get(run.pk) if name == CHANGE else COLUMNS[name](run) for name in columns)
+            change = changes.get(run.pk)
+            looked_up = {CHANGE: change.ratio, AGAINST: change.against} if change else {}
+            yield csv_line(looked_up[name] if name in looked_up else COLUMNS[name](run) for name in columns)
 
 
 def csv_line(values: Iterable[Any]) -> str:

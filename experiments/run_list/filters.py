@@ -20,12 +20,17 @@ MAX_QUERY_CHARS = 500
 MAX_WORDS = 10
 _CHOICES = {"state": Run.State, "outcome": Run.Outcome, "validity": Run.Validity}
 _NAMES = ("recipe", "workload", "application", "sut", "driver")
+_PARAMETER = "param."
+"""In the query box, `param.heap:4g` is a parameter and `heap:4g` a label."""
 _NUMBER = re.compile(r"#?([0-9]{1,9})")
 
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Every filled field narrows the list. `labels` must all be there; `query` is the text of the one query box."""
+    """Every filled field narrows the list. `label` and `param`, the parameters that were chosen, must all be there.
+
+    `query` is the text of the one query box.
+    """
 
     query: str = ""
     state: str = ""
@@ -38,6 +43,7 @@ class RunFilter:
     driver: str = ""
     tag: str = ""
     label: tuple[tuple[str, str], ...] = ()
+    param: tuple[tuple[str, str], ...] = ()
     experiment: int | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -48,7 +54,7 @@ class RunFilter:
     def from_query(cls, given: Mapping[str, str]) -> RunFilter:
         """The filter in a query string; unknown keys are left alone, bad values are a RequestError naming the field.
 
-        `label` is `k=v`, several with commas between them.
+        `label` and `param` are `k=v`, several with commas between them.
         """
         text = {name: str(given.get(name, "")).strip() for name in _TEXTS}
         for name, value in text.items():
@@ -63,7 +69,8 @@ class RunFilter:
             raise RequestError("An experiment is named by its number.", field="experiment")
         return cls(
             **text,
-            label=_labels(str(given.get("label", ""))),
+            label=_pairs(given, "label", "label"),
+            param=_pairs(given, "param", "parameter"),
             experiment=int(experiment) if experiment else None,
             since=_time(given, "since"),
             until=_time(given, "until"),
@@ -87,6 +94,8 @@ def matching(team: Team, wanted: RunFilter) -> RunQuerySet:
         runs = runs.filter(tags__contains=[wanted.tag])
     if wanted.label:
         runs = runs.filter(labels__contains=dict(wanted.label))
+    if wanted.param:
+        runs = runs.filter(parameters__contains=dict(wanted.param))
     if wanted.experiment is not None:
         runs = runs.filter(experiment_id=wanted.experiment)
     if wanted.since:
@@ -123,6 +132,8 @@ def _with_word(team: Team, runs: RunQuerySet, word: str) -> RunQuerySet:
             return runs.filter(_where(f"{_name_of(key)}__icontains", value))
         if key == "tag":
             return runs.filter(tags__contains=[value])
+        if key.startswith(_PARAMETER):
+            return runs.filter(parameters__contains={key.removeprefix(_PARAMETER): value})
         return runs.filter(labels__contains={key: value})
     # Names are few, so the word is looked up there first; the runs are then found by their indexed ids.
     found = Q()
@@ -149,14 +160,14 @@ def _named(team: Team, word: str) -> dict[str, list[int]]:
     return found
 
 
-def _labels(text: str) -> tuple[tuple[str, str], ...]:
+def _pairs(given: Mapping[str, str], field: str, noun: str) -> tuple[tuple[str, str], ...]:
     found = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in filter(None, (part.strip() for part in str(given.get(field, "")).split(","))):
         key, equals, value = part.partition("=")
         if not equals or not key:
-            raise RequestError("A label filter reads key=value.", field="label")
+            raise RequestError(f"A {noun} filter reads key=value.", field=field)
         if "\0" in part:
-            raise RequestError("A label holds no NUL character.", field="label")
+            raise RequestError(f"A {noun} holds no NUL character.", field=field)
         found.append((key, value))
     return tuple(found)
 

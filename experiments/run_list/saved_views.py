@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from django.db import transaction
 from django.http import QueryDict
 
@@ -17,6 +19,8 @@ MAX_QUERY_CHARS = 4000
 MAX_VIEWS = 100
 PASSING = ("cursor", "view")
 """What stands in an address and belongs to no view: the page of the list, and which view it is."""
+VIEW_NAMES = {field.name for field in fields(RunFilter)} - {"conditions"} | {"sort", "columns"}
+"""What a view may say, besides conditions such as `throughput_rps__gte`."""
 
 
 def views_of(member: Member) -> list[SavedView]:
@@ -105,6 +109,14 @@ def view_query(query: str) -> str:
     RunFilter.from_query({name: str(given[name]) for name in given})
     sort_key(str(given.get("sort", "-number")))
     return given.urlencode()
+
+
+def check_names(query: str) -> None:
+    """RequestError for a name that no list of runs has: a misspelt filter would else list everything."""
+    for name in QueryDict(query):
+        if name not in (*VIEW_NAMES, *PASSING) and "__" not in name:
+            known = ", ".join(sorted(VIEW_NAMES))
+            raise RequestError(f"The list of runs has no {name[:60]!r}; known: {known}.", field="query")
 
 
 def _hold(member: Member, view: SavedView) -> None:

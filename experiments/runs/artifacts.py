@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 
+from agents.redaction import without_secrets
 from experiments.errors import RequestError
 from experiments.models import Artifact, Run
 
 MAX_ARTIFACT_BYTES = 16 << 20
+TEXT_TYPES = ("text/", "application/json", "application/xml")
 
 
 def keep(run: Run, name: str, content: bytes, *, media_type: str = "text/plain; charset=utf-8") -> Artifact:
-    """Store a file of the run under its name; the same name again replaces it."""
+    """Store a file of the run under its name, a text without secrets; the same name again replaces it."""
     if len(content) > MAX_ARTIFACT_BYTES:
         raise RequestError(f"{name} is larger than {MAX_ARTIFACT_BYTES >> 20} MB.", field="file")
+    if media_type.startswith(TEXT_TYPES):
+        content = without_secrets(content.decode("latin-1")).encode("latin-1")  # any byte stays what it is
     artifact, _ = Artifact.objects.update_or_create(
         run=run,
         name=name,

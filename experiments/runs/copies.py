@@ -46,6 +46,7 @@ def copy_experiment(
                 variant.parameters,
                 variant.is_baseline,
                 variant.offered_rate_rps,
+                variant.concurrency,
             )
             for variant in experiment.variants.select_related("application", "recipe", "sut__profile", "drivers")
         ],

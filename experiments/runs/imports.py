@@ -20,11 +20,12 @@ from experiments.documents.versions import noun
 from experiments.errors import RequestError
 from experiments.judging.judgement import findings_json, judge
 from experiments.judging.thresholds import thresholds_of
-from experiments.metrics import figures
+from experiments.metrics import declared, figures
 from experiments.models import Application, Document, Member, Recipe, Role, Run, Workload
 from experiments.runs.artifacts import keep
 from experiments.runs.labels import check_labels
 from experiments.runs.latency_spectra import keep_spectrum
+from experiments.runs.own_metrics import learn
 from experiments.runs.series import extend_series
 from experiments.runs.summary import summarise
 from experiments.teams.access import require
@@ -72,6 +73,7 @@ def import_report(
         run.finished_at = run.measured_at = measured_at or timezone.now()
         _fill(run, report, found, thresholds_of(member.team))
         run.save()
+        learn(member.team, declared(found))
         if run.outcome == Run.Outcome.SUCCEEDED:
             _add_to_series(run, report)
         keep(run, f"{report.format}.txt", text.encode())

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from django.db.models.functions import Length
 
 from experiments.models import Artifact, Run
+from experiments.runs.artifacts import TEXT_TYPES
 from experiments.runs.log_lines import MOST_FOUND, Found, LogLine
 
-TEXT_TYPES = ("text/", "application/json", "application/xml")
 _LONGEST_LINE = 4000
 """Letters; the file itself has the rest."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
@@ -19,6 +19,7 @@ from agents.report import LoadReport, OwnMetric
 from experiments.configuration import IN_PART, PARAMETERS
 from experiments.errors import RequestError
 from experiments.metrics import METRICS, figures
+from experiments.runs.parameters import parameter_texts
 
 MAX_FIGURES = 100
 MAX_PARAMETERS = 200
@@ -95,7 +96,7 @@ def check_time(measured_at: datetime | None) -> datetime:
 
 
 def read_figures(result: SentResult) -> tuple[LoadReport, dict[str, float]]:
-    """The figures as a load report without own ones, and as the run's metrics. RequestError names what is wrong."""
+    """The figures as a load report, and as the run's metrics. RequestError names what is wrong."""
     given: dict[str, float] = {}
     beside: dict[str, float] = {}
     for name, value in result.metrics.items():
@@ -119,8 +120,8 @@ def read_figures(result: SentResult) -> tuple[LoadReport, dict[str, float]]:
         else:
             text = f"{error.message[0].upper()}{error.message[1:]}."
         raise RequestError(text, field="metrics") from error
-    report = replace(report, tool=result.tool, own_metrics=())
-    return report, {figure.name: figure.value for figure in own} | beside | figures(report.to_json())
+    report = replace(report, tool=result.tool)
+    return report, beside | figures(report.to_json())
 
 
 def figures_text(result: SentResult) -> str:
@@ -134,8 +135,7 @@ def configuration_of(parameters: Mapping[str, Value]) -> dict[str, str]:
     if not parameters:
         return {}
     found = {IN_PART: "only what was reported"}
-    for name, value in parameters.items():
-        text = str(value).lower() if isinstance(value, bool) else str(value)
+    for name, text in parameter_texts(parameters).items():
         if not 1 <= len(name) <= 120 or not name.isprintable():
             raise RequestError("The name of a parameter has 1 to 120 printable characters.", field="parameters")
         if len(text) > 1000:
@@ -144,7 +144,7 @@ def configuration_of(parameters: Mapping[str, Value]) -> dict[str, str]:
     return found
 
 
-def check_series(series: list[SentSeries]) -> None:
+def check_series(series: Sequence[SentSeries]) -> None:
     """RequestError for a channel that comes twice, or whose times and values do not fit together."""
     seen = set()
     for number, one in enumerate(series):

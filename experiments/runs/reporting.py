@@ -20,6 +20,7 @@ from experiments.documents.versions import noun
 from experiments.errors import RequestError
 from experiments.judging.judgement import findings_json, judge
 from experiments.judging.thresholds import thresholds_of
+from experiments.metrics import MetricSpec, own_metric
 from experiments.models import (
     Application,
     Artifact,
@@ -32,7 +33,10 @@ from experiments.models import (
     SampleSeries,
     Workload,
 )
+from experiments.models.inserting import insert
 from experiments.runs.labels import check_labels, check_tags
+from experiments.runs.own_metrics import learn
+from experiments.runs.parameters import parameter_texts
 from experiments.runs.reported import (
     SentResult,
     SentSeries,
@@ -69,6 +73,7 @@ class _Read:
     tool: str
     latency_basis: str
     history: str
+    own_metrics: Sequence[MetricSpec]
 
 
 def store_results(member: Member, results: Sequence[SentResult]) -> list[Run]:
@@ -119,6 +124,7 @@ def _read(
         state=Run.State.FINISHED,
         labels=check_labels(result.labels),
         tags=check_tags(result.tags),
+        parameters=parameter_texts(result.parameters),
         notes=result.notes,
         application=_named(documents, Application, result.application),
         recipe=_named(documents, Recipe, result.recipe),
@@ -145,6 +151,7 @@ def _read(
         tool=result.tool,
         latency_basis=result.latency_basis,
         history=result.history,
+        own_metrics=[own_metric(name, one.unit, one.direction) for name, one in result.own_metrics.items()],
     )
 
 
@@ -175,12 +182,13 @@ def _fingerprint(run: Run, result: SentResult) -> str:
 
 def _store(member: Member, read: Sequence[_Read]) -> None:
     snapshots = _snapshots(member, read)
+    learn(member.team, chain.from_iterable(one.own_metrics for one in read))
     # Late: it holds up whoever else wants a number of the team.
     first = admit_runs(member.team, len(read), queued=False)
     runs = [one.run for one in read]
     for number, one in enumerate(read, start=first):
         one.run.number, one.run.config_id = number, snapshots.get(one.digest)
-    Run.objects.bulk_create(runs)
+    insert(runs)
     SampleSeries.objects.bulk_create(
         SampleSeries(
             run_id=one.run.pk, role=line.role, channel=line.channel, unit=line.unit, at_s=line.at_s, values=line.values
@@ -188,15 +196,17 @@ def _store(member: Member, read: Sequence[_Read]) -> None:
         for one in read
         for line in one.series
     )
-    Artifact.objects.bulk_create(
-        Artifact(
-            run_id=one.run.pk,
-            name=f"{FORMAT}.txt",
-            sha256=hashlib.sha256(one.figures).hexdigest(),
-            content=one.figures,
-        )
-        for one in read
-        if one.run.outcome == Run.Outcome.SUCCEEDED
+    insert(
+        [
+            Artifact(
+                run_id=one.run.pk,
+                name=f"{FORMAT}.txt",
+                sha256=hashlib.sha256(one.figures).hexdigest(),
+                content=one.figures,
+            )
+            for one in read
+            if one.run.outcome == Run.Outcome.SUCCEEDED
+        ]
     )
     for one in read:
         _continue_history(one)

@@ -14,6 +14,7 @@ from experiments.models import Application, Document, Host, Member, Recipe, Work
 
 _PARAMETER_TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 _STANDARD_INTERVAL_S = 1.0
+_OWN_LOAD = ("own_rate_rps", "own_concurrency")
 
 
 def choice_of(member: Member, spec: RunSpec) -> Choice:
@@ -43,7 +44,7 @@ def _host(member: Member, address: HostAddress, role: str) -> Host:
 
 
 def _document(member: Member, model: type[Document], wanted: Any) -> Any:
-    body = wanted.model_dump(mode="json", by_alias=True, exclude={"name", "version", "own_rate_rps"})
+    body = wanted.model_dump(mode="json", by_alias=True, exclude={"name", "version", *_OWN_LOAD})
     stored = _version(member, model, wanted.name, wanted.version)
     if stored is not None and stored.document().model_dump(mode="json", by_alias=True) == body:
         return stored

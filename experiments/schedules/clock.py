@@ -34,7 +34,7 @@ def crontab_of(expression: str, zone: str) -> CrontabSchedule:
     try:
         crontab(**named)
     except (ParseException, ValueError) as error:
-        raise RequestError(f"This is no cron expression: {error}.", field="cron") from error
+        raise RequestError(f"This is no cron expression: {str(error).rstrip('.')}.", field="cron") from error
     unsaved = CrontabSchedule(**named, timezone=ZoneInfo(zone))
     if next(due_times(unsaved, datetime.now(UTC)), None) is None:
         raise RequestError("This day never comes.", field="cron")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.launch import Choice
-from experiments.models import Experiment, Host
+from experiments.models import Experiment, Host, Variant
 
 _UNSEEN = "not seen yet"
 _MOST_SHOWN = 5
@@ -26,6 +26,7 @@ def contents_of_experiment(experiment: Experiment) -> dict[str, str]:
             "application": str(variant.application),
             "recipe": str(variant.recipe),
             "parameters": _text(variant.parameters),
+            **_own_load(variant),
             **_host("SUT", variant.sut),
             **_drivers(variant.drivers.in_order),
         }
@@ -41,6 +42,7 @@ def contents_of_choice(choice: Choice, labels: Mapping[str, str]) -> dict[str, s
         "recipe": str(choice.recipe),
         "workload": str(choice.workload),
         "parameters": _text(choice.parameters),
+        **_own_load(choice),
         **_host("SUT", choice.sut),
         **_drivers(choice.drivers),
     }
@@ -63,6 +65,12 @@ def _drivers(hosts: Sequence[Host]) -> dict[str, str]:
     for number, host in enumerate(hosts, start=1):
         found |= _host("driver host" if number == 1 else f"driver host {number}", host)
     return found
+
+
+def _own_load(chosen: Variant | Choice) -> dict[str, str]:
+    """Where the load is not the workload's; nothing is said of what is, as in the contents stored before."""
+    own = {"offered rate": chosen.offered_rate_rps, "concurrency": chosen.concurrency}
+    return {name: f"{value:.12g}" for name, value in own.items() if value is not None}
 
 
 def _host(role: str, host: Host) -> dict[str, str]:

@@ -21,6 +21,7 @@ from experiments.models import Experiment, Member, Occasion, Run, Schedule
 from experiments.models.experiments import OPEN
 from experiments.notifying.events import schedule_missed
 from experiments.runs.copies import copy_experiment, newest_version
+from experiments.runs.own_load import own_load
 from experiments.schedules.clock import next_time
 from experiments.schedules.contents import changes, contents_of_choice, contents_of_experiment
 from experiments.schedules.saving import pause
@@ -166,8 +167,7 @@ def _choice(schedule: Schedule) -> Choice:
             for name, value in parameters.items()
             if name in known and not (name in declared and declared[name].default == value)
         }
-    rate_rps = run.spec["workload"].get("own_rate_rps")
-    return Choice(application, recipe, workload, run.sut, run.drivers.in_order, parameters, rate_rps)
+    return Choice(application, recipe, workload, run.sut, run.drivers.in_order, parameters, *own_load(run.spec))
 
 
 def _still_open(last: Occasion) -> str:

@@ -65,7 +65,7 @@ def start_search(
     check_priority(member, priority)
     checked_labels = check_labels(labels or {})
     if not name.strip():
-        raise RequestError("Give the search a name.", field="name")
+        raise RequestError("Give the rate search a name.", field="name")
     if objective_metric not in OBJECTIVES:
         raise RequestError(f"The objective is one of {', '.join(OBJECTIVES)}.", field="objective_metric")
     if not 0 < objective_ms < 3_600_000:
@@ -135,7 +135,7 @@ def cancel_search(member: Member, search: CapacitySearch) -> None:
         run = None if trial is None else Run.objects.select_for_update(of=("self",)).get(pk=trial.run_id)
         locked = CapacitySearch.objects.select_for_update(of=("self",)).get(pk=search.pk)
         if locked.state != CapacitySearch.State.RUNNING:
-            raise Conflict("This search is over already.")
+            raise Conflict("This rate search is over already.")
         _end(locked, CapacitySearch.State.CANCELLED, f"Cancelled by {member.user.get_username()}.")
         if run is not None and run.is_live:
             cancel_run(member, run)

@@ -66,7 +66,7 @@ def _told(what: str, values: Sequence[str]) -> list[str]:
 
 def _headline(found: Comparison) -> MetricRow | None:
     rows = {row.metric.name: row for row in found.rows}
-    return next((rows[name] for name in HEADLINE if name in rows), None)
+    return next((rows[name] for name in HEADLINE if name in rows), next(iter(rows.values()), None))
 
 
 def _caution(found: Comparison) -> str:

@@ -19,7 +19,7 @@ MOST_NAME_CHARS = 28
 def experiment_sheet(experiment: Experiment) -> Sheet:
     """The report as it stands. Conflict when nothing has been launched: there is nothing to show."""
     if not experiment.runs.kept().exists():
-        raise Conflict("The experiment has no run yet; share it when it has been launched.")
+        raise Conflict("The experiment has no run yet; there is nothing to show before it is launched.")
     report = report_of(experiment, base_url="")
     primary = [change for change in report.changes if change.metric == report.primary]
     return Sheet(
@@ -42,7 +42,7 @@ def _short(name: str) -> str:
 
 
 def _caution(report: ExperimentReport) -> str:
-    return "It was not finished when it was shared." if report.state.lower() in ("running", "paused") else ""
+    return "It was not finished when this was made." if report.state.lower() in ("running", "paused") else ""
 
 
 def _badge(report: ExperimentReport, primary: list[Change]) -> str:

@@ -93,6 +93,11 @@ def line_plot(
     )
 
 
+def plain_ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Numbers that name their own unit in the title of the plot."""
+    return [(at, f"{at:,.6g}") for at in ticks_between(low, high)]
+
+
 def second_ticks(low_s: float, high_s: float) -> list[tuple[float, str]]:
     """Seconds from the start of measuring."""
     return [(at_s, f"{at_s:g} s") for at_s in ticks_between(low_s, high_s)]

@@ -13,6 +13,7 @@ from experiments.sharing.sheet import Sheet
 
 FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"
 """Drawn with the same letters everywhere, also on a server that has no fonts."""
+BOLD_FONT = FONT.with_name("DejaVuSans-Bold.ttf")
 WIDTH, MARGIN = 720.0, 20.0
 TITLE_CHARS, TEXT_CHARS, MOST_LINES = 64, 96, 3
 TITLE_LINE, TEXT_LINE = 24.0, 17.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.utils import timezone
 
 from experiments.errors import Conflict
@@ -12,6 +14,7 @@ from experiments.reports.machines import machine_facts
 from experiments.reports.markdown import figure_text, outcome_text
 from experiments.reports.plots import Plot
 from experiments.reports.runs import HIDDEN
+from experiments.runs.own_metrics import metrics_of
 from experiments.runs.summary import figure
 from experiments.sharing import wording
 from experiments.sharing.lines import PlotLine, line_plot, second_ticks
@@ -19,6 +22,7 @@ from experiments.sharing.sheet import Fact, Sentences, Sheet, Table, Tone
 
 HEADLINE = ("latency_p99_ms", "throughput_rps")
 """What the badge shows: the first one that there is."""
+MOST_OTHERS = 3
 _CPU = "cpu_set.busy_ratio"
 _TONES: dict[str, Tone] = {"valid": "good", "suspect": "warn", "invalid": "bad"}
 _MOST_POINTS = 300
@@ -27,7 +31,7 @@ _MOST_POINTS = 300
 def run_sheet(run: Run) -> Sheet:
     """The run as it is now. Conflict while it is not finished: its figures are not final."""
     if run.is_live:
-        raise Conflict(f"Run #{run.number} is not finished; share it when it has ended.")
+        raise Conflict(f"Run #{run.number} is not finished; it has a report, and can be shared, when it has ended.")
     verdict = _verdict(run)
     tone = _tone(run, verdict)
     return Sheet(
@@ -72,12 +76,18 @@ def _sentence(run: Run, verdict: StoredVerdict | None) -> str:
         return f"The run {run.get_outcome_display().lower()}. {run.failure}".strip()
     said = [
         f"{wording.short_name(metric)} {wording.value_text(value, metric)}"
-        for metric in (METRICS["throughput_rps"], METRICS["latency_p99_ms"], METRICS["errors_total"])
+        for metric in _told_first(run, ("throughput_rps", "latency_p99_ms", "errors_total"))
         if (value := figure(run, metric.name)) is not None
     ]
     text = ", ".join(said) or "No figure is on record"
     text = f"{text[0].upper()}{text[1:]}; the run is {run.get_validity_display().lower()}."
     return f"{text} {verdict.sentence}" if verdict and run.is_usable else text
+
+
+def _told_first(run: Run, names: Sequence[str]) -> list[MetricSpec]:
+    """Those of `names` that the run has; of one that has none of them the first of its others."""
+    known = [METRICS[name] for name in names if figure(run, name) is not None]
+    return known or list(metrics_of(run.team_id, run.metrics).values())[:MOST_OTHERS]
 
 
 def _caution(run: Run) -> str:
@@ -91,7 +101,7 @@ def _caution(run: Run) -> str:
 def _badge(run: Run, verdict: StoredVerdict | None) -> str:
     if run.outcome != Run.Outcome.SUCCEEDED:
         return str(run.get_outcome_display()).lower()
-    known = [METRICS[name] for name in HEADLINE if figure(run, name) is not None]
+    known = _told_first(run, HEADLINE)
     said = [f"{wording.short_name(metric)} {wording.value_text(figure(run, metric.name), metric)}" for metric in known]
     judged = outcome_text(verdict.outcome) if verdict and run.is_usable else str(run.get_validity_display()).lower()
     return ", ".join([*said[:1], judged])
@@ -155,7 +165,7 @@ def _points(series: SampleSeries) -> list[tuple[float, float, str]]:
 
 def _sections(run: Run) -> list[Table | Sentences]:
     found: list[Table | Sentences] = []
-    known = [metric for metric in wording.known_metrics([run]) if figure(run, metric.name) is not None]
+    known = [metric for metric in metrics_of(run.team_id, run.metrics).values() if figure(run, metric.name) is not None]
     if known:
         rows = tuple((_head(metric), figure_text(figure(run, metric.name), metric)) for metric in known)
         note = HIDDEN if run.hides_latency else ""

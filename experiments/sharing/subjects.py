@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from experiments.bisecting.reading import find_bisection
 from experiments.errors import NotFound, RequestError
 from experiments.history import MAX_COMPARED, comparable_runs
 from experiments.models import Experiment, Run, Series, ShareLink, Team
+from experiments.searches.reading import find_search
+from experiments.sharing.bisection_sheet import bisection_sheet
 from experiments.sharing.comparison_sheet import comparison_sheet
 from experiments.sharing.experiment_sheet import experiment_sheet
 from experiments.sharing.privacy import without_private
 from experiments.sharing.run_sheet import run_sheet
+from experiments.sharing.scaling_sheet import scaling_sheet
+from experiments.sharing.search_sheet import search_sheet
 from experiments.sharing.sheet import Sheet
 from experiments.sharing.trend_sheet import trend_sheet
 
@@ -20,12 +25,14 @@ from experiments.sharing.trend_sheet import trend_sheet
 class Subject:
     """One thing of a team. `runs` are numbers: one of a run, the baseline first of a comparison.
 
-    A trend has a series, a metric, and perhaps one recipe and a stretch of time.
+    A trend has a series, a metric, and perhaps one recipe and a stretch of time. `experiment_id` is of a report and of
+    a scaling measurement, `inquiry_id` of a search and of a bisection.
     """
 
     kind: ShareLink.Kind
     runs: tuple[int, ...] = ()
     experiment_id: int | None = None
+    inquiry_id: int | None = None
     series_id: int | None = None
     metric: str = "throughput_rps"
     recipe: str = ""
@@ -77,12 +84,38 @@ def _comparison(team: Team, subject: Subject) -> Frozen:
 
 
 def _experiment(team: Team, subject: Subject) -> Frozen:
+    experiment = _experiment_of(team, subject)
+    return Frozen(subject.kind, f"experiment {experiment.name}", experiment_sheet(experiment), _runs_of(experiment.pk))
+
+
+def _scaling(team: Team, subject: Subject) -> Frozen:
+    experiment = _experiment_of(team, subject)
+    return Frozen(subject.kind, f"scaling of {experiment.name}", scaling_sheet(experiment), _runs_of(experiment.pk))
+
+
+def _experiment_of(team: Team, subject: Subject) -> Experiment:
     found = Experiment.objects.for_team(team).select_related("workload", "created_by", "team")
-    experiment = found.filter(pk=subject.experiment_id).first()
+    experiment: Experiment | None = found.filter(pk=subject.experiment_id).first()
     if experiment is None:
         raise NotFound(f"There is no experiment {subject.experiment_id}.", field="experiment")
-    run_ids = tuple(experiment.runs.kept().order_by("pk").values_list("pk", flat=True))
-    return Frozen(subject.kind, f"experiment {experiment.name}", experiment_sheet(experiment), run_ids)
+    return experiment
+
+
+def _runs_of(*experiment_ids: int) -> tuple[int, ...]:
+    found = Run.objects.filter(experiment_id__in=experiment_ids).kept()
+    return tuple(found.order_by("pk").values_list("pk", flat=True))
+
+
+def _search(team: Team, subject: Subject) -> Frozen:
+    search = find_search(team, subject.inquiry_id or 0)
+    run_ids = tuple(search.trials.values_list("run_id", flat=True))
+    return Frozen(subject.kind, f"rate search {search.name}", search_sheet(search), run_ids)
+
+
+def _bisection(team: Team, subject: Subject) -> Frozen:
+    bisection = find_bisection(team, subject.inquiry_id or 0)
+    run_ids = _runs_of(*bisection.steps.values_list("experiment_id", flat=True))
+    return Frozen(subject.kind, f"bisection {bisection.name}", bisection_sheet(bisection), run_ids)
 
 
 def _trend(team: Team, subject: Subject) -> Frozen:
@@ -99,4 +132,7 @@ _FREEZERS = {
     ShareLink.Kind.COMPARISON: _comparison,
     ShareLink.Kind.EXPERIMENT: _experiment,
     ShareLink.Kind.TREND: _trend,
+    ShareLink.Kind.SCALING: _scaling,
+    ShareLink.Kind.SEARCH: _search,
+    ShareLink.Kind.BISECTION: _bisection,
 }

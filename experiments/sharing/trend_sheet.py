@@ -12,7 +12,6 @@ from experiments.alerts.wording import sentence
 from experiments.analysis.number_text import signed_percent
 from experiments.errors import Conflict
 from experiments.history import MetricHistory, Point, thinned_history
-from experiments.metrics import METRICS
 from experiments.models import Alert, Series
 from experiments.reports.plots import CurvePlot
 from experiments.sharing import wording
@@ -36,7 +35,7 @@ def trend_sheet(
     last = points[-1]
     latest = wording.value_text(last.value, spec)
     return Sheet(
-        title=f"{spec.label} over time: {series.application} under {series.workload}",
+        title=f"{spec.label} over time: {series.title}",
         sentence=f"Latest value {latest} (run #{last.number}, {wording.moment_text(last.at)}). {_latest(changes)}",
         caution="Points between those shown were left out." if history.thinned else "",
         tone=_tone(changes),
@@ -120,7 +119,7 @@ def _sections(history: MetricHistory, changes: Sequence[Alert]) -> list[Table | 
             wording.moment_text(point.at),
             point.recipe or "—",
             point.validity,
-            wording.value_text(point.value, METRICS[history.metric.name]),
+            wording.value_text(point.value, history.metric),
         )
         for point in shown
     )

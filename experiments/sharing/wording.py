@@ -9,8 +9,8 @@ from django.conf import settings
 
 from agents.redaction import masked
 from experiments.configuration import ConfigurationDiff
-from experiments.metrics import METRICS, MetricSpec
-from experiments.models import Host, Run
+from experiments.metrics import MetricSpec
+from experiments.models import Bisection, CapacitySearch, Host, Run
 from experiments.reports.markdown import figure_text
 from experiments.reports.plots import CurvePlot, percentile_plot
 from experiments.reports.report import VariantCurve
@@ -50,6 +50,19 @@ def host_name(host: Host | None) -> str:
     if host is None:
         return "unknown"
     return "not told" if host.address in host.name else host.name
+
+
+def set_up(inquiry: Bisection | CapacitySearch) -> tuple[tuple[str, str | None], ...]:
+    """On what a search or a bisection measured, as facts."""
+    parameters = ", ".join(f"{name}={masked(name, str(value))}" for name, value in inquiry.parameters.items())
+    return (
+        ("Application", str(inquiry.application)),
+        ("Recipe", str(inquiry.recipe)),
+        ("Parameters", parameters),
+        ("Workload", str(inquiry.workload)),
+        ("Server under test", host_name(inquiry.sut)),
+        ("Driver hosts", ", ".join(host_name(host) for host in inquiry.drivers.in_order)),
+    )
 
 
 def moment_text(at: datetime | None) -> str:
@@ -99,11 +112,6 @@ def difference_table(difference: ConfigurationDiff, heads: Sequence[str]) -> Tab
         note=" ".join(said),
         numbers_from=len(heads) + 1,
     )
-
-
-def known_metrics(runs: Sequence[Run]) -> list[MetricSpec]:
-    """The metrics that one of the runs has."""
-    return [metric for metric in METRICS.values() if any(metric.name in run.metrics for run in runs)]
 
 
 def version() -> str:

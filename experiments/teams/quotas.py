@@ -85,7 +85,7 @@ def admit_host(team: Team) -> None:
     """QuotaExceeded when the team has as many hosts as it may have."""
     limit = Team.objects.select_for_update(no_key=True).get(pk=team.pk).quota_hosts
     if Host.objects.for_team(team).count() >= limit:
-        raise _exceeded("hosts", f"{limit:,}", "Remove one that is not used any more.")
+        raise _exceeded("hosts", f"{limit:,}", "Remove one that nothing was measured on.")
 
 
 def waiting(team: Team) -> int:

@@ -16,6 +16,7 @@ from experiments.errors import Forbidden, RequestError
 from experiments.models import Member, Role, Token
 from experiments.teams.access import require
 from experiments.teams.audit import record
+from experiments.teams.bearers import Bearer, bearer_of
 
 SCOPES: dict[str, Role] = {
     "read": Role.VIEWER,
@@ -82,31 +83,24 @@ def find_service(member: Member, username: str) -> Member:
     return service
 
 
-def authenticate(text: str) -> Token | None:
-    """The live token behind `text`, or None: unknown, wrong, expired and revoked ones look the same."""
+def authenticate(text: str) -> Bearer | None:
+    """The live token behind `text` and its member, or None: unknown, wrong, expired and revoked ones look the same."""
     mark, _, rest = text.partition("_")
     public_id, _, secret = rest.partition("_")
     if mark != "bh" or not (public_id.isascii() and public_id.isalnum()) or not (secret.isascii() and secret.isalnum()):
         return None
     now = timezone.now()
-    token = live_token(public_id)
+    bearer = bearer_of(public_id)
     peppers = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    stored = token.secret_hash if token else ""
+    stored = bearer.token.secret_hash if bearer else ""
     # Every pepper is tried, also without a token, so that the time does not tell whether the id exists.
     matches = [hmac.compare_digest(_hash(secret, pepper), stored) for pepper in peppers]
-    if token is None or not any(matches):
+    if bearer is None or not any(matches):
         return None
+    token = bearer.token
     if token.last_used_at is None or token.last_used_at < now - _TOUCH_EVERY:
         Token.objects.filter(pk=token.pk).update(last_used_at=now)
-    return token
-
-
-def live_token(public_id: str) -> Token | None:
-    """The token of this id, unless it is revoked, expired, or of somebody whose account is closed."""
-    found: Token | None = Token.objects.filter(
-        public_id=public_id, revoked_at=None, expires_at__gt=timezone.now(), owner__is_active=True
-    ).first()
-    return found
+    return bearer
 
 
 def revoke(member: Member, token: Token) -> None:

@@ -25,6 +25,7 @@ from experiments.models import (
     HostProfile,
     LatencySpectrum,
     Member,
+    Metric,
     Occasion,
     PinnedBaseline,
     PinnedTrend,
@@ -89,6 +90,7 @@ class Part:
 
 PARTS = (
     Part(Member),
+    Part(Metric),
     Part(HardwareProfile),
     Part(Host, without=("private_key", "public_key", "offered_host_key", "leased_by")),
     Part(HostGrant, "host__team"),
@@ -136,7 +138,6 @@ LEFT_OUT = {
     "dryrun": "a look at hosts, of no use later",
     "reservation": "it holds hosts here and now",
     "reservation_hosts": "it holds hosts here and now",
-    "metric": "the same in every installation",
     "worker": "of the installation",
     "canary": "of the installation",
     "tally": "of the installation",

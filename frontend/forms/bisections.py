@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 
 from experiments.analysis.sequential import LOOKS
 from experiments.bisecting.plan import BisectionPlan, versions_between
-from experiments.metrics import METRICS
 from experiments.models import Workload
+from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import CHOICE_FIELDS, LabelsField, PartsForm, PriorityField
 
 
@@ -34,7 +34,7 @@ class BisectionForm(PartsForm):
         required=False, min_value=1, help_text="Instead of a parameter: versions of the recipe."
     )
     bad_version = forms.IntegerField(required=False, min_value=1)
-    metric = forms.ChoiceField(choices=[(m.name, m.label) for m in METRICS.values()], label="Judged by")
+    metric = forms.ChoiceField(label="Judged by")
     margin_pct = forms.FloatField(
         min_value=0.01, max_value=99, initial=3, label="Margin (%)", help_text="A smaller loss counts as none."
     )
@@ -47,6 +47,10 @@ class BisectionForm(PartsForm):
     )
     labels = LabelsField(required=False, help_text="key=value, one per line; every run gets them.")
     priority = PriorityField()
+
+    def __init__(self, choices: TeamChoices, *args: Any, **kwargs: Any) -> None:
+        super().__init__(choices, *args, **kwargs)
+        cast("forms.ChoiceField", self.fields["metric"]).choices = choices.metrics()
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

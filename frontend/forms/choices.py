@@ -12,10 +12,17 @@ from agents.recipe import RecipeDocument
 from experiments.models import Application, Host, Recipe, Team, Workload
 from experiments.models.documents import Document
 from experiments.models.teams import TeamOwnedQuerySet
+from experiments.runs.own_metrics import metrics_of
 from frontend.query import id_in
 
 PARTS = {"sut": Host.Roles.SUT, "driver": Host.Roles.DRIVER, "drivers": Host.Roles.DRIVER}
 """Fields that choose hosts, and the role that those must have."""
+DOCUMENTS = (
+    ("application", "applications", "an application"),
+    ("recipe", "recipes", "a recipe"),
+    ("workload", "workloads", "a workload"),
+)
+"""Each kind of document with its page and words for it."""
 
 
 class TeamChoices:
@@ -28,6 +35,7 @@ class TeamChoices:
         self._options: dict[str, list[tuple[str, str]]] = {}
         self._recipes: dict[str, RecipeDocument | None] = {}
         self._hosts: list[Host] | None = None
+        self._metrics: list[tuple[str, str]] | None = None
 
     def fill(self, field: forms.ModelChoiceField[Any], name: str, *chosen: str) -> None:
         """Offer the newest versions and, beside them, the chosen older one; accept every version of the team."""
@@ -44,6 +52,22 @@ class TeamChoices:
             recipe = Recipe.objects.for_team(self.team).filter(pk=id_in(chosen)).first()
             self._recipes[chosen] = recipe.document() if recipe else None
         return self._recipes[chosen]
+
+    def metrics(self) -> list[tuple[str, str]]:
+        """What can decide an experiment: the known metrics, then the team's own."""
+        if self._metrics is None:
+            self._metrics = [(name, metric.label) for name, metric in metrics_of(self.team.pk).items()]
+        return self._metrics
+
+    def missing(self) -> list[tuple[str, str]]:
+        """What the team has none of and a run needs: the page where one is made, and what to call it."""
+        lacks = [(page, words) for name, page, words in DOCUMENTS if not self._documents(name)]
+        no_sut, no_driver = (not self._hosts_for(role) for role in (Host.Roles.SUT, Host.Roles.DRIVER))
+        if no_sut and no_driver:
+            lacks.append(("hosts", "a host"))
+        elif no_sut or no_driver:
+            lacks.append(("hosts", f"a host with the role {'SUT' if no_sut else 'driver'}"))
+        return lacks
 
     def _all(self, name: str) -> TeamOwnedQuerySet:
         if name in self.models:

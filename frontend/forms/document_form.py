@@ -15,6 +15,7 @@ from agents.servers import SERVERS
 from agents.spec import Phase, WorkloadDocument
 from agents.steps import STEPS
 from experiments.errors import RequestError
+from frontend.forms import jmeter_plan
 from frontend.forms.model_fields import ModelField, Texts, fields_of, flatten, read_fields, read_scalar, show_scalar
 
 PARAMETER_COLUMNS = ("name", "type", "default", "minimum", "maximum", "choices", "description")
@@ -52,6 +53,7 @@ class DocumentForm:
     steps: list[Part]
     parameters: list[Row]
     phases: list[Row]
+    plan: jmeter_plan.PlanForm | None = None
 
 
 def form_of(schema: type[BaseModel], texts: Texts) -> DocumentForm:
@@ -66,7 +68,8 @@ def form_of(schema: type[BaseModel], texts: Texts) -> DocumentForm:
         phases = _table(texts, "phases", PHASE_COLUMNS)
     else:
         part = _part("server", SERVERS, texts)
-    return DocumentForm(texts.get("description", ""), fields, part, steps, parameters, phases)
+    plan = jmeter_plan.plan_form(texts) if part is not None and part.kind == "jmeter" else None
+    return DocumentForm(texts.get("description", ""), fields, part, steps, parameters, phases, plan)
 
 
 def texts_of(schema: type[BaseModel], body: Mapping[str, Any]) -> dict[str, str]:
@@ -84,6 +87,7 @@ def texts_of(schema: type[BaseModel], body: Mapping[str, Any]) -> dict[str, str]
         texts |= {f.name: f.value for f in _plain_fields(schema, flatten(schema, body))}
         for i, phase in enumerate(body["phases"]):
             texts |= {f"phases.{i}.{key}": show_scalar(phase.get(key)) for key in PHASE_COLUMNS}
+        texts = jmeter_plan.split(texts)
     else:
         texts |= _part_texts("server", SERVERS, body["server"])
     return texts
@@ -99,7 +103,7 @@ def read_body(schema: type[BaseModel], texts: Texts) -> dict[str, Any]:
             body["parameters"] = parameters
         body["steps"] = [_read_part(f"steps.{i}", STEPS, texts) for i in _rows(texts, "steps", "kind")]
     elif schema is WorkloadDocument:
-        body["driver"] = _read_part("driver", DRIVERS, texts)
+        body["driver"] = jmeter_plan.with_rows(_read_part("driver", DRIVERS, texts), texts)
         plain = {f.name for f in _plain_fields(WorkloadDocument, texts)}
         body |= read_fields(WorkloadDocument, {name: text for name, text in texts.items() if name in plain})
         body["phases"] = [

@@ -12,12 +12,12 @@ from django.urls import reverse
 from agents.recipe import Value
 from experiments.errors import RequestError
 from experiments.launch import EXPERIMENT_RETRIES, Candidate, Choice
-from experiments.metrics import METRICS
 from experiments.models import Application, Experiment, Host, Recipe, Run, Workload
 from experiments.models.documents import Document
 from experiments.planning.rules import Rules
 from experiments.queue.priorities import MAX_RETRIES, PRIORITIES, name_of
 from experiments.runs.labels import check_labels, check_tags
+from experiments.runs.own_load import OWN_LOAD
 from frontend.forms.choices import TeamChoices
 from frontend.forms.parameters import parameter_field
 
@@ -189,7 +189,7 @@ class ExperimentForm(forms.Form):
     workload = forms.ModelChoiceField(Workload.objects.none(), empty_label="Choose…")
     repetitions = forms.IntegerField(min_value=1, max_value=100, initial=5)
     order = forms.ChoiceField(choices=Experiment.Order.choices, initial=Experiment.Order.BLOCKS)
-    primary_metric = forms.ChoiceField(choices=[(m.name, m.label) for m in METRICS.values()], label="Judged by")
+    primary_metric = forms.ChoiceField(label="Judged by")
     margin_pct = forms.FloatField(
         min_value=0.01,
         max_value=99,
@@ -224,7 +224,6 @@ class ExperimentForm(forms.Form):
     )
     gate_metrics = forms.MultipleChoiceField(
         required=False,
-        choices=[(m.name, m.label) for m in METRICS.values()],
         label="Must not get worse either",
         help_text="They decide beside the metric above; all are corrected for their number (Holm).",
         widget=forms.SelectMultiple(attrs={"size": 4}),
@@ -237,6 +236,8 @@ class ExperimentForm(forms.Form):
         super().__init__(*args, **kwargs)
         chosen = self.data.get("workload") if self.is_bound else self.initial.get("workload")
         choices.fill(cast("forms.ModelChoiceField[Any]", self.fields["workload"]), "workload", str(chosen or ""))
+        for name in ("primary_metric", "gate_metrics"):
+            cast("forms.ChoiceField", self.fields[name]).choices = choices.metrics()
 
     def rules(self) -> Rules:
         """The rules of the valid form."""
@@ -263,17 +264,25 @@ class VariantForm(PartsForm):
         required=False, min_value=1, max_value=1e9, label="Offered rate (requests/s)", help_text="Else the workload's."
     )
 
+    concurrency = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=1_000_000,
+        label="Connections or users",
+        help_text="Else the workload's; whichever its load tool has.",
+    )
+
     field_order = ("name", "application", "recipe", "sut", "drivers")
 
     def candidate(self, *, is_baseline: bool) -> Candidate:
         """The variant that the valid row describes."""
         parts = {name: self.cleaned_data[name] for name in ("name", "application", "recipe", "sut", "drivers")}
-        parts["offered_rate_rps"] = self.cleaned_data["offered_rate_rps"]
+        parts |= {name: self.cleaned_data[name] for name in OWN_LOAD}
         return Candidate(parameters=self.given(), is_baseline=is_baseline, **parts)
 
     def api_parts(self) -> dict[str, Any]:
-        rate_rps = self.cleaned_data["offered_rate_rps"]
-        return super().api_parts() | ({} if rate_rps is None else {"offered_rate_rps": rate_rps})
+        own = {name: self.cleaned_data[name] for name in OWN_LOAD}
+        return super().api_parts() | {name: value for name, value in own.items() if value is not None}
 
 
 def urgency_parts(cleaned: Mapping[str, Any], *, retries: int) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from frontend.forms.parameters import parameter_field
 from frontend.forms.variants import Rows
 from frontend.query import id_in
 
+HOST_FIELDS = ("sut", "other_sut", "drivers")
 SCALES = (("small", "small: fits a machine with two CPUs"), ("published", "published: the values of the source"))
 
 
@@ -30,7 +31,12 @@ class InstallForm(forms.Form):
     scale_choice = forms.ChoiceField(label="Scale", choices=SCALES, initial="small")
     sut = forms.ModelChoiceField(Host.objects.none(), label="SUT", empty_label="Choose…")
     other_sut = forms.ModelChoiceField(Host.objects.none(), label="Second SUT", empty_label="Choose…")
-    driver = forms.ModelChoiceField(Host.objects.none(), label="Driver host", empty_label="Choose…")
+    drivers = forms.ModelMultipleChoiceField(
+        Host.objects.none(),
+        label="Driver hosts",
+        help_text="Several divide the load and begin together. Ctrl or ⌘ chooses more than one.",
+        widget=forms.SelectMultiple(attrs={"size": 3}),
+    )
 
     def __init__(self, team: Team, template: ExperimentTemplate, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
@@ -38,14 +44,14 @@ class InstallForm(forms.Form):
         if not template.two_suts:
             del self.fields["other_sut"]
         choices = TeamChoices(team)
-        for name in ("sut", "other_sut", "driver"):
+        for name in HOST_FIELDS:
             if name in self.fields:
                 field = cast("forms.ModelChoiceField[Any]", self.fields[name])
-                choices.fill(field, "driver" if name == "driver" else "sut", "")
+                choices.fill(field, "drivers" if name == "drivers" else "sut", "")
                 offered = [value for value, _ in cast("list[tuple[str, str]]", field.choices) if value]
                 position = 1 if name == "other_sut" else 0
                 if len(offered) > position:
-                    field.initial = offered[position]
+                    field.initial = offered[position : position + 1] if name == "drivers" else offered[position]
         for name, setting in sorted(template.settings().items()):
             self.fields[f"s_{name}"] = parameter_field(name, setting)
 
@@ -56,7 +62,7 @@ class InstallForm(forms.Form):
 
     @property
     def host_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in ("sut", "other_sut", "driver") if name in self.fields]
+        return [self[name] for name in HOST_FIELDS if name in self.fields]
 
     @property
     def needed_fields(self) -> list[forms.BoundField]:
@@ -74,11 +80,18 @@ class InstallForm(forms.Form):
 
     def places(self) -> Places | None:
         """The chosen hosts, None while one is missing."""
-        sut, driver = self.cleaned_data.get("sut"), self.cleaned_data.get("driver")
-        return Places(sut, driver, self.cleaned_data.get("other_sut")) if sut and driver else None
+        sut = self.cleaned_data.get("sut")
+        drivers = tuple(self.cleaned_data.get("drivers") or ())
+        return Places(sut, drivers, self.cleaned_data.get("other_sut")) if sut and drivers else None
 
-    def host_ids(self) -> dict[str, int]:
-        return {field.name: self.cleaned_data[field.name].pk for field in self.host_fields}
+    def clean_drivers(self) -> list[Host]:
+        return sorted(self.cleaned_data["drivers"], key=lambda host: host.pk)
+
+    def host_ids(self) -> dict[str, list[int]]:
+        chosen = {field.name: self.cleaned_data[field.name] for field in self.host_fields}
+        return {
+            name: [one.pk for one in ([found] if isinstance(found, Host) else found)] for name, found in chosen.items()
+        }
 
     def refuse(self, error: RequestError) -> None:
         """Show an error at the field that it names."""
@@ -93,11 +106,10 @@ def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tupl
     ready = installed(request.member, template, scale)
     if ready is None:
         raise NotFound(f"{template.title} is not installed in this team yet; open it in the library.")
-    hosts = {role: _host(request, role) for role in ("sut", "driver", "other_sut")}
-    sut, driver = hosts["sut"], hosts["driver"]
-    if sut is None or driver is None:
+    hosts = {role: _hosts(request, role) for role in HOST_FIELDS}
+    if len(hosts["sut"]) != 1 or not hosts["drivers"] or len(hosts["drivers"]) != len(request.GET.getlist("drivers")):
         raise NotFound("A host of this link is not there any more; choose the hosts in the library again.")
-    candidates = ready.candidates(Places(sut, driver, hosts["other_sut"]))
+    candidates = ready.candidates(Places(hosts["sut"][0], hosts["drivers"], next(iter(hosts["other_sut"]), None)))
     form = ExperimentForm(
         choices,
         initial={
@@ -121,6 +133,7 @@ def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tupl
                 "recipe": one.recipe.pk,
                 "sut": one.sut.pk,
                 "drivers": [driver.pk for driver in one.drivers],
+                "concurrency": one.concurrency,
                 **{f"p_{key}": show_scalar(value) for key, value in one.parameters.items()},
             },
         )
@@ -129,6 +142,8 @@ def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tupl
     return form, Rows(forms_by_row, "0")
 
 
-def _host(request: TeamRequest, role: str) -> Host | None:
-    found: Host | None = Host.objects.for_team(request.team).filter(pk=id_in(request.GET.get(role, ""))).first()
-    return found
+def _hosts(request: TeamRequest, role: str) -> tuple[Host, ...]:
+    """The team's hosts that a link names, in its order."""
+    wanted = [pk for text in request.GET.getlist(role) if (pk := id_in(text)) is not None]
+    found: dict[int, Host] = Host.objects.for_team(request.team).in_bulk(wanted)
+    return tuple(found[pk] for pk in wanted if pk in found)

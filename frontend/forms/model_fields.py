@@ -18,7 +18,7 @@ from experiments.documents.yaml_text import dump_yaml, parse_yaml
 Shape = Literal["int", "float", "str", "text", "bool", "choice", "lines", "yaml"]
 Texts = Mapping[str, str]
 
-UNITS = {"_rps": "requests/s", "_bytes": "bytes", "_ms": "ms", "_s": "s", "_ratio": "ratio"}
+UNITS = {"_rps": "requests/s", "_bytes": "bytes", "_mb": "MB", "_ms": "ms", "_s": "s", "_ratio": "ratio"}
 LONG_TEXTS = frozenset({"content", "run", "undo", "observe", "script", "description", "body", "jmx"})
 SHORT_WORDS = {
     "jvm": "JVM",
@@ -31,6 +31,8 @@ SHORT_WORDS = {
     "irq": "IRQ",
     "irqs": "IRQs",
     "xml": "XML",
+    "jmx": "JMX",
+    "html": "HTML",
 }
 
 

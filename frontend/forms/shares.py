@@ -9,6 +9,7 @@ from django import forms
 
 from experiments.errors import RequestError
 from experiments.models import Member, Role, ShareLink
+from experiments.run_list.conditions import parse_time
 from experiments.sharing.links import DEFAULT_DAYS
 from experiments.sharing.subjects import Subject
 from frontend.query import id_in
@@ -40,7 +41,7 @@ def subject_in(given: Any) -> Subject:
     """The subject that a query string names. RequestError says which part of it is wrong."""
     kind = given.get("kind", "")
     if kind not in ShareLink.Kind.values:
-        raise RequestError("Share something from its own page: a run, a comparison, a report or a trend.", field="kind")
+        raise RequestError("Share something from its own page: a run, a comparison, a trend.", field="kind")
     words = [word.strip().lstrip("#") for word in given.get("runs", "").split(",") if word.strip()]
     numbers = [id_in(word) for word in words[:MOST_RUNS]]
     if any(number is None or number >= 2**31 for number in numbers):
@@ -50,8 +51,15 @@ def subject_in(given: Any) -> Subject:
         kind=ShareLink.Kind(kind),
         runs=tuple(number for number in numbers if number is not None),
         experiment_id=id_in(given.get("experiment", "")),
+        inquiry_id=id_in(given.get("search", "") or given.get("bisection", "")),
         series_id=id_in(given.get("series", "")),
         metric=given.get("metric", "throughput_rps"),
         recipe=given.get("recipe", ""),
-        since=datetime.now(UTC) - timedelta(days=days) if days and days <= 3660 else None,
+        since=_time(given, "from") or (datetime.now(UTC) - timedelta(days=days) if days and days <= 3660 else None),
+        until=_time(given, "to"),
     )
+
+
+def _time(given: Any, name: str) -> datetime | None:
+    """An end of the range that a chart was zoomed to."""
+    return parse_time(given[name], name) if given.get(name) else None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from django.http import QueryDict
 
+from experiments.runs.own_load import OWN_LOAD
 from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import VariantForm
 
 MAX_ROWS = 50
-RATE = "offered_rate_rps"
+_LABELS = {"offered_rate_rps": "rate"}
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class Rows:
 
     forms: dict[str, VariantForm]
     baseline: str
+    note: str = ""
+    """What was not done."""
 
     def __iter__(self) -> Iterator[tuple[str, VariantForm, bool]]:
         return iter([(row, form, row == self.baseline) for row, form in self.forms.items()])
@@ -54,22 +58,31 @@ def changed_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
 def swept_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
     """The baseline once per value of `sweep_values`, each with that value of the recipe's parameter `sweep`.
 
-    `sweep` may also be the offered rate. Nothing changes when the baseline's recipe has no such parameter, or when no
-    value is given.
+    `sweep` may also be the offered rate, or the connections or users. With `sweep_2` and `sweep_2_values` it is once
+    per pair of values. Nothing changes when the baseline's recipe has no such parameter, or when no value is given.
     """
     rows = _row_ids(posted)
     values, source = _typed(posted, rows), _baseline(posted, rows)
-    name = posted.get("sweep", "")
-    wanted = list(dict.fromkeys(posted.get("sweep_values", "").replace(";", " ").split()))[:MAX_ROWS]
     document = choices.recipe_document(values[source].get("recipe", ""))
-    known = name == RATE or (document is not None and name in document.parameters)
-    if wanted and known:
-        base, field = values[source], RATE if name == RATE else f"p_{name}"
-        label = "rate" if name == RATE else name.replace("_", " ")
-        values = {str(row): base | {field: text, "name": f"{label} {text}"} for row, text in enumerate(wanted)}
+    known = {*OWN_LOAD, *(document.parameters if document else ())}
+    asked = [(posted.get(one, ""), posted.get(f"{one}_values", "")) for one in ("sweep", "sweep_2")]
+    split = {name: list(dict.fromkeys(typed.replace(";", " ").split())) for name, typed in asked}
+    factors = {name: wanted for name, wanted in split.items() if wanted and name in known}
+    note = ""
+    if factors:
+        made = [dict(zip(factors, one, strict=True)) for one in product(*factors.values())]
+        if len(made) > MAX_ROWS:
+            note = f"These are {len(made)} variants; an experiment has at most {MAX_ROWS}, so the last are left out."
+        values = {str(row): values[source] | _swept(chosen) for row, chosen in enumerate(made[:MAX_ROWS])}
         source = "0"
     forms = {row: VariantForm(choices, prefix=f"v{row}", initial=initial) for row, initial in values.items()}
-    return Rows(forms, source)
+    return Rows(forms, source, note)
+
+
+def _swept(chosen: dict[str, str]) -> dict[str, str]:
+    """The fields of a variant with these values, and its name."""
+    words = ", ".join(f"{_LABELS.get(name, name.replace('_', ' '))} {text}" for name, text in chosen.items())
+    return {"name": words} | {name if name in OWN_LOAD else f"p_{name}": text for name, text in chosen.items()}
 
 
 def sweepable(rows: Rows) -> list[str]:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from experiments.metrics import METRICS, MetricSpec
+from experiments.metrics import METRICS, MetricSpec, label_of
 from frontend.badges import BADGES
 from frontend.help import anchor
 
@@ -19,10 +19,11 @@ register = template.Library()
 
 @dataclass(frozen=True)
 class Explained:
-    """A heading of docs/verdicts.md, as its anchor and in words."""
+    """A heading of the documentation, as its anchor and in words."""
 
     anchor: str
     words: str
+    topic: str = "verdicts"
 
 
 EXPLAINED: dict[str, Explained] = {
@@ -33,13 +34,23 @@ EXPLAINED: dict[str, Explained] = {
     "aa": Explained("the-baseline-against-itself", "The baseline against itself"),
     "hierarchy": Explained("repetitions-inside-repetitions", "Where the noise comes from"),
     "power": Explained("before-the-launch", "How this is estimated"),
+    "compared": Explained("what-is-compared", "What is compared"),
+    "validity": Explained("validity-does-this-run-count", "Valid, suspect, invalid", "validity"),
+    "restore": Explained("what-benchhub-promises", "What is proven", "reliability"),
+    "changes": Explained("how-change-points-are-found", "How change points are found", "history"),
+    "alert": Explained("what-an-alert-says", "What an alert says", "history"),
+    "triage": Explained("what-people-say", "What the states mean", "history"),
+    "cpu": Explained("low-cpu-or-high-cpu-beside-a-low-throughput", "What the four mean", "scaling"),
+    "scaling": Explained("what-the-page-says", "What the page says", "scaling"),
+    "trial": Explained("a-trial", "When a trial passes", "search"),
+    "step": Explained("the-course", "How a step is judged", "bisect"),
 }
 
 
 @register.filter
 def metric_label(name: str) -> str:
-    """The label of a metric; an unknown one is its own."""
-    return METRICS[name].label if name in METRICS else name
+    """The label of a metric; a team's own is its name."""
+    return label_of(name)
 
 
 @register.filter
@@ -58,7 +69,7 @@ def of_hundred(value_pct: float | None) -> float | None:
 def explained(context: dict[str, Any], name: str) -> SafeString:
     """A link to the paragraph of the product's help that explains this."""
     found = EXPLAINED[name]
-    href = reverse("help", args=[context["request"].team.slug, "verdicts"])
+    href = reverse("help", args=[context["request"].team.slug, found.topic])
     return format_html('<a class="small explained" href="{}#{}">{}</a>', href, found.anchor, found.words)
 
 

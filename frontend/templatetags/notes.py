@@ -5,7 +5,7 @@ from __future__ import annotations
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
-from frontend.notes_text import notes_html
+from experiments.runs.notes_html import notes_html
 
 register = template.Library()
 

@@ -13,11 +13,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from experiments.alerts import triage as alerts
 from experiments.alerts.causes import causes_text
+from experiments.alerts.following import follow_metric
 from experiments.alerts.wording import sentence, title, trend_name
 from experiments.errors import Forbidden, NotFound, RequestError
 from experiments.launch import rerun
-from experiments.metrics import METRICS
+from experiments.metrics import label_of
 from experiments.models import Alert, Member, Role, Team, Trend
+from experiments.runs.own_metrics import metrics_of
 from frontend.access import TeamRequest, team_view
 from frontend.query import id_in
 from frontend.refusals import RefusalSaid
@@ -42,19 +44,20 @@ def alert_list(request: TeamRequest) -> HttpResponseBase:
     triage = request.GET.get("triage", alerts.OPEN)
     problem, rows, older = "", list[Alert](), None
     try:
-        found = alerts.AlertFilter(triage, **given).apply(alerts.alerts_of(request.team))
+        found = alerts.AlertFilter(triage, **given).alerts(request.team)
         rows, older = found.newest_page(id_in(request.GET.get("before", "")), ROWS)
     except RequestError as error:
         problem = error.message
     kept = {name: value for name, value in given.items() if value}
+    metrics = metrics_of(request.team.pk)
     context = {
-        "rows": [(alert, METRICS[alert.trend.metric], _what_changed(alert)) for alert in rows],
+        "rows": [(alert, metrics[alert.trend.metric], _what_changed(alert)) for alert in rows],
         "quick": [(label, urlencode({"triage": value, **kept}), value == triage) for label, value in QUICK],
         "triage": triage,
         "given": given,
         "filtered": bool(kept) or triage != "",
         "problem": problem,
-        "metrics": METRICS.values(),
+        "metrics": metrics.values(),
         "states": Alert.State.choices,
         "kinds": Alert.Kind.choices,
         "older_query": urlencode({"triage": triage, **kept, "before": older}) if older else "",
@@ -68,6 +71,8 @@ def alert_page(request: TeamRequest, pk: int) -> HttpResponseBase:
     """One alert: the numbers, the history around it, what differs between its two runs, and its triage."""
     alert = alerts.find_alert(request.team, pk)
     comparison = alerts.differences(alert)
+    same_point = alerts.same_point(alert)
+    metrics = metrics_of(request.team.pk, (one.trend.metric for one in (alert, *same_point)))
     series = alert.trend.series
     query = {"series": series.pk, "metric": alert.trend.metric, "recipe": alert.trend.recipe}
     context = {
@@ -75,12 +80,12 @@ def alert_page(request: TeamRequest, pk: int) -> HttpResponseBase:
         "title": title(alert),
         "sentence": sentence(alert),
         "name": trend_name(alert.trend),
-        "metric": METRICS[alert.trend.metric],
+        "metric": metrics[alert.trend.metric],
         "comparison": comparison,
         "runs": comparison.runs if comparison else (),
         "points_url": f"{reverse('trend_points', args=[request.team.slug])}?{urlencode(query)}",
         "trend_url": f"{reverse('trends', args=[request.team.slug])}?{urlencode({'series': series.pk})}",
-        "same_point": [(other, METRICS[other.trend.metric]) for other in alerts.same_point(alert)],
+        "same_point": [(other, metrics[other.trend.metric]) for other in same_point],
         "choices": Alert.Triage.choices,
         "members": _members(request.team),
         "reruns": [run for run in alerts.ends(alert) if run.origin == run.Origin.EXECUTED],
@@ -153,9 +158,23 @@ def expect_level(request: TeamRequest, pk: int) -> HttpResponse:
         raise NotFound("There is no such trend.")
     with RefusalSaid(request):
         alerts.expect_level(request.member, trend)
-        label = METRICS[trend.metric].label.lower()
+        label = label_of(trend.metric).lower()
         messages.success(request, f"The present level of {label} is expected; the chart shows it as a line.")
     return redirect(f"{reverse('trends', args=[request.team.slug])}?{urlencode({'series': trend.series_id})}")
+
+
+@require_POST
+@team_view(Role.EDITOR)
+def follow(request: TeamRequest, metric: str) -> HttpResponse:
+    """Watch one of the team's own metrics, or with `off` stop that; then back to the series."""
+    off = "off" in request.POST
+    with RefusalSaid(request):
+        found = follow_metric(request.member, metric, followed=not off)
+        what = "no longer watched" if off else "watched: its history is searched for change points"
+        messages.success(request, f"{found.name} is {what}.")
+    series = id_in(request.POST.get("series", ""))
+    query = urlencode({"series": series or "", "metric": metric})
+    return redirect(f"{reverse('trends', args=[request.team.slug])}?{query}")
 
 
 def _what_changed(alert: Alert) -> str:

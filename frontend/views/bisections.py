@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpResponse, HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.bisecting import live
 from experiments.bisecting.reading import find_bisection, remaining, steps_of
 from experiments.errors import RequestError
-from experiments.metrics import METRICS
+from experiments.metrics import label_of
 from experiments.models import Bisection, Role
 from frontend.access import TeamRequest, team_view
 from frontend.forms.bisections import BisectionForm
@@ -41,7 +41,7 @@ def new_bisection(request: TeamRequest) -> HttpResponseBase:
     """Start one. `?from=<id>` copies one."""
     choices = TeamChoices(request.team)
     if request.method == "GET":
-        return render(request, "bisections/new.html", {"form": BisectionForm(choices, initial=_initial(request))})
+        return _form(request, choices, BisectionForm(choices, initial=_initial(request)))
     form = BisectionForm(choices, request.POST)
     if form.is_valid():
         try:
@@ -50,24 +50,53 @@ def new_bisection(request: TeamRequest) -> HttpResponseBase:
             refuse(form, error)
         else:
             return redirect("bisection", request.team.slug, made.pk)
-    return render(request, "bisections/new.html", {"form": form}, status=422)
+    return _form(request, choices, form, status=422)
 
 
 @team_view()
 def bisection(request: TeamRequest, bisection_id: int) -> HttpResponse:
-    """The page; a live one asks for `?part=answer` again."""
+    """The page; a live one asks for `?part=answer` again, which makes its chart read anew."""
     found = find_bisection(request.team, bisection_id)
     results = {step.index: step for step in steps_of(found)}
     context = {
         **_bounds(found),
-        "label": METRICS[found.metric].label,
-        "steps": [(step, found.candidates[step.index]) for step in steps_of(found)],
-        "line": [(name, results.get(index)) for index, name in enumerate(found.candidates)],
+        "label": label_of(found.metric),
+        "steps": [(step, found.names[step.index]) for step in results.values()],
+        "line": [(name, results.get(index)) for index, name in enumerate(found.names)],
         "left": remaining(found),
         "is_live": found.state == Bisection.State.RUNNING,
     }
-    part = request.GET.get("part") == "answer"
-    return render(request, "bisections/_answer.html" if part else "bisections/bisection.html", context)
+    if request.GET.get("part") == "answer":
+        answer = render(request, "bisections/_answer.html", context)
+        answer.headers["HX-Trigger"] = "charts-changed"
+        return answer
+    return render(request, "bisections/bisection.html", context)
+
+
+@team_view()
+def bisection_chart(request: TeamRequest, bisection_id: int) -> JsonResponse:
+    """What was found about each candidate that was compared, for the chart."""
+    found = find_bisection(request.team, bisection_id)
+    return JsonResponse(
+        {
+            "label": label_of(found.metric),
+            "margin_pct": 100 * found.margin_ratio,
+            "candidates": found.names,
+            "low": found.low,
+            "high": found.high,
+            "steps": [
+                {
+                    "position": step.position + 1,
+                    "index": step.index,
+                    "result": step.result,
+                    "estimate_pct": step.estimate_pct,
+                    "low_pct": step.ci95_low_pct,
+                    "high_pct": step.ci95_high_pct,
+                }
+                for step in steps_of(found)
+            ],
+        }
+    )
 
 
 @require_POST
@@ -80,8 +109,12 @@ def cancel_bisection(request: TeamRequest, bisection_id: int) -> HttpResponse:
     return redirect("bisection", request.team.slug, bisection_id)
 
 
+def _form(request: TeamRequest, choices: TeamChoices, form: BisectionForm, status: int = 200) -> HttpResponse:
+    return render(request, "bisections/new.html", {"form": form, "missing": choices.missing()}, status=status)
+
+
 def _bounds(found: Bisection) -> dict[str, Any]:
-    names = found.candidates
+    names = found.names
     return {
         "bisection": found,
         "good": names[0],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from django.http import HttpResponse, JsonResponse
@@ -12,14 +12,15 @@ from django.urls import reverse
 from experiments.errors import RequestError
 from experiments.history import MAX_COMPARED, Comparison, MetricRow, comparable_runs, compare, thinned_history
 from experiments.judging import cpu_verdicts
-from experiments.models import Run
+from experiments.metrics import METRICS, MetricSpec
+from experiments.models import Run, SampleSeries
 from experiments.run_list.csv_text import csv_line
 from experiments.runs.baselines import baseline_named, baselines_of
 from experiments.runs.timers import timers_of
 from experiments.scaling import groups_of_runs, scaling_of
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import tone_of
-from frontend.charts import history_json, metric_named, overlay_json, part_in, percentiles_json
+from frontend.charts import history_json, overlay_json, part_in, percentiles_json
 from frontend.compare_text import markdown
 from frontend.scaling_chart import scaling_json
 
@@ -30,6 +31,8 @@ CHANNELS = {
     "process.cpu_ratio": "Server process CPU",
     "memory.used_bytes": "Memory in use",
 }
+MAX_SENT = 100
+"""Channels that were sent with figures and are offered to be drawn."""
 
 
 def asked_runs(request: TeamRequest) -> list[Run]:
@@ -67,8 +70,8 @@ def compare_runs(request: TeamRequest) -> HttpResponse:
     if request.GET.get("format") == "csv":
         disposition = {"Content-Disposition": 'attachment; filename="compare.csv"'}
         return HttpResponse("".join(_csv_lines(comparison)), "text/csv; charset=utf-8", headers=disposition)
-    metric = metric_named(request.GET.get("metric", ""))
-    channel = request.GET.get("channel", "")
+    metric = _charted(comparison, request.GET.get("metric", ""))
+    channel, channels = request.GET.get("channel", ""), _channels(runs)
     scaling = scaling_of(groups_of_runs(runs))
     return render(
         request,
@@ -83,8 +86,8 @@ def compare_runs(request: TeamRequest) -> HttpResponse:
             "orders": [(run, _with_baseline(runs, run)) for run in runs],
             "pinned": [(one.name, _with_baseline(runs, one.run)) for one in baselines_of(request.team)],
             "metric": metric,
-            "channel": channel if channel in CHANNELS else next(iter(CHANNELS)),
-            "channels": CHANNELS,
+            "channel": channel if channel in channels else next(iter(channels)),
+            "channels": channels,
             "percentiles": percentiles_json(runs),
             "history": _history(request, runs, metric.name),
             "cpu_verdicts": cpu_verdicts.of_runs(runs),
@@ -106,9 +109,19 @@ def overlays(request: TeamRequest) -> HttpResponse:
     return JsonResponse(overlay_json(runs, request.GET.get("channel", "cpu_set.busy_ratio"), part_in(request.GET)))
 
 
+def _channels(runs: Sequence[Run]) -> dict[str, str]:
+    """What can be drawn: the usual channels that a run has, and those that were sent with figures."""
+    found = SampleSeries.objects.filter(run__in=runs)
+    there = set(found.filter(channel__in=CHANNELS).values_list("channel", flat=True))
+    sent = found.filter(run__origin=Run.Origin.IMPORTED).exclude(channel__in=CHANNELS)
+    names = sent.order_by("channel").values_list("channel", flat=True).distinct()[:MAX_SENT]
+    usual = {name: label for name, label in CHANNELS.items() if name in there}
+    return usual | {name: name for name in names} or CHANNELS
+
+
 @dataclass(frozen=True)
 class Change:
-    """Against the baseline; `more` is the plain difference where the baseline is zero and no ratio exists."""
+    """Against the baseline; `more` is the plain difference where that is 0 or below and no ratio exists."""
 
     ratio: float | None
     more: float | None
@@ -126,12 +139,20 @@ def _rows(comparison: Comparison) -> list[tuple[MetricRow, list[tuple[float | No
     return found
 
 
+def _charted(comparison: Comparison, asked: str) -> MetricSpec:
+    """The metric whose history is shown: the one that was asked for, else throughput, else the first there is."""
+    found = {row.metric.name: row.metric for row in comparison.rows}
+    first = next(iter(found.values()), METRICS["throughput_rps"])
+    return found.get(asked) or found.get("throughput_rps", first)
+
+
 def _change(row: MetricRow, index: int) -> Change:
     change_pct, value, base = row.changes_pct[index], row.values[index], row.values[0]
     if change_pct is not None:
         return Change(change_pct / 100, None, tone_of(row.metric, change_pct / 100))
-    if base == 0 and value:
-        return Change(None, value, "good" if (value > 0) == row.metric.higher_is_better else "bad")
+    if base is not None and value is not None and value != base:
+        more = value - base
+        return Change(None, more, "good" if (more > 0) == row.metric.higher_is_better else "bad")
     return Change(None, None, "neutral")
 
 

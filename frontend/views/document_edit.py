@@ -25,6 +25,7 @@ from frontend.forms.document_form import (
     read_body,
     texts_of,
 )
+from frontend.forms.jmeter_plan import MAX_PLAN_BYTES, with_plan
 from frontend.forms.model_fields import label_of
 from frontend.query import id_in
 from frontend.views.documents import get_document
@@ -66,7 +67,7 @@ def document_edit(request: TeamRequest, kind: str, pk: int) -> HttpResponseBase:
 
 
 def _editor(request: TeamRequest, of: Kind, *, name: str, texts: dict[str, str], base: str = "") -> HttpResponseBase:
-    """The page on GET. On POST `action` is save, to_yaml, to_form, import, refresh, or a row button's."""
+    """The page on GET. On POST `action` is save, to_yaml, to_form, import, plan, refresh, or a row button's."""
     posted = {key: str(value) for key, value in request.POST.items()}
     action = posted.get("action", "save")
     tab = posted.get("tab", "form")
@@ -77,6 +78,8 @@ def _editor(request: TeamRequest, of: Kind, *, name: str, texts: dict[str, str],
         try:
             if action == "import":
                 tab, text = "yaml", _imported(request)
+            elif action == "plan":
+                texts = with_plan(texts, _file(request, "plan", "a test plan (.jmx)", MAX_PLAN_BYTES))
             elif action == "to_yaml":
                 text, tab = dump_yaml(read_body(of.schema, texts)), "yaml"
             elif action == "to_form":
@@ -137,17 +140,22 @@ def _start_yaml(of: Kind, texts: dict[str, str]) -> str:
 
 
 def _imported(request: TeamRequest) -> str:
-    upload = request.FILES.get("file")
-    if upload is None:
-        raise RequestError("Choose a YAML file.", field="file")
-    if (upload.size or 0) > MAX_FILE_BYTES:
-        raise RequestError(f"A document has at most {MAX_FILE_BYTES // 1024} KB.", field="file")
     try:
-        text: str = upload.read().decode("utf-8")
+        text = _file(request, "file", "a YAML file", MAX_FILE_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         raise RequestError("The file is not UTF-8 text.", field="file") from error
     parse_yaml(text)
     return text
+
+
+def _file(request: TeamRequest, name: str, what: str, most_bytes: int) -> bytes:
+    upload = request.FILES.get(name)
+    if upload is None:
+        raise RequestError(f"Choose {what}.", field=name)
+    if (upload.size or 0) > most_bytes:
+        raise RequestError(f"The file has {upload.size:,} bytes, more than {most_bytes:,}.", field=name)
+    content: bytes = upload.read()
+    return content
 
 
 def _located(form: DocumentForm, field: str) -> str:

@@ -10,6 +10,8 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from agents.drivers.jmeter import Jmeter
+from agents.redaction import masked
 from experiments.documents.versions import archive, diff_versions, to_yaml
 from experiments.errors import NotFound, RequestError
 from experiments.models import Document, Role, Run
@@ -24,6 +26,7 @@ from frontend.document_kinds import (
     steps_of,
     summary_of,
 )
+from frontend.forms.jmeter_plan import plan_rows
 from frontend.query import id_in
 
 
@@ -144,7 +147,8 @@ def _readable(document: Document) -> dict[str, Any]:
                 "settings": driver_settings(read),
                 "part": read.driver,
                 "workload": read,
-                "command": example_command(read),
+                "command": masked("", example_command(read)),
+                "plan_rows": plan_rows(read.driver) if isinstance(read.driver, Jmeter) else (),
                 "description": read.description,
             }
     return {"settings": server_settings(read), "part": read.server, "description": read.description}

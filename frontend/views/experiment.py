@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from django.contrib import messages
-from django.db.models import Count, Prefetch, Q
+from django.db.models import Count, F, Prefetch, Q
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
+from agents.drivers.concurrency import CONCURRENCY_FIELDS
 from experiments import launch
 from experiments.history import comparable_runs, configuration_diff, experiment_runs
 from experiments.judging import cpu_verdicts
 from experiments.judging.looks import looks_of, planned_looks
 from experiments.judging.noise_sources import noise_sources
-from experiments.metrics import METRICS
 from experiments.models import Experiment, Member, Role, Run, StoredVerdict, Variant
 from experiments.models.experiments import HELD
 from experiments.planning import pausing
 from experiments.queue.estimates import estimates_for
 from experiments.queue.priorities import PRIORITIES
 from experiments.queue.waiting import expected_end
+from experiments.runs.own_metrics import metrics_of
 from experiments.scaling import groups_of, scaling_of
 from frontend.access import TeamRequest, team_view
-from frontend.charts import ab_json, counts, metric_named, variant_percentiles_json
+from frontend.charts import ab_json, counts, variant_percentiles_json
 from frontend.experiment_answer import cost_of, verdict_table
 from frontend.load_curve import curve_over_loads, load_points
 from frontend.matrix import matrix_of
@@ -47,7 +48,12 @@ def experiments(request: TeamRequest) -> HttpResponse:
             finished_count=Count("runs", filter=Q(runs__trashed_at=None, runs__state=Run.State.FINISHED)),
         )
         .prefetch_related(
-            Prefetch("verdicts", StoredVerdict.objects.select_related("candidate").order_by("candidate__position"))
+            Prefetch(
+                "verdicts",
+                StoredVerdict.objects.filter(metric=F("experiment__primary_metric"))
+                .select_related("candidate")
+                .order_by("candidate__position"),
+            )
         )
     )
     rows, older = found.newest_page(id_in(request.GET.get("before", "")), PAGE)
@@ -73,9 +79,11 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     runs = experiment_runs(found)
     if request.GET.get("part") == "noise":
         return render(request, "experiment/_noise.html", {"noise": noise_sources(found, variants, runs)})
-    metric = metric_named(request.GET.get("metric") or found.primary_metric)
     verdicts = list(found.verdicts.select_related("baseline", "candidate").order_by("candidate__position", "metric"))
     judged = {verdict.metric for verdict in verdicts}
+    asked = request.GET.get("metric", "").replace("\0", "")
+    metrics = metrics_of(request.team.pk, judged | {asked, found.primary_metric})
+    metric = metrics.get(asked, metrics[found.primary_metric])
     compares = [run for run in runs if found.compares(run.block)]
     finished = sum(not run.is_live for run in runs)
     needs_s = 0.0 if finished else _needs_s(found, variants)
@@ -89,8 +97,8 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
         "looks": looks_of(found, variants, runs),
         "planned_looks": planned_looks(found, len(variants) - 1) if found.stop_rule != "fixed" else "",
         "cost": cost_of(found, variants, runs, needs_s / (found.repetitions * len(variants) + found.first_block or 1)),
-        "metrics": [spec for spec in METRICS.values() if spec.name in judged | {metric.name, found.primary_metric}],
-        "primary": metric_named(found.primary_metric),
+        "metrics": list(metrics.values()),
+        "primary": metrics[found.primary_metric],
         "finished": finished,
         "total": len(runs),
         "unfinished": len(runs) - finished,
@@ -109,6 +117,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
             **context,
             "ab": ab_json(metric, variants, compares),
             "sweep": sweep_json(metric, variants, compares),
+            "concurrency_unit": CONCURRENCY_FIELDS.get(found.workload.document().driver.kind, ""),
             "percentiles": variant_percentiles_json(variants, compares, found.workload.document().driver.latency_basis),
             **_difference(request, variants, runs, metric.name),
             **_scaling(found, variants, runs),

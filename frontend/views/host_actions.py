@@ -1,4 +1,4 @@
-"""What can be done with a host: test, approve its key, drain, restore, clear dirty, grants. Each is one POST."""
+"""What can be done with a host: test, approve its key, drain, restore, clear, grant, remove. Each is one POST."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 
 from experiments.errors import NotFound
 from experiments.hosts import inventory, restoration
+from experiments.hosts.removal import remove_host
 from experiments.models import Host
 from frontend.access import TeamRequest, team_view
 from frontend.refusals import RefusalSaid
@@ -61,6 +62,11 @@ def _revoke(request: TeamRequest, host: Host) -> str:
     return f"{other.user} may no longer launch on {host.name}."
 
 
+def _remove(request: TeamRequest, host: Host) -> str:
+    remove_host(request.member, host)
+    return f"{host.name} is removed, with its key. Take BenchHub's public key off the host, if it was there."
+
+
 ACTIONS: dict[str, Action] = {
     "check": _check,
     "approve": _approve,
@@ -70,17 +76,18 @@ ACTIONS: dict[str, Action] = {
     "clear": _clear,
     "grant": _grant,
     "revoke": _revoke,
+    "remove": _remove,
 }
 
 
 @require_POST
 @team_view()
 def host_action(request: TeamRequest, pk: int, action: str) -> HttpResponseBase:
-    """Do one action and return to the host's page. The use case decides whether the member may."""
+    """Do one action and return to the host's page, where there still is one. The use case decides whether one may."""
     host = get_host(request, pk)
     if action not in ACTIONS:
         raise NotFound(f"There is no action {action}.")
     with RefusalSaid(request):
         if done := ACTIONS[action](request, host):
             messages.success(request, done)
-    return redirect("host", request.team.slug, host.pk)
+    return redirect("host", request.team.slug, host.pk) if host.pk else redirect("hosts", request.team.slug)

@@ -60,8 +60,8 @@ def library_template(request: TeamRequest, name: str) -> HttpResponseBase:
         return _page(request, template, form, status=422)
     count = len(ready.applications) + len(ready.recipes) + 1
     messages.success(request, f"{template.title}: {count} documents are in the team now.")
-    chosen: dict[str, str | int] = {"template": name, "scale": form.scale, **form.host_ids()}
-    return redirect(f"{reverse('new_experiment', args=[request.team.slug])}?{urlencode(chosen)}")
+    chosen: dict[str, str | list[int]] = {"template": name, "scale": form.scale, **form.host_ids()}
+    return redirect(f"{reverse('new_experiment', args=[request.team.slug])}?{urlencode(chosen, doseq=True)}")
 
 
 @require_POST

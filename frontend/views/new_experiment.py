@@ -15,6 +15,7 @@ from experiments.models import Experiment, Role, Variant
 from experiments.planning.forecast import Arm, forecast
 from experiments.planning.rules import Rules
 from experiments.queue.priorities import check_priority
+from experiments.runs.own_load import OWN_LOAD
 from frontend.access import TeamRequest, team_view
 from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import ExperimentForm, VariantForm, refuse, urgency_parts, versioned
@@ -41,11 +42,11 @@ def new_experiment(request: TeamRequest) -> HttpResponseBase:
     choices = TeamChoices(request.team)
     if request.method == "GET":
         form, rows = _start(request, choices)
-        return _page(request, form, rows)
+        return _page(request, choices, form, rows)
     if any(name in request.POST for name in ("add", "copy", "remove", "sweep_rows")):
         unbound = ExperimentForm(choices, initial=request.POST.dict())
         change = swept_rows if "sweep_rows" in request.POST else changed_rows
-        page = _page(request, unbound, change(choices, request.POST))
+        page = _page(request, choices, unbound, change(choices, request.POST))
         page["HX-Trigger-After-Settle"] = "rows-changed"
         return page
     form, rows = _bound(request, choices)
@@ -53,7 +54,7 @@ def new_experiment(request: TeamRequest) -> HttpResponseBase:
         made = _make(request, form, rows)
         if made is not None:
             return redirect("experiment", request.team.slug, made.pk)
-    return _page(request, form, rows, status=422)
+    return _page(request, choices, form, rows, status=422)
 
 
 @require_POST
@@ -205,7 +206,7 @@ def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, 
         initial = {"name": variant.name} | {name: getattr(variant, f"{name}_id") for name in PART_NAMES}
         initial["drivers"] = [host.pk for host in variant.drivers.in_order]
         initial |= {f"p_{name}": show_scalar(value) for name, value in variant.parameters.items()}
-        initial["offered_rate_rps"] = variant.offered_rate_rps
+        initial |= {name: getattr(variant, name) for name in OWN_LOAD}
         forms[str(row)] = VariantForm(choices, prefix=f"v{row}", initial=initial)
         baseline = str(row) if variant.is_baseline else baseline
     return form, Rows(forms, baseline)
@@ -215,6 +216,9 @@ def _bound(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, 
     return ExperimentForm(choices, request.POST), bound_rows(choices, request.POST)
 
 
-def _page(request: TeamRequest, form: ExperimentForm, rows: Rows, status: int = 200) -> HttpResponse:
+def _page(
+    request: TeamRequest, choices: TeamChoices, form: ExperimentForm, rows: Rows, status: int = 200
+) -> HttpResponse:
     context = {"form": form, "rows": rows, "count": len(rows.forms), "sweepable": sweepable(rows)}
+    context |= {"missing": choices.missing()}
     return render(request, "new_experiment/page.html", context, status=status)

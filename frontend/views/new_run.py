@@ -33,7 +33,7 @@ def new_run(request: TeamRequest) -> HttpResponseBase:
     """Launch one run. `?from=<number>` copies a run; `?recipe=<id>` and the like choose parts."""
     choices = TeamChoices(request.team)
     if request.method == "GET":
-        return _page(request, RunForm(choices, initial=_initial(request), auto_id="id_%s"))
+        return _page(request, choices, RunForm(choices, initial=_initial(request), auto_id="id_%s"))
     form = RunForm(choices, request.POST)
     if form.is_valid():
         try:
@@ -50,7 +50,7 @@ def new_run(request: TeamRequest) -> HttpResponseBase:
             refuse(form, error)
         else:
             return redirect("run", request.team.slug, run.number)
-    return _page(request, form, status=422)
+    return _page(request, choices, form, status=422)
 
 
 @require_safe
@@ -181,10 +181,5 @@ def _parts(run: Run) -> dict[str, Any]:
     return parts | {f"p_{name}": show_scalar(value) for name, value in given.items()}
 
 
-def _page(request: TeamRequest, form: RunForm, status: int = 200) -> HttpResponse:
-    nothing = [name for name in ("application", "recipe", "workload", "sut") if _is_empty(form, name)]
-    return render(request, "new_run/page.html", {"form": form, "nothing": nothing}, status=status)
-
-
-def _is_empty(form: RunForm, name: str) -> bool:
-    return len(form.fields[name].choices) == 1  # type: ignore[attr-defined]
+def _page(request: TeamRequest, choices: TeamChoices, form: RunForm, status: int = 200) -> HttpResponse:
+    return render(request, "new_run/page.html", {"form": form, "missing": choices.missing()}, status=status)

@@ -14,14 +14,15 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from experiments.alerts.triage import AlertFilter, alerts_of
+from experiments.alerts.triage import AlertFilter
 from experiments.alerts.wording import title, trend_name
 from experiments.history import live_runs, metric_history, series_of
-from experiments.metrics import METRICS
+from experiments.metrics import label_of
 from experiments.models import Alert, Host, Run, StoredVerdict, Team, Trend
 from experiments.overview.first_steps import FirstSteps, first_steps, hide_first_steps
 from experiments.overview.pinned import pin_trend, pinned_trends, unpin_trend
 from experiments.queue.waiting import schedule_of
+from experiments.runs.own_metrics import metric_named
 from frontend.access import TeamRequest, team_view
 from frontend.refusals import RefusalSaid
 from frontend.sparkline import points_of
@@ -119,7 +120,7 @@ def pin(request: TeamRequest, pk: int) -> HttpResponse:
     with RefusalSaid(request):
         (unpin_trend if off else pin_trend)(request.member, trend)
         where = "no longer on the Overview" if off else "on the Overview"
-        messages.success(request, f"{METRICS[trend.metric].label} of {trend_name(trend)} is {where}.")
+        messages.success(request, f"{label_of(trend.metric)} of {trend_name(trend)} is {where}.")
     if off:
         return redirect("overview", request.team.slug)
     return redirect(f"{reverse('trends', args=[request.team.slug])}?series={trend.series_id}")
@@ -141,7 +142,7 @@ def _running(team: Team, runs: list[Run]) -> list[Running]:
 
 def _open_alerts(team: Team) -> list[tuple[Alert, str]]:
     """Alerts that nobody has looked at, with their titles."""
-    return [(alert, title(alert)) for alert in AlertFilter().apply(alerts_of(team))[:LATEST]]
+    return [(alert, title(alert)) for alert in AlertFilter().alerts(team)[:LATEST]]
 
 
 def _sparklines(request: TeamRequest) -> list[Sparkline]:
@@ -165,7 +166,7 @@ def _pinned_line(trends: str, trend: Trend) -> Sparkline | None:
     points = trend.points[-SPARKLINE_POINTS:]
     if not len(points):
         return None
-    metric = METRICS[trend.metric]
+    metric = metric_named(trend.series.team_id, trend.metric)
     query = urlencode({"series": trend.series_id, "metric": trend.metric, "recipe": trend.recipe})
     return Sparkline(
         href=f"{trends}?{query}",

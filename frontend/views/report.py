@@ -1,9 +1,9 @@
-"""The report of an experiment: a page that prints, and the same as Markdown, CSV and single plots."""
+"""Reports: an experiment's as a page that prints and as files, with its single plots; a run's as files."""
 
 from __future__ import annotations
 
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -12,8 +12,13 @@ from experiments.reports.csv_text import report_csv
 from experiments.reports.markdown import report_markdown
 from experiments.reports.plots import plots_of
 from experiments.reports.report import ExperimentReport, VariantCurve, report_of
+from experiments.sharing.experiment_sheet import experiment_sheet
+from experiments.sharing.run_sheet import run_sheet
 from frontend.access import TeamRequest, team_view
+from frontend.refusals import RefusalSaid
+from frontend.sheet_files import sheet_file
 from frontend.views.experiment import find_experiment
+from frontend.views.run import find_run
 
 
 @require_safe
@@ -52,6 +57,28 @@ def experiment_report_csv(request: TeamRequest, experiment_id: int) -> HttpRespo
     """All variants and metrics, one line each."""
     report = _report(request, experiment_id)
     return _file(report_csv(report), "text/csv; charset=utf-8", f"experiment-{experiment_id}.csv")
+
+
+@require_safe
+@team_view()
+def experiment_report_pdf(request: TeamRequest, experiment_id: int) -> HttpResponse:
+    """The report as PDF, without the documents to repeat it with: those are on the page and in the Markdown."""
+    here = reverse("experiment_report", args=[request.team.slug, experiment_id])
+    with RefusalSaid(request):
+        sheet = experiment_sheet(find_experiment(request, experiment_id))
+        return sheet_file(sheet, "pdf", name=f"experiment-{experiment_id}", url=request.build_absolute_uri(here))
+    return redirect(here)
+
+
+@require_safe
+@team_view()
+def run_report(request: TeamRequest, number: int, form: str) -> HttpResponse:
+    """A finished run as Markdown, CSV or PDF: its answer, figures, verdicts and checks."""
+    here = reverse("run", args=[request.team.slug, number])
+    with RefusalSaid(request):
+        sheet = run_sheet(find_run(request, number))
+        return sheet_file(sheet, form, name=f"run-{number}", url=request.build_absolute_uri(here))
+    return redirect(here)
 
 
 @require_safe

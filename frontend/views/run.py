@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 
 from experiments import launch
 from experiments.errors import RequestError
+from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Artifact, Role, Run, StoredVerdict
 from experiments.queue.priorities import PRIORITIES, change_priority, name_of
 from experiments.queue.retries import links_of
@@ -19,6 +20,7 @@ from experiments.runs.baselines import baselines_of
 from experiments.runs.chart_notes import of_run
 from experiments.runs.load_parts import load_parts
 from experiments.runs.log_lines import lines_of, newest_lines
+from experiments.runs.own_metrics import metrics_of
 from experiments.runs.timers import timers_of
 from experiments.teams.access import may_launch_on
 from frontend.access import TeamRequest, team_view
@@ -87,12 +89,21 @@ def _state(run: Run, story: Story) -> dict[str, Any]:
         "baselines": baselines,
         "is_baseline": any(one.run_id == run.pk and one.fingerprint for one in baselines),
         "verdict": _verdict(run),
-        "figures": [figure(run, name, baseline) for name in FIGURES],
-        "cpu_figures": [figure(run, name, baseline) for name in CPU_FIGURES],
+        "figures": [figure(run, metric, baseline) for metric in _headline(run)],
+        "cpu_figures": [figure(run, METRICS[name], baseline) for name in CPU_FIGURES],
         "reasons": [f for level in ("invalid", "warn") for f in run.findings if f["level"] == level],
         "checks_passed": sum(f["level"] == "ok" for f in run.findings),
         "checks_skipped": sum(f["level"] == "skipped" for f in run.findings),
     }
+
+
+def _headline(run: Run) -> list[MetricSpec]:
+    """The usual figures, or those of the benchmark's own when the run has none of the usual ones."""
+    usual = [METRICS[name] for name in FIGURES]
+    if not run.metrics or any(metric.name in run.metrics for metric in usual):
+        return usual
+    own = [metric for metric in metrics_of(run.team_id, run.metrics).values() if metric.name not in METRICS]
+    return own[: len(FIGURES)] or usual
 
 
 def _verdict(run: Run) -> StoredVerdict | None:
@@ -110,6 +121,7 @@ def _record(run: Run, story: Story) -> dict[str, Any]:
         "artifacts": run.artifacts.defer("content").order_by("name"),
         "requests": requests_of(run),
         "load_parts": load_parts(run),
+        "series": run.team.series.filter(fingerprint=run.fingerprint).first() if run.fingerprint else None,
     }
 
 

@@ -19,7 +19,7 @@ from experiments.queue.waiting import schedule_of
 from experiments.run_list.csv_response import CsvResponse
 from experiments.run_list.listing import SORTS, RunFilter, csv_rows, runs_page
 from experiments.run_list.saved_views import PASSING, views_of
-from experiments.runs.changes import throughput_changes
+from experiments.runs.changes import ThroughputChange, throughput_changes
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import tone_of
 from frontend.run_columns import COLUMNS, Column, chosen_columns
@@ -28,7 +28,8 @@ ROWS = 50
 KEPT = ("state", "validity", "outcome", "archived", "experiment", "sort", "view")
 """What stands in the URL without a field of its own in the filter form."""
 
-FILTERS = (*KEPT[:-2], "query", "recipe", "workload", "application", "sut", "driver", "tag", "label", "since", "until")
+_TYPED = ("query", "recipe", "workload", "application", "sut", "driver", "tag", "label", "param", "since", "until")
+FILTERS = (*KEPT[:-2], *_TYPED)
 QUICK: tuple[tuple[str, dict[str, str]], ...] = (
     ("All", {}),
     ("Queued", {"state": "queued"}),
@@ -218,10 +219,10 @@ def _expected(team: Team, rows: Iterable[Run]) -> dict[int, Expected]:
     return {one.run_id: one for one in schedule_of(team).waiting if one.run_id in queued} if queued else {}
 
 
-def _changes(team: Team, rows: Sequence[Run]) -> dict[int, tuple[float, str]]:
+def _changes(team: Team, rows: Sequence[Run]) -> dict[int, tuple[ThroughputChange, str]]:
     """Run -> the change of its throughput to its baseline, and whether that is good."""
     found = throughput_changes(team, rows)
-    return {run_id: (change, tone_of(METRICS["throughput_rps"], change)) for run_id, change in found.items()}
+    return {run_id: (change, tone_of(METRICS["throughput_rps"], change.ratio)) for run_id, change in found.items()}
 
 
 def _verdicts(rows: Iterable[Run]) -> dict[int, StoredVerdict]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from django.db.models import Exists, OuterRef
 from django.http import HttpResponse
 from django.shortcuts import render
 
 from experiments.analysis.scaling_points import MIN_EFFICIENCY_RATIO
 from experiments.history import experiment_runs
-from experiments.models import Experiment
+from experiments.models import Experiment, Variant
 from experiments.scaling import MOST_CPUS, Group, cpus_per_node, groups_of, load_text, scaling_of
 from frontend.access import TeamRequest, team_view
 from frontend.load_curve import CurvePoint, curve_over_loads, load_points
@@ -28,7 +29,7 @@ def scaling(request: TeamRequest, experiment_id: int) -> HttpResponse:
     curve: list[CurvePoint] = []
     facts: dict[str, str] = {}
     for experiment in together:
-        variants = list(experiment.variants.select_related("sut__profile"))
+        variants = list(experiment.variants.select_related("application", "recipe", "sut__profile"))
         runs = experiment_runs(experiment)
         groups += groups_of(experiment, variants, runs)
         curve += load_points(experiment, variants, runs)
@@ -57,18 +58,21 @@ def scaling(request: TeamRequest, experiment_id: int) -> HttpResponse:
 
 
 def _with_other_loads(experiment: Experiment) -> list[tuple[Experiment, str]]:
-    """Newer and older experiments on the same hosts with another workload, whose runs may be added."""
+    """Newer and older experiments on the same hosts under other loads, whose runs may be added."""
     hosts = experiment.variants.values("sut_id")
+    own_loads = Variant.objects.filter(experiment=OuterRef("pk"), concurrency__isnull=False)
     same = (
         Experiment.objects.filter(team_id=experiment.team_id, variants__sut_id__in=hosts)
+        .annotate(load_is_own=Exists(own_loads))
         .exclude(pk=experiment.pk)
-        .exclude(workload_id=experiment.workload_id)
+        .exclude(workload_id=experiment.workload_id, load_is_own=False)
         .exclude(state=Experiment.State.DRAFT)
         .select_related("workload")
+        .prefetch_related("variants")
         .distinct()
         .order_by("-id")
     )
-    return [(one, load_text(one)) for one in same[:MOST_TOGETHER]]
+    return [(one, load_text(one, one.variants.all())) for one in same[:MOST_TOGETHER]]
 
 
 def _between(text: str, most: int) -> int | None:

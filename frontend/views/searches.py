@@ -46,20 +46,20 @@ def new_search(request: TeamRequest) -> HttpResponseBase:
     """Start a search. `?from=<id>` copies one; `show` gives the equal API call instead of starting."""
     choices = TeamChoices(request.team)
     if request.method == "GET":
-        return _form(request, SearchForm(choices, initial=_initial(request)))
+        return _form(request, choices, SearchForm(choices, initial=_initial(request)))
     form = SearchForm(choices, request.POST)
     if not form.is_valid():
-        return _form(request, form, status=422)
+        return _form(request, choices, form, status=422)
     settings = form.settings()
     if "show" in request.POST and settings["low_rps"] < settings["high_rps"]:
         rates = {name: settings[name] for name in ("low_rps", "high_rps", "width_ratio")}
         call = curl(api_url(request, "searches"), form.api_body())
-        return _form(request, form, call=call, cost=search_reading.expected_cost(form.choice(), **rates))
+        return _form(request, choices, form, call=call, cost=search_reading.expected_cost(form.choice(), **rates))
     try:
         search = searches.start_search(request.member, form.choice(), **settings)
     except RequestError as error:
         refuse(form, error)
-        return _form(request, form, status=422)
+        return _form(request, choices, form, status=422)
     return redirect("search", request.team.slug, search.pk)
 
 
@@ -152,10 +152,12 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
 
 def _form(
     request: TeamRequest,
+    choices: TeamChoices,
     form: SearchForm,
     *,
     call: str = "",
     cost: Cost | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    return render(request, "searches/new.html", {"form": form, "call": call, "cost": cost}, status=status)
+    context = {"form": form, "missing": choices.missing(), "call": call, "cost": cost}
+    return render(request, "searches/new.html", context, status=status)

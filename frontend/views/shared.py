@@ -20,7 +20,7 @@ from experiments.models import ShareLink
 from experiments.sharing.links import count_opening, live_link, sheet_of
 from experiments.sharing.pictures import badge_of, picture_of, plot_named, png
 from experiments.sharing.sheet import Sheet
-from experiments.sharing.texts import sheet_csv, sheet_markdown
+from frontend.sheet_files import sheet_file
 
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -92,18 +92,16 @@ def shared_picture(request: HttpRequest, link: ShareLink, sheet: Sheet, form: st
 
 
 @shared()
-def shared_markdown(request: HttpRequest, link: ShareLink, sheet: Sheet) -> HttpResponse:
-    """The sheet as Markdown; its pictures are links to this share."""
-    url = _url(request, "report.md")
+def shared_report(request: HttpRequest, link: ShareLink, sheet: Sheet, form: str) -> HttpResponse:
+    """The sheet as Markdown, whose pictures are links to this share, its tables as CSV, or all of it as PDF."""
+    url = _url(request, f"report.{form}")
     pictures = [(plot.title, f"{url}{plot.name}.svg") for plot in sheet.plots]
-    text = sheet_markdown(sheet, url=url, pictures=pictures)
-    return _file(HttpResponse(text, "text/markdown; charset=utf-8"), "report.md")
-
-
-@shared()
-def shared_csv(request: HttpRequest, link: ShareLink, sheet: Sheet) -> HttpResponse:
-    """The sheet's tables as CSV."""
-    return _file(HttpResponse(sheet_csv(sheet), "text/csv; charset=utf-8"), "report.csv")
+    known = f"shared:{link.token_digest}:{form}"  # frozen, and a PDF costs a second
+    response: HttpResponse | None = cache.get(known)
+    if response is None:
+        response = sheet_file(sheet, form, name="report", url=url, pictures=pictures)
+        cache.set(known, response, PICTURE_AGE_S)
+    return response
 
 
 @require_safe
@@ -136,12 +134,6 @@ def _unless_known(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     set_response_etag(response)
     found = get_conditional_response(request, etag=response.headers["ETag"], response=response)
     return found if isinstance(found, HttpResponse) else response
-
-
-def _file(response: HttpResponse, name: str) -> HttpResponse:
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
-    response.headers["Cache-Control"] = "private, no-cache"
-    return response
 
 
 def _gone(request: HttpRequest) -> HttpResponse:

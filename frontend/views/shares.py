@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.contrib import messages
 from django.http import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -70,6 +72,14 @@ def _back(request: TeamRequest) -> str:
         return reverse("run", args=[slug, number])
     if given.get("kind") == "experiment" and experiment is not None:
         return reverse("experiment_report", args=[slug, experiment])
+    if given.get("kind") == "scaling" and experiment is not None:
+        return reverse("scaling", args=[slug, experiment])
+    for kind in ("search", "bisection"):
+        if given.get("kind") == kind and (inquiry := id_in(given.get(kind, ""))) is not None:
+            return reverse(kind, args=[slug, inquiry])
     if given.get("kind") == "comparison":
         return f"{reverse('compare', args=[slug])}?{given.urlencode()}"
-    return reverse("trends" if given.get("kind") == "trend" else "overview", args=[slug])
+    if given.get("kind") == "trend":
+        kept = {name: given[name] for name in ("series", "recipe", "from", "to") if given.get(name)}
+        return f"{reverse('trends', args=[slug])}?{urlencode(kept)}"
+    return reverse("overview", args=[slug])

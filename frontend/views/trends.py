@@ -12,10 +12,11 @@ from django.utils.dateparse import parse_date
 from experiments.alerts.triage import alerts_of, change_points, expected_levels
 from experiments.errors import RequestError
 from experiments.history import series_of, thinned_history
-from experiments.metrics import METRICS
+from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Alert, Series, Trend
 from experiments.run_list.conditions import parse_time
 from experiments.runs import chart_notes
+from experiments.runs.own_metrics import followed_metrics, metrics_of
 from frontend.access import TeamRequest, team_view
 from frontend.trend_chart import Environment, trend_json
 
@@ -29,7 +30,9 @@ def trends(request: TeamRequest) -> HttpResponse:
     """The page holds the choice; each chart fetches its own points."""
     series = series_of(request.team)
     chosen = _chosen(request, series)
-    metrics = [name for name in request.GET.getlist("metric") if name in METRICS] or list(SHOWN_FIRST)
+    known = _metrics_of(chosen) if chosen else {}
+    asked = request.GET.getlist("metric") or (_shown_first(chosen) if chosen else ())
+    metrics = [name for name in known if name in asked] or list(known)[:1]
     recipe = request.GET.get("recipe", "").replace("\0", "")
     query = request.GET.copy()
     query.pop("metric", None)
@@ -40,10 +43,12 @@ def trends(request: TeamRequest) -> HttpResponse:
         {
             "series": series,
             "chosen": chosen,
-            "metrics": [METRICS[name] for name in METRICS if name in metrics],
+            "metrics": [known[name] for name in metrics],
             "marked": _marked(request, chosen, metrics, recipe) if chosen else {},
             "notes": chart_notes.of_series([chosen]) if chosen else [],
-            "all_metrics": METRICS.values(),
+            "all_metrics": known.values(),
+            "own": [name for name in metrics if name not in METRICS],
+            "followed": followed_metrics(request.team.pk, metrics),
             "ranges": RANGES,
             "days": request.GET.get("days", ""),
             "recipe": recipe,
@@ -81,6 +86,18 @@ def points(request: TeamRequest) -> HttpResponse:
     levels = expected_levels(request.team, fingerprints, metric, recipe)
     notes = list(chart_notes.of_series(shown))
     return JsonResponse(trend_json(request.team, histories, changes, levels, notes))
+
+
+def _metrics_of(series: Series) -> dict[str, MetricSpec]:
+    """The known metrics, and the own ones that the newest run of the series has."""
+    return METRICS | metrics_of(series.team_id, series.last_run.metrics if series.last_run else ())
+
+
+def _shown_first(series: Series) -> list[str]:
+    """The usual ones, unless the series has none of them, then its own ones that are followed."""
+    measured = series.last_run.metrics if series.last_run else SHOWN_FIRST
+    usual = SHOWN_FIRST if any(name in measured for name in SHOWN_FIRST) else ()
+    return [*usual, *followed_metrics(series.team_id, measured)]
 
 
 @dataclass(frozen=True)

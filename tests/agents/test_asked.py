@@ -13,9 +13,21 @@ SWAPPINESS = {"kind": "sysctl", "values": {"vm.swappiness": "10"}}
 THREADS = "tomcat.server_xml.Server/Service/Connector[@port='8080']@maxThreads"
 
 
-def connector(threads: int) -> dict[str, Any]:
-    edit = {"op": "set", "select": "Service/Connector", "attributes": {"maxThreads": threads}}
+def connector(threads: int, **more: Any) -> dict[str, Any]:
+    edit = {"op": "set", "select": "Service/Connector", "attributes": {"maxThreads": threads, **more}}
     return {"kind": "xml_edit", "path": "conf/server.xml", "edits": [edit]}
+
+
+def options(*given: str) -> dict[str, Any]:
+    return {"kind": "jvm_options", "options": list(given)}
+
+
+def sysctl(**values: Any) -> dict[str, Any]:
+    return {"kind": "sysctl", "values": {f"vm.{name}": value for name, value in values.items()}}
+
+
+ACCEPT = THREADS.replace("maxThreads", "acceptCount")
+HEAP = "jvm.flags.MaxHeapSize"
 
 
 @pytest.mark.parametrize(
@@ -28,7 +40,23 @@ def connector(threads: int) -> dict[str, Any]:
         (((SWAPPINESS,), (SWAPPINESS, connector(8))), THREADS, True),
         (((connector(8),), (connector(400),)), THREADS, True),
         (((connector(8),), (connector(400),)), THREADS.replace("maxThreads", "acceptCount"), False),
+        (((connector(8, acceptCount=9),), (connector(400, acceptCount=9),)), ACCEPT, False),
+        (((connector(8, acceptCount=9),), (connector(400, acceptCount=9),)), THREADS, True),
+        (
+            ((sysctl(swappiness=1, laptop_mode=0),), (sysctl(swappiness=1, laptop_mode=5),)),
+            "sysctl.vm.swappiness",
+            False,
+        ),
+        (((options("-Xmx1g"),), (options("-Xmx1g", "-Da=b"),)), HEAP, False),
+        (((options("-Xmx1g"),), (options("-Xmx1g", "-Da=b"),)), "jvm.arguments.jvm_options[1]", True),
+        (((options("-Xmx1g"),), (options("-Xmx2g"),)), HEAP, True),
+        (((options("-Xmx1g", "-Xmx2g"),), (options("-Xmx2g", "-Xmx1g"),)), HEAP, True),
         (((), ({"kind": "limits", "nofile": 4096},)), "process.limits.nofile", True),
+        (
+            (({"kind": "limits", "nofile": 64, "nproc": 64},), ({"kind": "limits", "nofile": 64, "nproc": 65},)),
+            "process.limits.nofile",
+            False,
+        ),
         (((), ({"kind": "affinity", "cpus": "1"},)), "process.cpus", True),
         (((), ({"kind": "environment", "variables": {"LANG": "C"}},)), "process.environment.LANG", True),
         (((), (), (SWAPPINESS,)), "sysctl.vm.swappiness", True),

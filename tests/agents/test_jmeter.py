@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import http.server
 import json
+import re
 import subprocess
 import tarfile
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from agents import request_figures
 from agents.drivers import jtl_csv
 from agents.drivers.base import Target
 from agents.drivers.jmeter import Jmeter
@@ -18,6 +21,8 @@ from agents.drivers.jtl import read_jtl_file, read_jtl_text
 from agents.drivers.jtl_csv import PIECE_BYTES
 from agents.drivers.reading import read_report
 from agents.errors import ParseError
+from agents.merging import merge
+from agents.merging_requests import NO_LABEL_TIMES
 from agents.report import LoadReport
 from agents.request_figures import RequestFigures
 from tests.agents.jmeter_home import jmeter_home
@@ -241,6 +246,7 @@ def test_failures_are_told_by_label_code_and_message() -> None:
     assert failures[0].label == 'missing, "quoted"'
     assert (failures[0].code, failures[0].count) == ("404", 120)
     assert sum(f.count for f in failures) == 136
+    assert list(failures) == sorted(failures, key=lambda f: (-f.count, f.label, f.code, f.message))
 
 
 def test_the_course_over_time_adds_up() -> None:
@@ -295,6 +301,80 @@ def test_damaged_results_give_a_report_or_a_parse_error(text: str) -> None:
         json.dumps(read_report("jmeter", text).to_json(), allow_nan=False)
     except ParseError:
         pass
+
+
+# Several load tools
+
+
+def halves(text: str) -> list[LoadReport]:
+    """The results of the users with odd numbers, and of those with even ones, as two JMeters save them."""
+    header, *lines = text.splitlines(keepends=True)
+    odd = [bool(re.search(r"Users 1-\d*[13579],", line)) for line in lines]
+    return [
+        read_jtl_text(header + "".join(line for line, is_odd in zip(lines, odd, strict=True) if is_odd is which))
+        for which in (True, False)
+    ]
+
+
+def orders() -> str:
+    """Requests, and transactions around them; half of them have the name of a request."""
+    message, lines = '"Number of samples in transaction : 2, number of failing samples : 0"', []
+    for i in range(300):
+        thread, name = f"Users 1-{1 + i % 4}", "read" if i % 2 else "order"
+        lines.append(row(i * 10, i % 13, thread=thread) + row(i * 10 + 13, 3 + i % 5, "write", thread=thread))
+        lines.append(row(i * 10, 20 + i % 7, name, thread=thread, message=message))
+    return HEADER + "".join(lines)
+
+
+@pytest.mark.parametrize("name", ["people", "redirect", "faulty", "loops-report", "all-404", "orders"])
+def test_halves_of_one_file_put_together_are_the_whole_file_label_by_label(name: str) -> None:
+    text = orders() if name == "orders" else CASES[name].text
+    whole, parts = read_jtl_text(text), halves(text)
+    merged = merge(parts)
+    found, expected = more(merged), more(whole)
+    assert list(found.labels) == list(expected.labels)
+    for label, figures in found.labels.items():
+        longest_s = max(more(part).labels[label].duration_s or 0 for part in parts if label in more(part).labels)
+        rate_rps = figures.requests / longest_s
+        assert figures == replace(expected.labels[label], duration_s=longest_s, throughput_rps=rate_rps)
+    for same in ("errors", "error_pct", "rows", "parts", "response_codes", "failures", "sent_bytes"):
+        assert getattr(found, same) == getattr(expected, same)
+    assert found.course is not None
+    assert expected.course is not None
+    for same in ("step_s", "ended_unix_s", "requests", "errors"):
+        assert getattr(found.course, same) == getattr(expected.course, same)
+    assert found.course.latency_mean_ms == pytest.approx(expected.course.latency_mean_ms, abs=0.002)
+    by_other_clock = more(merge(parts, (0.0, 86_400.0))).course
+    assert by_other_clock is not None
+    assert by_other_clock.ended_unix_s[0] < expected.course.ended_unix_s[0] - 86_000
+    assert (merged.requests, merged.bytes_read, merged.errors) == (whole.requests, whole.bytes_read, whole.errors)
+    assert merged.latency is not None
+    assert whole.latency is not None
+    assert merged.latency.percentiles_ms == whole.latency.percentiles_ms
+    shown = merged.to_json()
+    assert "started_ms" not in shown  # it would be of one of several clocks
+    assert shown["labels"] == {label: figures.to_json() for label, figures in found.labels.items()}
+
+
+def test_percentiles_of_a_label_whose_times_were_not_all_kept_are_left_out_and_a_note_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = "".join(row(i * 10, i % 50, f"often-{i % 2}") for i in range(400))
+    text = HEADER + many + "".join(row(i * 10, 100 + i, f"seldom {i % 5}") for i in range(40))
+    whole = read_jtl_text(text)
+    monkeypatch.setattr(request_figures, "MAX_ELAPSED_ROWS", 50)
+    merged = merge([whole, read_jtl_text(text)])
+    figures, expected = more(merged).labels["seldom 3"], more(whole).labels["seldom 3"]
+    assert (figures.requests, figures.latency.percentiles_ms) == (16, {})
+    assert figures.latency.mean_ms == pytest.approx(expected.latency.mean_ms)
+    assert more(merged).labels["often-1"].latency.percentiles_ms["99"] == 49
+    named = [note for note in merged.notes if "seldom" in note]
+    assert named == [NO_LABEL_TIMES.format("seldom 0, seldom 1, seldom 2 and 2 more labels")]
+
+
+def test_beside_a_tool_that_told_only_totals_there_are_no_labels() -> None:
+    whole = read_jtl_text(CASES["people"].text)
+    assert merge([whole, replace(whole, more=None)]).more is None
 
 
 # The driver

@@ -51,9 +51,25 @@ def test_a_warm_up_has_users_of_its_own_in_the_built_in_plan_and_in_the_properti
         assert written in tool.files()[PLAN_NAME]
 
 
+def test_a_rate_is_a_schedule_in_the_built_in_plan_and_properties_of_another() -> None:
+    driver = Jmeter(users=20, offered_rate_rps=200)
+    plan = driver.files()[PLAN_NAME]
+    assert jmx.harm(plan) == []
+    assert '<stringProp name="throughput">200</stringProp>' in plan
+    assert (driver.load_model, driver.latency_basis) == ("open", "service_time")
+    assert (Jmeter().load_model, Jmeter().latency_basis) == ("closed", "response_time")
+    assert "PreciseThroughputTimer" not in Jmeter().files()[PLAN_NAME]
+    own = {"jmx": plan_with("<DebugSampler/>"), "offered_rate_rps": 50}
+    told = Jmeter.model_validate({**own, "properties": {"R": "{offered_rate_rps}", "M": "{offered_rate_per_min}"}})
+    assert {"-JR=50", "-JM=3000"} <= set(told.command(TARGET, 90).argv)
+    with pytest.raises(ValidationError, match="only when it is told to"):
+        Jmeter.model_validate(own)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"offered_rate_rps": 50, "think_time_max_ms": 5}, "no think time"),
         ({"properties": {"a b": 1}}, "not the name of a property"),
         ({"properties": {"x": "${__groovy(1)}"}}, "control character or"),
         ({"properties": {"x": "{hots}"}}, "there are {scheme}"),

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from agents.drivers.reading import read_report
 from agents.errors import PlanError
-from agents.merging import NO_HISTOGRAMS, NO_OWN_METRICS, RESOLUTION_RATIO, merge, merge_histograms, percentile_ms
+from agents.merging import NO_OWN_METRICS, merge
+from agents.merging_course import course_of_all
+from agents.merging_latency import NO_HISTOGRAMS, RESOLUTION_RATIO, merge_histograms, percentile_ms
 from agents.report import Histogram, HistogramRow, LatencySummary, LoadErrors, LoadReport, OwnMetric
+from agents.request_figures import Course
 from tests.agents.recorded import cases
 
 SAMPLES = st.lists(st.integers(1, 2000).map(float), min_size=1, max_size=80)
@@ -197,3 +200,38 @@ def test_of_exact_histograms_every_percentile_is_exact_however_sparse_they_are(h
     for percentile in (50.0, 99.0, 99.9):
         assert percentile_ms(histograms, percentile) == nearest_rank(everything, percentile)
     assert merge_histograms(histograms).exact
+
+
+def course(step_s: float, at_s: Sequence[float], threads: int | None = 5) -> Course:
+    """Ten requests in the first step and ten more in each that follows, all of 4 ms, and the errors 0, 1, 2."""
+    return Course(
+        step_s,
+        tuple(at_s),
+        tuple(10 * (place + 1) for place in range(len(at_s))),
+        tuple(range(len(at_s))),
+        tuple(4.0 for _ in at_s),
+        None if threads is None else tuple(threads for _ in at_s),
+    )
+
+
+@pytest.mark.parametrize(
+    ("courses", "ahead_s", "at_s", "requests", "threads"),
+    [
+        ([course(1, [100, 101]), course(1, [100, 101])], (), (100, 101), (20, 40), (10, 10)),
+        ([course(1, [100, 101]), course(1, [3700, 3701])], (0.0, 3600.2), (100, 101), (20, 40), (10, 10)),
+        ([course(1, [100, 101]), course(1, [90, 91])], (0.0, -9.0), (99, 100, 101), (10, 30, 20), (5, 10, 5)),
+        ([course(1, [100, 103]), course(1, [99, 101])], (), (99, 100, 101, 103), (10, 10, 20, 20), (5, 10, 10, 5)),
+        ([course(2, [96, 98]), course(3, [96, 99, 102])], (), (96, 102), (60, 30), (10, 5)),
+        ([course(1, [100]), course(1, [100], None)], (), (100,), (20,), None),
+    ],
+    ids=["one clock", "an hour ahead", "behind", "gaps", "other steps", "no threads"],
+)
+def test_courses_are_summed_each_by_the_clock_of_its_host(
+    courses: list[Course], ahead_s: Sequence[float], at_s: object, requests: object, threads: object
+) -> None:
+    found = course_of_all(courses, ahead_s)
+    assert found is not None
+    assert (found.ended_unix_s, found.requests, found.active_threads) == (at_s, requests, threads)
+    assert sum(found.errors) == sum(sum(one.errors) for one in courses)
+    assert set(found.latency_mean_ms) == {4.0}
+    assert course_of_all([*courses, None]) is None

@@ -18,6 +18,7 @@ TOOLS: dict[str, dict[str, Any]] = {
     "command": {"argv": ["load", "{url}", "{offered_rate_rps}"], "offered_rate_rps": 5},
     "h2load": {"connections": 8},
     "hyperfoil": {"connections": 8, "threads": 2, "home": "/opt/hyperfoil"},
+    "jmeter": {"users": 8},
     "k6": {"users": 8},
     "oha": {"connections": 8},
     "vegeta": {"offered_rate_rps": 10},

@@ -85,7 +85,7 @@ def test_the_json_of_mpstat_gives_each_interval() -> None:
     assert found.channels["cpu.busy_ratio"].at_s == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("name", ["top-tasks", "top-threads"])
+@pytest.mark.parametrize("name", ["top-tasks", "top-threads", "top-published"])
 def test_a_frame_of_top_gives_its_rows_by_name(name: str) -> None:
     found, wanted = recording(name), expected(name)
     assert found.notes == (ONE_FRAME,)

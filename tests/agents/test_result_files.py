@@ -100,6 +100,13 @@ def test_compressing_stops_at_the_limit_and_leaves_nothing(tmp_path: Path) -> No
     assert not (tmp_path / "other").exists()
 
 
+def test_results_are_compressed_without_secrets_also_across_the_border_of_two_pieces(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"\xff" * ((1 << 20) - 12) + b" password=hunter22 \xfe")
+    assert compress(tmp_path / "plain", tmp_path / "packed", max_bytes=1 << 20)
+    kept = gzip.decompress((tmp_path / "packed").read_bytes())
+    assert kept == b"\xff" * ((1 << 20) - 12) + b" password=(hidden) \xfe"
+
+
 class Keeping(Watched):
     """A watched run that keeps files as the recorder does."""
 

@@ -1,12 +1,16 @@
-"""A real Tomcat over TLS with the REST application that BenchHub ships, built by its own script."""
+"""A real Tomcat with the REST application that BenchHub ships, built by its own script: TLS, and memcached."""
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import os
 import shutil
+import socket
 import ssl
 import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,7 @@ from agents.launch import Launch
 from agents.servers.tomcat import Tomcat
 from agents.xml_document import parse_xml, select
 from tests.agents.tomcat_install import ARCHIVE, free_port, running, unpack_tomcat
+from tests.sshd import eventually
 
 BUILD = Path(__file__).parent.parent.parent / "bin" / "build-rest-app"
 
@@ -64,10 +69,62 @@ def test_the_rest_application_answers_over_tls_with_a_key_made_for_the_run(tmp_p
         connection = http.client.HTTPSConnection(
             "127.0.0.1", port, timeout=20, context=ssl._create_unverified_context()
         )
-        for method, path, body, status, content in REQUESTS:
-            connection.request(method, path, body)
-            answer = connection.getresponse()
-            text = answer.read()
-            assert answer.status == status, (method, path, text)
-            assert content is None or text == content
+        ask_all(connection)
         connection.close()
+
+
+def ask_all(connection: http.client.HTTPConnection) -> None:
+    for method, path, body, status, content in REQUESTS:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        text = answer.read()
+        assert answer.status == status, (method, path, text)
+        assert content is None or text == content
+
+
+@contextmanager
+def memcached(port: int) -> Iterator[None]:
+    argv = ["memcached", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-m", "16"]
+    argv += ["-u", "nobody"] if os.getuid() == 0 else []
+    process = subprocess.Popen(argv)
+    try:
+        asyncio.run(eventually(lambda: answers(port)))
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 5).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(shutil.which("memcached") is None, reason="memcached is not here (package memcached)")
+def test_people_are_kept_in_a_memcached_and_without_it_the_application_does_not_start(
+    tmp_path: Path, rest_war: Path
+) -> None:
+    home, port, store = unpack_tomcat(tmp_path), free_port(), free_port()
+    server = Tomcat(home=str(home), port=port, webapps=(str(rest_war),))
+    launch = Launch(jvm_options=(f"-Dpeople.memcached=127.0.0.1:{store}",))
+    for there, status in ((False, 404), (True, 200)):
+        instance = tmp_path / f"instance-{there}"
+        create = server.create_instance(str(instance))
+        subprocess.run(create.argv, input=create.stdin, capture_output=True, check=True, timeout=60)
+        with ExitStack() as running_now:
+            if there:
+                running_now.enter_context(memcached(store))
+            start = server.start_command(str(instance), launch)
+            environment = server.environment(str(instance), launch)
+            running_now.enter_context(running(start, environment, b"Server startup"))
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection.request("GET", "/rest/status")
+            answer = connection.getresponse()
+            answer.read()
+            assert answer.status == status
+            if there:
+                ask_all(connection)
+            connection.close()

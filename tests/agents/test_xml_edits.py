@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from agents.steps.xml_edits import AnyXmlEdit, edit_document, edit_xml, effective
+from agents.steps.xml_edits import AnyXmlEdit, edit_document, effective
 from agents.xml_document import XmlError, element_path, flatten, parse_xml, select
 
 EDITS: TypeAdapter[tuple[AnyXmlEdit, ...]] = TypeAdapter(tuple[AnyXmlEdit, ...])
@@ -35,7 +35,7 @@ SERVER = b"""<?xml version='1.0' encoding='utf-8'?>
 
 
 def edited(*edits: dict[str, Any], data: bytes = SERVER) -> str:
-    return edit_xml(data, EDITS.validate_python(edits)).decode()
+    return edit_document(data, EDITS.validate_python(edits))[0].decode()
 
 
 def set_(path: str, expect: int = 1, **attributes: object) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def test_an_edit_that_does_not_fit_says_why(edit: dict[str, Any], message: str) 
 )
 def test_a_document_that_cannot_be_trusted_is_refused(data: bytes) -> None:
     with pytest.raises(XmlError):
-        edit_xml(data, EDITS.validate_python([set_("a", b="2")]))
+        edit_document(data, EDITS.validate_python([set_("a", b="2")]))
 
 
 def test_nothing_is_rewritten_when_everything_is_so_already() -> None:
@@ -127,11 +127,8 @@ def test_nothing_is_rewritten_when_everything_is_so_already() -> None:
 
 def test_the_encoding_and_a_namespace_of_the_document_are_kept() -> None:
     latin = "<?xml version='1.0' encoding='ISO-8859-1'?>\n<a b='ä'/>".encode("latin-1")
-    assert (
-        edit_xml(latin, EDITS.validate_python([set_("a", c="ö€")]))
-        .decode("latin-1")
-        .endswith('<a b="ä" c="ö&#8364;"/>')
-    )
+    data, _ = edit_document(latin, EDITS.validate_python([set_("a", c="ö€")]))
+    assert data.decode("latin-1").endswith('<a b="ä" c="ö&#8364;"/>')
     web = b'<web-app xmlns="urn:x"><session/></web-app>'
     added = edited({"op": "add", "under": "session", "tag": "timeout", "attributes": {"m": 3}}, data=web)
     assert added == '<web-app xmlns="urn:x"><session><timeout m="3"/></session></web-app>'

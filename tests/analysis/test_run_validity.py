@@ -252,6 +252,7 @@ def test_slow_answers_that_come_in_bursts_are_not_taken_for_a_stall() -> None:
         ({"thread_rps_mean": 37_500}, "stall", None),
         ({"thread_rps_mean": 37_600}, "stall", "invalid"),
         ({"throughput_rps": None}, "report", "invalid"),
+        ({"throughput_rps": None, "has_own_figures": True}, "report", None),
         ({"requests": 0}, "report", "invalid"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from experiments.analysis.best_load import LoadTried, best_load_sentences
 from experiments.analysis.scaling import fit_law
 from experiments.analysis.scaling_points import Efficiency, advise_instances, quantised
 from experiments.analysis.scaling_wording import (
@@ -57,6 +58,53 @@ def test_a_super_linear_point_is_explained_by_what_was_seen(base: Conditions, he
     sentence = super_linear_sentence(point, 1, base, here)
     assert sentence.startswith("8 CPUs do 1.19 [1.17, 1.21] times the share of one CPU, which no machine does by")
     assert words in sentence
+
+
+UP = {8: (100.0, 101, 102), 16: (150.0, 151, 152), 32: (190.0, 191, 192)}
+DOWN = {8: UP[32], 16: UP[16], 32: UP[8]}
+INSIDE = {8: UP[8], 16: UP[32], 32: UP[16]}
+FLAT = {8: UP[8], 16: (189.0, 192, 190), 32: UP[32]}
+MOST = "On 1 CPU the most users that were tried, 32, were the best"
+BEST = "Users with the best throughput:"
+
+
+@pytest.mark.parametrize(
+    ("tried", "wanted"),
+    [
+        ({1: INSIDE}, [f"{BEST} 16 on 1 CPU."]),
+        (
+            {1: INSIDE, 2: UP, 4: UP},
+            [
+                f"{BEST} 16 on 1 CPU, 32 on 2 CPUs and 32 on 4 CPUs.",
+                "On 2 and 4 CPUs the most users that were tried, 32, were the best: try more.",
+            ],
+        ),
+        (
+            {2: DOWN},
+            [f"{BEST} 8 on 2 CPUs.", "On 2 CPUs the fewest users that were tried, 8, were the best: try fewer."],
+        ),
+        (
+            {1: FLAT},
+            [
+                f"{BEST} 32 on 1 CPU.",
+                f"{MOST}, but not clearly better than 16: more will hardly help.",
+            ],
+        ),
+        (
+            {1: {8: (100.0,), 16: (101.0,)}},
+            [f"{BEST} 16 on 1 CPU.", "On 1 CPU the most users that were tried, 16, were the best: try more."],
+        ),
+        ({1: {1: (100.0,), 2: (90.0,)}}, [f"{BEST} 1 on 1 CPU."]),
+        ({1: {8: (100.0,)}, 2: {16: (100.0,)}}, []),
+        ({}, []),
+    ],
+    ids=["inside", "most", "fewest", "flat", "few repetitions", "one user", "one load", "nothing"],
+)
+def test_the_best_load_of_each_cpu_count_is_named_and_whether_more_should_be_tried(
+    tried: dict[int, dict[int, tuple[float, ...]]], wanted: list[str]
+) -> None:
+    loads = [LoadTried(cpus, count, values) for cpus, same in tried.items() for count, values in same.items()]
+    assert best_load_sentences(loads, "users") == wanted
 
 
 def test_whole_numbers_and_advice_have_a_sentence_each() -> None:

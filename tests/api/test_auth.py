@@ -31,6 +31,7 @@ from experiments.models import (
     Trend,
 )
 from experiments.notifying.webhooks import Wanted, create_webhook, send_test
+from experiments.run_list.saved_views import save_view
 from experiments.runs.chart_notes import annotate
 from experiments.schedules.saving import Plan, create_schedule
 from experiments.teams.invitations import invite
@@ -55,6 +56,9 @@ BODIES: dict[str, Any] = {
     "save_baseline": {"run": 1},
     **{name: {"runs": [1], "tags": ["nightly"]} for name in ("tag_runs", "untag_runs")},
     **{name: {"runs": [1]} for name in ("archive_runs", "unarchive_runs", "rerun_runs")},
+    "create_view": {"name": "mine"},
+    "change_view": {"name": "another"},
+    **{name: {"text": "a note"} for name in ("write_run_notes", "write_experiment_notes")},
     "create_annotation": {"run": 1, "text": "a note"},
     "change_annotation": {"text": "another"},
     "drain_host": {"drained": True},
@@ -79,6 +83,7 @@ BODIES: dict[str, Any] = {
     "create_run": NAMES,
     "create_import": {"kind": "wrk", "text": "x"},
     "create_result": {"tool": "x", "metrics": {"throughput_rps": 1}},
+    "add_result_series": {"series": [{"channel": "heap", "at_s": [0], "values": [1]}]},
     "create_results": {"results": [{"tool": "x", "metrics": {"throughput_rps": 1}}]},
     "create_token": {"name": "t", "scopes": ["read"]},
     "change_own_team": {"name": "Mine"},
@@ -94,8 +99,10 @@ BODIES: dict[str, Any] = {
     "create_webhook": {"name": "w", "url": "https://hooks.example.com/", "events": ["run.finished"]},
     "change_webhook": {"is_active": False},
     "change_alert": {"note": "seen"},
+    "change_metric": {"followed": True},
     "expect_present_level": {"metric": "throughput_rps"},
     "install_template": {},
+    "read_jmeter_plan": {"jmx": "<jmeterTestPlan/>"},
     "set_thresholds": {"values": {}},
     "create_share": {"kind": "run", "runs": [1]},
     "move_to_trash": {"runs": [1]},
@@ -145,6 +152,7 @@ def full(api: ApiClient, admin: Member, stock: dict[str, Any]) -> dict[str, str]
         "alert_id": str(alert.pk),
         "reservation_id": str(kept.pk),
         **automation_of(admin, same),
+        "view_id": str(save_view(admin, "sut-1 only", "sut=sut-1").pk),
         "annotation_id": str(annotate(admin, series, timezone.now(), "a note").pk),
         "digest": "d" * 64,
         "token_id": token.public_id,
@@ -215,7 +223,7 @@ def test_another_team_gets_the_same_answer_as_for_what_does_not_exist(
         "alert_id": "999999",
         "reservation_id": "999999",
         **dict.fromkeys(("schedule_id", "bisection_id", "webhook_id", "delivery_id"), "999999"),
-        "annotation_id": "999999",
+        **dict.fromkeys(("annotation_id", "view_id"), "999999"),
         "digest": "e" * 64,
         "token_id": "00",
         "user": "nobody",
@@ -300,7 +308,9 @@ def test_a_viewer_reads_and_changes_nothing(full: dict[str, str], admin: Member,
             assert answer.status_code == 201
             before["Token"] += 1
             before["AuditEntry"] += 1
-        elif name == "revoke_token":
+        elif name == "create_view":
+            assert answer.status_code == 201
+        elif name in {"revoke_token", "change_view", "delete_view"}:  # somebody else's
             assert answer.status_code == 404
         else:
             assert answer.status_code == 403, (method, path, answer.content)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.models import Experiment, Run
+from experiments.reports.repeat import repeat_of
 from tests.api.conftest import ApiClient
 
 PARTS = {"application": "tomcat", "recipe": "limits", "sut": "sut-1", "drivers": ["driver-1"]}
@@ -44,6 +45,7 @@ def test_rules_are_stored_shown_and_copied(api: ApiClient, stock: dict[str, Any]
         ({"stop_rule": "until_clear", "order": "sequential"}, "order"),
         ({"gate_metrics": ["speed"]}, "gate_metrics"),
         ({"stop_rule": "whenever"}, "stop_rule"),
+        ({"variants": [{"name": "a", **PARTS, "concurrency": 0}]}, "variants.0.concurrency"),
     ],
 )
 @pytest.mark.parametrize("path", ["/experiments", "/experiments/forecasts"])
@@ -53,6 +55,21 @@ def test_rules_that_make_no_sense_name_their_field(
     refused = api.post(path, BODY | rules)
     assert (refused.status_code, refused.json()["field"]) == (422, field)
     assert Experiment.objects.count() == 0
+
+
+def test_variants_have_connections_of_their_own(api: ApiClient, stock: dict[str, Any]) -> None:
+    variants = [{"name": f"{count}", **PARTS, "concurrency": count} for count in (8, 32)]
+    made = api.post("/experiments", BODY | {"variants": variants})
+    assert made.status_code == 201, made.content
+    assert [one["concurrency"] for one in made.json()["variants"]] == [8, 32]
+    experiment = Experiment.objects.get()
+    shown = repeat_of(experiment, list(experiment.variants.all()), [], "https://bench").experiment_yaml
+    again = api.post("/experiments", shown.encode(), content_type="application/yaml")
+    assert again.status_code == 201, again.content
+    assert [one["concurrency"] for one in again.json()["variants"]] == [8, 32]
+    refused = api.post("/experiments", BODY | {"variants": [{"name": "odd", **PARTS, "concurrency": 33}]})
+    assert (refused.status_code, refused.json()["field"]) == (422, "concurrency")
+    assert "Variant odd: wrk cannot use 33 connections: connections (33) must be a multiple" in refused.json()["detail"]
 
 
 def test_a_forecast_stores_and_starts_nothing(api: ApiClient, stock: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agents.drivers import DRIVERS
 from experiments.models import Artifact, Run, Series
 from tests.api.conftest import ApiClient
 from tests.experiments.conftest import WORKLOAD
@@ -20,6 +21,11 @@ ONE_OF_EACH = [
         "ab/mix-keep-alive",
         "ab/refused",
         "autocannon/basic",
+        "command/figures",
+        "jmeter/dashboard-statistics",
+        "jmeter/people",
+        "jmeter/redirect-xml",
+        "jmeter/virtual-threads-summary",
         "h2load/http2",
         "hey/mix",
         "hyperfoil/run",
@@ -43,8 +49,8 @@ def source(expected: Path) -> Path:
     return next(path for path in expected.parent.glob(f"{stem}.*") if path != expected)
 
 
-def test_there_are_cases() -> None:
-    assert len(REPORTS) >= 15
+def test_there_are_cases_of_every_load_tool() -> None:
+    assert {path.parent.name for path in (*REPORTS, *ONE_OF_EACH)} == set(DRIVERS)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from experiments.models import Alert, Artifact, AuditEntry, ConfigSnapshot, Run, SampleSeries, Series, Trend
+from experiments.launch import Choice, launch_run
+from experiments.models import Alert, Artifact, AuditEntry, ConfigSnapshot, Member, Run, SampleSeries, Series, Trend
 from tests.api.conftest import ApiClient
 from tests.experiments.conftest import WORKLOAD
 
@@ -67,6 +68,8 @@ def test_a_result_becomes_a_run_with_its_figures_parameters_and_series(api: ApiC
         "parameters.pool.size": "64",
         "parameters.ratio": "0.5",
     }
+    for asked, found in (("param=jvm.heap=4g&param=pool.size=64", [1]), ("param=jvm.heap=8g", [])):
+        assert [row["number"] for row in api.get(f"/runs?{asked}").json()["items"]] == found, asked
     (line,) = api.get("/runs/1/samples").json()
     assert (line["role"], line["channel"], line["unit"]) == ("sut", "heap.used_bytes", "bytes")
     assert (line["at_s"], line["values"]) == ([0, 1, 2.5], [1e9, 1.1e9, -1])
@@ -119,6 +122,31 @@ def test_runs_of_one_history_are_points_of_one_series(api: ApiClient) -> None:
     assert not Alert.objects.exists()
 
 
+def test_a_benchmark_of_nothing_but_own_figures_has_a_history_with_alerts(api: ApiClient) -> None:
+    def night(day: int, checkout_ms: float) -> dict[str, Any]:
+        own = {
+            "checkout_ms": {"value": checkout_ms + day % 3 / 50, "unit": "ms", "direction": "lower"},
+            "drift_ms": {"value": -1 - day, "unit": "ms", "direction": "lower"},
+        }
+        return {"tool": "shop 1", "history": "shop", "measured_at": f"2026-10-{day:02}T00:00:00Z", "own_metrics": own}
+
+    results = [night(day, 20 if day < 12 else 26) for day in range(1, 23)]
+    assert {run["validity"] for run in api.post("/results/batch", {"results": results}).json()["runs"]} == {"suspect"}
+    (alert,) = api.get("/alerts?metric=checkout_ms").json()["items"]
+    assert (alert["label"], alert["unit"], alert["worse"], alert["run_after"]) == ("checkout_ms", "ms", True, 12)
+    history = api.get(f"/series/{alert['series']}?metric=drift_ms").json()
+    assert (history["unit"], history["direction"], len(history["points"])) == ("ms", "lower", 22)
+    rows = {row["metric"]: row for row in api.get("/compare?baseline=1&candidate=22").json()["metrics"]}
+    assert [rows["checkout_ms"][name] for name in ("unit", "direction", "values")] == ["ms", "lower", [20.02, 26.02]]
+    assert rows["drift_ms"]["changes_pct"] == [None, None]
+    assert [one["name"] for one in api.get("/runs/1/metrics").json()] == ["checkout_ms", "drift_ms"]
+    own = {one["name"]: one["followed"] for one in api.get("/metrics").json() if one["own"]}
+    assert own == {"checkout_ms": True, "drift_ms": True}
+    changed = api.send("PATCH", "/metrics/drift_ms", {"followed": False}).json()
+    assert (changed["name"], changed["unit"], changed["followed"]) == ("drift_ms", "ms", False)
+    assert api.send("PATCH", "/metrics/throughput_rps", {"followed": False}).status_code == 404
+
+
 def test_a_batch_is_stored_whole_or_not_at_all(api: ApiClient) -> None:
     answer = api.post("/results/batch", {"results": [wide(number) for number in range(100)]})
     assert answer.status_code == 201
@@ -149,6 +177,33 @@ def test_a_series_of_ten_thousand_points_comes_in_one_request(api: ApiClient) ->
     assert (stored.at_s, stored.values) == ([float(at) for at in range(10_000)], [1.5] * 10_000)
 
 
+def test_series_can_be_added_to_a_run_later_and_sent_twice(api: ApiClient) -> None:
+    api.post("/results", RESULT)
+    pauses = {"channel": "gc.pause_ms", "unit": "ms", "role": "driver", "at_s": [0, 2], "values": [4, 5]}
+    heap = {"channel": "heap.used_bytes", "unit": "bytes", "at_s": [0], "values": [7]}
+    sent = [api.post("/results/1/series", {"series": [pauses, heap]}).json() for _ in range(2)]
+    assert sent == [
+        {"added": ["driver gc.pause_ms"], "replaced": ["sut heap.used_bytes"]},
+        {"added": [], "replaced": ["driver gc.pause_ms", "sut heap.used_bytes"]},
+    ]
+    stored = {line["channel"]: line["values"] for line in api.get("/runs/1/samples").json()}
+    assert stored == {"gc.pause_ms": [4, 5], "heap.used_bytes": [7]}
+    assert AuditEntry.objects.filter(action="run.series", subject="run #1").count() == 2
+
+
+def test_series_that_cannot_be_are_not_added(api: ApiClient, admin: Member, stock: dict[str, Any]) -> None:
+    api.post("/results", RESULT)
+    torn = {"series": [{"channel": "a", "at_s": [0, 1], "values": [1]}]}
+    answer = api.post("/results/1/series", torn)
+    assert (answer.status_code, answer.json()["field"]) == (422, "series.0.values")
+    assert api.post("/results/7/series", torn).status_code == 404
+    executed = launch_run(admin, Choice(**stock))
+    whole = {"series": [{"channel": "a", "at_s": [0], "values": [1]}]}
+    refused = api.post(f"/results/{executed.number}/series", whole)
+    assert (refused.status_code, "BenchHub executed run #2" in refused.json()["detail"]) == (409, True)
+    assert SampleSeries.objects.count() == 1
+
+
 def test_the_same_key_stores_a_result_once(api: ApiClient) -> None:
     for path, body in (("/results", RESULT), ("/results/batch", {"results": [RESULT, RESULT]})):
         key = {"Idempotency-Key": path}
@@ -159,10 +214,10 @@ def test_the_same_key_stores_a_result_once(api: ApiClient) -> None:
 
 def test_the_examples_of_the_reference_can_be_sent(api: ApiClient) -> None:
     paths = api.get("/openapi.json").json()["paths"]
-    for path in ("/results", "/results/batch"):
+    for path in ("/results", "/results/batch", "/results/{number}/series"):
         said = paths[f"/api/v1{path}"]["post"]["requestBody"]["content"]["application/json"]
         assert "$ref" in said["schema"]
-        assert api.post(path, said["example"]).status_code == 201
+        assert api.post(path.format(number=1), said["example"]).status_code == 201
 
 
 @pytest.mark.parametrize(

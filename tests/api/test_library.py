@@ -29,7 +29,7 @@ def test_the_list_names_every_template_and_the_published_figures(api: ApiClient)
 def test_a_template_is_installed_and_its_body_makes_the_experiment(api: ApiClient, admin: Member) -> None:
     ready_host(admin, "server", roles="sut")
     ready_host(admin, "loader", roles="driver")
-    body = {"settings": PLACE | {"server_cpus": "0-3"}, "sut": "server", "driver": "loader"}
+    body = {"settings": PLACE | {"server_cpus": "0-3"}, "sut": "server", "drivers": ["loader"]}
     answer = api.post("/library/tomcat-baseline/install", body)
     assert answer.status_code == 200
     made: dict[str, Any] = answer.json()
@@ -43,10 +43,23 @@ def test_a_template_is_installed_and_its_body_makes_the_experiment(api: ApiClien
     assert [one.name for one in experiment.variants.all()] == ["default", "access log off", "request threads = CPUs"]
 
 
+def test_several_driver_hosts_are_in_every_variant(api: ApiClient, admin: Member) -> None:
+    for name, roles in (("server", "sut"), ("one", "driver"), ("two", "driver")):
+        ready_host(admin, name, roles=roles)
+    body = b"settings: {tomcat_home: /opt/tomcat, server_cpus: 0-3}\nsut: server\ndrivers: [one, two]\n"
+    made = api.post("/library/tomcat-baseline/install", body, content_type="application/yaml").json()
+    assert [one["drivers"] for one in made["experiment"]["variants"]] == [["one", "two"]] * 3
+    assert "Each of 2 driver hosts does its share: 16 of 32 connections." in [one["sentence"] for one in made["fits"]]
+    created = api.post("/experiments", made["experiment"])
+    assert created.status_code == 201, created.content
+    without = api.post("/library/tomcat-baseline/install", {"sut": "server"})
+    assert (without.status_code, without.json()["field"]) == (422, "drivers")
+
+
 def test_what_is_wrong_is_named_by_its_field(api: ApiClient) -> None:
     missing = api.post("/library/tomcat-baseline/install", {})
     assert (missing.status_code, missing.json()["field"]) == (422, "settings.tomcat_home")
-    unknown = api.post("/library/tomcat-baseline/install", {"settings": PLACE, "sut": "none", "driver": "none"})
+    unknown = api.post("/library/tomcat-baseline/install", {"settings": PLACE, "sut": "none", "drivers": ["none"]})
     assert (unknown.status_code, unknown.json()["field"]) == (422, "sut")
     assert Recipe.objects.count() == 0
 
@@ -54,7 +67,7 @@ def test_what_is_wrong_is_named_by_its_field(api: ApiClient) -> None:
 def test_nothing_is_installed_when_the_second_server_is_missing(api: ApiClient, admin: Member) -> None:
     ready_host(admin, "server", roles="sut")
     ready_host(admin, "loader", roles="driver")
-    body = {"settings": PLACE | {"rest_war": "/opt/rest.war"}, "sut": "server", "driver": "loader"}
+    body = {"settings": PLACE | {"rest_war": "/opt/rest.war"}, "sut": "server", "drivers": ["loader"]}
     answer = api.post("/library/rest-get/install", body)
     assert (answer.status_code, answer.json()["field"]) == (422, "other_sut"), answer.content
     assert Recipe.objects.count() == 0

@@ -70,9 +70,9 @@ def test_the_api_answers_without_redis(api: ApiClient, settings: Any, silent: in
 @pytest.mark.parametrize(
     "method, path, status, allow",
     [
-        ("DELETE", "/runs", 405, "GET, HEAD, POST"),
-        ("PUT", "/runs/1/verdict", 405, "GET, HEAD"),
-        ("POST", "/recipes/x", 405, "DELETE, GET, HEAD, PUT"),
+        ("DELETE", "/runs", 405, "GET, HEAD, OPTIONS, POST"),
+        ("PUT", "/runs/1/verdict", 405, "GET, HEAD, OPTIONS"),
+        ("POST", "/recipes/x", 405, "DELETE, GET, HEAD, OPTIONS, PUT"),
         ("GET", "/nothing", 404, None),
         ("POST", "/runs/1/nothing", 404, None),
     ],

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
-from django.db import connections
-from django.test import AsyncClient
 
+from experiments.api.shapes import RunRow
 from experiments.launch import Choice, launch_run
 from experiments.models import Experiment, Member, Run
 from tests.api.conftest import ApiClient
@@ -45,6 +43,16 @@ def test_conditions_narrow_the_list_and_its_csv(api: ApiClient, runs: None, quer
     assert [run["number"] for run in api.get(f"/runs?{query}").json()["items"]] == numbers
     lines = b"".join(api.get(f"/runs/csv?{query}&columns=number").streaming_content).decode().split()  # type: ignore[attr-defined]
     assert lines == ["number", *map(str, numbers)]
+
+
+def test_a_run_of_the_list_says_the_same_as_the_run_itself(api: ApiClient, stock: dict[str, Any]) -> None:
+    experiment = api.post("/experiments", BODIES["create_experiment"]).json()["id"]
+    api.post(f"/experiments/{experiment}/launch")
+    for listed in api.get("/runs").json()["items"]:
+        whole = api.get(f"/runs/{listed['number']}").json()
+        assert listed == {name: whole[name] for name in RunRow.model_fields}
+        names = ("application", "recipe", "workload", "sut", "drivers", "variant", "created_by")
+        assert all(listed[name] for name in names)
 
 
 @pytest.mark.parametrize(
@@ -112,19 +120,3 @@ def test_a_bulk_change_that_cannot_be_changes_nothing(
     answer = api.post("/runs/tag", body)
     assert (answer.status_code, answer.json()["field"]) == (status, field), answer.content
     assert not Run.objects.filter(tags__contains=["x"]).exists()
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_the_csv_goes_out_in_parts_under_the_asynchronous_server(api: ApiClient, runs: None) -> None:
-    def many() -> None:
-        run = Run.objects.get(number=4)
-        Run.objects.bulk_create(Run(team_id=run.team_id, number=number, sut=run.sut) for number in range(5, 1205))
-
-    await sync_to_async(many)()
-    headers = {"Authorization": str(api.header)}
-    answer: Any = await AsyncClient().get("/api/v1/runs/csv?columns=number,sut", headers=headers)
-    parts = [part async for part in answer]
-    await sync_to_async(connections.close_all)()
-    assert len(parts) == 3
-    lines = b"".join(parts).decode().split()
-    assert (len(lines), lines[:2], lines[-1]) == (1205, ["number,sut", "1204,sut-1"], "1,sut-1")

@@ -10,7 +10,7 @@ from django.test import Client
 from experiments.models import Member, Run, ShareLink
 from tests.api.conftest import ApiClient
 from tests.api.test_auth import NAMES
-from tests.experiments.test_sharing import Kind, runs
+from tests.experiments.test_sharing import Kind, runs, subject_of
 from tests.frontend.conftest import FINGERPRINT, make_run
 
 __all__ = ["make_run", "runs"]  # fixtures of the pages and the use cases
@@ -19,13 +19,15 @@ __all__ = ["make_run", "runs"]  # fixtures of the pages and the use cases
 def body(kind: str, found: list[Run]) -> dict[str, Any]:
     """What shares these runs as each kind."""
     first, second = (run.number for run in found)
+    subject = subject_of(kind, found)
     bodies: dict[str, dict[str, Any]] = {
         "run": {"runs": [second]},
         "comparison": {"runs": [first, second]},
         "experiment": {"experiment": found[0].experiment_id},
+        "scaling": {"experiment": found[0].experiment_id},
         "trend": {"series": FINGERPRINT, "metric": "latency_p99_ms", "since": "2020-01-01"},
     }
-    return bodies[kind]
+    return bodies.get(kind, {kind: subject.inquiry_id})
 
 
 @pytest.mark.parametrize("kind", Kind.values)
@@ -54,6 +56,9 @@ def test_a_share_is_made_listed_and_revoked(kind: str, api: ApiClient, runs: lis
         ({"kind": "comparison", "runs": [1, 99]}, 404, "runs"),
         ({"kind": "experiment"}, 422, "experiment"),
         ({"kind": "experiment", "experiment": 999}, 404, "experiment"),
+        ({"kind": "scaling", "experiment": 999}, 404, "experiment"),
+        ({"kind": "search"}, 422, "search"),
+        ({"kind": "bisection", "bisection": 999}, 404, ""),
         ({"kind": "trend", "series": "0" * 64}, 404, "series"),
         ({"kind": "trend", "series": FINGERPRINT, "metric": "nothing"}, 422, "metric"),
         ({"kind": "trend", "series": FINGERPRINT, "since": "yesterday"}, 422, "since"),
@@ -90,3 +95,12 @@ def test_a_quota_that_is_used_up_is_a_conflict(api: ApiClient, admin: Member, st
     answer = api.post("/runs", NAMES)
     assert answer.status_code == 409, answer.content
     assert "runs waiting in the queue, at most 0" in answer.json()["detail"]
+
+
+def test_the_report_of_a_run_comes_as_data_as_markdown_and_as_csv(api: ApiClient, runs: list[Run]) -> None:
+    path = f"/runs/{runs[0].number}/report"
+    assert api.get(path).json()["title"].startswith(f"Run #{runs[0].number}")
+    assert api.get(f"{path}?format=markdown").content.decode().startswith(f"# Run \\#{runs[0].number}")
+    assert api.get(f"{path}?format=csv")["Content-Type"].startswith("text/csv")
+    Run.objects.filter(pk=runs[0].pk).update(state="measuring")
+    assert api.get(path).status_code == 409

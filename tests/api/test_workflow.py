@@ -107,6 +107,13 @@ def test_documents_go_out_as_yaml_and_come_back(api: ApiClient, stock: dict[str,
     found = api.get("/recipes/limits/diff?a=1&b=2").json()
     assert found["differences"] == [{"path": "parameters.nofile.default", "values": ["65535", "70000"]}]
     assert [row["version"] for row in api.get("/recipes/limits/versions").json()] == [2, 1]
+    page = api.get("/recipes/limits/versions?limit=1")
+    assert ([row["version"] for row in page.json()], page["Link"]) == (
+        [2],
+        '</api/v1/recipes/limits/versions?cursor=2&limit=1>; rel="next"',
+    )
+    last = api.get("/recipes/limits/versions?cursor=2&limit=1")
+    assert ([row["version"] for row in last.json()], last.has_header("Link")) == ([1], False)
     assert api.get("/recipes/limits?version=1").json()["version"] == 1
     bad = api.put("/recipes/limits", b"steps: [1", content_type="application/yaml")
     assert (bad.status_code, bad.json()["field"]) == (422, "yaml")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from django.conf import settings
+from django.core.management import get_commands
 
 from benchhub.embedded import PROJECT_DIR
 from benchhub.supervisor import child_specs
@@ -16,8 +17,8 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OWN = [name for name, service in SERVICES.items() if service.get("image") == "benchhub"]
 
 
-def environment_of(name: str) -> dict[str, str]:
-    environment: dict[str, str] = SERVICES[name]["environment"]
+def environment_of(name: str) -> dict[str, str | None]:
+    environment: dict[str, str | None] = SERVICES[name]["environment"]
     return environment
 
 
@@ -74,17 +75,57 @@ def test_names_that_services_use_are_declared() -> None:
     for service in SERVICES.values():
         assert set(service.get("networks", [])) <= set(COMPOSE["networks"])
         assert set(service.get("secrets", [])) <= set(COMPOSE["secrets"])
-        assert {volume.split(":")[0] for volume in service.get("volumes", [])} <= set(COMPOSE["volumes"])
+        named = {volume.split(":")[0] for volume in service.get("volumes", []) if not volume.startswith("./")}
+        assert named <= set(COMPOSE["volumes"])
         assert set(service.get("depends_on", {})) <= set(SERVICES)
 
 
+def taken_from_outside() -> set[str]:
+    """The variables that compose takes from .env or the shell."""
+    named = set(re.findall(r"\$\{(\w+)", (PROJECT_DIR / "docker-compose.yml").read_text()))
+    return named | {key for name in OWN for key, value in environment_of(name).items() if value is None}
+
+
 def test_every_variable_of_compose_is_explained_in_the_example() -> None:
-    used = set(re.findall(r"\$\{(\w+)", (PROJECT_DIR / "docker-compose.yml").read_text()))
-    lines = (PROJECT_DIR / ".env.example").read_text().splitlines()
-    explained = {line.split("=")[0] for line in lines if "=" in line and not line.startswith("#")}
+    example = (PROJECT_DIR / ".env.example").read_text()
+    explained = set(re.findall(r"^(?:# )?([A-Z_]+)=", example, re.MULTILINE))
 
     # The lab's key is optional, and the project's name is read by Compose itself.
-    assert used - {"LAB_AUTHORIZED_KEY"} == explained - {"COMPOSE_PROJECT_NAME"}
+    assert taken_from_outside() - {"LAB_AUTHORIZED_KEY"} == explained - {"COMPOSE_PROJECT_NAME"}
+
+
+def test_every_documented_setting_reaches_the_containers() -> None:
+    guide = (PROJECT_DIR / "docs" / "operations.md").read_text()
+    settings_table = guide.partition("## Environment variables")[2].partition("Of `.env` only")[0]
+    documented = set(re.findall(r"^\| `([A-Z_]+)`", settings_table, re.MULTILINE))
+    image = set(re.findall(r"\b([A-Z_]+)=", (PROJECT_DIR / "Dockerfile").read_text()))
+    never = {"DEBUG", "XDG_DATA_HOME", "BENCHHUB_SERVICE_ACCOUNT"}  # of one machine, or of developers
+
+    for name in OWN:
+        missing = documented - never - image - set(environment_of(name))
+        assert missing <= {"DATABASE_POOL_SIZE"}, name  # of the web alone
+
+
+def test_a_setting_that_nobody_names_keeps_its_default() -> None:
+    """An empty text is no default: `${NAME:-}` would switch off what is on by default."""
+    source = "".join(path.read_text() for path in (PROJECT_DIR / "benchhub").glob("*.py"))
+    empty = {key for name in OWN for key, value in environment_of(name).items() if value == f"${{{key}:-}}"}
+    for key in empty:
+        assert not re.search(rf'env(?:bool|list)\("{key}", ', source), key
+
+
+def test_what_compose_builds_mounts_and_starts_is_there() -> None:
+    assert (PROJECT_DIR / SERVICES["sut"]["build"] / "Dockerfile").is_file()
+    assert COMPOSE["secrets"]["fernet_keys"]["file"] == "./secrets/fernet_keys"
+    assert ">secrets/fernet_keys" in (PROJECT_DIR / "bin" / "new-env").read_text()
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (PROJECT_DIR / "Dockerfile").read_text(), re.MULTILINE)
+    assert all((PROJECT_DIR / source).exists() for line in copied for source in line.split())
+    started = [SERVICES[name]["command"] for name in OWN if "command" in SERVICES[name]]
+    for command in started:
+        assert command[:2] == ["python", "manage.py"] or command[:3] == ["celery", "-A", "benchhub"]
+    assert {command[2] for command in started if command[0] == "python"} <= set(get_commands())
+    assert {command[3] for command in started if command[0] == "celery"} == {"worker", "beat"}
+    assert "http://127.0.0.1:8000/readyz" in str(SERVICES["web"]["healthcheck"])
 
 
 def test_the_image_serves_with_the_same_options_as_up() -> None:

@@ -10,7 +10,8 @@ import pytest
 from django.db import OperationalError
 
 from agents.log_context import bound
-from benchhub.logs import ContextFilter, JsonFormatter, LineFormatter, without_secrets
+from agents.redaction import without_secrets
+from benchhub.logs import ContextFilter, JsonFormatter, LineFormatter
 
 
 def made(message: str, **extra: object) -> logging.LogRecord:

@@ -35,6 +35,28 @@ seed_runs(team, {RUNS})
 """
 
 
+NEXT = """
+from django.db import migrations, models
+
+class Migration(migrations.Migration):
+    dependencies = [("experiments", "0002_registry")]
+    operations = [
+        migrations.AddField("run", "of_the_next_release", models.IntegerField(default=1)),
+        migrations.RunSQL("UPDATE experiments_run SET of_the_next_release = number", migrations.RunSQL.noop),
+    ]
+"""
+
+
+def next_release(root: Path) -> Path:
+    """A copy of the source that has a migration more, as a newer version brings it."""
+    for name in ("agents", "benchhub", "experiments", "frontend", "docs"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "img"))
+    for name in ("manage.py", "pyproject.toml", "CHANGELOG.md", "README.md"):
+        shutil.copy(ROOT / name, root / name)
+    (root / "experiments" / "migrations" / "0003_next.py").write_text(NEXT)
+    return root
+
+
 def block(heading: str, number: int = 0) -> str:
     """A block of commands below a heading of the guide."""
     section = re.split(r"^#{2,3} ", GUIDE.partition(f"{heading}\n")[2], maxsplit=1, flags=re.M)[0]
@@ -55,11 +77,11 @@ class Place:
         script = re.sub(r"^export .*$", "", commands, flags=re.M).replace(".venv/bin/python", sys.executable)
         return self._done(["sh", "-euc", script])
 
-    def manage(self, *arguments: str) -> str:
-        return self._done([sys.executable, "manage.py", *arguments])
+    def manage(self, *arguments: str, source: Path = ROOT) -> str:
+        return self._done([sys.executable, "manage.py", *arguments], source)
 
-    def _done(self, argv: list[str]) -> str:
-        done = subprocess.run(argv, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
+    def _done(self, argv: list[str], source: Path = ROOT) -> str:
+        done = subprocess.run(argv, cwd=source, env=self.environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (argv, done.stdout, done.stderr)
         return done.stdout
 
@@ -71,6 +93,12 @@ class Place:
         )
         with psycopg.connect(embedded.urls(self.data_dir).database_url) as connection:
             return connection.execute(statement).fetchone()
+
+    def columns(self) -> set[str]:
+        """What the database keeps of a run."""
+        statement = "SELECT column_name FROM information_schema.columns WHERE table_name = 'experiments_run'"
+        with psycopg.connect(embedded.urls(self.data_dir).database_url) as connection:
+            return {str(name) for (name,) in connection.execute(statement)}
 
 
 @pytest.fixture
@@ -99,7 +127,9 @@ def kill_in_the_middle(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_backup_restore_upgrade_move_and_key_rotation_as_the_guide_says(places: tuple[Place, Place]) -> None:
+def test_backup_restore_upgrade_move_and_key_rotation_as_the_guide_says(
+    places: tuple[Place, Place], tmp_path: Path
+) -> None:
     here, there = places
     here.manage("migrate", "--noinput", "-v", "0")
     here.manage("shell", "-c", FILL)
@@ -114,9 +144,14 @@ def test_backup_restore_upgrade_move_and_key_rotation_as_the_guide_says(places: 
     assert f"Team perf: {RUNS} runs" in there.manage("import", str(archive))
     assert there.contents() == contents
 
+    # An upgrade keeps what is stored; the way back to the older version is the backup.
     here.run(block("### One machine"))
+    upgraded = there.manage("migrate", "--noinput", source=next_release(tmp_path))
+    assert "Applying experiments.0003_next... OK" in upgraded
+    assert there.contents() == contents
     there.run(block("### One machine", 1))
     assert there.contents() == contents
+    assert "of_the_next_release" not in there.columns()
 
     rotation = block("## Keys")
     there.run(rotation.partition(".venv/bin/python manage.py rotate_keys")[0])

@@ -64,6 +64,7 @@ def test_an_authenticator_app_is_set_up_and_asked_for_from_then_on(admin: Member
     browser.post("/accounts/2fa/totp/activate/", {"code": code_for(found[1])})
     kept = Authenticator.objects.get(type=Authenticator.Type.TOTP)
     assert found[1] not in str(kept.data)  # encrypted with the key file
+    assert f"On since {kept.created_at:%Y-%m-%d}." in browser.get("/accounts/2fa/").content.decode()
 
     second = Client()
     first_step = second.post("/accounts/login/", {"login": "ada", "password": PASSWORD})

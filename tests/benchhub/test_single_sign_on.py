@@ -374,6 +374,35 @@ def test_a_provider_that_is_described_by_half_stops_the_start(
         single_sign_on.providers()
 
 
+@pytest.mark.parametrize("name", ["BENCHHUB_OIDC_URL", "BENCHHUB_SAML_METADATA_URL", "BENCHHUB_SAML_SSO_URL"])
+@pytest.mark.parametrize(
+    "url, refused",
+    [
+        ("http://idp.example.org/realms/main", True),
+        ("http://10.0.0.7/metadata", True),
+        ("http://localhost.example.org", True),
+        ("http://127.0.0.1@idp.example.org", True),
+        ("ftp://idp.example.org", True),
+        ("idp.example.org", True),
+        ("https://", True),
+        ("https://idp.example.org:port", True),
+        ("https://idp.example.org/realms/main", False),
+        ("http://127.0.0.1:8081", False),
+        ("http://[::1]:8081/metadata", False),
+        ("http://localhost:8081", False),
+    ],
+)
+def test_a_provider_without_tls_is_on_this_machine_or_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, name: str, url: str, refused: bool
+) -> None:
+    monkeypatch.setenv(name, url)
+    if not refused:
+        assert single_sign_on.envurl(name) == url
+        return
+    with pytest.raises(ImproperlyConfigured, match=f"^{name} "):
+        single_sign_on.providers()
+
+
 def test_the_environment_describes_the_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     certificate = tmp_path / "idp.pem"
     certificate.write_text("PEM")

@@ -110,11 +110,15 @@ def test_the_keyboard_finds_selects_compares_and_never_traps(page: Page, product
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/runs/29/$"))
 
-    # b opens the form of the baseline with the field ready; Escape leads back.
+    # b opens the form of the baseline with the field ready; Escape leads back; Enter pins the run.
     page.keyboard.press("b")
     expect(focused).to_have_attribute("id", "baseline-name")
     page.keyboard.press("Escape")
     expect(page.locator("#baseline-name")).to_be_hidden()
+    page.keyboard.press("b")
+    page.keyboard.type("release 11")
+    page.keyboard.press("Enter")
+    expect(page.locator("#notes").get_by_role("link", name="release 11")).to_be_visible()
 
     # Whoever does not want keys switches them off; the button still opens the sheet.
     page.get_by_role("button", name="Keyboard shortcuts").first.click()

@@ -41,7 +41,7 @@ def launch(page: Page, product: Product, recipe: str) -> int:
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_a_member_signs_in_launches_watches_the_live_chart_and_compares(page: Page, product: Product) -> None:
+def test_a_member_launches_watches_compares_shares_notes_and_triages(page: Page, product: Product) -> None:
     sign_in(page, product)
     # The demonstration's experiment runs by itself; a person may end it, and its host comes back.
     page.get_by_role("link", name="Experiments").first.click()
@@ -70,3 +70,29 @@ def test_a_member_signs_in_launches_watches_the_live_chart_and_compares(page: Pa
     expect(asked).to_be_visible()
     expect(page.get_by_text(re.compile("Asked"))).to_be_visible()
     expect(page.locator("tr", has_text="Throughput").first).to_contain_text("%")
+
+    # What was found is sent to somebody, written down, and kept as a file.
+    page.get_by_role("link", name="Share").click()
+    expect(page.get_by_text("This is what everybody who has the link sees")).to_be_visible()
+    page.get_by_role("button", name="Share").click()
+    expect(page.locator("#share-url")).to_contain_text("/s/")
+    page.goto(f"{product.url}/t/demo/runs/{second}/")
+    page.get_by_text("Write a note or a tag").click()
+    page.get_by_label("Notes").fill("**Fewer threads**, same application")
+    page.locator("#notes").get_by_role("button", name="Save").click()
+    expect(page.locator("#notes strong")).to_have_text("Fewer threads")
+    page.locator("summary", has_text="Report").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="PDF").click()
+    assert download.value.suggested_filename == f"run-{second}.pdf"
+    assert download.value.path().read_bytes().startswith(b"%PDF-")
+
+    # The alert of the nightly history is looked at, and says afterwards what it was.
+    page.get_by_role("link", name="Alerts").first.click()
+    page.locator("tbody a").first.click()
+    expect(page.get_by_role("heading", name="What changed in the configuration at this point")).to_be_visible()
+    page.get_by_label("What it is").select_option("infra")
+    page.get_by_label("Note").fill("The new kernel")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".page-title")).to_contain_text("Infra")
+    expect(page.get_by_label("Note")).to_have_value("The new kernel")

@@ -105,7 +105,7 @@ def test_versions_of_a_recipe_are_bisected_in_either_direction(admin: Member, st
     assert order == ["4", "3", "2", "1"]
     plan = {**stock, "recipe": recipe, "name": "Which version?", "labels_in_order": order}
     bisection = play(start(admin, plan), slow_from("2", order))
-    assert bisection.sentence.startswith("2 is the first bad one. Throughput: limits v2 is slower than limits v4 by ")
+    assert bisection.sentence.startswith("v2 is the first bad one. Throughput: limits v2 is slower than limits v4 by ")
     with pytest.raises(RequestError, match="has no version"):
         versions_between(recipe, 1, 9)
 

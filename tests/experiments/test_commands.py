@@ -19,7 +19,7 @@ from experiments.teams.tokens import authenticate
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests" / "agents" / "cases"
-REPORTS = sorted(path for kind in DRIVERS if kind != "jmeter" for path in (CASES / kind).glob("*.expected.json"))
+REPORTS = sorted(path for kind in DRIVERS for path in (CASES / kind).glob("*.expected.json"))
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}")
@@ -81,13 +81,39 @@ def test_parse_starts_no_service_and_reads_standard_input(data_dir: Path) -> Non
     assert b"no report of wrk" in bad.stderr
 
 
+@pytest.mark.parametrize(
+    "environment, said",
+    [
+        ({"DATABASE_URL": "postgres://x:y@127.0.0.1:1/none"}, b"manage.py: Set "),
+        (
+            {"DATABASE_URL": "postgres://x:y@127.0.0.1:1/none", "REDIS_URL": "redis://127.0.0.1:1/0",
+             "SECRET_KEY": "x" * 60, "ALLOWED_HOSTS": "x", "BENCHHUB_KEY_FILE": __file__},
+            b"manage.py: the database does not answer: ",
+        ),
+        ({"BENCHHUB_DATA_DIR": "/proc/none"}, b"manage.py: [Errno 2] No such file or directory: '/proc/none'"),
+    ],
+    ids=["half configured", "no database", "no data directory"],
+)  # fmt: skip
+def test_an_installation_that_cannot_work_is_said_in_one_line(environment: dict[str, str], said: bytes) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "rejudge"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], **environment},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1), done.stderr
+    assert done.stderr.startswith(said)
+
+
 def test_a_token_comes_from_the_command_line(admin: Member) -> None:
     out = io.StringIO()
     given = {"team": "perf", "user": "ada", "name": "ci", "scopes": "read, launch"}
     call_command("token", "create", *(f"--{key}={value}" for key, value in given.items()), stdout=out)
-    token = authenticate(out.getvalue().strip())
-    assert token is not None
-    assert token.scopes == ["read", "launch"]
+    bearer = authenticate(out.getvalue().strip())
+    assert bearer is not None
+    assert bearer.token.scopes == ["read", "launch"]
     for wrong in ({"team": "none"}, {"user": "none"}, {"scopes": "root"}, {"name": " "}):
         with pytest.raises(CommandError):
             call_command("token", "create", *(f"--{key}={value}" for key, value in {**given, **wrong}.items()))
@@ -117,6 +143,6 @@ def test_an_admin_that_cannot_be_leaves_nothing(db: None, tmp_path: Path, argume
     with pytest.raises(CommandError):
         call_command("createadmin", f"--password-file={file}", *arguments)
     with pytest.raises(CommandError):
-        call_command("createadmin", "--password-file=/nonexistent")
+        call_command("createadmin", f"--password-file={tmp_path / 'no-such-file'}")
     assert not get_user_model().objects.exists()
     assert not Team.objects.exists()

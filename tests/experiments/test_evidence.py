@@ -51,6 +51,16 @@ BUSY: list[Line] = [
     *(("sut", f"cpu.{cpu}.busy_ratio", "ratio", flat(0.9)) for cpu in range(4)),
 ]
 TWO_NODES = {"cpu.online": "0-3", **{f"cpu.core_of.{cpu}": f"{cpu // 2}/0/{cpu}" for cpu in range(4)}}
+THREADS: list[Line] = [
+    (role, f"threads.http-nio-8080-{name}.{what}", what, flat(value))
+    for role, name, what, value in (
+        ("sut", "e", "cpu_ratio", 3.2),
+        ("sut", "e", "count", 200.0),
+        ("sut", "P", "cpu_ratio", 0.5),
+        ("sut", "P", "count", 1.0),
+        ("driver", "e", "cpu_ratio", 9.0),
+    )
+]
 PACKETS: list[Line] = [("sut", "network.eth0.rx_packets_per_s", "packets_per_s", flat(50_000.0))]
 PORTS: list[Line] = [("driver", "tcp.local_ports_count", "count", flat(28_232.0))]
 
@@ -116,6 +126,14 @@ PORTS: list[Line] = [("driver", "tcp.local_ports_count", "count", flat(28_232.0)
         ),
         ([], None, "ports", "skipped", "were not seen"),
         ([], None, "gc", "skipped", "the JVM wrote no log"),
+        (
+            [*BUSY, *THREADS],
+            None,
+            "threads",
+            "ok",
+            "used 3.20 of 4 CPUs; next http-nio-8080-P (1 thread) used 0.50. 200 request threads and the poller used",
+        ),
+        ([], None, "threads", "skipped", "was not measured"),
         (PACKETS, None, "steady_state", "skipped", "batches of 5 s"),
         ([], None, "steady_state", "skipped", "no series of the load"),
         (

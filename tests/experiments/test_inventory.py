@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.core.management.utils import get_random_secret_key
 from pytest_django import Settings
 
@@ -189,13 +192,16 @@ def test_a_host_is_scanned_approved_and_then_read(admin: Member, tmp_path: Path)
             private_key=sshd.private_key,
             roles="both",
         )
-        perform_check(host.pk)
+        with pytest.raises(CommandError, match=r"sut: The host shows the key SHA256:.* then approve it"):
+            call_command("check_host", "sut", team=admin.team.slug)
         host.refresh_from_db()
         assert (host.state, host.last_check["state"]) == ("new", "ok")
         assert host.offered_host_key.split()[:2] == sshd.host_key.split()[:2]
         approve_key(admin, host, fingerprint(host.offered_host_key))
         perform_check(host.pk)
-        perform_check(host.pk)
+        said = io.StringIO()
+        call_command("check_host", "sut", team=admin.team.slug, stdout=said)
+        assert re.fullmatch(r"sut: Logged in and read \d+ facts\..* It is ready\.\n", said.getvalue())
     host.refresh_from_db()
     assert (host.state, host.last_check["state"], host.profile_history.count()) == ("ready", "ok", 1)
     assert host.profile is not None
@@ -207,7 +213,10 @@ def test_a_host_is_scanned_approved_and_then_read(admin: Member, tmp_path: Path)
     assert (host.state, host.last_check["state"]) == ("ready", "ok")
     assert "Run #7 was using this host" in host.last_check["message"]
     Host.objects.update(leased_by=None)
-    perform_check(host.pk)
+    with pytest.raises(CommandError, match="sut: "):
+        call_command("check_host", "sut", team=admin.team.slug)
+    with pytest.raises(CommandError, match="Team elsewhere has no host sut"):
+        call_command("check_host", "sut", team="elsewhere")
     host.refresh_from_db()
     assert (host.state, host.last_check["state"]) == ("unreachable", "failed")
     assert host.last_check["hint"]

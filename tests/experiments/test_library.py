@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,12 @@ from agents.asked import asked_by
 from agents.facts.lscpu import parse as parse_lscpu
 from agents.plan import build_plan
 from agents.recipe import Value
+from agents.spec import RunSpec
 from agents.steps.base import State
 from agents.steps.sysctl import SysctlStep
 from experiments.configuration import diff
 from experiments.errors import Forbidden, NotFound, RequestError
-from experiments.launch import Choice, freeze
+from experiments.launch import choice_with, freeze
 from experiments.library import catalogue
 from experiments.library.catalogue import ExperimentTemplate, Scale
 from experiments.library.fit import fits
@@ -67,13 +69,13 @@ LAB = {
 @pytest.fixture
 def arm64(admin: Member) -> Places:
     hosts = [profiled(admin, name, role, ARM64) for name, role in (("a", "sut"), ("b", "sut"), ("c", "driver"))]
-    return Places(hosts[0], hosts[2], hosts[1])
+    return Places(hosts[0], (hosts[2],), hosts[1])
 
 
 @pytest.fixture
 def lab(admin: Member) -> Places:
     hosts = [profiled(admin, name, role, LAB) for name, role in (("x", "sut"), ("y", "sut"), ("z", "driver"))]
-    return Places(hosts[0], hosts[2], hosts[1])
+    return Places(hosts[0], (hosts[2],), hosts[1])
 
 
 @pytest.mark.parametrize("kind", ["applications", "recipes", "workloads", "experiments", "recorded"])
@@ -111,6 +113,55 @@ def test_every_work_has_an_experiment_and_every_part_is_used_or_stands_for_itsel
         assert catalogue.template(name).metric in METRICS
 
 
+CONNECTOR = "tomcat.server_xml.Server/Service/Connector"
+EXECUTOR = "tomcat.server_xml.Server/Service/Executor"
+ACCESS_LOG = "tomcat.server_xml.Server/Service/Engine/Host/Valve@className"
+HTTP2 = f"{CONNECTOR}/UpgradeProtocol@className"
+LIMITS = ("maxThreads", "minSpareThreads", "maxKeepAliveRequests", "maxConnections")
+THREADS = {f"{CONNECTOR}@{name}" for name in LIMITS}
+POOL = {f"{EXECUTOR}@{name}" for name in ("name", "maxThreads", "minSpareThreads")}
+IN_POOL = {f"{CONNECTOR}@{name}" for name in ("protocol", "executor", "maxConnections", "acceptCount")}
+JVM = {"jvm.flags.MaxHeapSize", "jvm.flags.MaxNewSize"}
+OPTION = {"jvm.arguments.jvm_options[0]", "process.arguments[0]"}
+KEYS = {f"sysctl.net.{key}" for key in ("core.somaxconn", "ipv4.tcp_fin_timeout", "ipv4.tcp_tw_reuse")}
+NOBODY_ASKED = {
+    *("sysctl.vm.swappiness", "cpu.online", "kernel.release", "power.governor", "java.path.version"),
+    *("process.limits.nofile", "process.limits.nproc", "process.environment.LANG", f"{CONNECTOR}@port", HTTP2),
+    *("tomcat.server_xml.Server/Service/Engine@jvmRoute", f"{CONNECTOR}@sslImplementationName"),
+}
+# What each variant changes against the baseline of its experiment; that of two machines is the machine alone.
+ASKED: dict[str, dict[str, set[str]]] = {
+    "cpu-scaling": {f"{cpus} CPUs": {"process.cpus"} for cpus in (2, 4, 8)},
+    "jvm-memory": {"memory flags": JVM | OPTION, "flags with PermSize": JVM | OPTION},
+    "liberty-virtual-threads": {"virtual threads": OPTION},
+    "linux-18-keys-50": {"18 keys": KEYS},
+    "tomcat-baseline": {"access log off": {ACCESS_LOG}, "request threads = CPUs": THREADS | {ACCESS_LOG}},
+    "tomcat-baseline-wrk2": {"access log off": {ACCESS_LOG}, "7 request threads": THREADS | {ACCESS_LOG}},
+    "tomcat-connectors-50": {"NIO2": {f"{CONNECTOR}@protocol"}, "NIO with executor": POOL | IN_POOL},
+    "tomcat-http2-tls": {"HTTP/2, access log off": {ACCESS_LOG}},
+    "tomcat-keep-alive": {"500000 requests": {f"{CONNECTOR}@maxKeepAliveRequests"}},
+    "tomcat-virtual-threads": {"virtual threads": {f"{CONNECTOR}@useVirtualThreads"}},
+}
+ASKED |= {
+    "cpu-scaling-best-load": ASKED["cpu-scaling"],
+    "cpu-scaling-think-time": ASKED["cpu-scaling"],
+    "linux-18-keys-200": ASKED["linux-18-keys-50"],
+    "tomcat-connectors-200": ASKED["tomcat-connectors-50"],
+    "rest-store": {"memcached": OPTION},
+    "rest-store-https": {"memcached": OPTION},
+}
+PATHS = {path for changes in ASKED.values() for changed in changes.values() for path in changed} | NOBODY_ASKED
+# Another application may explain whatever belongs to the server, and nothing of its host.
+ASKED["cpu-instances"] = {"two instances": {path for path in PATHS if path.startswith(("tomcat.", "process.", "jvm."))}}
+
+
+def named_changes(specs: Sequence[RunSpec]) -> set[str]:
+    """What the configuration diff calls asked when everything differs."""
+    found = diff([dict.fromkeys(PATHS, "one"), dict.fromkeys(PATHS, "other")], asked=asked_by(specs))
+    assert {one.path for one in (*found.asked, *found.drift)} == PATHS
+    return {one.path for one in found.asked}
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", NAMES)
@@ -120,20 +171,22 @@ def test_a_template_becomes_an_experiment_whose_plan_holds_on_a_many_core_arm64_
     template = catalogue.template(name)
     experiment = create(admin, install(admin, template, scale, given(template)), arm64)
     assert experiment.variants.count() == len(template.variants_at(scale))
-    assert experiment.variants.get(is_baseline=True).name == template.variants[0].name
+    first, *_ = template.variants_at(scale)
+    assert experiment.variants.get(is_baseline=True).name == first.name
+    specs: dict[str, RunSpec] = {}
     for variant in experiment.variants.select_related("application", "recipe", "sut__profile", "drivers"):
-        choice = Choice(
-            variant.application,
-            variant.recipe,
-            experiment.workload,
-            variant.sut,
-            variant.drivers.in_order,
-            variant.parameters,
-        )
-        plan = build_plan(freeze(choice))
+        spec = specs[variant.name] = freeze(choice_with(variant, experiment.workload))
+        plan = build_plan(spec)
         notes = [item.note for phase in plan.phases for item in phase.items]
         assert not [note for note in notes if note.startswith("Will fail")]
-        assert plan.load_s >= sum(phase.duration_s for phase in freeze(choice).workload.phases)
+        assert plan.load_s >= sum(phase.duration_s for phase in spec.workload.phases)
+    baseline = specs.pop(first.name)
+    changed = {variant: named_changes([baseline, spec]) for variant, spec in specs.items()}
+    wanted = ASKED.get(name, {})
+    if template.concurrency:  # the load belongs to no configuration: "2 CPUs, 32 connections" changes the CPUs
+        wanted = {variant: wanted.get(variant.partition(", ")[0], set()) for variant in specs}
+    assert changed == {variant: wanted.get(variant, set()) for variant in specs}
+    assert all(changed.values()) or template.two_suts or template.concurrency
     assert [one for one in fits(template, scale, arm64, {}) if one.result == "fail"] == []
 
 
@@ -162,44 +215,8 @@ def test_what_does_not_fit_is_said_with_numbers_and_with_what_to_do(admin: Membe
     two = catalogue.template("rest-two-machines")
     sentences = [one.sentence for one in fits(two, "small", lab, {})]
     assert "Both servers are x86_64, so this compares two machines, not two architectures." in sentences
-    alone = fits(two, "small", Places(lab.sut, lab.driver), {})
+    alone = fits(two, "small", Places(lab.sut, lab.drivers), {})
     assert "This compares two servers: choose another host for the second one." in [one.sentence for one in alone]
-
-
-CHANGES = (
-    ("tomcat-baseline", "access log off", {"tomcat.server_xml.Server/Service/Engine/Host/Valve@className"}),
-    ("tomcat-baseline", "request threads = CPUs", {"tomcat.server_xml.Server/Service/Connector@maxThreads"}),
-    ("tomcat-keep-alive", "500000 requests", {"tomcat.server_xml.Server/Service/Connector@maxKeepAliveRequests"}),
-    ("tomcat-connectors-50", "NIO2", {"tomcat.server_xml.Server/Service/Connector@protocol"}),
-    ("tomcat-connectors-50", "NIO with executor", {"tomcat.server_xml.Server/Service/Executor@maxThreads"}),
-    ("tomcat-virtual-threads", "virtual threads", {"tomcat.server_xml.Server/Service/Connector@useVirtualThreads"}),
-    ("linux-18-keys-50", "18 keys", {"sysctl.net.core.somaxconn", "sysctl.net.ipv4.tcp_fin_timeout"}),
-    ("jvm-memory", "memory flags", {"jvm.flags.MaxNewSize", "jvm.flags.MaxDirectMemorySize"}),
-    ("cpu-scaling", "2 CPUs", {"process.cpus"}),
-    ("liberty-virtual-threads", "virtual threads", {"jvm.arguments.jvm_options[0]"}),
-)
-NOBODY_ASKED = ("sysctl.vm.swappiness", "process.limits.nproc", "tomcat.server_xml.Server/Service/Engine@jvmRoute")
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(("name", "variant_name", "changed"), CHANGES)
-def test_the_change_of_each_variant_is_called_asked_and_nothing_else_is(
-    name: str, variant_name: str, changed: set[str], admin: Member, arm64: Places
-) -> None:
-    template = catalogue.template(name)
-    experiment = create(admin, install(admin, template, "small", given(template)), arm64)
-    both = experiment.variants.select_related("application", "recipe", "sut", "drivers")
-    specs = [
-        freeze(Choice(one.application, one.recipe, experiment.workload, one.sut, one.drivers.in_order, one.parameters))
-        for one in (both.get(is_baseline=True), both.get(name=variant_name))
-    ]
-    paths = (*changed, *NOBODY_ASKED)
-    found = diff(
-        [dict.fromkeys(paths, "one"), dict.fromkeys(paths, "other")],
-        asked=asked_by(specs),
-    )
-    assert {one.path for one in found.asked} == changed
-    assert {one.path for one in found.drift} == set(NOBODY_ASKED)
 
 
 def test_the_18_kernel_keys_are_the_published_ones_and_those_a_kernel_lacks_are_skipped() -> None:

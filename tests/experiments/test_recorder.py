@@ -149,3 +149,23 @@ def test_a_file_is_kept_once_under_its_name_and_only_by_the_holder_of_the_fence(
     with pytest.raises(FenceError):
         Recorder(run.pk, run.fence - 1).keep_file("x", b"", "text/plain")
     assert run.artifacts.count() == 1
+
+
+def test_what_people_read_of_a_run_holds_no_secret(run: Run, recorder: Recorder) -> None:
+    key = ("-----BEGIN PRIVATE KEY-----", "aHVudGVyMjI=", "-----END PRIVATE KEY-----")
+    recorder.store(e.Logged("server", ("password=hunter22", key[0])))
+    recorder.store(e.Logged("driver", ("no part of it",)))
+    recorder.store(e.Logged("server", (*key[1:], "Server started")))
+    recorder.store(e.LoadReported(0, True, 0, "wrk -H 'Authorization: Bearer hunter22hunter22'", "", {}))
+    recorder.store(e.Failed("measure", "--password hunter22", "api_key=hunter22"))
+    recorder.keep_file("plain.txt", b"\xff password=hunter22", "text/plain; charset=utf-8")
+    recorder.keep_file("packed.gz", b"\xff password=hunter22", "application/gzip")
+
+    stored = str(list(run.events.order_by("seq").values_list("payload", flat=True)))
+    run.refresh_from_db()
+    assert "hunter22" not in stored + run.failure + run.failure_hint
+    assert "aHVudGVyMjI" not in stored
+    assert "no part of it" in stored
+    assert "Server started" in stored
+    assert bytes(run.artifacts.get(name="plain.txt").content) == b"\xff password=(hidden)"
+    assert bytes(run.artifacts.get(name="packed.gz").content) == b"\xff password=hunter22"  # whoever packs it hides

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 
 from experiments.errors import Conflict, Forbidden
@@ -84,6 +86,23 @@ def test_a_host_is_put_back_when_a_person_asks_and_proven(
     assert list((sshd_host.home / ".benchhub/runs").glob(f"r{run.pk}-*")) == []
     assert AuditEntry.objects.filter(action="host.restore").count() == 2
     assert restored(dirty) == ("ready", "proven")  # a message that comes late does nothing
+
+
+def test_the_operator_puts_a_host_back_from_the_command_line(dirty: Host, tuned: Path) -> None:
+    said, differs = io.StringIO(), io.StringIO()
+    with pytest.raises(CommandError, match="still not as it was"):
+        call_command("restore_host", dirty.name, team=dirty.team.slug, stdout=said, stderr=differs)
+    assert "Undoing: Run printf new" in differs.getvalue()
+    (tuned.parent / "stuck").unlink()
+    call_command("restore_host", dirty.name, "--force", team=dirty.team.slug, stdout=said)
+    assert "Proven to be as it was before run #1. It is ready." in said.getvalue()
+    assert tuned.read_text() == "old"
+    asked = AuditEntry.objects.filter(action="host.restore").order_by("pk").values_list("actor", "after")
+    assert list(asked) == [(None, {"force": False}), (None, {"force": True})]
+    with pytest.raises(CommandError, match="is not dirty"):
+        call_command("restore_host", dirty.name, team=dirty.team.slug)
+    with pytest.raises(CommandError, match="has no host nowhere"):
+        call_command("restore_host", "nowhere", team=dirty.team.slug)
 
 
 def test_a_host_that_is_away_is_tried_again_by_itself(admin: Member, dirty: Host, tuned: Path) -> None:

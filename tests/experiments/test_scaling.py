@@ -12,7 +12,7 @@ from experiments.history import experiment_runs
 from experiments.judging.cpu_verdicts import of_runs, of_variants
 from experiments.launch import Candidate, create_experiment, launch_experiment
 from experiments.models import Experiment, Member, Recipe, Run
-from experiments.scaling import Scaling, cpus_per_node, groups_of, scaling_of
+from experiments.scaling import Scaling, cpus_per_node, groups_of, groups_of_runs, scaling_of
 from tests.experiments.finished import finish_next, report, whole_run
 
 CPU_SET = {
@@ -29,13 +29,20 @@ def sweep(
     order: str = "sequential",
     **parameters: Any,
 ) -> Experiment:
-    """An experiment with a variant per CPU set, whose repetitions reached these rates."""
+    """An experiment with a variant per CPU set ("0-1", or "0-1 with 32"), whose repetitions reached these rates."""
     recipe = save_version(admin, Recipe, "server on a CPU set", CPU_SET)
     candidates = [
         Candidate(
-            f"on {cpus}", stock["application"], recipe, stock["sut"], stock["drivers"], {"cpus": cpus, **parameters}
+            f"on {key}",
+            stock["application"],
+            recipe,
+            stock["sut"],
+            stock["drivers"],
+            {"cpus": cpus, **parameters},
+            concurrency=int(count) if count else None,
         )
-        for cpus in rates
+        for key in rates
+        for cpus, _, count in [key.partition(" with ")]
     ]
     count = len(next(iter(rates.values())))
     experiment = create_experiment(
@@ -80,7 +87,28 @@ def test_the_best_of_each_cpu_count_is_taken_over_other_loads(admin: Member, sto
     assert found is not None
     assert [point.mean.value for point in found.points] == [100.5, 190.5]
     assert [point.tried for point in found.points] == [2, 2]
-    assert found.points[0].group.load == "16 connections"
+    assert found.points[0].group.load.text == "16 connections"
+
+
+def test_one_experiment_finds_the_best_load_of_each_cpu_count(admin: Member, stock: dict[str, Any]) -> None:
+    rates = {
+        "0 with 8": [100.5, 101.5, 99.5],
+        "0 with 16": [110.5, 111.5, 109.5],
+        "0 with 32": [80.5, 81.5, 79.5],
+        "0-1 with 8": [120.5, 121.5, 119.5],
+        "0-1 with 16": [150.5, 151.5, 149.5],
+        "0-1 with 32": [190.5, 191.5, 189.5],
+    }
+    experiment = sweep(admin, stock, rates)
+    found = scaling(experiment)
+    assert found is not None
+    assert [(point.group.name, point.tried) for point in found.points] == [("on 0 with 16", 3), ("on 0-1 with 32", 3)]
+    assert [point.group.load.text for point in found.points] == ["16 connections", "32 connections"]
+    assert found.points[1].efficiency.ratio == pytest.approx(190.5 / 221, rel=1e-3)
+    assert "Connections with the best throughput: 16 on 1 CPU and 32 on 2 CPUs." in found.sentences
+    assert "On 2 CPUs the most connections that were tried, 32, were the best: try more." in found.sentences
+    apart = groups_of_runs(list(Run.objects.with_names()))
+    assert sorted((group.cpus, len(group.values)) for group in apart) == [(1, 3)] * 3 + [(2, 3)] * 3
 
 
 def test_published_rates_that_are_cut_off_are_no_super_linear_scaling(admin: Member, stock: dict[str, Any]) -> None:

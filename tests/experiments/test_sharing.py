@@ -11,11 +11,26 @@ import pytest
 from django.utils import timezone
 
 from experiments.errors import Conflict, Forbidden, NotFound, RequestError
-from experiments.models import Alert, AuditEntry, Experiment, Host, Member, Role, Run, Series, ShareLink, Trend, Variant
+from experiments.models import (
+    Alert,
+    AuditEntry,
+    Bisection,
+    CapacitySearch,
+    Experiment,
+    Host,
+    Member,
+    Role,
+    Run,
+    Series,
+    ShareLink,
+    Trend,
+    Variant,
+)
 from experiments.reports.plots import CurvePlot
 from experiments.sharing.links import MAX_DAYS, live_link, revoke_link, share, sheet_of
+from experiments.sharing.pdf import sheet_pdf
 from experiments.sharing.pictures import badge_of, picture_of, png
-from experiments.sharing.sheet import Sheet
+from experiments.sharing.sheet import Sheet, Table
 from experiments.sharing.subjects import Subject, freeze
 from experiments.sharing.texts import sheet_csv, sheet_markdown
 from tests.experiments.conftest import MakeMember
@@ -36,7 +51,46 @@ def subject_of(kind: str, runs: list[Run]) -> Subject:
         return Subject(Kind.COMPARISON, numbers)
     if kind == "experiment":
         return Subject(Kind.EXPERIMENT, experiment_id=runs[0].experiment_id)
+    if kind == "scaling":
+        for cpus, run in enumerate(runs, start=1):
+            run.metrics["sut_cpus"] = cpus
+            run.save(update_fields=["metrics"])
+        return Subject(Kind.SCALING, experiment_id=runs[0].experiment_id)
+    if kind in ("search", "bisection"):
+        return Subject(Kind(kind), inquiry_id=(search_of if kind == "search" else bisection_of)(runs).pk)
     return Subject(Kind.TREND, series_id=Series.objects.get(team=runs[0].team).pk)
+
+
+def _set_up(run: Run) -> dict[str, Any]:
+    names = ("team", "application", "recipe", "workload", "sut", "drivers")
+    return {name: getattr(run, name) for name in names}
+
+
+def search_of(runs: list[Run]) -> CapacitySearch:
+    """A finished search whose trials are these runs: the first passed, the last failed."""
+    search = CapacitySearch.objects.create(
+        **_set_up(runs[0]), name="How much?", state="finished", sentence="It sustains 1,000 requests/s.", low_rps=1000,
+        high_rps=1100, objective_metric="latency_p99_ms", objective_ms=50, start_low_rps=500, start_high_rps=2000,
+    )  # fmt: skip
+    for position, (run, result) in enumerate(zip(runs, ("pass", "fail"), strict=True)):
+        run.metrics["latency_p99_ms"] = 10.0 * (position + 1)
+        run.save(update_fields=["metrics"])
+        search.trials.create(position=position, rate_rps=1000 + 100 * position, phase="bisect", run=run, result=result)
+    return search
+
+
+def bisection_of(runs: list[Run]) -> Bisection:
+    """A finished bisection of three commits with the experiment of these runs as its step."""
+    bisection = Bisection.objects.create(
+        **_set_up(runs[0]), name="Who slowed it?", parameter="commit", candidates=["4f2c9d1", "8a01b33", "c77e012"],
+        state="finished", high=2, sentence="c77e012 is the first bad one.",
+    )  # fmt: skip
+    assert runs[0].experiment is not None
+    bisection.steps.create(
+        position=0, index=2, experiment=runs[0].experiment, result="bad", sentence="It is slower.",
+        estimate_pct=-10.0, ci95_low_pct=-12.0, ci95_high_pct=-8.0,
+    )  # fmt: skip
+    return bisection
 
 
 @pytest.fixture
@@ -254,3 +308,22 @@ def test_a_trend_marks_its_change_points_and_says_the_latest(admin: Member, runs
     assert [rule.at for rule in plot.rules] == [plot.right]
     assert f"Throughput fell by 9.1 % with run #{runs[1].number}" in sheet.sentence
     assert (sheet.tone, sheet.badge_value.partition(", ")[2]) == ("bad", "regression −9.1 %")
+
+
+@pytest.mark.parametrize(
+    "columns, text",
+    [(11, "-Xmx4g -Dname=value " * 60), (41, "9.87 ms"), (11, "W" * 900)],
+    ids=["ten_runs_with_long_settings", "percentiles_of_forty_variants", "words_without_end"],
+)
+def test_a_table_that_is_too_wide_for_the_paper_still_becomes_a_pdf(columns: int, text: str) -> None:
+    heads = tuple(f"variant {number} {'W' * 70}" for number in range(columns))
+    sheet = Sheet(
+        title="limits \u202e\u0001 😀",
+        sentence="",
+        badge_label="",
+        badge_value="",
+        sections=(Table(title="Settings", heads=heads, rows=((text,) * columns,)),),
+        frozen_at=timezone.now(),
+        made_by_version="1",
+    )
+    assert sheet_pdf(sheet, url="", pictures={}).startswith(b"%PDF")

@@ -16,7 +16,9 @@ from tests.experiments.conftest import MakeMember
 
 def test_a_token_is_known_by_its_text_alone(admin: Member) -> None:
     token, text = issue(admin, name="ci", scopes=["read", "launch"])
-    assert authenticate(text) == token
+    found = authenticate(text)
+    assert found
+    assert (found.token, found.member, found.member.team) == (token, admin, admin.team)
     assert token.last_used_at is None
     assert Token.objects.get().last_used_at is not None
     secret = text.split("_")[2]
@@ -54,6 +56,10 @@ def test_an_expired_revoked_or_orphaned_token_is_nobody(admin: Member) -> None:
     Token.objects.update(revoked_at=None)
     assert authenticate(text)
     type(token.owner).objects.update(is_active=False)
+    assert authenticate(text) is None
+    type(token.owner).objects.update(is_active=True)
+    assert authenticate(text)
+    admin.delete()
     assert authenticate(text) is None
 
 

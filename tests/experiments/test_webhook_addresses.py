@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from experiments.errors import RequestError
-from experiments.notifying.addresses import refused, target_of
+from experiments.notifying.addresses import check_url, refused, target_of
 from experiments.notifying.request import post
 
 
@@ -36,6 +36,21 @@ def test_what_is_no_https_url_is_refused(url: str) -> None:
     with pytest.raises(RequestError) as refusal:
         target_of(url)
     assert refusal.value.field == "url"
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "127.0.0.1", "[::1]", "10.0.0.1"])
+def test_an_address_that_is_never_reached_is_refused_when_it_is_entered(host: str) -> None:
+    with pytest.raises(RequestError, match="not public"):
+        check_url(f"https://{host}/hook")
+    check_url("https://1.1.1.1/hook")
+    check_url("https://hooks.example.com/hook")
+
+
+@pytest.mark.parametrize("host", ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "0", "localhost"])
+def test_an_address_in_disguise_is_found_out_before_the_connection(host: str) -> None:
+    answer = post(f"https://{host}/", b"{}", {})
+    assert answer.status is None
+    assert "not public" in answer.problem
 
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".example.com", "a..example.com", ".example.com"])

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from agents.drivers import DRIVERS
+from agents.drivers.jmeter import Jmeter
+from agents.redaction import HIDDEN
 from agents.servers import SERVERS
 from agents.spec import ApplicationDocument, WorkloadDocument
 from agents.steps import STEPS
 from experiments.documents.versions import save_version
 from experiments.models import Application, Member, Recipe, Role, Workload
 from frontend.forms.document_form import act, form_of, read_body, texts_of
+from frontend.forms.jmeter_plan import plan_rows
 from frontend.forms.model_fields import fields_of, flatten, read_fields
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
 from tests.frontend.test_forms_access import address, signed_in
 
 __all__ = ["admin", "make_member", "stock", "team"]
 
+PLANS = Path(__file__).parents[1] / "agents" / "cases" / "jmx"
 STEPS_BODY: dict[str, Any] = {
     "description": "Threads\nand kernel",
     "parameters": {
@@ -243,3 +248,52 @@ def test_what_people_wrote_is_never_html(admin: Member, stock: dict[str, Any]) -
         assert "<script>alert" not in text
         assert "<b>x</b>" not in text
         assert "<i>name" not in text
+
+
+def test_an_uploaded_plan_lists_its_properties_and_their_values_are_saved(admin: Member) -> None:
+    client, url = signed_in(admin), address("new_document", admin.team, "workloads")
+    posted = {"driver.kind": "jmeter", "driver.properties": "TIMEOUT: 500\nx.y: 1", "driver.users": "25"}
+    plan = PLANS / "people.jmx"
+    read = client.post(url, posted | {"action": "plan", "plan": SimpleUploadedFile(plan.name, plan.read_bytes())})
+    rows = {row.property.name: row.value for row in read.context["form"].plan.rows}
+    assert (rows["HOST"], rows["THREAD"], rows["TIMEOUT"], rows["RAMP"]) == ("{host}", "{users}", "500", "{ramp_up_s}")
+    assert 'name="plan.DURATION" value="{duration_s}"' in read.content.decode()
+    texts = texts_of(WorkloadDocument, {"driver": {"kind": "jmeter"}, "phases": WORKLOAD_BODY["phases"]})
+    texts |= {"driver.users": "25", "driver.properties": "x.y: 1", "driver.jmx": plan.read_text()}
+    texts |= {f"plan.{name}": value for name, value in rows.items()} | {"plan.TIMEOUT": "250", "plan.RAMP": ""}
+    client.post(url, texts | {"name": "people", "action": "save"})
+    saved = Workload.objects.get(name="people")
+    assert saved.body["driver"]["properties"] == {
+        "x.y": 1, "LOOPS": "{loops}", "THREAD": "{users}", "DURATION": "{duration_s}", "HOST": "{host}",
+        "PORT": "{port}", "PROTO": "{scheme}", "TIMEOUT": 250,
+    }  # fmt: skip
+    shown = client.get(address("workload", admin.team, saved.pk)).content.decode()
+    assert "Properties of the test plan" in shown
+    again = texts_of(WorkloadDocument, saved.body) | {"action": "save"}
+    client.post(address("edit_document", admin.team, "workloads", saved.pk), again)
+    assert Workload.objects.filter(name="people").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"<a/>", "not the beginning of a test plan"), (b"\xff\xfe", "not UTF-8"), (None, "Choose a")],
+)
+def test_a_file_that_is_no_plan_is_refused_and_the_form_stays(admin: Member, content: bytes | None, words: str) -> None:
+    posted: dict[str, Any] = {"driver.kind": "jmeter", "description": "keep me", "action": "plan"}
+    if content is not None:
+        posted["plan"] = SimpleUploadedFile("x.jmx", content)
+    answer = signed_in(admin).post(address("new_document", admin.team, "workloads"), posted)
+    assert answer.status_code == 422
+    assert words in answer.content.decode()
+    assert "keep me" in answer.content.decode()
+
+
+def test_the_default_and_the_value_of_a_secret_are_not_shown(admin: Member) -> None:
+    plan = '<jmeterTestPlan><hashTree><DebugSampler testname="${__P(db.password,tiger)}"/></hashTree></jmeterTestPlan>'
+    driver = {"kind": "jmeter", "jmx": plan, "properties": {"db.password": "lion"}}
+    saved = save_version(admin, Workload, "secret", {"driver": driver, "phases": WORKLOAD_BODY["phases"]})
+    read = saved.document().driver
+    assert isinstance(read, Jmeter)
+    assert [(row.property.default, row.value) for row in plan_rows(read)] == [(None, HIDDEN)]
+    page = signed_in(admin).get(address("edit_document", admin.team, "workloads", saved.pk)).content.decode()
+    assert 'type="password"' in page.partition('name="plan.db.password"')[2][:60]

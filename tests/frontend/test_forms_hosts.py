@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from experiments.hosts.inventory import fingerprint
+from experiments.hosts.inventory import add_host, fingerprint
+from experiments.launch import Choice, launch_run
 from experiments.models import AuditEntry, HardwareProfile, Host, HostProfile, Member, Role, Run, Token
 from frontend.forms.hosts import AddressField
 from frontend.hardware import groups, headline
@@ -112,6 +113,21 @@ def test_drain_undrain_grant_and_revoke(admin: Member, stock: dict[str, Any], ma
     do("revoke", member=launcher.pk)
     assert not host.grants.exists()
     assert client.post(address("host_action", admin.team, host.pk, "explode")).status_code == 404
+
+
+def test_only_a_host_that_nothing_was_measured_on_is_removed(admin: Member, stock: dict[str, Any]) -> None:
+    client = signed_in(admin)
+    mistyped = add_host(admin, name="sut-l", address="10.0.0.9", port=22, user="bench", roles="sut")
+    launch_run(admin, Choice(**{name: stock[name] for name in ("application", "recipe", "workload", "sut", "drivers")}))
+    gone = client.post(address("host_action", admin.team, mistyped.pk, "remove"), follow=True).content.decode()
+    assert "sut-l is removed, with its key" in gone
+    for host in (stock["sut"], *stock["drivers"]):
+        kept = client.post(address("host_action", admin.team, host.pk, "remove"), follow=True).content.decode()
+        assert f"{host.name} cannot be removed" in kept
+    assert set(Host.objects.values_list("name", flat=True)) == {"sut-1", "driver-1"}
+    before = AuditEntry.objects.get(action="host.remove").before
+    assert before is not None
+    assert before["address"] == "10.0.0.9"
 
 
 def test_a_host_shows_its_hardware_and_what_changed(admin: Member, stock: dict[str, Any]) -> None:

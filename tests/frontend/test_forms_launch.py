@@ -8,11 +8,12 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from django.utils.html import strip_tags
 
 from agents.plan import build_plan
 from agents.spec import RunSpec
 from experiments.hosts.inventory import grant
-from experiments.models import DryRun, Experiment, Host, Member, Role, Run, Team
+from experiments.models import DryRun, Experiment, Host, Member, Role, Run, Team, Workload
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
 from tests.frontend.test_forms_access import address, signed_in
 
@@ -140,6 +141,20 @@ def test_the_preview_says_what_is_missing(admin: Member, stock: dict[str, Any]) 
     answer = signed_in(admin).post(address("run_preview", admin.team), run_form(stock) | {"workload": ""})
     assert answer.status_code == 200
     assert "Workload" in answer.content.decode()
+
+
+@pytest.mark.parametrize("page", ["new_run", "new_experiment", "new_search", "new_bisection"])
+def test_a_form_says_what_the_team_has_none_of(admin: Member, stock: dict[str, Any], page: str) -> None:
+    def note() -> str:
+        html = signed_in(admin).get(address(page, admin.team)).content.decode()
+        return strip_tags(html.partition("Before the first run you need: ")[2].partition("</div>")[0])
+
+    assert note() == ""
+    Host.objects.filter(pk__in=[host.pk for host in stock["drivers"]]).update(roles=Host.Roles.SUT)
+    assert note() == "a host with the role driver."
+    Host.objects.all().delete()
+    Workload.objects.all().delete()
+    assert note() == "a workload, a host."
 
 
 def test_the_preview_warns_of_shared_cpus_on_one_machine(admin: Member, stock: dict[str, Any]) -> None:

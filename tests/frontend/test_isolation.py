@@ -86,9 +86,11 @@ def arguments(admin: Member) -> dict[str, dict[str, Any]]:
     by_word |= automation_of(admin, run)
     by_word["name"] = "tomcat-baseline"  # of the library and of its published figures
     by_word["topic"] = "validity"
+    by_word["metric"] = "cart_age_ms"
     by_word["view_id"] = save_view(admin, "mine", "").pk
     by_word["baseline_id"] = PinnedBaseline.objects.create(team=admin.team, name="release", run=run).pk
     by_word["plot_name"] = "throughput_rps"
+    by_word["form"] = "md"
     link = ShareLink.objects.create(team=admin.team, kind="run", subject="run #1", token_digest="0" * 64, sheet={})
     by_page = {
         "annotate_series": series.pk,

@@ -17,7 +17,7 @@ LAB = {"cpu.online": "0-1", "memory.total_bytes": str(8 << 30), "java.path.versi
 @pytest.fixture
 def hosts(admin: Member) -> dict[str, int]:
     profile = HardwareProfile.objects.create(team=admin.team, digest="a" * 64, facts=LAB)
-    found = {"sut": ready_host(admin, "server", roles="sut"), "driver": ready_host(admin, "loader", roles="driver")}
+    found = {"sut": ready_host(admin, "server", roles="sut"), "drivers": ready_host(admin, "loader", roles="driver")}
     Host.objects.update(profile=profile)
     return {name: host.pk for name, host in found.items()}
 
@@ -64,6 +64,19 @@ def test_installing_goes_on_to_new_experiment_filled_in(page: Client, hosts: dic
     assert not Experiment.objects.exists()
 
 
+def test_several_driver_hosts_go_on_to_every_variant(page: Client, hosts: dict[str, int], admin: Member) -> None:
+    more = ready_host(admin, "loader-2", roles="driver").pk
+    chosen = {**hosts, "drivers": [hosts["drivers"], more], "s_tomcat_home": "/opt/tomcat", "scale_choice": "small"}
+    address = "/t/perf/library/tomcat-keep-alive/"
+    fits = page.post(f"{address}fits", chosen).content.decode()
+    assert "Each of 2 driver hosts does its share: 16 of 32 connections." in fits
+    odd = page.post(f"{address}fits", {**chosen, "s_connections": "33", "s_threads": "1"}).content.decode()
+    assert "33 connections cannot be divided evenly over 2 driver hosts; give a multiple of 2." in odd
+    form = page.get(page.post(address, chosen)["Location"])
+    variants = [variant for _, variant, _ in form.context["rows"]]
+    assert [list(one.initial["drivers"]) for one in variants] == [[hosts["drivers"], more]] * len(variants)
+
+
 def test_a_missing_setting_and_a_missing_host_are_shown_at_their_fields(page: Client, hosts: dict[str, int]) -> None:
     answer = page.post("/t/perf/library/tomcat-keep-alive/", {"scale_choice": "small", "sut": hosts["sut"]})
     assert answer.status_code == 422
@@ -72,7 +85,7 @@ def test_a_missing_setting_and_a_missing_host_are_shown_at_their_fields(page: Cl
 
 
 def test_a_template_that_is_not_installed_cannot_be_filled_in(page: Client, hosts: dict[str, int]) -> None:
-    chosen = f"template=tomcat-baseline&sut={hosts['sut']}&driver={hosts['driver']}"
+    chosen = f"template=tomcat-baseline&sut={hosts['sut']}&drivers={hosts['drivers']}"
     assert page.get(f"/t/perf/experiments/new/?{chosen}").status_code == 404
 
 

@@ -6,12 +6,15 @@ import re
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
+from experiments.alerts.trends import rebuild
 from experiments.models import AuditEntry, Experiment, Member, PinnedBaseline, Role, Run
 from experiments.runs.baselines import pin
 from experiments.runs.changes import throughput_changes
+from experiments.runs.notes_html import notes_html
+from experiments.runs.series import extend_series
 from frontend.baseline import baseline_of
-from frontend.notes_text import notes_html
 from tests.experiments.conftest import MakeMember, admin, make_member, other_admin, stock, team
 from tests.frontend.conftest import MakeRun, make_run
 from tests.frontend.test_forms_access import address, signed_in
@@ -89,21 +92,69 @@ def test_writing_needs_a_launcher_and_putting_away_or_pinning_an_editor(
 
 def test_every_run_of_a_series_is_held_against_its_pinned_baseline(admin: Member, make_run: MakeRun) -> None:
     good, earlier, run = (make_run(throughput_rps=figure) for figure in (1000.0, 900.0, 1100.0))
+    in_trends(run)
     client = signed_in(admin)
     assert (before := baseline_of(run)) is not None
-    assert before.label == f"#{earlier.number}"
+    assert before.label == f"previous run #{earlier.number}"
     client.post(address("pin_baseline", admin.team, good.number), {"name": "release 11.0", "for_series": "on"})
     now = baseline_of(run)
     assert now is not None
     assert (now.label, now.numbers) == (f"release 11.0 (#{good.number})", (good.number,))
     assert baseline_of(good) is None
     assert "held against" in client.get(address("run", admin.team, good.number)).content.decode()
-    runs = list(Run.objects.for_team(admin.team).with_names().order_by("number"))
-    assert throughput_changes(admin.team, runs) == {earlier.pk: pytest.approx(-0.1), run.pk: pytest.approx(0.1)}
+    assert changes_of(admin) == {
+        earlier.number: (-10.0, "pinned", f"release 11.0 (#{good.number})"),
+        run.number: (10.0, "pinned", f"release 11.0 (#{good.number})"),
+    }
     listed = client.get(address("runs", admin.team) + "?columns=change").content.decode()
     assert re.search(r"\+10\.0", listed)
     csv = b"".join(client.get(address("runs_csv", admin.team) + "?columns=change&sort=number")).decode()
     assert [line.split(",")[1][:5] for line in csv.splitlines()[1:]] == ["", "-0.09", "0.100"]
+
+
+def changes_of(member: Member) -> dict[int, tuple[float, str, str]]:
+    """Run -> its change in percent, on what it is based, and what it is held against."""
+    runs = list(Run.objects.for_team(member.team).with_names().order_by("number"))
+    found = throughput_changes(member.team, runs)
+    numbers = {run.pk: run.number for run in runs}
+    return {numbers[pk]: (round(100 * one.ratio, 6), one.basis, one.against) for pk, one in found.items()}
+
+
+def in_trends(run: Run) -> None:
+    """Put the runs of its series into their trends, as their ends do."""
+    rebuild(extend_series(run, application="app", workload="load", tool="wrk 4", latency_basis="service_time"))
+
+
+def test_without_a_pinned_baseline_a_run_is_held_against_the_previous_one_of_its_trend(
+    admin: Member, make_run: MakeRun
+) -> None:
+    base = make_run(throughput_rps=1000.0)
+    assert base.spec is not None
+    chosen = base.spec | {"recipe": base.spec["recipe"] | {"parameters": {"nofile": 4096}}}
+    not_alike: list[dict[str, Any]] = [
+        {"validity": "invalid"},
+        {"archived": True},
+        {"fingerprint": "a" * 64},
+        {"trashed_at": timezone.now()},
+    ]
+    for fields in not_alike:
+        in_trends(make_run(throughput_rps=500.0, **fields))
+    other = make_run(throughput_rps=500.0, spec=chosen)
+    run = make_run(throughput_rps=1100.0)
+    alike = make_run(throughput_rps=600.0, spec=chosen)
+    in_trends(run)
+    assert changes_of(admin) == {
+        run.number: (10.0, "previous", f"previous run #{base.number}"),
+        alike.number: (20.0, "previous", f"previous run #{other.number}"),
+    }
+    for one in (run, alike):
+        on_page = baseline_of(one)
+        assert on_page is not None
+        assert on_page.label == changes_of(admin)[one.number][2]
+    client, against = signed_in(admin), f"previous run #{base.number}"
+    assert against in client.get(address("runs", admin.team) + "?columns=change").content.decode()
+    csv = b"".join(client.get(address("runs_csv", admin.team) + "?columns=change&sort=-number")).decode()
+    assert csv.splitlines()[2].split(",")[2] == against
 
 
 def test_a_name_moves_with_the_next_run_that_gets_it(admin: Member, make_run: MakeRun) -> None:

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from experiments.models import Member
-from experiments.runs.reported import SentResult
+from experiments.runs.reported import OwnFigure, SentResult
 from experiments.runs.reporting import store_results
 from tests.api.test_ingest import result
 from tests.experiments.conftest import admin, make_member, team
@@ -16,7 +16,15 @@ __all__ = ["admin", "make_member", "team"]  # fixtures of the use cases
 
 @pytest.mark.django_db
 def test_the_page_says_that_nobody_verified_it_and_shows_its_own_figures(admin: Member, client: Client) -> None:
-    store_results(admin, [SentResult(**result(history="checkout")), SentResult(tool="k6", failure="It fell over.")])
+    age = OwnFigure(value=12.5, unit="ms", direction="lower")
+    store_results(
+        admin,
+        [
+            SentResult(**result(history="checkout")),
+            SentResult(tool="k6", failure="It fell over."),
+            SentResult(tool="shop", own_metrics={"cart_age_ms": age}),
+        ],
+    )
     client.force_login(admin.user)
     page = client.get("/t/perf/runs/1/").content.decode()
     for text in ("Reported by others and not verified", "cart_age_ms", "5,120", "Reported, in bytes"):
@@ -25,5 +33,17 @@ def test_the_page_says_that_nobody_verified_it_and_shows_its_own_figures(admin: 
     (line,) = client.get("/t/perf/runs/1/samples").json()["lines"]
     assert (line["channel"], line["values"]) == ("heap.used_bytes", [1e9, 1.1e9, -1])
     assert "It fell over." in client.get("/t/perf/runs/2/").content.decode()
+    assert "before it had figures" in client.get("/t/perf/runs/2/").content.decode()
+    only_own = client.get("/t/perf/runs/3/").content.decode()
+    assert '<div class="stat-value">12.5 ms</div>' in only_own
+    assert "before it had figures" not in only_own
     compared = client.get("/t/perf/compare/?runs=1,2")
     assert compared.status_code == 200
+    assert compared.context["channels"] == {"heap.used_bytes": "heap.used_bytes"}
+    trend = admin.team.series.get()
+    assert f'?series={trend.pk}">checkout · gatling 3.14 (reported)</a>' in page
+    table = client.get("/t/perf/compare/?runs=1,3&format=csv").content.decode()
+    assert "cart_age_ms,ms,lower,-3.5,12.5," in table
+    shown = client.get("/t/perf/compare/?runs=1,3&metric=cart_age_ms").content.decode()
+    assert "+16.0 ms" in shown
+    assert "| cart_age_ms | -3.50 ms | 12.5 ms |" in shown

@@ -15,9 +15,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.events import Failed, PhaseStarted
+from experiments.alerts.trends import rebuild
 from experiments.launch import Candidate, create_experiment, launch_experiment
 from experiments.models import Experiment, Member, Run, Series, StoredVerdict
 from experiments.runs.artifacts import keep
+from experiments.runs.series import extend_series
 from tests.frontend.conftest import FINGERPRINT, MakeRun
 
 FINISHED = ("state", "outcome", "validity", "metrics", "config", "fingerprint", "finished_at")
@@ -69,12 +71,13 @@ def queries_of(browser: Client, url: str) -> int:
 def test_a_run_page_tells_the_figures_the_journal_and_the_proof(browser: Client, make_run: MakeRun) -> None:
     make_run(throughput_rps=1000.0)
     run = make_run(throughput_rps=1100.0)
+    rebuild(extend_series(run, application="app", workload="load", tool="wrk 4", latency_basis="service_time"))
 
     page = browser.get(f"/t/perf/runs/{run.number}/").content.decode()
 
     assert "1,100" in page
     assert "+10.0 %" in page
-    assert "Changes are against #1." in page
+    assert "Changes are against previous run #1." in page
     assert "net.core.somaxconn" in page
     assert "Not on this host" in page
     assert "1 of 1 change undone" in page

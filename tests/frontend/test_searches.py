@@ -69,7 +69,7 @@ def test_a_running_search_shows_its_bounds_and_asks_for_more(browser: Client, ad
     chart = browser.get(f"{HERE}{search.pk}/chart").json()
     assert (chart["low_rps"], chart["high_rps"], chart["over"]) == (1000, None, False)
     assert [(t["rate_rps"], t["result"]) for t in chart["trials"]] == [(1000, "pass"), (4000, "")]
-    assert chart["points"] == [{"x": 1000.0, "y": 20.0, "offered": 1000.0, "name": "#1"}]
+    assert chart["points"] == [{"x": 1000.0, "y": 20.0, "offered": 1000.0, "name": "#1", "line": ""}]
 
 
 def test_a_finished_search_says_its_interval_and_can_be_made_again(
@@ -78,6 +78,7 @@ def test_a_finished_search_says_its_interval_and_can_be_made_again(
     search = play(start(admin, choice), server(2300))
     page = browser.get(f"{HERE}{search.pk}/").content.decode()
     assert search.sentence in page
+    assert f"/t/perf/share/?kind=search&amp;search={search.pk}" in page
     assert "hx-get=" not in page.partition('id="answer"')[2].partition(">")[0]
     assert browser.get(f"{HERE}{search.pk}/chart").json()["high_rps"] == search.high_rps
     assert f"{search.low_rps:,.0f}" in browser.get(HERE).content.decode()
@@ -90,7 +91,8 @@ def test_a_search_is_cancelled_from_its_page(browser: Client, admin: Member, cho
     assert browser.post(f"{HERE}{search.pk}/cancel").status_code == 302
     search.refresh_from_db()
     assert search.state == "cancelled"
-    assert "This search is over already." in browser.post(f"{HERE}{search.pk}/cancel", follow=True).content.decode()
+    again = browser.post(f"{HERE}{search.pk}/cancel", follow=True).content.decode()
+    assert "This rate search is over already." in again
 
 
 def test_a_viewer_sees_searches_and_starts_none(

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from experiments.models import Experiment, Member, Role, Run, ShareLink
 from experiments.sharing.links import NewLink, revoke_link, share
+from frontend.sheet_files import CONTENT_TYPES
 from frontend.urls import urlpatterns
 from frontend.views import shared
 from tests.experiments.conftest import MakeMember
@@ -23,7 +24,7 @@ from tests.frontend.conftest import MakeRun
 
 __all__ = ["runs"]  # a fixture of the use cases
 
-FILES = ("", "embed/", "badge.svg", "chart.svg", "chart.png", "report.md", "report.csv")
+FILES = ("", "embed/", "badge.svg", "chart.svg", "chart.png", "report.md", "report.csv", "report.pdf")
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +62,8 @@ def test_a_page_says_what_it_is_and_leads_nowhere(kind: str, admin: Member, runs
     assert "/t/perf" not in text
     assert admin.user.username not in re.findall(r"[a-z]+", text)
     links = re.findall(r'href="([^"]+)"', text)
-    assert {href for href in links if not href.startswith("/static/")} == {"report.md", "report.csv", "chart.png"}
+    files = {f"report.{form}" for form in CONTENT_TYPES} | {"chart.png"}
+    assert {href for href in links if not href.startswith("/static/")} == files
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -86,6 +88,7 @@ def test_the_files_are_what_their_names_say(made: NewLink) -> None:
     for name in ("badge.svg", "chart.svg"):
         assert content[name].headers["Content-Type"] == "image/svg+xml"
         assert content[name].content.startswith(b"<svg")
+    assert content["report.pdf"].content.startswith(b"%PDF-")
     assert content["report.md"].content.startswith(b"# Is it faster?")
     assert b"throughput_rps.svg" in content["report.md"].content
     named = client.get(address(made, "throughput_rps.png"))
@@ -128,7 +131,31 @@ def test_a_name_breaks_out_of_nothing(admin: Member, runs: list[Run]) -> None:
         assert "<script" not in content
         assert "\x1b" not in content
     assert client.get(address(made, "chart.png")).content.startswith(b"\x89PNG")
+    assert client.get(address(made, "report.pdf")).content.startswith(b"%PDF-")
     assert "\\<script\\>" in client.get(address(made, "report.md")).content.decode()
+
+
+@pytest.mark.parametrize("form", CONTENT_TYPES)
+def test_the_team_has_the_report_of_a_run_and_of_an_experiment_as_files(
+    form: str, browser: Client, runs: list[Run]
+) -> None:
+    pages = [
+        f"/t/perf/runs/{runs[0].number}/report.{form}",
+        f"/t/perf/experiments/{runs[0].experiment_id}/report.{form}",
+    ]
+    for page in pages:
+        answer = browser.get(page)
+        assert answer.headers["Content-Type"] == CONTENT_TYPES[form]
+        assert re.search(rf'filename="(run|experiment)-\d+\.{form}"', answer.headers["Content-Disposition"])
+        assert answer.content.startswith(b"%PDF-") is (form == "pdf")
+        assert Client().get(page).status_code == 302
+
+
+def test_a_run_that_is_not_over_has_no_report(browser: Client, runs: list[Run]) -> None:
+    Run.objects.update(state="measuring")
+    answer = browser.get(f"/t/perf/runs/{runs[0].number}/report.pdf", follow=True)
+    assert answer.redirect_chain == [(f"/t/perf/runs/{runs[0].number}/", 302)]
+    assert b"is not finished; it has a report" in answer.content
 
 
 def test_openings_are_counted_and_pictures_are_not(made: NewLink) -> None:
@@ -175,6 +202,7 @@ def test_an_editor_sees_what_is_shared_and_gets_the_link_once(
     subject = subject_of(kind, runs)
     query: dict[str, Any] = {"kind": kind, "runs": ",".join(map(str, subject.runs))}
     query |= {"experiment": subject.experiment_id or "", "series": subject.series_id or ""}
+    query |= {kind: subject.inquiry_id} if subject.inquiry_id else {}
     page = f"{reverse('new_share', args=['perf'])}?{'&'.join(f'{name}={value}' for name, value in query.items())}"
     preview = browser.get(page)
     assert preview.status_code == 200
@@ -232,6 +260,8 @@ def test_the_button_is_on_every_page_that_can_be_shared(browser: Client, runs: l
         f"{reverse('compare', args=['perf'])}?runs={first},{second}",
         reverse("experiment", args=["perf", runs[0].experiment_id]),
         reverse("trends", args=["perf"]),
+        reverse("scaling", args=["perf", subject_of("scaling", runs).experiment_id]),
+        reverse("bisection", args=["perf", subject_of("bisection", runs).inquiry_id]),
     ]
     for page in pages:
         assert b"/t/perf/share/?kind=" in browser.get(page).content, page

@@ -97,6 +97,7 @@ class SomeVariant:
     application: Named = Named("tomcat")
     sut: Named = Named("sut-1")
     offered_rate_rps: float | None = None
+    concurrency: int | None = None
 
 
 def test_factors_are_what_differs_between_variants() -> None:

@@ -170,7 +170,7 @@ class Command(up.Command):
         if template.two_suts and other is None:
             raise LabError(f"{template.title} compares two servers, and without namespaces the lab has only one.")
         ready = install(self.member, template, "small", self._settings(terminal, template))
-        experiment = create(self.member, ready, Places(sut, driver, other), repetitions=self.options["repetitions"])
+        experiment = create(self.member, ready, Places(sut, (driver,), other), repetitions=self.options["repetitions"])
         page = f"{url}t/{TEAM}/experiments/{experiment.pk}/"
         runs = launch_experiment(self.member, experiment)
         terminal.say("lab", f"{template.title}: {len(runs)} runs, {page}")

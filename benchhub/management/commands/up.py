@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from argparse import ArgumentTypeError
 from typing import Any
 
 from django.conf import settings
@@ -17,7 +18,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=int, default=8000, help="Port of the web pages on 127.0.0.1 (8000).")
+        parser.add_argument("--port", type=port_number, default=8000, help="Port of the web pages on 127.0.0.1 (8000).")
         parser.add_argument("--verbose", action="store_true", help="Show the log lines of every process.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -68,6 +69,13 @@ class Command(BaseCommand):
 
     def stopped(self) -> None:
         """Called when every process has ended, and before the database stops."""
+
+
+def port_number(text: str) -> int:
+    """A port that can be listened on."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+        raise ArgumentTypeError(f"{text!r} is no port; ports are 1 to 65535")
+    return int(text)
 
 
 def _leave_services(data_dir: Any) -> None:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from asgiref.sync import async_to_sync
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from agents.errors import AgentError
 from agents.proof import HostProof, Proof
@@ -14,26 +14,24 @@ from agents.session import Session
 from agents.ssh import connect
 from experiments.dispatch import next_fence
 from experiments.hosts.host_keys import connect_args
+from experiments.management.host_command import HostCommand
 from experiments.models import Host
 
 _MARKS = {True: "proven", False: "FAILED", None: "-"}
 
 
-class Command(BaseCommand):
+class Command(HostCommand):
     help = (
         "Prove on one of your hosts that jobs survive a lost connection, that tuning is undone, and that the host puts "
         "itself back. Drain the host first; with --restart it is also restarted."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("host", help="the host's name")
-        parser.add_argument("--team", required=True, help="the team's short name, as in its addresses")
+        super().add_arguments(parser)
         parser.add_argument("--restart", action="store_true", help="restart the host in the middle of a run's work")
 
     def handle(self, *_arguments: Any, host: str, team: str, restart: bool, **_options: Any) -> None:
-        found = Host.objects.select_related("jump").filter(team__slug=team, name=host).first()
-        if found is None:
-            raise CommandError(f"Team {team} has no host {host}.")
+        found = self.named_host(host, team)
         if found.state != Host.State.DRAINED or found.leased_by_id is not None:
             raise CommandError(f"{host} is in service; drain it on its page first, and wait for its run to end.")
         try:

@@ -118,6 +118,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
 document.addEventListener("toggle", focusScrollable, true);
 addEventListener("resize", focusScrollable);
 focusScrollable();
+document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 showProblem(document);
 refreshTimes();
 setInterval(refreshTimes, AGO_EVERY_MS);

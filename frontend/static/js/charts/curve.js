@@ -4,13 +4,14 @@ import { options, theme } from "./base.js";
 import { format, plain } from "./format.js";
 
 export function toDatasets(json) {
-  if (json.points.length === 0) return [];
-  return [{ label: json.label, data: json.points }];
+  const lines = [...new Set(json.points.map((point) => point.line))];
+  return lines.map((line) => ({ label: line || json.label, data: json.points.filter((point) => point.line === line) }));
 }
 
 export function draw(canvas, json) {
   const colours = theme();
-  const config = options({ unit: "ms", legend: false, zoom: "xy", x: { type: "linear", beginAtZero: true, title: { display: true, text: "throughput, requests/s", color: colours.text }, ticks: { callback: (value) => plain(value), maxTicksLimit: 8 } } });
+  const lines = toDatasets(json);
+  const config = options({ unit: "ms", legend: lines.length > 1, zoom: "xy", x: { type: "linear", beginAtZero: true, title: { display: true, text: "throughput, requests/s", color: colours.text }, ticks: { callback: (value) => plain(value), maxTicksLimit: 8 } } });
   config.interaction = { mode: "nearest", intersect: false, axis: "xy" };
   config.plugins.tooltip.callbacks = {
     title: (items) => `${items[0].raw.name}: ${plain(items[0].raw.offered)} ${json.of}`,
@@ -21,7 +22,8 @@ export function draw(canvas, json) {
       annotations: { objective: { type: "line", yMin: json.objective_ms, yMax: json.objective_ms, borderColor: colours.warn, borderWidth: 1, borderDash: [4, 4], label: { display: true, content: `objective ${format(json.objective_ms, "ms")}`, position: "start", backgroundColor: colours.surface, color: colours.warn, font: { size: 10, weight: "normal" }, padding: 2 } } },
     };
   }
-  const datasets = toDatasets(json).map((dataset) => ({ ...dataset, parsing: false, showLine: true, borderColor: colours.series[0], backgroundColor: colours.series[0], pointRadius: 4 }));
+  const colour = (index) => colours.series[index % colours.series.length];
+  const datasets = lines.map((dataset, index) => ({ ...dataset, parsing: false, showLine: true, borderColor: colour(index), backgroundColor: colour(index), pointRadius: 4 }));
   return new Chart(canvas, { type: "scatter", data: { datasets }, options: config });
 }
 

@@ -20,8 +20,9 @@ export function toDatasets(json) {
 
 export function draw(canvas, json) {
   const colours = theme();
-  const config = options({ unit: "ratio", zoom: "xy", x: axis(json, colours) });
-  config.scales.y.suggestedMax = top(json.points.flatMap((p) => [p.efficiency, p.efficiency_high]));
+  const config = options({ unit: "ratio", zoom: "xy", grace: 0, x: axis(json, colours) });
+  config.scales.y.ticks.stepSize = 0.25;
+  config.scales.y.suggestedMax = top([1, ...json.points.flatMap((p) => [p.efficiency, p.efficiency_high])]);
   config.interaction = { mode: "nearest", intersect: true };
   config.plugins.tooltip.filter = (item) => item.raw.point !== undefined;
   config.plugins.tooltip.callbacks = {

@@ -92,6 +92,7 @@ function rangeInAddress() {
   return { min: read("from"), max: read("to") };
 }
 
+// Whoever shares a zoomed chart shares what is seen: the links beside the charts get the range, too.
 function writeRange(min, max) {
   const address = new URL(location.href);
   if (min === undefined) {
@@ -102,6 +103,14 @@ function writeRange(min, max) {
     address.searchParams.set("to", new Date(max).toISOString().slice(0, 19) + "Z");
   }
   history.replaceState(history.state, "", address);
+  for (const link of document.querySelectorAll("a[data-share-range]")) {
+    const shared = new URL(link.href);
+    for (const name of ["from", "to"]) {
+      if (address.searchParams.has(name)) shared.searchParams.set(name, address.searchParams.get(name));
+      else shared.searchParams.delete(name);
+    }
+    link.href = shared.href;
+  }
 }
 
 // What the server is asked for when the page is zoomed in: of a long series it shows every run only in a part of it.
@@ -189,7 +198,7 @@ export function draw(canvas, json, figure) {
 
 export function summary(json) {
   const { points, metric } = json;
-  if (points.length === 0) return "No finished, valid run in this range.";
+  if (points.length === 0) return "No usable run in this range has this figure.";
   const values = points.map((point) => point.value);
   const last = points.at(-1);
   const suspects = points.filter((point) => point.validity === "suspect").length;

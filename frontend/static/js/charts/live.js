@@ -72,7 +72,7 @@ export function draw(canvas, json) {
   const colours = theme();
   const unit = json.lines[0]?.unit ?? "";
   const whole = unit === "ratio" && json.lines.every((line) => line.values.every((value) => value <= 1));
-  const config = options({ unit, grace: whole ? 0 : "6%", x: { type: "linear", ticks: { callback: (value) => clock(value) } } });
+  const config = options({ unit, grace: whole ? 0 : "6%", x: { type: "linear", ticks: { precision: 0, callback: (value) => clock(value) } } });
   if (whole) config.scales.y.suggestedMax = 1;
   config.plugins.tooltip.callbacks.title = (items) => clock(items[0].parsed.x);
   config.plugins.annotation = { annotations: measuredWindow(json, colours) };

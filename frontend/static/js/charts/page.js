@@ -2,6 +2,7 @@
 
 import * as ab from "./ab.js";
 import { Figure } from "./base.js";
+import * as bisection from "./bisection.js";
 import * as curve from "./curve.js";
 import * as efficiency from "./efficiency.js";
 import * as history from "./history.js";
@@ -13,7 +14,7 @@ import * as search from "./search.js";
 import * as sweep from "./sweep.js";
 import * as timeline from "./timeline.js";
 
-const MODULES = { ab, curve, efficiency, history, live, percentiles, published, scaling, search, sweep, timeline };
+const MODULES = { ab, bisection, curve, efficiency, history, live, percentiles, published, scaling, search, sweep, timeline };
 const figures = new Map();
 
 const seen = new IntersectionObserver(

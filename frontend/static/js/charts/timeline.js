@@ -14,6 +14,8 @@ const PANELS = [
   { id: "cpu", title: "CPUs busy", unit: "ratio", channel: /^cpu(_set)?\.busy_ratio$/, weight: 3 },
 ];
 
+const ABOVE = 16; // pixels over the panels, for the names of the phases
+
 // The CPUs that a role was given say more than all of its machine, when both were read.
 function shownLines(json) {
   const sets = new Set(json.lines.filter((line) => line.channel === "cpu_set.busy_ratio").map((line) => line.role));
@@ -55,7 +57,7 @@ const background = {
     const end = extent(json).max;
     ctx.save();
     ctx.beginPath();
-    ctx.rect(left, top, right - left, bottom - top);
+    ctx.rect(left, top - ABOVE, right - left, bottom - top + ABOVE);
     ctx.clip();
     ctx.textAlign = "center";
     json.phases.forEach((phase, index) => {
@@ -65,7 +67,7 @@ const background = {
       ctx.fillStyle = phase.state === "failed" ? faded(colours.bad, 0.12) : faded(colours.series[0], index % 2 ? 0.1 : 0.03);
       ctx.fillRect(from, top, to - from, bottom - top);
       ctx.fillStyle = colours.text;
-      if (ctx.measureText(phase.label).width + 6 < to - from) ctx.fillText(phase.label, (from + to) / 2, top + 11);
+      if (ctx.measureText(phase.label).width + 6 < to - from) ctx.fillText(phase.label, (from + to) / 2, top - 5);
     });
     if (json.t0_unix_s !== null) upright(ctx, x.getPixelForValue(0), chartArea, colours.good, []);
     json.notes.forEach((note, index) => {
@@ -73,7 +75,7 @@ const background = {
       upright(ctx, at, chartArea, colours.text, [2, 3]);
       ctx.textAlign = at > (left + right) / 2 ? "right" : "left";
       ctx.fillStyle = colours.strong;
-      ctx.fillText(shortened(note.text), at + (ctx.textAlign === "right" ? -5 : 5), top + 27 + (index % 3) * 14);
+      ctx.fillText(shortened(note.text), at + (ctx.textAlign === "right" ? -5 : 5), top + 12 + (index % 3) * 14);
     });
     ctx.restore();
   },
@@ -115,18 +117,20 @@ const cursor = {
 export function draw(canvas, json) {
   const colours = theme();
   const datasets = styled(json, colours);
-  const config = options({ unit: "", x: { type: "linear", ...extent(json), ticks: { callback: (value) => clock(value) } } });
+  const config = options({ unit: "", x: { type: "linear", ...extent(json), ticks: { precision: 0, callback: (value) => clock(value) } } });
   const { y, ...scales } = config.scales;
   const shown = PANELS.filter((panel) => datasets.some((dataset) => dataset.yAxisID === panel.id));
   // The library puts the first of stacked axes at the bottom.
   shown.reverse().forEach((panel) => {
     scales[panel.id] = {
-      ...y, axis: "y", type: "linear", position: "left", stack: "panels", stackWeight: panel.weight, offset: true, beginAtZero: true,
+      ...y, axis: "y", type: "linear", position: "left", stack: "panels", stackWeight: panel.weight, offset: shown.length > 1, beginAtZero: true,
+      ...(panel.unit === "ratio" ? { min: 0, max: 1, grace: 0 } : {}),
       title: { display: true, text: panel.title, color: colours.text, font: y.ticks.font },
       ticks: { ...y.ticks, maxTicksLimit: 5, callback: (value) => (value === 0 ? "0" : format(value, panel.unit)) },
     };
   });
   config.scales = scales;
+  config.layout = { padding: { top: ABOVE } };
   Chart.Interaction.modes.nearestOfEach = nearestOfEach;
   config.interaction = { mode: "nearestOfEach", intersect: false };
   config.plugins.tooltip.callbacks = {

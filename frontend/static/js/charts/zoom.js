@@ -44,7 +44,7 @@ export function zoomOptions(mode) {
 
 export function shownBy(chart, mode) {
   const of = ({ min, max }) => ({ min, max });
-  return { x: of(chart.scales.x), y: mode === "xy" ? of(chart.scales.y) : null };
+  return { x: of(chart.scales.x), y: mode.includes("y") ? of(chart.scales.y) : null };
 }
 
 export function show(chart, shown) {

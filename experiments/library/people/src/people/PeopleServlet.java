@@ -5,24 +5,17 @@ import jakarta.servlet.http.HttpServlet;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
 
-/**
- * People in memory, as JSON texts by name: PUT stores one, GET answers it, POST replaces it, DELETE removes it.
- *
- * <p>The person `tomcat` is there from the start, so that a load of one method alone meets no error.
- */
+/** People as JSON texts by name: PUT stores one, GET answers it, POST replaces it, DELETE removes it. */
 @WebServlet("/people/*")
 public final class PeopleServlet extends HttpServlet {
     private static final int MAX_PERSON_CHARS = 8192;
-    private static final int MAX_PEOPLE = 100_000;
 
-    private final transient ConcurrentMap<String, String> people = new ConcurrentHashMap<>();
+    private transient PeopleStore people;
 
     @Override
     public void init() {
-        people.put("tomcat", "{\"name\":\"tomcat\"}");
+        people = (PeopleStore) getServletContext().getAttribute(People.STORE);
     }
 
     @Override
@@ -38,18 +31,14 @@ public final class PeopleServlet extends HttpServlet {
     @Override
     protected void doPut(HttpServletRequest request, HttpServletResponse response) throws IOException {
         String person = body(request);
-        if (people.size() >= MAX_PEOPLE) {
-            response.sendError(HttpServletResponse.SC_SERVICE_UNAVAILABLE);
-            return;
-        }
-        boolean isNew = people.put(name(request), person) == null;
+        boolean isNew = people.put(name(request), person);
         answer(response, isNew ? HttpServletResponse.SC_CREATED : HttpServletResponse.SC_OK, person);
     }
 
     @Override
     protected void doPost(HttpServletRequest request, HttpServletResponse response) throws IOException {
         String person = body(request);
-        if (people.replace(name(request), person) == null) {
+        if (!people.replace(name(request), person)) {
             response.sendError(HttpServletResponse.SC_NOT_FOUND);
             return;
         }
@@ -57,7 +46,7 @@ public final class PeopleServlet extends HttpServlet {
     }
 
     @Override
-    protected void doDelete(HttpServletRequest request, HttpServletResponse response) {
+    protected void doDelete(HttpServletRequest request, HttpServletResponse response) throws IOException {
         people.remove(name(request));
         response.setStatus(HttpServletResponse.SC_NO_CONTENT);
     }

@@ -1,0 +1,70 @@
+"""Which option of a load tool says how much it does at once, and the tool with another value of it."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from agents.drivers.base import Driver
+from agents.drivers.command import CommandDriver
+from agents.drivers.jmeter import Jmeter
+from agents.errors import PlanError
+from agents.model import first_problem
+
+AnyTool = TypeVar("AnyTool", bound=Driver)
+
+CONCURRENCY_FIELDS: dict[str, str] = {
+    "ab": "connections",
+    "autocannon": "connections",
+    "command": "connections",
+    "h2load": "connections",
+    "hey": "connections",
+    "hyperfoil": "connections",
+    "jmeter": "users",
+    "k6": "users",
+    "oha": "connections",
+    "siege": "connections",
+    "wrk": "connections",
+    "wrk2": "connections",
+}
+"""The option is the unit as well. vegeta is none of them: it opens what its rate needs, its connections are a bound."""
+
+
+def concurrency(driver: Driver) -> int | None:
+    """How many connections or users the tool has with its options; None when something else decides it."""
+    value = getattr(driver, CONCURRENCY_FIELDS.get(driver.kind, ""), None)
+    return None if value is None or _why_not(driver) else int(value)
+
+
+def concurrency_text(driver: Driver) -> str:
+    """The same in words, "64 connections" or "20 users"; empty when something else decides it."""
+    count = concurrency(driver)
+    if count is None:
+        return ""
+    unit = CONCURRENCY_FIELDS[driver.kind]
+    return f"{count:,} {unit.removesuffix('s') if count == 1 else unit}"
+
+
+def at_concurrency(driver: AnyTool, count: int) -> AnyTool:
+    """The same tool with so many connections or users. PlanError when its other options do not go with them."""
+    if reason := _why_not(driver):
+        raise PlanError(reason)
+    field = CONCURRENCY_FIELDS[driver.kind]
+    try:
+        return type(driver).model_validate({**driver.model_dump(by_alias=True), field: count})
+    except ValidationError as error:
+        raise PlanError(f"{driver.kind} cannot use {count:,} {field}: {first_problem(error)[1]}") from error
+
+
+def _why_not(driver: Driver) -> str:
+    field = CONCURRENCY_FIELDS.get(driver.kind)
+    if field is None:
+        tools = ", ".join(sorted(CONCURRENCY_FIELDS))
+        return f"{driver.kind} has no number of connections or users that makes its load; {tools} have one."
+    told = "{" + field + "}"
+    if isinstance(driver, CommandDriver) and not any(told in argument for argument in driver.argv):
+        return f"the command cannot be told how many connections to open: its argv has no {told}."
+    if isinstance(driver, Jmeter) and driver.jmx and not any(told in str(v) for v in driver.properties.values()):
+        return f"the uploaded plan cannot be told how many users it has: none of its properties holds {told}."
+    return ""

@@ -1,0 +1,93 @@
+"""Reports and recordings from elsewhere, given to a page: every load tool, every monitor, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from agents.drivers import DRIVERS
+from agents.recordings import RECORDINGS
+from experiments.models import Member, Role, Run, SampleSeries, Team
+from tests.agents.recorded import CASES, cases
+from tests.experiments.conftest import MakeMember, admin, make_member, team
+from tests.frontend.test_forms_access import signed_in
+
+__all__ = ["admin", "make_member", "team"]
+
+ADDRESS = "/t/perf/runs/import/"
+RECORDED = {"nmon": "nmon-loaded.nmon", "mpstat": "mpstat-json.json", "top": "top-threads.txt"}
+
+
+@pytest.fixture
+def page(admin: Member) -> Client:
+    return signed_in(admin)
+
+
+@pytest.mark.parametrize("kind", DRIVERS)
+def test_a_report_of_every_load_tool_becomes_a_run(kind: str, page: Client) -> None:
+    case = next(one for one in cases(kind) if one.expected.get("throughput_rps"))
+    upload = SimpleUploadedFile("report.txt", case.raw)
+    given = {"kind": kind, "file": upload, "command": case.command, "labels": "cpus=4"}
+    answer = page.post(ADDRESS, given)
+    run = Run.objects.get()
+    assert answer.headers["Location"] == f"/t/perf/runs/{run.number}/"
+    assert (run.origin, run.labels) == (Run.Origin.IMPORTED, {"cpus": "4"})
+    assert run.metrics["throughput_rps"] == pytest.approx(case.expected["throughput_rps"], rel=1e-2)
+    assert page.get(answer.headers["Location"]).status_code == 200
+
+
+def test_a_pasted_text_is_read_as_it_is_and_the_form_keeps_what_was_typed(page: Client) -> None:
+    text = next(one for one in cases("wrk") if one.name == "wrk/basic").text
+    assert page.post(ADDRESS, {"kind": "wrk", "text": text, "measured_at": "2026-01-02T03:04:05"}).status_code == 302
+    assert Run.objects.get().measured_at == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    wrong = page.post(ADDRESS, {"kind": "k6", "text": text, "command": "k6 run x.js"})
+    assert (wrong.status_code, Run.objects.count()) == (422, 1)
+    assert 'value="k6 run x.js"' in wrong.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "Choose a file, or paste its text."),
+        ({"text": "x", "file": SimpleUploadedFile("r.txt", b"x")}, "not both"),
+        ({"file": SimpleUploadedFile("r.txt", b"\xff\xfe")}, "not UTF-8"),
+        ({"file": SimpleUploadedFile("r.txt", b"x\0")}, "holds NUL characters"),
+        ({"file": SimpleUploadedFile("r.txt", b"x" * 5_000_001)}, "at most 5,000,000"),
+        ({"text": "Running 10s test"}, "report of wrk in the text"),
+        ({"text": "x", "labels": "no"}, "is no label"),
+        ({"text": "x", "kind": "sar"}, "Select a valid choice"),
+    ],
+    ids=["nothing", "both", "binary", "nul", "large", "no-report", "labels", "kind"],
+)
+def test_what_cannot_be_imported_is_said_and_nothing_is_stored(
+    page: Client, given: dict[str, object], words: str
+) -> None:
+    answer = page.post(ADDRESS, {"kind": "wrk", **given})
+    assert answer.status_code == 422
+    assert words in answer.content.decode()
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize("kind", RECORDINGS)
+def test_a_recording_of_every_monitor_is_put_onto_the_clock_of_a_run(kind: str, page: Client) -> None:
+    text = next(one for one in cases("wrk") if one.name == "wrk/basic").text
+    page.post(ADDRESS, {"kind": "wrk", "text": text, "measured_at": "2026-11-20T09:00:00"})
+    address = "/t/perf/runs/1/recordings/new/"
+    assert page.get(address).status_code == 200
+    upload = SimpleUploadedFile("x", (CASES / "recordings" / RECORDED[kind]).read_bytes())
+    given = {"kind": kind, "role": "sut", "file": upload, "started_at": "2026-11-20T09:00:02"}
+    answer = page.post(address, given, follow=True)
+    assert answer.status_code == 200
+    stored = SampleSeries.objects.filter(role="sut", channel__startswith=f"{kind}.")
+    assert {series.at_s[0] for series in stored} == {2.0}
+    refused = page.post(address, {"kind": kind, "role": "driver-9", "text": "x"})
+    assert (refused.status_code, "Select a valid choice" in refused.content.decode()) == (422, True)
+
+
+def test_a_viewer_imports_nothing(team: Team, make_member: MakeMember) -> None:
+    viewer = signed_in(make_member(team, Role.VIEWER))
+    assert viewer.get(ADDRESS).status_code == 403
+    assert viewer.post(ADDRESS, {"kind": "wrk", "text": "x"}).status_code == 403
