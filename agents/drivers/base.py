@@ -6,10 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Self, TypeVar
+
+from pydantic import ValidationError
 
 from agents.command import Command
-from agents.model import Frozen
+from agents.errors import PlanError
+from agents.model import Frozen, first_problem
 from agents.report import LatencyBasis, LoadModel, LoadReport
 
 
@@ -63,6 +66,13 @@ class Driver(Frozen, ABC):
         """Whether a line that the tool prints is worth showing while it runs."""
         return False
 
+    def with_option(self, name: str, value: Any, *, refusal: str) -> Self:
+        """The tool with another value of an option; PlanError, with `refusal`, when the others do not go with it."""
+        try:
+            return type(self).model_validate({**self.model_dump(by_alias=True), name: value})
+        except ValidationError as error:
+            raise PlanError(f"{self.kind} {refusal}: {first_problem(error)[1]}") from error
+
     def warming_up(self) -> Driver:
         """The tool as it warms the server up; most do it as they measure."""
         return self
@@ -110,3 +120,6 @@ class Driver(Frozen, ABC):
         `on_progress` gets the bytes read and the bytes in all; what it raises ends the reading. Raises ParseError.
         """
         return printed
+
+
+AnyTool = TypeVar("AnyTool", bound=Driver)

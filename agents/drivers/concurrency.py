@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
-from pydantic import ValidationError
-
-from agents.drivers.base import Driver
+from agents.drivers.base import AnyTool, Driver
 from agents.drivers.command import CommandDriver
 from agents.drivers.jmeter import Jmeter
 from agents.errors import PlanError
-from agents.model import first_problem
-
-AnyTool = TypeVar("AnyTool", bound=Driver)
 
 CONCURRENCY_FIELDS: dict[str, str] = {
     "ab": "connections",
@@ -51,10 +44,7 @@ def at_concurrency(driver: AnyTool, count: int) -> AnyTool:
     if reason := _why_not(driver):
         raise PlanError(reason)
     field = CONCURRENCY_FIELDS[driver.kind]
-    try:
-        return type(driver).model_validate({**driver.model_dump(by_alias=True), field: count})
-    except ValidationError as error:
-        raise PlanError(f"{driver.kind} cannot use {count:,} {field}: {first_problem(error)[1]}") from error
+    return driver.with_option(field, count, refusal=f"cannot use {count:,} {field}")
 
 
 def _why_not(driver: Driver) -> str:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
-from pydantic import ValidationError
-
-from agents.drivers.base import Driver
+from agents.drivers.base import AnyTool, Driver
 from agents.drivers.command import CommandDriver
 from agents.drivers.jmeter import Jmeter
 from agents.errors import PlanError
-from agents.model import first_problem
-
-AnyTool = TypeVar("AnyTool", bound=Driver)
 
 RATE_FIELDS: dict[str, str] = {
     "autocannon": "offered_rate_rps",
@@ -55,10 +48,7 @@ def at_rate(driver: AnyTool, rate_rps: float, hosts: int = 1) -> AnyTool:
     # The option counts requests per second, of all hosts together or of each connection.
     steps = max(1, round(rate_rps / rate_step_rps(driver, hosts)))
     rate = steps if driver.kind in _PER_CONNECTION else steps * hosts
-    try:
-        return type(driver).model_validate({**driver.model_dump(by_alias=True), field: rate})
-    except ValidationError as error:
-        raise PlanError(f"{driver.kind} cannot offer a rate with these options: {first_problem(error)[1]}") from error
+    return driver.with_option(field, rate, refusal="cannot offer a rate with these options")
 
 
 def _field(driver: Driver) -> str:

@@ -22,10 +22,10 @@ from experiments.judging.verdicts import (
     with_families,
 )
 from experiments.models import Experiment, Run, Variant
+from experiments.planning.rules import MOST_GATE_METRICS
 from experiments.runs.own_metrics import check_metrics, metrics_of
 
 Inconclusive = Literal["neutral", "pass", "fail"]
-MAX_METRICS = 10
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class GateRules:
 
     def check(self, team_id: int) -> None:
         """RequestError when they make no sense for this team."""
-        if len(self.metrics) > MAX_METRICS:
-            raise RequestError(f"A gate decides by at most {MAX_METRICS} metrics.", field="metric")
+        if len(self.metrics) > MOST_GATE_METRICS:
+            raise RequestError(f"A gate decides by at most {MOST_GATE_METRICS} metrics.", field="metric")
         check_metrics(team_id, self.metrics, field="metric")
         if self.margin_ratio is not None and not 0 < self.margin_ratio < 1:
             raise RequestError("A margin lies between 0 and 100 %.", field="margin_pct")

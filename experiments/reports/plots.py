@@ -210,15 +210,23 @@ def _changes(report: ExperimentReport) -> RowPlot:
             )
         )
     summary = "; ".join(f"{row.full_label} {change_text(one)}" for row, one in zip(rows, shown, strict=True))
+    title = f"{who} {shown[0].baseline}, with the 95 % interval; the band is the margin of ±{margin_pct:g} %"
+    return changes_plot(title=title, summary=f"{summary}.", rows=rows, axis=axis, margin_pct=margin_pct)
+
+
+def changes_plot(
+    *, title: str, summary: str, rows: Sequence[PlotRow], axis: Axis, margin_pct: float | None = None
+) -> RowPlot:
+    """Changes in percent around 0, with the margin as a band where there is one."""
     return row_plot(
         name="changes",
-        title=f"{who} {shown[0].baseline}, with the 95 % interval; the band is the margin of ±{margin_pct:g} %",
-        summary=f"{summary}.",
+        title=title,
+        summary=summary,
         unit="%",
         rows=rows,
         ticks=tuple(Tick(axis.at(t), f"{t:+g}" if t else "0") for t in axis.ticks),
         zero_x=axis.at(0.0),
-        band=(axis.at(-margin_pct), axis.at(margin_pct)),
+        band=None if margin_pct is None else (axis.at(-margin_pct), axis.at(margin_pct)),
     )
 
 

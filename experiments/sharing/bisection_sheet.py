@@ -10,7 +10,7 @@ from experiments.analysis.number_text import one_decimal, signed_percent
 from experiments.bisecting.reading import steps_of
 from experiments.errors import Conflict
 from experiments.models import Bisection, BisectionStep
-from experiments.reports.plots import ROW, TOP, Axis, PlotRow, RowPlot, Tick, row_plot
+from experiments.reports.plots import ROW, TOP, Axis, PlotRow, RowPlot, changes_plot
 from experiments.runs.own_metrics import metric_named
 from experiments.sharing import wording
 from experiments.sharing.sheet import Sheet, Table, Tone
@@ -102,15 +102,12 @@ def _plot(bisection: Bisection, steps: Sequence[BisectionStep]) -> RowPlot | Non
         for place, one in enumerate(known[:MOST_ROWS])
         for name in [bisection.names[one.index]]
     ]
-    return row_plot(
-        name="changes",
+    return changes_plot(
         title=f"Change against {bisection.names[0]}, with the 95 % interval; the band is the margin",
         summary=f"{'; '.join(row.title for row in rows)}.",
-        unit="%",
         rows=rows,
-        ticks=tuple(Tick(axis.at(t), f"{t:+g}" if t else "0") for t in axis.ticks),
-        zero_x=axis.at(0.0),
-        band=(axis.at(-margin_pct), axis.at(margin_pct)),
+        axis=axis,
+        margin_pct=margin_pct,
     )
 
 

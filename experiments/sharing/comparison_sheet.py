@@ -11,7 +11,7 @@ from experiments.errors import Conflict
 from experiments.history import Comparison, MetricRow, compare
 from experiments.models import Run
 from experiments.reports.markdown import figure_text
-from experiments.reports.plots import ROW, TOP, Axis, Dot, PlotRow, RowPlot, Tick, row_plot
+from experiments.reports.plots import ROW, TOP, Axis, Dot, PlotRow, RowPlot, changes_plot
 from experiments.sharing import wording
 from experiments.sharing.sheet import Fact, Sentences, Sheet, Table, Tone
 
@@ -134,14 +134,11 @@ def _changes(found: Comparison, names: Sequence[str]) -> RowPlot | None:
                 colour=1,
             )
         )
-    return row_plot(
-        name="changes",
+    return changes_plot(
         title=f"Change against {names[0]}, one run each",
         summary=f"{'; '.join(row.title for row in rows)}.",
-        unit="%",
         rows=rows,
-        ticks=tuple(Tick(axis.at(t), f"{t:+g}" if t else "0") for t in axis.ticks),
-        zero_x=axis.at(0.0),
+        axis=axis,
     )
 
 

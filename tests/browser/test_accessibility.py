@@ -24,7 +24,7 @@ NOT_REACHED = {
     "edit_schedule": "the demonstration has none",
     "webhook": "the demonstration has none",
     "scaling": "no variant of the demonstration has another number of CPUs",
-    "add_recording": "of runs that were measured on this machine; the first that a link leads to is made up",
+    "add_recording": "only a run that has been measured leads there; the one that is looked at may still go on",
     "document_diff": "each document has one version",
     "profile_diff": "each host has one hardware profile",
     "shared_page": "nothing is shared; tests/browser/test_pipeline_and_link.py opens one",
