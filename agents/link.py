@@ -16,6 +16,8 @@ FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 10.0
 PATIENCE_S = 600.0
 """How long a host may stay away before a run gives it up."""
+OPENING_TRIES = 3
+"""Logins at the start of a run: a packet lost in a handshake must not fail it, and a wrong address is soon told."""
 
 T = TypeVar("T")
 
@@ -49,8 +51,15 @@ class Link:
         return self._name
 
     async def open(self) -> None:
-        """Connect now, once: at the start of a run a host that cannot be reached is told at once."""
-        await self._current()
+        """Connect now, in a few tries: what cannot be reached at the start of a run is told before anything else."""
+        for tries in range(1, OPENING_TRIES + 1):
+            try:
+                await self._current()
+                return
+            except ConnectError as error:
+                if error.permanent or tries == OPENING_TRIES:
+                    raise
+            await asyncio.sleep(FIRST_PAUSE_S * 2**tries * random.uniform(0.7, 1.3))  # noqa: S311 - jitter
 
     async def close(self) -> None:
         if self._session is not None:

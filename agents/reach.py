@@ -34,7 +34,7 @@ class Reach:
         return tuple(self._hosts)
 
     async def open(self) -> None:
-        """Connect to all hosts now, once: what cannot be reached at the start is told at once."""
+        """Connect to all hosts now: what cannot be reached at the start is told before anything is changed."""
         raise_first(await asyncio.gather(*(self.link(role).open() for role in self.roles), return_exceptions=True))
 
     async def close(self) -> None:

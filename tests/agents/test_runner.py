@@ -205,7 +205,24 @@ async def test_a_missing_load_tool_is_told_before_anything_is_touched(lab: Lab) 
     assert_left_as_it_was(lab, record)
 
 
-async def test_a_host_that_cannot_be_reached_is_told_at_once(lab: Lab) -> None:
+async def test_a_login_lost_on_the_way_costs_no_run(lab: Lab) -> None:
+    watched = Watched(lab)
+    reach, lost = watched.connect, ["sut", "driver", "driver"]
+
+    async def lossy(address: HostAddress) -> Session:
+        if address.name in lost:
+            lost.remove(address.name)
+            raise ConnectError(f"{address.name} cannot be reached: no answer within 15 s.")
+        return await reach(address)
+
+    watched.connect = lossy  # type: ignore[method-assign]
+    record = await watched.run(lab.spec())
+    assert not lost
+    assert record.failed is None
+    assert_left_as_it_was(lab, record)
+
+
+async def test_a_host_that_cannot_be_reached_is_told_before_anything_is_changed(lab: Lab) -> None:
     watched = Watched(lab)
     spec = lab.spec()
     spec = spec.model_copy(update={"drivers": (spec.drivers[0].model_copy(update={"port": free_port()}),)})
