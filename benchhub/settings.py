@@ -134,10 +134,13 @@ _patience = {
     "tcp_user_timeout": "25000",
 }
 _database["OPTIONS"] = _patience | _database["OPTIONS"]
+# A process that is frozen amid a transaction keeps its locks: those who would take its runs over would wait for ever.
+_idle_s = envint("DATABASE_IDLE_TRANSACTION_S", max(envint("BENCHHUB_LEASE_S", 60), 10))
+_limits_s = {"idle_in_transaction_session_timeout": _idle_s, "statement_timeout": DATABASE_STATEMENT_TIMEOUT_S}
 if DATABASE_STATEMENT_TIMEOUT_S:
-    _limits_ms = {"statement_timeout": DATABASE_STATEMENT_TIMEOUT_S * 1000, "lock_timeout": 10_000}
-    _flags = [_database["OPTIONS"].get("options", ""), *(f"-c {name}={limit}" for name, limit in _limits_ms.items())]
-    _database["OPTIONS"]["options"] = " ".join(_flags).strip()
+    _limits_s["lock_timeout"] = 10
+if _flags := [f"-c {name}={limit_s}s" for name, limit_s in _limits_s.items() if limit_s]:
+    _database["OPTIONS"]["options"] = " ".join([_database["OPTIONS"].get("options", ""), *_flags]).strip()
 if DATABASE_POOL_SIZE:
     _database["OPTIONS"]["pool"] = {
         "min_size": 1,

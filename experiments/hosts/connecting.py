@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db import InterfaceError, InternalError, OperationalError, close_old_connections
 
 from agents.control import Control
 from agents.errors import ConnectError
@@ -26,7 +26,8 @@ from experiments.recorder import Recorder
 
 logger = logging.getLogger(__name__)
 
-DATABASE_AWAY = (OperationalError, InterfaceError)
+DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
+"""The last one is what a worker hears that was frozen so long amid a transaction that PostgreSQL ended it (25P03)."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -182,12 +182,24 @@ def in_another_process(tmp_path: Path, code: str, **environment: str) -> str:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("limit_s, shown", [("7", "7s 10s"), ("0", "0 0")])
-def test_only_a_process_that_asks_for_it_has_limits_on_its_statements(tmp_path: Path, limit_s: str, shown: str) -> None:
+@pytest.mark.parametrize(
+    "given, shown",
+    [
+        ({}, "0 0 1min"),
+        ({"DATABASE_STATEMENT_TIMEOUT_S": "7"}, "7s 10s 1min"),
+        ({"BENCHHUB_LEASE_S": "90"}, "0 0 90s"),
+        ({"BENCHHUB_LEASE_S": "6"}, "0 0 10s"),
+        ({"DATABASE_IDLE_TRANSACTION_S": "0"}, "0 0 0"),
+    ],
+)
+def test_every_process_has_a_limit_on_idle_transactions_and_one_that_asks_on_its_statements(
+    tmp_path: Path, given: dict[str, str], shown: str
+) -> None:
+    names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
     show = "from django.db import connection as c; q = c.cursor(); "
-    show += "print('LIMITS', *(q.execute('SHOW ' + n).fetchone()[0] for n in ('statement_timeout', 'lock_timeout')))"
+    show += f"print('LIMITS', *(q.execute('SHOW ' + n).fetchone()[0] for n in {names}))"
 
-    printed = in_another_process(tmp_path, show, DATABASE_STATEMENT_TIMEOUT_S=limit_s, DATABASE_POOL_SIZE="2")
+    printed = in_another_process(tmp_path, show, DATABASE_POOL_SIZE="2", **given)
 
     assert f"LIMITS {shown}" in printed
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from experiments.errors import Conflict
 from experiments.launch import cancel_run
@@ -26,6 +26,13 @@ LEASE_S = 2
 def loaded(run: Run) -> Callable[[], bool]:
     """Whether the measured load runs."""
     return has_event(run, "load_started", measured=True)
+
+
+def waits_for_lock(table: str) -> bool:
+    """Whether another connection waits for this table."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE relation = %s::regclass AND NOT granted", [table])
+        return bool(cursor.fetchone()[0])
 
 
 def assert_succeeded(run: Run) -> None:
@@ -51,6 +58,23 @@ def test_a_worker_that_slept_past_its_lease_touches_nothing(stage: Stage, pair: 
     stage.kill_worker(asleep, signal.SIGCONT)
     stage.until(stage.all_finished)
     assert_succeeded(run)
+    stage.until(lambda: "another worker took over" in (stage.folder / f"{asleep}.log").read_text())
+    assert stage.broken() == []
+
+
+def test_a_worker_frozen_amid_a_transaction_keeps_no_run_to_itself(stage: Stage, pair: tuple[Actor, Actor]) -> None:
+    for name in ("one", "two"):
+        stage.start_worker(name, lease_s=LEASE_S)
+    run = stage.launch(*pair)
+    stage.until(has_event(run, "step_intended", index=1))
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE experiments_runevent IN SHARE MODE")
+        stage.until(lambda: waits_for_lock("experiments_runevent"))  # with the run's row locked
+        asleep = stage.worker_of(run)
+        stage.kill_worker(asleep, signal.SIGSTOP)
+    stage.until(stage.all_finished)
+    assert_succeeded(run)
+    stage.kill_worker(asleep, signal.SIGCONT)
     stage.until(lambda: "another worker took over" in (stage.folder / f"{asleep}.log").read_text())
     assert stage.broken() == []
 
