@@ -212,6 +212,18 @@ class GcPausesRead:
 
 
 @dataclass(frozen=True)
+class RecordingKept:
+    """The file of a recorder as it was on the host; `kept` names the artifact that holds it."""
+
+    role: Role
+    recorder: str
+    kept: str
+    size_bytes: int
+    sha256: str
+    kind: Literal["recording_kept"] = "recording_kept"
+
+
+@dataclass(frozen=True)
 class ConfigurationCaptured:
     """What the machines really had, flat `section.path` -> value."""
 
@@ -266,6 +278,7 @@ AnyEvent = Annotated[
     | LoadReported
     | Samples
     | GcPausesRead
+    | RecordingKept
     | ConfigurationCaptured
     | Logged
     | Failed

@@ -13,7 +13,8 @@ from agents.errors import ParseError
 MAX_CHARS = 8_000_000
 MAX_COUNT = 10**18
 _START = re.compile(r"^[ \t]*(\{)\s*[\"}]", re.MULTILINE)
-_MORE = re.compile(r"^\s*[{\"}\],]|\A[^\s]", re.MULTILINE)
+# A word right behind the object is a warning: oha ends its report without a line end.
+_MORE = re.compile(r"^\s*[{\"}\],]|\A[^\sA-Za-z]", re.MULTILINE)
 
 
 class JsonObject:

@@ -14,6 +14,8 @@ from agents.request_figures import Failure, LabelFigures, RequestFigures
 TRANSACTION_SUFFIX = " (transaction)"
 NO_LABEL_TIMES = "no percentiles of {}: a load tool had too many different times to keep those of every label"
 NAMED_LABELS = 3
+SHIFT_RATIO = 0.05
+"""By how much of the whole time the first requests of several tools may lie apart without a note."""
 
 
 def requests_of_all(
@@ -22,16 +24,23 @@ def requests_of_all(
     """The figures of all requests; None unless every tool told of every request.
 
     Percentiles of a label come from its exact times, or are left out and `notes` says so. When the first request began
-    and the last ended is left out: each driver host has a clock of its own. For `ahead_s` see `course_of_all`.
+    and the last ended is told by the clock of the first tool's host. For `ahead_s` see `course_of_all`.
     """
     figures = [report.more for report in reports if isinstance(report.more, RequestFigures)]
     if len(figures) < len(reports):
         return None
     errors, requests = sum(one.errors for one in figures), sum_known([report.requests for report in reports])
     course = course_of_all([one.course for one in figures], ahead_s)
+    started_ms = _by_one_clock([one.started_ms for one in figures], ahead_s)
+    ended_ms = _by_one_clock([one.ended_ms for one in figures], ahead_s)
+    if started_ms and ended_ms and _shift(started_ms) > SHIFT_RATIO * (max(ended_ms) - min(started_ms)):
+        notes.append(
+            f"the load tools sent their first requests {_shift(started_ms) / 1000:.1f} s apart: not all of them loaded "
+            "the server all the time, and the sum of their rates is more than it answered at once"
+        )
     return RequestFigures(
-        started_ms=None,
-        ended_ms=None,
+        started_ms=min(started_ms, default=None),
+        ended_ms=max(ended_ms, default=None),
         errors=errors,
         error_pct=100 * errors / requests if requests else 0.0,
         rows=sum(one.rows for one in figures),
@@ -43,6 +52,17 @@ def requests_of_all(
         max_active_threads=max(course.active_threads) if course and course.active_threads else None,
         course=course,
     )
+
+
+def _by_one_clock(several: Sequence[int | None], ahead_s: Sequence[float]) -> list[int]:
+    """The times by the clock of the first tool's host; empty when a tool has none."""
+    ahead_ms = [round(one * 1000) for one in ahead_s] or [0] * len(several)
+    known = [at - ahead for at, ahead in zip(several, ahead_ms, strict=True) if at is not None]
+    return known if len(known) == len(several) else []
+
+
+def _shift(times: Sequence[int]) -> int:
+    return max(times) - min(times)
 
 
 def _labels(several: Sequence[Mapping[str, LabelFigures]], notes: list[str]) -> dict[str, LabelFigures]:

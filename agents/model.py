@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+_WITH_KIND = ("driver", "server")
 
 
 class Frozen(BaseModel):
@@ -14,4 +18,15 @@ class Frozen(BaseModel):
 def first_problem(error: ValidationError) -> tuple[tuple[str | int, ...], str]:
     """Where the first problem is (path of names and places) and what it is, in the validator's own words."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return first["loc"], first["msg"].removeprefix("Value error, ")
+    return as_written(first["loc"]), first["msg"].removeprefix("Value error, ")
+
+
+def as_written(location: Sequence[str | int]) -> tuple[str | int, ...]:
+    """The path as the text has it: pydantic puts the kind of a driver, a server or a step in as a name of its own."""
+    found: list[str | int] = []
+    for at, part in enumerate(location):
+        before = location[at - 1] if at else None
+        of_a_step = isinstance(before, int) and location[at - 2] == "steps" and at + 1 < len(location)
+        if not (before in _WITH_KIND or of_a_step):
+            found.append(part)
+    return tuple(found)

@@ -12,6 +12,7 @@ from agents.events import PhaseName
 from agents.journal import undo_text
 from agents.launch import Launch
 from agents.preparation import launch_of
+from agents.recorders import RECORDERS
 from agents.spec import Phase, RunSpec
 from agents.steps import is_host_step
 from agents.steps.base import State, StepContext
@@ -76,17 +77,20 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
             PlanPhase(
                 "measure" if phase.kind == "measure" else "warm_up",
                 f"{phase.name}, {phase.duration_s} s",
-                tuple(
-                    PlanItem(
-                        driver,
-                        f"Load on {', '.join(spec.urls)}",
-                        tuple(_pinned(workload.cpus, _tool(spec, url, phase)) for url in spec.urls),
-                        note=_load_note(spec),
-                    )
-                    for driver in drivers
+                (
+                    *(_recordings(spec) if number == 0 else ()),
+                    *(
+                        PlanItem(
+                            driver,
+                            f"Load on {', '.join(spec.urls)}",
+                            tuple(_pinned(workload.cpus, _tool(spec, url, phase)) for url in spec.urls),
+                            note=_load_note(spec),
+                        )
+                        for driver in drivers
+                    ),
                 ),
             )
-            for phase in workload.phases
+            for number, phase in enumerate(workload.phases)
         ),
         PlanPhase(
             "restore",
@@ -154,6 +158,21 @@ def _ready(spec: RunSpec) -> list[PlanItem]:
         PlanItem(driver.name, f"Wait until {url} answers {ready.status}", note=note)
         for url in urls
         for driver in spec.drivers
+    ]
+
+
+def _recordings(spec: RunSpec) -> list[PlanItem]:
+    """What records on every host from before the first load to the end of the last."""
+    recorders = [RECORDERS[name] for name in spec.workload.recorders]
+    return [
+        PlanItem(
+            host.name,
+            f"Record with {recorder.name} until the load has ended",
+            (recorder.command(spec.workload.load_s).shell(),),
+            note=f"Its file is kept as {recorder.file_of(role)}; {recorder.cost}.",
+        )
+        for role, host in spec.hosts.items()
+        for recorder in recorders
     ]
 
 

@@ -13,6 +13,7 @@ from agents.facts import collect
 from agents.fencing import FencedSession, fence_directory
 from agents.launch import Launch
 from agents.record import Record
+from agents.recorders import insist_on_recorders
 from agents.session import Session
 from agents.spec import RunSpec
 from agents.steps.affinity import AffinityStep
@@ -33,10 +34,11 @@ date +%s.%N
 async def look_at_host(session: Session, role: Role, spec: RunSpec, run_key: str, fence: int) -> FactsCollected:
     """The host's facts, the version of what it must run, and the run's own directory on it (made, empty).
 
-    PlanError when the tool or the server is missing, with the words of the version command. FenceError when a newer
-    holder has been there: a worker that slept must not leave a directory behind that nobody knows of.
+    PlanError when the tool, the server or a recorder is missing, with the words of the version command. FenceError when
+    a newer holder has been there: a worker that slept must not leave a directory behind that nobody knows of.
     """
     tool_version = await _version(session, role, spec)
+    await insist_on_recorders(session, spec.workload.recorders)
     home = await _home_with_room(session, spec.application.server.count)
     holder = FencedSession(session, fence, fence_directory(f"{home}/.benchhub/runs/{run_key}"))
     facts = await collect(session)

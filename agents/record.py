@@ -20,6 +20,7 @@ from agents.events import (
     PhaseFinished,
     PhaseName,
     PhaseStarted,
+    RecordingKept,
     Restored,
     SnapshotTaken,
     StepApplied,
@@ -46,6 +47,7 @@ class Record:
     reports: dict[int, LoadReported] = field(default_factory=dict)
     configuration: ConfigurationCaptured | None = None
     gc_pauses: dict[int, GcPausesRead] = field(default_factory=dict)
+    recordings: dict[tuple[str, str], RecordingKept] = field(default_factory=dict)
     failed: Failed | None = None
     restored: Restored | None = None
 
@@ -90,6 +92,8 @@ class Record:
                 self.reports[event.index] = event
             case GcPausesRead():
                 self.gc_pauses[event.instance] = event
+            case RecordingKept():
+                self.recordings[event.role, event.recorder] = event
             case ConfigurationCaptured():
                 self.configuration = event
             case Failed():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 LoadModel = Literal["open", "closed"]
@@ -85,6 +85,9 @@ class OwnMetric:
     value: float
     unit: str
     direction: Literal["higher", "lower"]
+
+    def to_json(self) -> dict[str, object]:
+        return {"name": self.name, "value": self.value, "unit": self.unit, "direction": self.direction}
 
 
 class MoreFigures(Protocol):
@@ -171,7 +174,7 @@ class LoadReport:
             "errors_other": self.errors.other,
             "calibrated_threads": self.calibrated_threads,
             "started_or_written_at": self.started_or_written_at,
-            "own_metrics": [asdict(metric) for metric in self.own_metrics] or None,
+            "own_metrics": [metric.to_json() for metric in self.own_metrics] or None,
             "notes": list(self.notes) or None,
         }
         out.update({k: v for k, v in self.details.items() if k not in plain})

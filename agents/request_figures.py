@@ -85,7 +85,7 @@ class RequestFigures:
     """What a file with a record per request says on top of a report. None = the file does not say.
 
     `rows` are all records of the file, `parts` those that belong to another request (redirects, embedded resources).
-    `started_ms` and `ended_ms` are of one driver host's clock; None when several tools were put together.
+    `started_ms` and `ended_ms` are of one driver host's clock: the first's when several tools were put together.
     """
 
     started_ms: int | None

@@ -19,6 +19,7 @@ from agents.monitors import MONITORS
 from agents.preparation import check_cpus, check_drivers, look_at_host, server_cpus
 from agents.reach import Reach, raise_first
 from agents.record import Record
+from agents.recording import Recording
 from agents.restoring import Restoring
 from agents.serving import Serving
 from agents.spec import RunSpec
@@ -42,6 +43,7 @@ class Runner:
         self._reach = Reach(spec, record, control, lambda message: self._say(message, level="warning"))
         self._renewal: Renewal | None = None
         self._serving = Serving(spec, self._reach, record, control, self._check)
+        self._recording = Recording(spec, self._reach, record, control, self._check)
 
     async def run(self) -> None:
         """Forward to the end of load, then back: stop, restore, verify. A failure is an event, never an exception.
@@ -97,8 +99,9 @@ class Runner:
         async with Renewal([self._reach.deadman(role) for role in self._reach.roles]) as self._renewal:
             await self._do("tune", self._tune)
             await self._do("start", self._serving.start)
+            await self._recording.start()
             await self._put_load()
-            await self._do("collect", self._serving.keep_last_words)
+            await self._do("collect", self._collect)
 
     async def _put_load(self) -> None:
         phases = list(range(len(self._spec.workload.phases)))
@@ -164,6 +167,10 @@ class Runner:
         for index in indexes:
             self._check()
             await loading.run_phase(index, self._spec.workload.phases[index])
+
+    async def _collect(self) -> None:
+        await self._recording.collect()
+        await self._serving.keep_last_words()
 
     async def _do(self, phase: PhaseName, action: Callable[[], Awaitable[None]]) -> None:
         if phase in self._record.finished_phases:

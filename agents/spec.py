@@ -14,6 +14,7 @@ from agents.drivers.shares import share_of
 from agents.errors import PlanError
 from agents.events import Role
 from agents.model import Frozen
+from agents.recorders import RecorderNames
 from agents.servers import AnyServer
 from agents.steps import AnyStep
 from agents.steps.affinity import AffinityStep
@@ -65,6 +66,9 @@ class WorkloadDocument(Frozen):
     phases: tuple[Phase, ...] = Field(max_length=20)
     cpus: CpuSet = ""
     nofile: int | None = Field(None, ge=64, le=10_000_000)
+    recorders: RecorderNames = Field(
+        (), description="nmon, mpstat or both, one per line: started on every host of the run, their files are kept"
+    )
 
     @model_validator(mode="after")
     def _warm_up_then_measure(self) -> WorkloadDocument:

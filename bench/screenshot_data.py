@@ -72,6 +72,12 @@ def fill(member: Member) -> None:
             _Filling(member).everything()
 
 
+def fill_with_few(member: Member) -> None:
+    """Make one of each kind of thing that has a page, in seconds; the team has some runs."""
+    with transaction.atomic():
+        _Filling(member, few=True).one_of_each()
+
+
 def arguments_of(member: Member) -> dict[str, Any]:
     """What stands for the words in the addresses; a mapping has another value for each page."""
     team = member.team
@@ -94,6 +100,7 @@ def arguments_of(member: Member) -> dict[str, Any]:
             "experiment": only(Experiment.objects, name=SWEEP),
             "experiment_report": scaling,
             "scaling": scaling,
+            "gate": scaling,
         },
         "search_id": only(CapacitySearch.objects, state=CapacitySearch.State.FINISHED),
         "bisection_id": only(Bisection.objects, state=Bisection.State.FINISHED),
@@ -146,6 +153,17 @@ class _Filling(Answers):
         self.clock()
         self.open_runs()
 
+    def one_of_each(self) -> None:
+        self.people()
+        self.documents()
+        self.capacity()
+        self.bisection()
+        self.scaling()
+        self.messages()
+        self.hosts()
+        self.clock()
+        self.open_runs()
+
     def people(self) -> None:
         for name, role in (("ada", Role.EDITOR), ("grace", Role.LAUNCHER), ("linus", Role.VIEWER)):
             add_member(self.member, name, role)
@@ -191,7 +209,7 @@ class _Filling(Answers):
         write_experiment = Experiment.objects.for_team(self.team).order_by("id").first()
         if write_experiment is not None:
             write_notes(self.member, write_experiment, "Keep: shown to the platform team.")
-        trash_runs(self.member, [run.number for run in usable[300:305]])
+        trash_runs(self.member, [run.number for run in usable.reverse()[:5]])
 
     def messages(self) -> None:
         """A webhook whose receiver was away for a while."""

@@ -38,6 +38,7 @@ PAGES: dict[str, Shot] = {
     "experiment": Shot("An experiment: its verdicts and the table of its runs", looks=("light", "dark")),
     "experiment_report": Shot("The report of an experiment"),
     "scaling": Shot("Throughput over the number of CPUs"),
+    "gate": Shot("The gate of an experiment: what a pipeline is told, and by which rules"),
     "searches": Shot("Rate searches: the largest rate that a server sustains"),
     "new_search": Shot("A new rate search"),
     "search": Shot(
@@ -71,6 +72,7 @@ PAGES: dict[str, Shot] = {
     "new_host": Shot("A new host"),
     "host": Shot("One host"),
     "edit_host": Shot("A host is changed"),
+    "hardware": Shot("The hardware of two machines side by side"),
     "profile_diff": Shot("Two hardware profiles of a host"),
     "queue": Shot("The queue: order, reasons, expected times"),
     "help_index": Shot("Help"),

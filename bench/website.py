@@ -51,10 +51,12 @@ def website() -> Iterator[Website]:
         process.wait(timeout=30)
 
 
-def team_with_runs(slug: str, runs: int) -> tuple[Team, Any]:
+def team_with_runs(slug: str, runs: int, username: str = "bench") -> tuple[Team, Any]:
     """A team of made-up runs, kept between measurements, and a user who is in it."""
     call_command("migrate", verbosity=0)
-    user, _ = get_user_model().objects.get_or_create(username="bench", defaults={"email": "bench@localhost.invalid"})
+    user, _ = get_user_model().objects.get_or_create(
+        username=username, defaults={"email": f"{username}@localhost.invalid"}
+    )
     team, _ = Team.objects.get_or_create(slug=slug, defaults={"name": slug, "is_demo": True})
     Member.objects.get_or_create(team=team, user=user, defaults={"role": Role.ADMIN})
     missing = runs - Run.objects.for_team(team).count()

@@ -21,9 +21,9 @@ from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest, get_script_prefix
 from django.core.handlers.base import BaseHandler
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import Resolver404, resolve, set_script_prefix
+from django.urls import Resolver404, ResolverMatch, resolve, set_script_prefix
 
 from benchhub.probes import LIVE, METRICS, READY
 from experiments.api.problems import problem
@@ -46,7 +46,7 @@ class RequestHandler(ASGIHandler):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ordinary = BaseHandler()
+        self._ordinary = _OrdinaryHandler()
         self._ordinary.load_middleware()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
         self._streams = threading.BoundedSemaphore(STREAMS)
@@ -90,6 +90,14 @@ class RequestHandler(ASGIHandler):
                 self._streams.release()
         finally:
             response.close()  # also gives back the connection to the database, which belongs to this thread
+
+
+class _OrdinaryHandler(BaseHandler):
+    """Django's, which looks for the view of each request among all addresses; here the last ones are remembered."""
+
+    def resolve_request(self, request: HttpRequest) -> ResolverMatch:
+        request.resolver_match = found = _view_at(request.path_info)
+        return found
 
 
 class _Stream:
@@ -164,15 +172,18 @@ def _needs_event_loop(path: str) -> bool:
     """Whether the view waits without a thread. Probes too keep out of the pool: they are asked when it hangs."""
     if path in (LIVE, READY, METRICS):
         return True
-    return _is_asynchronous(path) if len(path) < LONG_PATH_CHARS else _is_asynchronous.__wrapped__(path)
-
-
-@functools.lru_cache(1024)
-def _is_asynchronous(path: str) -> bool:
     try:
-        return bool(iscoroutinefunction(resolve(path).func))
+        return bool(iscoroutinefunction(_view_at(path).func))
     except Resolver404:
         return False
+
+
+def _view_at(path: str) -> ResolverMatch:
+    """What answers at this address, and what it says about it; Resolver404 when nothing does."""
+    return _remembered(path) if len(path) < LONG_PATH_CHARS else resolve(path)
+
+
+_remembered = functools.lru_cache(1024)(resolve)
 
 
 def _head(response: HttpResponseBase) -> Message:

@@ -102,6 +102,8 @@ bh_missing() {
         bh_has ps || echo procps ;;
       test)
         bh_has chromium || bh_has chromium-browser || bh_has google-chrome || echo chromium
+        bh_has nmon || echo nmon
+        bh_has mpstat || echo sysstat
         /sbin/ldconfig -p | grep libatomic.so.1 >/dev/null || echo libatomic1  # for the driver of browser tests
         bh_compose version >/dev/null 2>&1 || echo docker-compose ;;
       *) bh_die "no such group of packages: $group" ;;

@@ -15,7 +15,7 @@ from agents.spec import RunSpec
 from experiments.alerts.trends import follow
 from experiments.hosts.driver_sets import hosts_by_role
 from experiments.hosts.quarantine import quarantine
-from experiments.judging.evidence import Channels, gc_points, validity_of, window_s
+from experiments.judging.evidence import Channels, gc_points, recorded_cpus, validity_of, window_s
 from experiments.judging.judgement import findings_json
 from experiments.judging.thresholds import thresholds_of
 from experiments.judging.verdicts import store_verdicts
@@ -31,6 +31,7 @@ from experiments.runs.latency_spectra import keep_spectrum
 from experiments.runs.load_course import began_unix_s, load_points
 from experiments.runs.normalisation import per_cpu, sut_cpus
 from experiments.runs.own_metrics import learn
+from experiments.runs.own_recordings import recorded_points
 from experiments.runs.series import extend_series
 from experiments.runs.summary import summarise
 
@@ -200,6 +201,8 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
         server_cpu_ratio=channels.mean("sut", ["process.cpu_ratio"], duration_s),
         sut_mhz=channels.mean("sut", ["cpu_set.mean_mhz"], duration_s),
     )
+    recorded = [one for one in recorded_cpus(spec, channels, duration_s) if one.role == "sut"]
+    metrics |= _known(**{f"{one.tool}_sut_cpu_ratio": one.recorded_ratio for one in recorded})
     if metrics.get("throughput_rps") and "server_cpu_ratio" in metrics:
         metrics["cpu_ms_per_request"] = metrics["server_cpu_ratio"] * 1000 / metrics["throughput_rps"]
     cpus = sut_cpus(spec, channels.names("sut", "cpu."), record.facts["sut"].profile)
@@ -223,6 +226,7 @@ def _compact_samples(run: Run, record: Record) -> Channels:
             _, at_s, values = points.setdefault((payload["role"], channel), (unit, [], []))
             at_s.append(round(payload["at_unix_s"] - started, 3))
             values.append(value)
+    points |= recorded_points(run, record, started, points)
     series = {
         key: SampleSeries(run=run, role=key[0], channel=key[1], unit=unit, at_s=at_s, values=values)
         for key, (unit, at_s, values) in points.items()

@@ -272,7 +272,7 @@ def _confounders(runs: Sequence[Run]) -> tuple[Confounder, ...]:
         "load tool": lambda run: str(run.spec["workload"]["driver"]["kind"]) if run.spec else "imported",
         "application": lambda run: str(run.application or "imported"),
         "SUT": lambda run: str(run.sut or "unknown"),
-        "SUT hardware": lambda run: run.sut_profile.digest[:12] if run.sut_profile else "unknown",
+        "SUT hardware": lambda run: str(run.sut_profile) if run.sut_profile else "unknown",
         "driver hosts": lambda run: str(run.drivers or "unknown"),
         "validity": lambda run: str(run.validity or "not judged"),
     }

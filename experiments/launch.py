@@ -25,6 +25,7 @@ from experiments.hosts.driver_sets import check_parts, driver_set
 from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Run, Variant, Workload
 from experiments.models.experiments import HELD, OPEN
 from experiments.planning.blocks import run_order
+from experiments.planning.cpu_sets import check_cpu_sets
 from experiments.planning.rules import Rules
 from experiments.queue.outbox import announce
 from experiments.queue.priorities import check_priority, check_retries
@@ -83,7 +84,7 @@ def freeze(choice: Choice) -> RunSpec:
     except PlanError as error:
         raise RequestError(error.message, field="parameters") from error
     try:
-        return RunSpec(
+        spec = RunSpec(
             application=SpecApplication(
                 **dict(application), name=choice.application.name, version=choice.application.version
             ),
@@ -105,6 +106,8 @@ def freeze(choice: Choice) -> RunSpec:
     except ValidationError as error:
         path, problem = first_problem(error)
         raise RequestError(problem, field=".".join(map(str, path))) from error
+    check_cpu_sets(spec, choice.sut, choice.drivers)
+    return spec
 
 
 def built_in_values(server_cpus: str, sut: Host) -> dict[str, Value]:

@@ -33,8 +33,8 @@ from experiments.analysis.scaling_wording import (
     super_linear_sentence,
 )
 from experiments.models import Experiment, Run, Variant
+from experiments.runs.normalisation import MOST_CPUS
 
-MOST_CPUS = 4096
 _WHOLE_BELOW = 1000
 """Whole numbers of this size may be counts that were cut off; larger throughputs are whole by rounding."""
 
@@ -183,8 +183,12 @@ def scaling_of(
 
 
 def cpus_of(run: Run) -> int:
-    """On how many CPUs the server of this run could run: as measured, else its label `cpus`; 0 = nobody knows."""
-    return int(run.metrics.get("sut_cpus") or 0) or _whole(run.labels, "cpus")
+    """On how many CPUs the server of this run could run; 0 = nobody knows.
+
+    An executed run's were seen; of an imported one its label `cpus` comes before the CPUs of the machine.
+    """
+    seen, told = int(run.metrics.get("sut_cpus") or 0), _whole(run.labels, "cpus")
+    return told or seen if run.origin == Run.Origin.IMPORTED else seen or told
 
 
 def cpus_per_node(facts: Mapping[str, str]) -> int | None:
@@ -248,9 +252,11 @@ def _whole_rates(points: Sequence[Point]) -> Quantised | None:
 
 def _group(name: str, load: Load, cpus: int, instances: int, runs: Sequence[Run]) -> Group:
     repetitions = tuple(Repetition(run.number, run.throughput_rps or 0.0) for run in runs)
-    return Group(
-        name, load, cpus, instances, repetitions, Conditions(_median(runs, "sut_cpu_ratio"), _median(runs, "sut_mhz"))
+    server = _median(runs, "server_cpu_ratio")
+    conditions = Conditions(
+        _median(runs, "sut_cpu_ratio"), _median(runs, "sut_mhz"), None if server is None else server / cpus
     )
+    return Group(name, load, cpus, instances, repetitions, conditions)
 
 
 def _counts(run: Run) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from frontend.templatetags.units import bytes_
@@ -32,6 +32,8 @@ FIRST = (
 
 ACRONYMS = {"os": "OS", "thp": "THP", "smt": "SMT", "numa": "NUMA", "id": "ID"}
 
+UNSAID = "—"
+
 LONG = ("cpu.flags", "cpu.vulnerability.", "cpu.core_of.")
 """Facts that would hide the others; they are shown folded."""
 
@@ -43,6 +45,30 @@ class FactGroup:
     title: str
     facts: list[tuple[str, str]]
     more: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class PairedFact:
+    """A fact of two machines, `UNSAID` where a profile does not say it."""
+
+    label: str
+    left: str
+    right: str
+
+    @property
+    def differs(self) -> bool:
+        """What one profile does not say is not known to differ."""
+        return self.left != self.right and UNSAID not in (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class PairedGroup:
+    title: str
+    facts: list[PairedFact]
+
+    @property
+    def differing(self) -> int:
+        return sum(fact.differs for fact in self.facts)
 
 
 @dataclass(frozen=True)
@@ -81,6 +107,36 @@ def groups(facts: Mapping[str, str]) -> list[FactGroup]:
     return [group for group in found if group.facts or group.more]
 
 
+def side_by_side(left: Mapping[str, str], right: Mapping[str, str]) -> list[PairedGroup]:
+    """The facts of two machines in the order of `GROUPS`. Of the CPUs' flags each side shows those it alone has."""
+    rest = dict.fromkeys([*left, *right])
+    for key in [key for key in rest if key.startswith("cpu.core_of.")]:
+        del rest[key]
+    found = []
+    for title, prefixes in (*GROUPS, ("Other", ("",))):
+        mine = [key for key in rest if key.startswith(prefixes)]
+        for key in mine:
+            del rest[key]
+        if mine:
+            found.append(PairedGroup(title, [_pair(key, left, right) for key in _ordered(mine)]))
+    return found
+
+
+def _pair(key: str, left: Mapping[str, str], right: Mapping[str, str]) -> PairedFact:
+    one, other = left.get(key), right.get(key)
+    if key == "cpu.flags" and one is not None and other is not None:
+        flags = set(one.split()), set(other.split())
+        own = (" ".join(sorted(mine - theirs)) or "none" for mine, theirs in (flags, flags[::-1]))
+        return PairedFact("Flags that it alone has", *own)
+    return PairedFact(_label(key), *(UNSAID if value is None else _text(key, value) for value in (one, other)))
+
+
+def _ordered(keys: Iterable[str]) -> list[str]:
+    """Those that people look for first, then the others by name, and the long ones last."""
+    places = {key: at for at, key in enumerate(FIRST)}
+    return sorted(keys, key=lambda key: (key.startswith(LONG), places.get(key, len(places)), key))
+
+
 def _group(title: str, facts: Mapping[str, str]) -> FactGroup:
     facts = {key: facts[key] for key in (*(key for key in FIRST if key in facts), *sorted(set(facts) - set(FIRST)))}
     shown = [(_label(key), _text(key, value)) for key, value in facts.items() if not key.startswith(LONG)]
@@ -101,4 +157,4 @@ def _label(key: str) -> str:
 
 
 def _text(key: str, value: str) -> str:
-    return bytes_(float(value)) if key.endswith("_bytes") and value.isdecimal() else value or "—"
+    return bytes_(float(value)) if key.endswith("_bytes") and value.isdecimal() else value or UNSAID

@@ -15,6 +15,7 @@ from experiments.errors import RequestError
 from experiments.hosts.reservations import holding_now
 from experiments.launch import Choice, freeze
 from experiments.models import DriverSet, Host, Member, Run, Team
+from experiments.planning.cpu_sets import shared_cpus
 from experiments.queue.estimates import estimates_for
 from experiments.teams.access import may_launch_on
 
@@ -110,10 +111,8 @@ def _cpu_checks(choice: Choice, spec: RunSpec) -> list[Check]:
     same_machine = any(choice.sut.pk == host.pk or choice.sut.address == host.address for host in choice.drivers)
     if not same_machine:
         return found
-    everything = _present(choice.sut)
-    shared = (set(parse_cpus(server)) or everything) & (set(parse_cpus(tool)) or everything)
-    if len(everything) > 1 and shared:
-        cpus = format_cpus(list(shared))
+    if shared := shared_cpus(spec, choice.sut):
+        cpus = format_cpus(shared)
         found.append(
             Check(
                 "fail", f"Server and load tool would share CPU {cpus} of one machine; give them CPU sets of their own."

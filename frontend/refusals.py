@@ -8,10 +8,14 @@ from django.contrib import messages
 from django.http import HttpRequest
 
 from experiments.errors import Forbidden, NotFound, RequestError
+from frontend.typed import keep_typed
 
 
 class RefusalSaid:
-    """A RequestError ends the block with a message and goes no further; Forbidden and NotFound have their own pages."""
+    """A RequestError ends the block with a message and goes no further; Forbidden and NotFound have their own pages.
+
+    What was typed is kept for the form, which shows it again (`{% typed_into %}`).
+    """
 
     def __init__(self, request: HttpRequest) -> None:
         self._request = request
@@ -25,4 +29,5 @@ class RefusalSaid:
         if not isinstance(error, RequestError) or isinstance(error, Forbidden | NotFound):
             return False
         messages.error(self._request, error.message)
+        keep_typed(self._request, error.message)
         return True

@@ -18,16 +18,17 @@ class Column:
     default: bool = True
 
 
+# The usual ones fit into a window of 1,280 px without scrolling sideways.
 COLUMNS: tuple[Column, ...] = (
     Column("number", "#", ("number",), sort="number"),
     Column("state", "State", ("state", "outcome", "validity")),
     Column("verdict", "Verdict", ("experiment", "variant")),
-    Column("what", "Experiment · variant", ("experiment", "variant")),
+    Column("what", "Experiment", ("experiment", "variant")),
     Column("recipe", "Recipe", ("recipe",)),
     Column("workload", "Workload", ("workload",), default=False),
     Column("application", "Application", ("application",), default=False),
     Column("sut", "SUT", ("sut",)),
-    Column("drivers", "Driver", ("drivers",)),
+    Column("drivers", "Driver", ("drivers",), default=False),
     Column("throughput_rps", "Requests/s", ("throughput_rps",), sort="throughput_rps", numeric=True),
     Column("latency_p50_ms", "p50", ("latency_p50_ms",), numeric=True, default=False),
     Column("latency_p99_ms", "p99", ("latency_p99_ms",), sort="latency_p99_ms", numeric=True),
@@ -40,7 +41,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("labels", "Labels", ("labels", "tags"), default=False),
     Column("notes", "Notes", ("notes",), default=False),
     Column("finished_at", "Age", ("queued_at", "finished_at"), sort="finished_at"),
-    Column("by", "By", ("created_by",)),
+    Column("by", "By", ("created_by",), default=False),
 )
 
 

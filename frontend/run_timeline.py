@@ -11,7 +11,8 @@ from frontend.run_story import Story
 
 TIMELINE = Group(
     "Timeline",
-    r"^(load\.(throughput_rps|errors_per_s|latency_mean_ms)|cpu_set\.busy_ratio|cpu\.busy_ratio|gc\.pause_ms)$",
+    r"^(load\.(throughput_rps|errors_per_s|latency_mean_ms)|cpu_set\.busy_ratio|((nmon|mpstat|top)\.)?cpu\.busy_ratio"
+    r"|gc\.pause_ms)$",
 )
 
 

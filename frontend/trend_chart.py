@@ -17,6 +17,8 @@ from frontend.hardware import headline
 
 MOST_MARKERS = 20
 """More lines than that say nothing."""
+TURNS = 2
+"""Machines that follow each other more often than this many times each are measured in turn: each has its own line."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,13 @@ def trend_json(
     )
     points = sorted(found["points"], key=lambda point: (point["at"], point["number"]))
     shown = {point["number"] for point in points}
+    environments = _environments(points, by_name)
+    in_turn = len(environments) > TURNS * len({point["environment"] for point in points})
     return {
         **found,
         "points": points,
-        "environments": _environments(points, by_name),
+        "in_turn": in_turn,
+        "environments": environments if len(environments) <= MOST_MARKERS and not in_turn else [],
         "changes": [_change(alert, team) for alert in changes if alert.run_after and alert.run_after.number in shown],
         "notes": [note_json(note) for note in notes],
         "levels": [{"recipe": level.recipe, "variation": level.variation, "value": level.value} for level in levels],
@@ -86,7 +91,7 @@ def _environments(points: Sequence[Mapping[str, Any]], by_name: Mapping[str, Env
         old, new = by_name[before["environment"]], by_name[after["environment"]]
         if old != new:
             found.append({"at": after["at"], "text": new.changed(old)})
-    return found if len(found) <= MOST_MARKERS else []
+    return found
 
 
 def _change(alert: Alert, team: Team) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from frontend.views import (
     documents,
     experiment,
     find,
+    gate,
+    hardware,
     help_pages,
     home,
     host_actions,
@@ -143,6 +145,7 @@ urlpatterns = [
     path(TEAM + "experiments/<int:experiment_id>/pause", experiment.pause_experiment, name="pause_experiment"),
     path(TEAM + "experiments/<int:experiment_id>/resume", experiment.resume_experiment, name="resume_experiment"),
     path(TEAM + "experiments/<int:experiment_id>/scaling/", scaling.scaling, name="scaling"),
+    path(TEAM + "experiments/<int:experiment_id>/gate/", gate.gate, name="gate"),
     # Searches
     path(TEAM + "experiments/searches/", searches.search_list, name="searches"),
     path(TEAM + "experiments/searches/new/", searches.new_search, name="new_search"),
@@ -215,6 +218,7 @@ urlpatterns = [
     # Hosts
     path(TEAM + "hosts/", hosts.host_list, name="hosts"),
     path(TEAM + "hosts/new/", hosts.host_new, name="new_host"),
+    path(TEAM + "hosts/hardware/", hardware.hardware, name="hardware"),
     path(TEAM + "hosts/reserve", reservations.reserve, name="reserve"),
     path(TEAM + "hosts/reservations/<int:pk>/extend", reservations.extend, name="extend_reservation"),
     path(TEAM + "hosts/reservations/<int:pk>/end", reservations.end, name="end_reservation"),

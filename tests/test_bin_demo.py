@@ -114,8 +114,8 @@ def test_stop_ends_the_supervisor_and_what_is_left_on_the_hosts(data: Path) -> N
         result = demo(data, "--stop")
 
         assert (result.returncode, result.stdout) == (0, "BenchHub has stopped.\n")
-        assert holder.wait(10) == 0
-        assert left.wait(10) == -signal.SIGTERM
+        assert holder.wait(60) == 0
+        assert left.wait(60) == -signal.SIGTERM
         assert elsewhere.poll() is None
         assert not (data / "demo" / "announcement").exists()
     finally:

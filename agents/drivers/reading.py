@@ -32,7 +32,6 @@ from agents.drivers import (
 from agents.drivers.command_line import GRAMMARS, CommandLine, read_command_of, words_of
 from agents.drivers.jmeter_text import read_statistics, read_summary
 from agents.drivers.jtl import read_jtl_file, read_jtl_text
-from agents.drivers.wrk_text import read_text
 from agents.errors import ParseError
 from agents.report import LoadReport
 
@@ -69,7 +68,7 @@ READERS: dict[str, Callable[[str], LoadReport]] = {
     "vegeta": vegeta_json.read_json,
     "vegeta-json": vegeta_json.read_json,
     "wrk": wrk.read,
-    "wrk-text": lambda text: read_text(text, "wrk"),
+    "wrk-text": wrk.read_printed,
     "wrk-lua-csv": wrk_csv.read_csv,
     "wrk2": wrk2.read,
     "wrk2-text": wrk2.read,

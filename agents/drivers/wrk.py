@@ -10,8 +10,13 @@ from agents.report import LatencyBasis, LoadModel, LoadReport
 
 
 def read(output: str) -> LoadReport:
-    """The report in wrk's text or in the CSV of its Lua script, whichever it is. Raises ParseError."""
-    return wrk_csv.read_csv(output) if wrk_csv.looks_like_csv(output) else wrk_text.read_text(output, "wrk")
+    """The report in wrk's text or in the CSV of its Lua script, or in both, one after the other. Raises ParseError."""
+    return wrk_csv.read_csv(output) if wrk_csv.looks_like_csv(output) else read_printed(output)
+
+
+def read_printed(output: str) -> LoadReport:
+    """The report in wrk's text, with what only the CSV behind it says where a script wrote one. Raises ParseError."""
+    return wrk_csv.with_csv(wrk_text.read_text(output, "wrk"), output)
 
 
 class Wrk(WrkOptions):

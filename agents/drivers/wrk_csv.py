@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from agents.drivers.report_lines import Lines
 from agents.drivers.wrk_text import why_unusable
+from agents.errors import ParseError
 from agents.report import LatencySummary, LoadErrors, LoadReport
 
 FORMAT = "wrk-lua-csv"
@@ -73,6 +75,23 @@ def read_csv(text: str) -> LoadReport:
         latency=latency,
         started_or_written_at=row[1],
     )
+
+
+def with_csv(printed: LoadReport, text: str) -> LoadReport:
+    """What wrk printed, with the latencies that only the CSV behind it has: the smallest, and the 95th percentile."""
+    titles = _TITLES.search(text)
+    if titles is None or printed.latency is None:
+        return printed
+    try:
+        behind = read_csv(text[titles.start() :])
+        if behind.latency is None or behind.requests != printed.requests:
+            raise ParseError("it tells of another run")
+    except ParseError as error:
+        return replace(printed, notes=(*printed.notes, f"the CSV behind wrk's own report is left out: {error.message}"))
+    percentiles = {**behind.latency.percentiles_ms, **printed.latency.percentiles_ms}
+    ordered = dict(sorted(percentiles.items(), key=lambda one: float(one[0])))
+    latency = replace(printed.latency, min_ms=behind.latency.min_ms, percentiles_ms=ordered)
+    return replace(printed, latency=latency)
 
 
 def _known(text: str) -> float | None:

@@ -39,10 +39,6 @@ class Access:
     nofile_soft: int | None = None
     nofile_hard: int | None = None
 
-    @property
-    def may_be_root(self) -> bool:
-        return self.uid == 0 or self.sudo
-
     def stable(self) -> dict[str, str]:
         return {}
 

@@ -97,6 +97,6 @@ def _started(date: str, clock: int) -> tuple[datetime | None, tuple[str, ...]]:
     for form, notes in (("%Y-%m-%d", ()), ("%m/%d/%y", (AS_MONTH_FIRST,)), ("%m/%d/%Y", (AS_MONTH_FIRST,))):
         try:
             return datetime.strptime(date, form).replace(tzinfo=UTC) + timedelta(seconds=clock), notes
-        except ValueError:
+        except (ValueError, OverflowError):
             continue
     return None, ()

@@ -30,7 +30,7 @@ _WAYS = {"read": "rx", "write": "tx"}
 def read_nmon(text: str) -> Recording:
     """The recording in an nmon file, sorted or as it was written. Raises ParseError.
 
-    CPU 1 of nmon is CPU 0 here. Memory in use leaves out buffers and page cache.
+    CPU 1 of nmon is CPU 0 here: nmon counts those that are online. Memory in use leaves out buffers and page cache.
     """
     about: dict[str, str] = {}
     columns: dict[str, list[str]] = {}
@@ -69,7 +69,7 @@ def _time(values: Sequence[str], at: int) -> datetime:
     clock, date = (values[1].strip(), values[2].strip()) if len(values) > 2 else ("", "")
     day = _DATE.fullmatch(date.upper())
     if _CLOCK.fullmatch(clock) and day and day[2] in _MONTHS:
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             month, seconds = _MONTHS.index(day[2]) + 1, seconds_of_day(clock)
             return datetime(int(day[3]), month, int(day[1]), tzinfo=UTC) + timedelta(seconds=seconds)
     raise ParseError(f"line {at}: expected a time and a date like 09:07:20,20-NOV-2026", line=at)

@@ -1,4 +1,8 @@
-"""Data that stopped coming: a trend that used to get a run regularly, and got none for three times that."""
+"""Data that stopped coming: a trend that used to get a figure regularly, and got none for three times that.
+
+Every watched metric has its own trend. When all of a line stop together that is one alert, about the first of them;
+when the runs go on without one figure, that figure is missed.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from itertools import pairwise
 from statistics import median
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from experiments.alerts.mail import tell_later
@@ -49,18 +54,21 @@ def usual_interval_s(occasions_s: Sequence[float]) -> float | None:
 
 
 def raise_missing() -> int:
-    """Raise an alert for each trend that is overdue; returns how many. Reads the overdue ones only."""
+    """Raise an alert for each trend that is overdue and in no alert of its line; returns how many were raised.
+
+    Reads the overdue trends only, and the lines that they are of.
+    """
     raised = 0
     with transaction.atomic():
         overdue = (
             Trend.objects.select_for_update(of=("self",), skip_locked=True)
             .select_related("series")
             .filter(due_at__lt=Now())
-            .order_by("due_at")[:MOST_AT_ONCE]
+            .order_by("due_at", "pk")[:MOST_AT_ONCE]
         )
         for trend in overdue:
             last = _last_run(trend)
-            if last is not None and not last.is_demo and not _goes_on_elsewhere(last):
+            if last is not None and not last.is_demo and _is_missed(trend, last):
                 alert = Alert.objects.create(
                     team_id=trend.series.team_id,
                     trend=trend,
@@ -79,11 +87,44 @@ def raise_missing() -> int:
     return raised
 
 
-def data_came(trend: Trend) -> None:
-    """The trend has a new run: an alert that its data are missing is over, and gone when nobody has looked at it."""
+def data_came(trend: Trend, at_s: float) -> None:
+    """The trend has a new run: an alert that its data are missing is over, and gone when nobody has looked at it.
+
+    The alert stood for the whole line: what of it does not come back now is overdue in its own time.
+    """
     missing = Alert.objects.filter(trend=trend, kind=Alert.Kind.MISSING, stands=True)
+    if not missing.exists():
+        return
     missing.filter(triage=Alert.Triage.UNTRIAGED, owner=None, note="").delete()
     missing.update(stands=False)
+    for other in _line_of(trend).select_for_update(of=("self",)).filter(due_at=None):
+        if (interval_s := usual_interval_s(other.occasions_s)) is not None:
+            other.due_at = _moment(at_s + OVERDUE_AFTER * interval_s)
+            other.save(update_fields=["due_at"])
+
+
+def _line_of(trend: Trend) -> QuerySet[Trend]:
+    """The trends of the other metrics of the same runs."""
+    same = Trend.objects.filter(series_id=trend.series_id, recipe=trend.recipe, variation=trend.variation)
+    return same.exclude(pk=trend.pk).order_by("pk")
+
+
+def _is_missed(trend: Trend, last: Run) -> bool:
+    """Whether nobody has been told that this trend gets no data, and it is not because they come elsewhere."""
+    until_s = trend.occasions_s[-1]
+    told = Alert.objects.filter(
+        trend__in=_line_of(trend), kind=Alert.Kind.MISSING, stands=True, before_at_s__gte=until_s - TOGETHER_S
+    )
+    if told.exists():
+        return False
+    return runs_go_on(trend) or not _goes_on_elsewhere(last)
+
+
+def runs_go_on(trend: Trend) -> bool:
+    """Whether the same runs give other figures, later than the last one of this metric."""
+    until_s = trend.occasions_s[-1] if trend.occasions_s else 0.0
+    others = _line_of(trend).values_list("occasions_s", flat=True)
+    return any(occasions_s and occasions_s[-1] > until_s for occasions_s in others)
 
 
 def _last_run(trend: Trend) -> Run | None:

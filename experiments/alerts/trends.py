@@ -84,10 +84,9 @@ def _follow(run: Run, series: Series) -> None:
             series=series, recipe=line.recipe, variation=line.variation, metric=metric
         )
         unchanged = _insert(trend, point)
-        if metric == WATCHED[0]:
-            if trend.due_at is None:
-                data_came(trend)
-            note_occasion(trend, point.at_s, point.experiment_id)
+        if trend.due_at is None:
+            data_came(trend, point.at_s)
+        note_occasion(trend, point.at_s, point.experiment_id)
         look(trend, series.team_id, unchanged=unchanged)
 
 
@@ -123,9 +122,8 @@ def rebuild(series: Series, *, quiet: bool = True) -> None:
 def _fill(trend: Trend, points: Sequence[Point]) -> None:
     trend.points = np.array([(point.at_s, point.number, point.value) for point in points], Trend.POINT)
     trend.windows, trend.occasions_s, trend.last_experiment_id, trend.due_at = [], [], None, None
-    if trend.metric == WATCHED[0]:
-        for point in points:
-            note_occasion(trend, point.at_s, point.experiment_id)
+    for point in points:
+        note_occasion(trend, point.at_s, point.experiment_id)
 
 
 def _insert(trend: Trend, point: Point) -> int:

@@ -18,7 +18,8 @@ def title(alert: Alert) -> str:
     series = alert.trend.series
     label = label_of(alert.trend.metric)
     if alert.kind == Alert.Kind.MISSING:
-        return f"No more data: {series.application}, {series.workload}"
+        of_what = f" of {what}" if (what := _missing_figure(alert)) else ""
+        return f"No more data{of_what}: {series.application}, {series.workload}"
     return f"{label} {_moved(alert)}: {series.application}, {series.workload}"
 
 
@@ -26,10 +27,12 @@ def sentence(alert: Alert) -> str:
     """What happened, with numbers and units, and how certain it is. Needs the trend, its series and both runs."""
     if alert.kind == Alert.Kind.MISSING:
         last = datetime.fromtimestamp(alert.before_at_s, UTC)
+        with_it = f" and has a figure of {what}" if (what := _missing_figure(alert)) else ""
+        or_not = f", were invalid or gave no figure of {what}" if what else " or were invalid"
         return (
-            f"The last run that counts{_number(' is', alert, 'run_before')} ended on {last:%Y-%m-%d %H:%M} UTC; "
-            f"until then there was one about every {_span(alert.interval_s)}. Look whether what launches them still "
-            "does, and whether the runs since then failed or were invalid."
+            f"The last run that counts{with_it}{_number(' is', alert, 'run_before')} ended on {last:%Y-%m-%d %H:%M} "
+            f"UTC; until then there was one about every {_span(alert.interval_s)}. Look whether what launches them "
+            f"still does, and whether the runs since then failed{or_not}."
         )
     spec = metric_named(alert.team_id, alert.trend.metric)
     known = f"{alert.n_before} runs before and {alert.n_after} since"
@@ -49,6 +52,12 @@ def trend_name(trend: Trend) -> str:
     """The series and what is special in it: a recipe, parameters."""
     parts = (trend.series.application, trend.series.workload, trend.recipe or "no recipe", trend.variation)
     return " · ".join(part for part in parts if part)
+
+
+def _missing_figure(alert: Alert) -> str:
+    """The figure that is missing; "" for the throughput, which nearly every run has."""
+    metric = alert.trend.metric
+    return "" if metric == "throughput_rps" else metric_named(alert.team_id, metric).label
 
 
 def _moved(alert: Alert) -> str:

@@ -141,6 +141,19 @@ class ThreadGroup:
 
 
 @dataclass(frozen=True)
+class RecordedCpu:
+    """How busy the CPUs of the server (on a driver host those of the load tool) were by a recorder, and by BenchHub.
+
+    None = no sample in the window. `role` is `sut`, `driver`, `driver-2` and so on.
+    """
+
+    tool: str
+    role: str
+    recorded_ratio: float | None
+    own_ratio: float | None
+
+
+@dataclass(frozen=True)
 class HostFigures:
     """What was seen on the hosts during the measured window. None = not seen; unknown is never success.
 
@@ -184,6 +197,7 @@ class HostFigures:
     shared_cpus: bool | None = None
     sut_unseen_s: float | None = None
     driver_unseen_s: float | None = None
+    recorded_cpus: tuple[RecordedCpu, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
 
 

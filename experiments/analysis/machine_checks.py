@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from experiments.analysis.findings import Finding, HostFigures, Level, LoadFigures, Thresholds, known, percent, skipped
 from experiments.analysis.host_checks import HostCheck
+from experiments.analysis.recorder_checks import recorders_agree
 from experiments.analysis.thread_checks import threads_were_seen
 
 OURS = "BenchHub's choice"
@@ -178,4 +179,5 @@ MACHINE_CHECKS: tuple[HostCheck, ...] = (
     ports_suffice,
     collector_paused_little,
     threads_were_seen,
+    recorders_agree,
 )

@@ -11,14 +11,20 @@ from experiments.analysis.scaling_points import Efficiency, Instances, Quantised
 
 UNDER_DRIVEN_RATIO = 0.90
 FASTER_CLOCK_RATIO = 1.02
+OTHERS_RATIO = 0.50
+"""The kernel's network stack alone, which counts for no process, is not known to take this much beside a server."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """How a point was measured: how busy the SUT's CPUs were (1.0 = all of them) and their clock; None = not seen."""
+    """How a point was measured; None = not seen.
+
+    How busy the SUT's CPUs were (1.0 = all of them), the share of them that the server's own process had, their clock.
+    """
 
     cpu_ratio: float | None = None
     mhz: float | None = None
+    server_ratio: float | None = None
 
 
 def law_sentences(law: ScalingLaw | None, points: int) -> list[str]:
@@ -61,6 +67,14 @@ def super_linear_sentence(point: Efficiency, base_cpus: float, base: Conditions,
     if base.cpu_ratio is not None and base.cpu_ratio < UNDER_DRIVEN_RATIO:
         busy = f"{base.cpu_ratio * 100:.0f} %"
         return f"{text} On {unit} the SUT was only {busy} busy: that point was not driven to its limit."
+    if base.cpu_ratio is not None and base.server_ratio is not None:
+        others = base.cpu_ratio - base.server_ratio
+        if others > OTHERS_RATIO:
+            its = "of it" if base_cpus == 1 else "of them"
+            return (
+                f"{text} On {unit} something else than the server used {others * 100:.0f} % {its}: that rate is not "
+                "the server's own. The pages of these runs say what else was running."
+            )
     if base.mhz and here.mhz and here.mhz > FASTER_CLOCK_RATIO * base.mhz:
         return f"{text} The clock was higher: {here.mhz:,.0f} MHz against {base.mhz:,.0f} MHz."
     if point.ci95 is None:

@@ -20,7 +20,9 @@ from experiments.api.shapes import (
     bisection_url,
     experiment_url,
 )
+from experiments.api.verdicts import MAX_WAIT_S, absolute, waited_for
 from experiments.bisecting import live
+from experiments.bisecting.answer import BisectionAnswer, Outcome, answer_of, markdown
 from experiments.bisecting.plan import MOST_CANDIDATES, MOST_CHARS, BisectionPlan, versions_between
 from experiments.bisecting.reading import find_bisection, remaining, steps_of
 from experiments.errors import RequestError
@@ -72,6 +74,32 @@ class BisectionOut(BisectionRow):
     least_left_s: float
     most_left_s: float
     steps: list[StepOut]
+
+
+class AnswerOut(BaseModel):
+    outcome: Outcome = Field(
+        description="found; not_worse: there is nothing to find; unclear: too much noise to tell; or error"
+    )
+    finished: bool = Field(description="False while steps are still to come; ask again")
+    first_bad: str | None = Field(description="When exactly this one is known")
+    change_pct: float | None = Field(description="Of the first bad one against the good one")
+    ci95_low_pct: float | None
+    ci95_high_pct: float | None
+    comment: bool = Field(description="Worth a comment: the first bad one is known")
+    comment_reason: str
+    reasons: list[str] = Field(description="The answer in sentences; before that, what is known and what runs")
+    url: str
+    markdown: str
+
+    @classmethod
+    def of(cls, bisection: Bisection, answer: BisectionAnswer, url: str) -> AnswerOut:
+        return cls(
+            **{**vars(answer), "reasons": list(answer.reasons)},
+            comment=answer.outcome == "found",
+            comment_reason=answer.comment_reason,
+            url=url,
+            markdown=markdown(bisection, url, answer),
+        )
 
 
 class BisectionPage(BaseModel):
@@ -140,6 +168,23 @@ def start_bisection(request: HttpRequest, payload: BisectionIn) -> Status[Bisect
 def get_bisection(request: HttpRequest, bisection_id: int) -> BisectionOut:
     """One bisection with its steps in order."""
     return _detail(member_of(request), bisection_id)
+
+
+@router.get("/{int:bisection_id}/verdict", response=AnswerOut)
+async def bisection_verdict(
+    request: HttpRequest,
+    bisection_id: int,
+    wait: int = Query(0, ge=0, le=MAX_WAIT_S, description="Seconds"),
+) -> AnswerOut:
+    """The first bad one with its interval, or why there is none; with `wait`, once it is over or that time is."""
+    member = member_of(request)
+
+    def look() -> AnswerOut:
+        bisection = find_bisection(member.team, bisection_id)
+        url = absolute(request, bisection_url(member.team.slug, bisection.pk))
+        return AnswerOut.of(bisection, answer_of(bisection), url)
+
+    return await waited_for(look, wait)
 
 
 @router.post("/{int:bisection_id}/cancel", response={202: BisectionOut}, auth=LAUNCH)

@@ -145,6 +145,7 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
         response=list[VersionRow],
         operation_id=f"list_{kind}_versions",
         summary="All versions, newest first",
+        openapi_extra={"responses": {200: {"headers": {"Link": {}}}}},
     )
     def list_versions(
         request: HttpRequest,

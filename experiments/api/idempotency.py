@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja.params.functions import Header
@@ -19,12 +19,18 @@ from pydantic import BaseModel
 from experiments.api.auth import member_of
 from experiments.errors import RequestError
 from experiments.models import IdempotencyRecord
+from experiments.models.prepared import execute
 
 MAX_KEY_CHARS = 255
+KEY_SAID = (
+    "A text of your own for this request. The same key with the same body gets the same answer, with "
+    "`Idempotency-Replayed: true`, and starts nothing twice; with another body it is a 422"
+)
 _IN_PROGRESS = 0
 _CLAIM = """INSERT INTO experiments_idempotencyrecord (team_id, key, request_sha256, status, body, created_at)
-VALUES (%s, %s, %s, %s, '{}', %s) ON CONFLICT (team_id, key) DO NOTHING RETURNING id"""
-_KEEP = "UPDATE experiments_idempotencyrecord SET status = %s, body = %s WHERE id = %s"
+VALUES (%s::bigint, %s::text, %s::text, %s::int, '{}', %s::timestamptz)
+ON CONFLICT (team_id, key) DO NOTHING RETURNING id"""
+_KEEP = "UPDATE experiments_idempotencyrecord SET status = %s::int, body = %s::jsonb WHERE id = %s::bigint RETURNING id"
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=BaseModel)
@@ -57,25 +63,23 @@ def idempotent(
                 record = IdempotencyRecord.objects.get(team_id=member.team_id, key=text)
                 if record.request_sha256 != digest:
                     raise RequestError("This key was used for another request.", field="Idempotency-Key")
+                request.benchhub_replayed = True  # type: ignore[attr-defined]
                 return Status(record.status, cast(T, record.body))  # ninja checks it against the answer's shape
             answer = operation(request, *args, **kwargs)
-            with connection.cursor() as cursor:
-                cursor.execute(_KEEP, [answer.status_code, answer.value.model_dump_json(), record_id])
+            execute(_KEEP, [answer.status_code, answer.value.model_dump_json(), record_id])
         return answer
 
     # Resolved here: ninja would look the names up in this module.
     repeatable.__signature__ = inspect.signature(operation, eval_str=True)  # type: ignore[attr-defined]
-    header = Header(None, alias="Idempotency-Key")
+    header = Header(None, alias="Idempotency-Key", description=KEY_SAID)
     contribute_operation_args(repeatable, "idempotency_key", str | None, header)  # type: ignore[arg-type]
     return cast(Callable[Concatenate[HttpRequest, P], Status[T]], repeatable)
 
 
 def _claim(team_id: int, key: str, digest: str) -> int | None:
     """The id of a new record; None when there is one already, which is waited for while it is being made."""
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, [team_id, key, digest, _IN_PROGRESS, timezone.now()])
-        found = cursor.fetchone()
-    return None if found is None else int(found[0])
+    found = execute(_CLAIM, [team_id, key, digest, _IN_PROGRESS, timezone.now()])
+    return int(found[0][0]) if found else None
 
 
 def _digest(request: HttpRequest, member_id: int) -> str:

@@ -7,6 +7,7 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import AwareDatetime, Field
 
+from agents.facts.described import COMMANDS, MAX_CHARS
 from experiments.api.auth import SEND, member_of
 from experiments.api.finding import find_run
 from experiments.api.idempotency import idempotent
@@ -25,6 +26,11 @@ class ReportIn(Body):
     recipe: str = Field("", max_length=120)
     workload: str = Field("", max_length=120)
     measured_at: AwareDatetime | None = None
+    machine: str = Field(
+        "",
+        max_length=MAX_CHARS,
+        description=f"The SUT, as `{COMMANDS}` prints it there, or part of it: its hardware profile",
+    )
 
     model_config = {"str_strip_whitespace": False}
 

@@ -16,6 +16,7 @@ from ninja.errors import HttpError
 from ninja.errors import ValidationError as RequestValidationError
 from pydantic import BaseModel
 
+from agents.model import as_written
 from experiments.api.body import BodyError
 from experiments.api.conditional import PreconditionFailed
 from experiments.api.limits import TooMany
@@ -103,7 +104,10 @@ def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
 
 
 def _validation_error(_request: HttpRequest, error: RequestValidationError) -> HttpResponse:
-    found = [FieldProblem(field=_field(one["loc"]), detail=str(one["msg"])) for one in error.errors[:_MOST_ERRORS]]
+    found = [
+        FieldProblem(field=_field(one["loc"]), detail=str(one["msg"]).removeprefix("Value error, "))
+        for one in error.errors[:_MOST_ERRORS]
+    ]
     first = found[0]
     if not first.field and error.errors[0]["type"] == "missing":
         return problem(422, "The body is missing; send it as application/json.")
@@ -113,7 +117,7 @@ def _validation_error(_request: HttpRequest, error: RequestValidationError) -> H
 
 def _field(location: Sequence[str | int]) -> str:
     """The dotted path as the client wrote it: without ninja's source and the name of the function's argument."""
-    parts = [str(part) for part in location]
+    parts = [str(part) for part in as_written(location)]
     parts = parts[2:] if parts[:1] == ["body"] else parts[1:]
     return ".".join(part for part in parts if part not in _UNION_TAGS)
 
@@ -166,10 +170,32 @@ HEADERS: Mapping[str, Any] = {
         "example": '"default";r=5998;t=57',
     },
     "Retry-After": {**_TEXT, "description": "Seconds to wait before asking again", "example": "57"},
+    "X-Request-ID": {
+        **_TEXT,
+        "description": "The request in the server's log: the id that you sent under this name, else a new one",
+        "example": "046ceacba4a1971d",
+    },
+    "Link": {
+        **_TEXT,
+        "description": "Where the list goes on; not there at its end",
+        "example": '</api/v1/recipes/limits/versions?cursor=3&limit=1>; rel="next"',
+    },
+    "Idempotency-Replayed": {
+        **_TEXT,
+        "description": "true = the answer that this Idempotency-Key got before; nothing was started again",
+        "example": "true",
+    },
+    "Content-Disposition": {
+        **_TEXT,
+        "description": "The name under which to keep the file",
+        "example": 'attachment; filename="runs.csv"',
+    },
     "WWW-Authenticate": {**_TEXT, "description": "How to sign in", "example": 'Bearer realm="BenchHub"'},
     "ETag": {**_TEXT, "description": "This state; for If-None-Match and If-Match", "example": '"9f1c0de2a7b4"'},
 }
 """The headers of answers, as the schema describes them."""
+OF_EVERY_ANSWER = ("X-Request-ID", "RateLimit-Policy", "RateLimit")
+"""To a caller with a live token; a session has no budget, and an answer to nobody tells the id alone."""
 _EXAMPLES: Mapping[int, tuple[str, str]] = {
     400: ("The body is not JSON: line 1, column 2: Expecting value.", ""),
     401: ("Send a live token as `Authorization: Bearer bh_...`, or sign in.", ""),
@@ -189,7 +215,7 @@ def documented_problems() -> dict[str, Any]:
     """The answers that `problem_responses` refers to, each with its headers and an example."""
     found = {}
     for status, text in STATUSES.items():
-        names = [] if status == 401 else ["RateLimit-Policy", "RateLimit"]
+        names = ["X-Request-ID"] if status == 401 else [*OF_EVERY_ANSWER]
         names += {401: ["WWW-Authenticate"], 429: ["Retry-After"], 503: ["Retry-After"]}.get(status, [])
         detail, field = _EXAMPLES[status]
         example = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, field=field).model_dump()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,16 @@ class Field:
     required: bool
     place: str
     text: str
+    example: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One recorded answer of an operation."""
+
+    status: str
+    media: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,8 @@ class Operation:
     body: str
     answer: str
     example: str
+    answers: tuple[Answer, ...]
+    headers: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,11 @@ def reference_page(request: HttpRequest, schema: Mapping[str, Any]) -> HttpRespo
                 tag = (methods[method].get("tags") or ["other"])[0]
                 groups.setdefault(tag, []).append(_operation(method, path, methods[method]))
     shapes = [_shape(name, shape) for name, shape in sorted(schema["components"]["schemas"].items())]
-    context = {"info": schema["info"], "groups": groups, "shapes": shapes}
+    headers = [
+        Field(name, _type(said["schema"]), False, "", said["description"], said["example"])
+        for name, said in sorted(schema["components"]["headers"].items())
+    ]
+    context = {"info": schema["info"], "groups": groups, "shapes": shapes, "headers": headers}
     return render(request, "experiments/api_reference.html", context)
 
 
@@ -71,13 +88,32 @@ def _operation(method: str, path: str, said: Mapping[str, Any]) -> Operation:
                 required=bool(parameter.get("required")),
                 place=parameter["in"],
                 text=parameter["schema"].get("description", parameter.get("description", "")),
+                example=_text(parameter.get("example", "")),
             )
             for parameter in said.get("parameters", ())
         ),
         body=_type(body) if body else "",
         answer=_type(content["schema"]) if "schema" in content else "",
         example=said["x-codeSamples"][0]["source"],
+        answers=tuple(_answers(said["responses"])),
+        headers=tuple(good[0].get("headers", ())) if good else (),
     )
+
+
+def _answers(responses: Mapping[Any, Any]) -> Iterator[Answer]:
+    for status, answer in responses.items():
+        for media, content in answer.get("content", {}).items():
+            if "example" in content:
+                yield Answer(str(status), media, _text(content["example"]))
+
+
+def _text(example: Any) -> str:
+    """As somebody would type or read it: a text as it is, a list of texts with commas, anything else as JSON."""
+    if isinstance(example, str):
+        return example
+    if isinstance(example, list) and all(isinstance(one, str | int) for one in example):
+        return ", ".join(map(str, example))
+    return json.dumps(example, indent=2, ensure_ascii=False)
 
 
 def _shape(name: str, shape: Mapping[str, Any]) -> Shape:

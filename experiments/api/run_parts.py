@@ -225,7 +225,11 @@ def list_artifacts(request: HttpRequest, number: int) -> list[ArtifactOut]:
     "/{int:number}/artifacts/{name}",
     openapi_extra={
         "responses": {
-            200: {"description": "OK", "content": {"application/octet-stream": {"schema": {"type": "string"}}}}
+            200: {
+                "description": "OK",
+                "headers": {"Content-Disposition": {}},
+                "content": {"application/octet-stream": {"schema": {"type": "string"}}},
+            }
         }
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query as QueryOf
 from ninja import Router
 from ninja.params.functions import Body as FromBody
@@ -17,6 +17,7 @@ from experiments import launch
 from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import find_run
 from experiments.api.idempotency import idempotent
+from experiments.api.rendering import rendered
 from experiments.api.setups import SetupIn
 from experiments.api.shapes import (
     Body,
@@ -27,10 +28,11 @@ from experiments.api.shapes import (
     RunDetail,
     Tags,
     ThroughputChangeOut,
+    line_fields,
     run_fields,
     run_url,
 )
-from experiments.api.sparse import FIELDS, sparse
+from experiments.api.sparse import FIELDS, chosen_fields, sparse
 from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
 from experiments.judging.gate import run_gate
 from experiments.judging.gate_rules import Inconclusive
@@ -161,15 +163,19 @@ def list_runs(
 ) -> Any:
     """Runs, page by page. Sorted by number, throughput_rps, latency_p99_ms or finished_at; `-` is descending."""
     member = member_of(request)
-    read = _with_changes if "throughput_change" in fields else _without_changes
-    answer = read(member, filters.as_filter(), sort=sort, cursor=cursor, limit=limit)
-    return sparse(answer, ListedRun, fields)
+    where = {"sort": sort, "cursor": cursor, "limit": limit}
+    if "throughput_change" in fields:
+        return sparse(_with_changes(member, filters.as_filter(), **where), ListedRun, fields)
+    return _without_changes(member, filters.as_filter(), chosen_fields(ListedRun, fields), **where)
 
 
-def _without_changes(member: Member, runs: RunFilter, **where: Any) -> RunPageOut:
+def _without_changes(member: Member, runs: RunFilter, chosen: set[str], **where: Any) -> HttpResponse:
     page, names = lines_page(member.team, runs, **where)
-    items = [ListedRun.of_line(line, names, member.team.slug) for line in page.rows]
-    return RunPageOut(items=items, next_cursor=page.next_cursor, previous_cursor=page.previous_cursor)
+    items = [line_fields(line, names, member.team.slug) for line in page.rows]
+    if chosen:
+        items = [{name: item[name] for name in item if name in chosen} for item in items]
+    answer = {"items": items, "next_cursor": page.next_cursor, "previous_cursor": page.previous_cursor}
+    return HttpResponse(rendered(answer), content_type="application/json; charset=utf-8")
 
 
 def _with_changes(member: Member, runs: RunFilter, **where: Any) -> RunPageOut:
@@ -184,7 +190,15 @@ def _with_changes(member: Member, runs: RunFilter, **where: Any) -> RunPageOut:
 
 @router.get(
     "/csv",
-    openapi_extra={"responses": {200: {"description": "OK", "content": {"text/csv": {"schema": {"type": "string"}}}}}},
+    openapi_extra={
+        "responses": {
+            200: {
+                "description": "OK",
+                "headers": {"Content-Disposition": {}},
+                "content": {"text/csv": {"schema": {"type": "string"}}},
+            }
+        }
+    },
 )
 def list_runs_csv(
     request: HttpRequest,

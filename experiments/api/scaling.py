@@ -13,12 +13,13 @@ from experiments.api.auth import READ, member_of
 from experiments.api.finding import find_experiment
 from experiments.errors import Conflict
 from experiments.history import experiment_runs
-from experiments.scaling import MOST_CPUS, Point, groups_of, scaling_of
+from experiments.runs.normalisation import MOST_CPUS
+from experiments.scaling import Point, groups_of, scaling_of
 
 router = Router(auth=READ, tags=["experiments"])
 
 
-class PointOut(BaseModel):
+class ScalingPointOut(BaseModel):
     cpus: int
     instances: int
     variant: str = Field(description="The one with the highest throughput on so many CPUs")
@@ -33,7 +34,7 @@ class PointOut(BaseModel):
     runs: list[int]
 
     @classmethod
-    def of(cls, point: Point) -> PointOut:
+    def of(cls, point: Point) -> ScalingPointOut:
         return cls(
             cpus=point.group.cpus,
             instances=point.group.instances,
@@ -100,8 +101,8 @@ class AdviceOut(BaseModel):
 
 
 class ScalingOut(BaseModel):
-    points: list[PointOut]
-    several_instances: list[PointOut]
+    points: list[ScalingPointOut]
+    several_instances: list[ScalingPointOut]
     law: LawOut | None
     advice: AdviceOut | None
     sentences: list[str]
@@ -124,8 +125,8 @@ def experiment_scaling(
     if found is None:
         raise Conflict("The counted runs of this experiment are not on two different numbers of CPUs.")
     return ScalingOut(
-        points=[PointOut.of(point) for point in found.points],
-        several_instances=[PointOut.of(point) for point in found.several],
+        points=[ScalingPointOut.of(point) for point in found.points],
+        several_instances=[ScalingPointOut.of(point) for point in found.several],
         law=LawOut.of(found.law) if found.law else None,
         advice=AdviceOut.of(found.advice) if found.advice else None,
         sentences=list(found.sentences),

@@ -15,11 +15,11 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
+from experiments.api.answers import add_examples
 from experiments.api.auth import TokenAuth
-from experiments.api.examples import add_examples
 from experiments.api.known_queries import only_known_queries
 from experiments.api.limits import tell_budget
-from experiments.api.problems import HEADERS, Problem, documented_problems, problem, problem_responses
+from experiments.api.problems import HEADERS, OF_EVERY_ANSWER, Problem, documented_problems, problem, problem_responses
 from experiments.api.reference import reference_page
 from experiments.api.sparse import document_sparse
 
@@ -90,14 +90,17 @@ class DocumentedAPI(NinjaAPI):
 
 
 def _document_headers(schema: dict[str, Any]) -> None:
-    """What a token is told of its budget with every answer, and the ETag where there is one."""
+    """The id and the budget that every answer tells, the ETag where there is one, and whether it was given before."""
     for methods in schema["paths"].values():
         for said in methods.values():
-            conditional = any(one["name"] in ("If-Match", "If-None-Match") for one in said.get("parameters", ()))
-            names = ["RateLimit-Policy", "RateLimit", *(["ETag"] if conditional else [])]
+            taken = {one["name"] for one in said.get("parameters", ())}
+            names = [*OF_EVERY_ANSWER]
+            names += ["ETag"] if taken & {"If-Match", "If-None-Match"} else []
+            names += ["Idempotency-Replayed"] if "Idempotency-Key" in taken else []
             for status, answer in said["responses"].items():
                 if "$ref" not in answer and int(status) < 400:
-                    answer["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+                    there = (*answer.get("headers", ()), *names)
+                    answer["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in there}
 
 
 def _has_body(operation: Operation) -> bool:
@@ -150,6 +153,8 @@ def _finish(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBas
             response = problem(405, f"{request.method} does nothing here; there is {allowed}.")
         response["Allow"] = allowed
     tell_budget(request, response)
+    if getattr(request, "benchhub_replayed", False):
+        response["Idempotency-Replayed"] = "true"
     return _without_body(response) if request.method == "HEAD" else response
 
 

@@ -21,10 +21,7 @@ def sparse(value: BaseModel | Sequence[BaseModel], row: type[BaseModel], fields:
 
     RequestError names a field that there is not.
     """
-    chosen = {name.strip() for name in fields.split(",") if name.strip()}
-    for name in sorted(chosen - set(row.model_fields)):
-        known = ", ".join(row.model_fields)
-        raise RequestError(f"There is no field {name[:60]!r} here; known: {known}.", field="fields")
+    chosen = chosen_fields(row, fields)
     if not chosen:
         return value
     found: Any
@@ -36,6 +33,15 @@ def sparse(value: BaseModel | Sequence[BaseModel], row: type[BaseModel], fields:
         others = dict.fromkeys(type(value).model_fields, True)
         found = value.model_dump(include={**others, "items": {"__all__": chosen}})
     return HttpResponse(rendered(found), content_type="application/json; charset=utf-8")
+
+
+def chosen_fields(row: type[BaseModel], fields: str) -> set[str]:
+    """The names in `fields`; none = all. RequestError names a field that there is not."""
+    chosen = {name.strip() for name in fields.split(",") if name.strip()}
+    for name in sorted(chosen - set(row.model_fields)):
+        known = ", ".join(row.model_fields)
+        raise RequestError(f"There is no field {name[:60]!r} here; known: {known}.", field="fields")
+    return chosen
 
 
 def document_sparse(schema: dict[str, Any]) -> None:

@@ -5,22 +5,34 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from experiments.api.auth import ADMIN, READ, member_of
-from experiments.api.shapes import Body, Flag
+from experiments.api.shapes import Body, Flag, Whole
 from experiments.errors import NotFound
 from experiments.models import Member, Role, Team
+from experiments.retention.policy import MAX_DAYS, MIN_DAYS, set_retention
 from experiments.teams.access import require
 from experiments.teams.founding import MOST_LETTERS, change_team
 from experiments.teams.members import add_service, remove_member, set_role
+from experiments.teams.quotas import usage
 
 router = Router(auth=READ, tags=["team"])
 
 RoleName = Literal["viewer", "launcher", "editor", "admin"]
+
+
+class UseOut(BaseModel):
+    """A quota of the team; the staff of the installation sets it."""
+
+    name: str = Field(description="What is counted", examples=["quota_runs_per_day"])
+    unit: str = Field(description="bytes, runs or hosts")
+    used: int = Field(description="The size of files is as measured in the last hour")
+    limit: int
 
 
 class TeamOut(BaseModel):
@@ -29,6 +41,10 @@ class TeamOut(BaseModel):
     requires_second_factor: bool
     members: int = Field(description="People and services")
     created_at: datetime
+    retention_days: int | None = Field(
+        None, description="Older runs that nothing exempts go to the trash; null = never"
+    )
+    quotas: list[UseOut] = []
 
     @classmethod
     def of(cls, team: Team) -> TeamOut:
@@ -38,12 +54,22 @@ class TeamOut(BaseModel):
             requires_second_factor=team.requires_second_factor,
             members=team.members.count(),
             created_at=team.created_at,
+            retention_days=team.retention_days,
+            quotas=[
+                UseOut(name=use.quota.field, unit=use.quota.unit, used=use.used, limit=use.limit) for use in usage(team)
+            ],
         )
 
 
 class TeamChange(Body):
     name: str | None = Field(None, min_length=1, max_length=MOST_LETTERS)
     requires_second_factor: Flag | None = Field(None, description="Members without a second factor are kept out")
+    retention_days: Whole | None = Field(
+        None,
+        ge=MIN_DAYS,
+        le=MAX_DAYS,
+        description="After how many days runs that nothing exempts go to the trash; null keeps them for ever",
+    )
 
 
 class MemberOut(BaseModel):
@@ -78,9 +104,14 @@ def get_team(request: HttpRequest) -> TeamOut:
 
 @router.patch("/team", response=TeamOut, auth=ADMIN)
 def change_own_team(request: HttpRequest, payload: TeamChange) -> TeamOut:
-    """Another name, or whether members need a second factor. For admins; audited."""
-    given = payload.model_dump(exclude_none=True)
-    return TeamOut.of(change_team(member_of(request), **given))
+    """Another name, whether members need a second factor, or how long runs are kept. For admins; audited."""
+    member = member_of(request)
+    with transaction.atomic():
+        team = change_team(member, **payload.model_dump(exclude_none=True, exclude={"retention_days"}))
+        if "retention_days" in payload.model_fields_set:
+            set_retention(member, payload.retention_days)
+            team.retention_days = payload.retention_days
+    return TeamOut.of(team)
 
 
 @router.get("/members", response=list[MemberOut])

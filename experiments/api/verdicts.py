@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import connection
@@ -86,7 +86,16 @@ class VerdictOut(BaseModel):
         )
 
 
-async def waited_for(look: Callable[[], VerdictOut], wait_s: int) -> VerdictOut:
+class Finishing(Protocol):
+    """An answer that says whether it is the last one."""
+
+    finished: bool
+
+
+T = TypeVar("T", bound=Finishing)
+
+
+async def waited_for(look: Callable[[], T], wait_s: int) -> T:
     """What `look` says once it is finished, or after `wait_s`. Between two looks it holds no database connection."""
     until = time.monotonic() + wait_s
     while True:
@@ -97,7 +106,7 @@ async def waited_for(look: Callable[[], VerdictOut], wait_s: int) -> VerdictOut:
         await asyncio.sleep(min(_LOOK_EVERY_S, left_s))
 
 
-def _looked(look: Callable[[], VerdictOut]) -> VerdictOut:
+def _looked(look: Callable[[], T]) -> T:
     try:
         return look()
     finally:

@@ -24,6 +24,9 @@ from experiments.teams.access import require
 from experiments.teams.audit import record
 from experiments.teams.quotas import admit_host
 
+MAX_REASON = 1000
+"""Letters of why a host is clean again, as in the API."""
+
 __all__ = [
     "add_host",
     "approve_key",
@@ -181,6 +184,8 @@ def clear_dirty(member: Member, host: Host, reason: str) -> None:
     require(member, Role.EDITOR)
     if not reason.strip():
         raise RequestError("Say why the host is clean again.", field="reason")
+    if len(reason) > MAX_REASON:
+        raise RequestError(f"The reason has at most {MAX_REASON} characters.", field="reason")
     with transaction.atomic():
         locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
         if locked.state != Host.State.DIRTY:

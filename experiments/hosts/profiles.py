@@ -6,7 +6,11 @@ from collections.abc import Mapping
 
 from django.utils import timezone
 
-from experiments.models import HardwareProfile, Host, HostProfile
+from agents.errors import ParseError
+from agents.facts.described import MAX_CHARS, read_machine
+from agents.facts.host import HostFacts
+from experiments.errors import RequestError
+from experiments.models import HardwareProfile, Host, HostProfile, Team
 
 
 def store_profile(host: Host, digest: str, facts: Mapping[str, str]) -> HardwareProfile:
@@ -25,4 +29,27 @@ def store_profile(host: Host, digest: str, facts: Mapping[str, str]) -> Hardware
     else:
         HostProfile.objects.create(host=host, profile=profile, last_seen_at=now)
     Host.objects.filter(pk=host.pk).update(profile=profile, last_seen_at=now)
+    return profile
+
+
+def read_description(text: str, *, field: str) -> HostFacts | None:
+    """A machine that BenchHub cannot log in to, as somebody describes it; None when nothing is said.
+
+    RequestError (the named field) for a text that no command printed.
+    """
+    if not text.strip():
+        return None
+    if len(text) > MAX_CHARS:
+        raise RequestError(f"A description of a machine has at most {MAX_CHARS:,} characters.", field=field)
+    try:
+        return read_machine(text)
+    except ParseError as error:
+        raise RequestError(f"{error.message[0].upper()}{error.message[1:]}.", field=field) from error
+
+
+def described_profile(team: Team, facts: HostFacts) -> HardwareProfile:
+    """The profile of a machine that is no host of the team. Call it inside a transaction."""
+    profile, _ = HardwareProfile.objects.get_or_create(
+        team=team, digest=facts.digest(), defaults={"facts": facts.profile()}
+    )
     return profile

@@ -11,7 +11,7 @@ from agents.events import FactsCollected, GcPausesRead, LoadReported, Role
 from agents.preparation import server_cpus
 from agents.record import Record
 from agents.spec import RunSpec
-from experiments.analysis.findings import Course, GcPauses, ThreadGroup
+from experiments.analysis.findings import Course, GcPauses, RecordedCpu, ThreadGroup
 from experiments.analysis.thresholds import Thresholds
 from experiments.analysis.validity import HostFigures, RunValidity
 from experiments.judging.judgement import judge, mean_in, stalled_s, unseen_s
@@ -135,6 +135,7 @@ def host_figures(
         shared_cpus=shared,
         sut_unseen_s=_unseen_s(spec, channels, "sut", duration_s),
         driver_unseen_s=max(_unseen_s(spec, channels, role, duration_s) for role in spec.driver_roles),
+        recorded_cpus=recorded_cpus(spec, channels, duration_s),
         unknown={check: why for check, why in (("neighbours", no_neighbours), ("numa", no_numa), ("gc", no_gc)) if why},
     )
 
@@ -166,6 +167,18 @@ def gc_points(record: Record, started_unix_s: float) -> tuple[list[float], list[
         for at, pause_ms in zip(read.at_unix_s, read.pause_ms, strict=True)
     )
     return [at_s for at_s, _ in found], [pause_ms for _, pause_ms in found]
+
+
+def recorded_cpus(spec: RunSpec, channels: Channels, duration_s: float) -> tuple[RecordedCpu, ...]:
+    """What each recorder saw of the CPUs on which server and load tool ran, beside what the own monitor saw."""
+    found = []
+    for role in spec.hosts:
+        cpus = parse_cpus(server_cpus(spec) if role == "sut" else spec.workload.cpus)
+        own = channels.mean(role, ["cpu_set.busy_ratio"], duration_s)
+        for tool in spec.workload.recorders:
+            names = [f"{tool}.cpu.{cpu}.busy_ratio" for cpu in cpus] or [f"{tool}.cpu.busy_ratio"]
+            found.append(RecordedCpu(tool, role, channels.mean(role, names, duration_s), own))
+    return tuple(found)
 
 
 def _requested_s(spec: RunSpec, measured: LoadReported, duration_s: float) -> float | None:

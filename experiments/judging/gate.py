@@ -125,10 +125,11 @@ def decide(pairs: Sequence[Pair]) -> tuple[GateOutcome, tuple[str, ...]]:
 def experiment_gate(experiment: Experiment, rules: GateRules | None = None) -> GateVerdict:
     """The decision on an experiment by its own rules, or by others. RequestError: the rules make no sense."""
     rules = rules or GateRules()
+    # Before the verdicts: they are committed with the end of the last run, so whoever sees it ended sees them too.
+    runs = list(experiment.runs.kept().with_names().order_by("number"))
     evidence = evidence_of(experiment, rules)
     known = metrics_of(experiment.team_id, (judged.metric for judged in evidence.judged))
     numbers = tuple(_compared(judged, known.get(judged.metric), evidence.metrics) for judged in evidence.judged)
-    runs = list(experiment.runs.kept().with_names().order_by("number"))
     open_runs = [run for run in runs if run.is_live]
     if experiment.state == Experiment.State.DRAFT:
         return GateVerdict("inconclusive", False, ("The experiment has not been launched.",), numbers)
@@ -254,7 +255,7 @@ def _compared(judged: Judged, spec: MetricSpec | None, deciding: Collection[str]
 
 
 def _words(outcome: str) -> str:
-    return outcome.replace("_", " ")
+    return "too early" if outcome == "invalid" else outcome.replace("_", " ")  # as the pages say it
 
 
 def _pct(value: float | None) -> str:

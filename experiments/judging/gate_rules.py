@@ -84,7 +84,8 @@ def evidence_of(experiment: Experiment, rules: GateRules) -> Evidence:
     variants = list(experiment.variants.all())
     own = next((variant for variant in variants if variant.is_baseline), None)
     candidates = tuple(variant for variant in variants if variant != own)
-    metrics = rules.metrics or experiment.deciding_metrics
+    # One that is named twice decides once, and is corrected for once.
+    metrics = tuple(dict.fromkeys(rules.metrics)) or experiment.deciding_metrics
     if rules.as_stored:
         stored = experiment.verdicts.select_related("baseline", "candidate").order_by("candidate__position", "metric")
         judged = tuple(

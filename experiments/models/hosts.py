@@ -22,7 +22,9 @@ class HardwareProfile(models.Model):
         constraints = [models.UniqueConstraint(fields=["team", "digest"], name="one_profile_per_content")]
 
     def __str__(self) -> str:
-        return self.digest[:12]
+        known = [self.facts.get("cpu.architecture") or self.facts.get("kernel.machine")]
+        known += [f"{self.facts['cpu.count']} CPUs"] if "cpu.count" in self.facts else []
+        return ", ".join([*filter(None, known), self.digest[:12]])
 
 
 class HostQuerySet(TeamOwnedQuerySet):

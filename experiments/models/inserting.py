@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from django.db import connection
 from django.db.models import Model
+from pydantic_core import to_json
+
+from experiments.models.prepared import execute
 
 
 def insert(objects: Sequence[Model]) -> None:
@@ -21,12 +22,10 @@ def insert(objects: Sequence[Model]) -> None:
         return
     model = type(objects[0])
     fields = [field for field in model._meta.concrete_fields if not field.primary_key]
-    rows = [{field.column: field.pre_save(one, add=True) for field in fields} for one in objects]
-    with connection.cursor() as cursor:
-        cursor.execute(_statement(model), [json.dumps(rows, default=_as_text)])
-        for one, (pk,) in zip(objects, cursor.fetchall(), strict=True):
-            one.pk = pk
-            one._state.adding, one._state.db = False, connection.alias
+    rows = [{field.column: _as_json(field.pre_save(one, add=True)) for field in fields} for one in objects]
+    for one, (pk,) in zip(objects, execute(_statement(model), [to_json(rows).decode()]), strict=True):
+        one.pk = pk
+        one._state.adding, one._state.db = False, connection.alias
 
 
 @functools.cache
@@ -39,10 +38,6 @@ def _statement(model: type[Model]) -> str:
     )
 
 
-def _as_text(value: Any) -> str:
-    """As PostgreSQL reads it from text."""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return rf"\x{value.hex()}"
-    raise TypeError(f"{type(value).__name__} cannot be inserted this way.")
+def _as_json(value: Any) -> Any:
+    """As PostgreSQL reads it from JSON: bytes in hexadecimal, all else as pydantic writes it."""
+    return rf"\x{value.hex()}" if isinstance(value, bytes) else value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from django.db import transaction
 
 from experiments.errors import Conflict, Forbidden, RequestError
@@ -16,6 +18,7 @@ PRIORITIES: dict[str, Run.Priority] = {priority.label.lower(): priority for prio
 """The names that the API, the forms and `benchhub-ci` use: low, normal, high."""
 
 
+@functools.cache
 def name_of(priority: int) -> str:
     return Run.Priority(priority).label.lower()
 

@@ -82,9 +82,10 @@ class RunFilter:
 _TEXTS = ("query", "state", "outcome", "validity", *_NAMES, "tag")
 
 
-def matching(team: Team, wanted: RunFilter) -> RunQuerySet:
-    """The team's runs that fit, not sorted."""
-    runs: RunQuerySet = Run.objects.for_team(team).filter(archived=wanted.archived)
+def matching(team: Team, wanted: RunFilter, among: RunQuerySet | None = None) -> RunQuerySet:
+    """The team's runs that fit, not sorted; `among` says what is read of them."""
+    every: RunQuerySet = Run.objects.all() if among is None else among
+    runs: RunQuerySet = every.for_team(team).filter(archived=wanted.archived)
     exact = {name: getattr(wanted, name) for name in _CHOICES if getattr(wanted, name)}
     runs = runs.filter(**exact)
     for name in _NAMES:

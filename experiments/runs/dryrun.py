@@ -13,6 +13,7 @@ from django.db.models import Prefetch
 
 from agents.errors import MISTAKE_HINT, AgentError
 from agents.plan import Plan, build_plan
+from agents.recorders import insist_on_recorders
 from agents.spec import RunSpec
 from agents.ssh import connect
 from agents.steps import is_host_step
@@ -76,6 +77,7 @@ async def _plan(spec: RunSpec, sut_host: Host, driver_hosts: Sequence[Host]) -> 
     try:
         version = await sut.run(spec.application.server.version_command())
         version.check(f"Looking for {spec.application.server.kind} on {sut_host.name}")
+        await insist_on_recorders(sut, spec.workload.recorders)
         for index, step in enumerate(spec.recipe.steps, start=1):
             if is_host_step(step) and _readable(step):
                 result = await sut.run(step.probe(context), max_output_bytes=4 << 20)
@@ -87,6 +89,7 @@ async def _plan(spec: RunSpec, sut_host: Host, driver_hosts: Sequence[Host]) -> 
         try:
             version = await driver.run(spec.workload.driver.version_command())
             version.check(f"Looking for {spec.workload.driver.kind} on {driver_host.name}")
+            await insist_on_recorders(driver, spec.workload.recorders)
         finally:
             await driver.close()
     return build_plan(spec, found=found)

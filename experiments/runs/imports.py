@@ -12,12 +12,14 @@ from django.utils import timezone
 
 from agents.drivers.reading import read_report
 from agents.errors import ParseError
+from agents.facts.host import HostFacts
 from agents.report import LoadReport
 from agents.spectrum import spectrum_of
 from experiments.alerts.trends import follow
 from experiments.analysis.thresholds import Thresholds
 from experiments.documents.versions import noun
 from experiments.errors import RequestError
+from experiments.hosts.profiles import described_profile, read_description
 from experiments.judging.judgement import findings_json, judge
 from experiments.judging.thresholds import thresholds_of
 from experiments.metrics import declared, figures
@@ -25,6 +27,7 @@ from experiments.models import Application, Document, Member, Recipe, Role, Run,
 from experiments.runs.artifacts import keep
 from experiments.runs.labels import check_labels
 from experiments.runs.latency_spectra import keep_spectrum
+from experiments.runs.normalisation import described_cpus, per_cpu
 from experiments.runs.own_metrics import learn
 from experiments.runs.series import extend_series
 from experiments.runs.summary import summarise
@@ -46,17 +49,20 @@ def import_report(
     recipe: str = "",
     workload: str = "",
     measured_at: datetime | None = None,
+    machine: str = "",
 ) -> Run:
     """Store a report as a finished run; names refer to the newest versions of the team's documents.
 
-    What the text cannot be read as is a RequestError (field `text`, `kind` or `command`). A tool that did not run at
-    all is stored as a failed run, with the tool's own message.
+    `machine` describes the SUT by what `agents.facts.described.COMMANDS` printed there; its hardware is part of the
+    run's fingerprint. What a text cannot be read as is a RequestError (`text`, `kind`, `command`, `machine`). A tool
+    that did not run at all is stored as a failed run, with the tool's own message.
     """
     require(member, Role.LAUNCHER)
     checked_labels = check_labels(labels or {})
     if measured_at is not None and timezone.is_naive(measured_at):
         raise RequestError("measured_at needs an offset, for example Z.", field="measured_at")
     report = _read(kind, text, command)
+    facts = read_description(machine, field="machine")
     found = report.to_json()
     with transaction.atomic():
         run = Run(
@@ -71,7 +77,9 @@ def import_report(
             created_by_id=member.user_id,
         )
         run.finished_at = run.measured_at = measured_at or timezone.now()
-        _fill(run, report, found, thresholds_of(member.team))
+        if facts is not None:
+            run.sut_profile = described_profile(member.team, facts)
+        _fill(run, report, found, facts, thresholds_of(member.team))
         run.save()
         learn(member.team, declared(found))
         if run.outcome == Run.Outcome.SUCCEEDED:
@@ -105,7 +113,9 @@ def _named(member: Member, model: type[Document], name: str) -> Any:
     return found
 
 
-def _fill(run: Run, report: LoadReport, found: Mapping[str, Any], thresholds: Thresholds) -> None:
+def _fill(
+    run: Run, report: LoadReport, found: Mapping[str, Any], facts: HostFacts | None, thresholds: Thresholds
+) -> None:
     if not report.complete:
         run.outcome, run.validity = Run.Outcome.FAILED, Run.Validity.INVALID
         run.failure = report.error or "The tool did not run."
@@ -114,12 +124,14 @@ def _fill(run: Run, report: LoadReport, found: Mapping[str, Any], thresholds: Th
     run.outcome = Run.Outcome.SUCCEEDED
     run.validity, run.hides_latency = validity.state, validity.hides_latency
     run.findings = findings_json(validity)
-    summarise(run, figures(found))
+    metrics = figures(found)
+    cpus = described_cpus(run.labels, facts.profile() if facts else {})
+    summarise(run, metrics | per_cpu(metrics, cpus))
 
 
 def _add_to_series(run: Run, report: LoadReport) -> None:
-    """Imported runs of one application, workload, tool and load form a series, apart from executed ones."""
-    parts = (
+    """Imported runs of one application, workload, tool, load and machine form a series, apart from executed ones."""
+    parts = [
         "imported",
         str(run.application or ""),
         str(run.workload or report.url or ""),
@@ -128,7 +140,9 @@ def _add_to_series(run: Run, report: LoadReport) -> None:
         str(report.connections),
         str(report.threads),
         str(report.offered_rate_rps),
-    )
+    ]
+    if run.sut_profile:
+        parts.append(run.sut_profile.digest)
     run.fingerprint = hashlib.sha256("\n".join(parts).encode()).hexdigest()
     run.save(update_fields=["fingerprint"])
     if run.validity not in Run.USABLE:  # it can be looked at, and is no part of any history

@@ -9,6 +9,7 @@ from agents.cpuset import parse_cpus
 from agents.preparation import server_cpus
 from agents.spec import RunSpec
 
+MOST_CPUS = 4096
 _ONE_CPU = re.compile(r"cpu\.\d+\.busy_ratio")
 
 
@@ -21,6 +22,18 @@ def sut_cpus(spec: RunSpec, channels: Iterable[str], facts: Mapping[str, str]) -
     seen = sum(bool(_ONE_CPU.fullmatch(channel)) for channel in channels)
     allowed = len(parse_cpus(server_cpus(spec)))
     return allowed or seen or len(parse_cpus(facts.get("cpu.online", ""))) or None
+
+
+def described_cpus(labels: Mapping[str, str], facts: Mapping[str, str]) -> int | None:
+    """How many CPUs the server of an imported run could use: its label `cpus`, else the machine's that are online.
+
+    None when nobody says.
+    """
+    told = labels.get("cpus", "").strip()
+    if told.isascii() and told.isdigit() and 0 < int(told) <= MOST_CPUS:
+        return int(told)
+    found = len(parse_cpus(facts.get("cpu.online", ""))) or int(facts.get("cpu.count", "0"))
+    return found if 0 < found <= MOST_CPUS else None
 
 
 def per_cpu(metrics: Mapping[str, float], cpus: int | None) -> dict[str, float]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 
-from django.db import connection
 from django.db.models import Q
 
 from experiments.errors import RequestError
 from experiments.metrics import METRICS, MetricSpec, own_metric
 from experiments.models import Metric, Team
+from experiments.models.prepared import execute
 from experiments.teams.audit import record
 
 MOST_FOLLOWED = 4
 """A run with at most so many own figures has few enough for all of them to be judged and watched unasked."""
 _MOST_NAMED = 40
-_DECLARED = "SELECT name, unit, direction FROM experiments_metric WHERE team_id = %s AND name = ANY(%s)"
+_DECLARED = """SELECT name, unit, direction FROM experiments_metric
+WHERE team_id = %s::bigint AND name IN (SELECT json_array_elements_text(%s::json))"""
 
 
 def metrics_of(team_id: int, names: Iterable[str] | None = None) -> dict[str, MetricSpec]:
@@ -56,9 +58,9 @@ def learn(team: Team, declared: Iterable[MetricSpec]) -> None:
     newest = {one.name: one for one in declared if one.name not in METRICS}
     if not newest:
         return
-    with connection.cursor() as cursor:  # in most cases all that happens here, and with each result
-        cursor.execute(_DECLARED, [team.pk, list(newest)])
-        stored = {name: (unit, direction) for name, unit, direction in cursor.fetchall()}
+    # In most cases all that happens here, and with each result.
+    declared_before = execute(_DECLARED, [team.pk, json.dumps(list(newest))])
+    stored = {name: (unit, direction) for name, unit, direction in declared_before}
     changed = []
     for name in sorted(newest):  # in one order, so that two who learn at the same time do not wait for each other
         new, old = newest[name], stored.get(name)

@@ -82,6 +82,11 @@ def import_recording(
     return ImportedRecording(names, round(shift_s, 3), round(last_s, 3), recording.notes)
 
 
+def channel_name(kind: str, name: str) -> str:
+    """How a channel of a recording is named beside the run's own: nmon.cpu.busy_ratio."""
+    return f"{kind}.{name}"[:_CHANNEL_CHARS]
+
+
 def _read(kind: str, text: str) -> Recording:
     try:
         return read_recording(kind, text)
@@ -109,7 +114,7 @@ def _store(run: Run, role: str, kind: str, recording: Recording, shift_s: float)
             at_s=[round(at_s + shift_s, 3) for at_s in line.at_s],
             values=list(line.values),
         )
-        for name, line in ((f"{kind}.{name}"[:_CHANNEL_CHARS], line) for name, line in recording.channels.items())
+        for name, line in ((channel_name(kind, name), line) for name, line in recording.channels.items())
     }
     SampleSeries.objects.bulk_create(rows.values())
     return tuple(rows)

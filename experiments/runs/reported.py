@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,7 +14,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from agents.drivers.figures import MAX_OWN, MAX_VALUE, NAME, is_known, report_of
 from agents.errors import ParseError
 from agents.recipe import Value
-from agents.report import LoadReport, OwnMetric
+from agents.report import OwnMetric
 from experiments.configuration import IN_PART, PARAMETERS
 from experiments.errors import RequestError
 from experiments.metrics import METRICS, figures
@@ -25,7 +24,6 @@ MAX_FIGURES = 100
 MAX_PARAMETERS = 200
 MAX_SERIES = 50
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-_FIGURE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,59}", re.ASCII)
 _TOTAL, _OTHER = "errors_total", "errors_other"
 
 Number = Annotated[float, Field(strict=True)]
@@ -95,8 +93,8 @@ def check_time(measured_at: datetime | None) -> datetime:
     return measured_at
 
 
-def read_figures(result: SentResult) -> tuple[LoadReport, dict[str, float]]:
-    """The figures as a load report, and as the run's metrics. RequestError names what is wrong."""
+def read_figures(result: SentResult) -> tuple[dict[str, object], dict[str, float]]:
+    """The figures as those of a load report, and as the run's metrics. RequestError names what is wrong."""
     given: dict[str, float] = {}
     beside: dict[str, float] = {}
     for name, value in result.metrics.items():
@@ -120,8 +118,8 @@ def read_figures(result: SentResult) -> tuple[LoadReport, dict[str, float]]:
         else:
             text = f"{error.message[0].upper()}{error.message[1:]}."
         raise RequestError(text, field="metrics") from error
-    report = replace(report, tool=result.tool)
-    return report, beside | figures(report.to_json())
+    said = replace(report, tool=result.tool).to_json()
+    return said, beside | figures(said)
 
 
 def figures_text(result: SentResult) -> str:

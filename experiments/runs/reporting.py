@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from agents.drivers.figures import FORMAT
-from agents.report import LoadReport
 from experiments.alerts.trends import follow
 from experiments.analysis.thresholds import Thresholds
 from experiments.analysis.validity import Finding
@@ -34,6 +33,7 @@ from experiments.models import (
     Workload,
 )
 from experiments.models.inserting import insert
+from experiments.models.prepared import execute
 from experiments.runs.labels import check_labels, check_tags
 from experiments.runs.own_metrics import learn
 from experiments.runs.parameters import parameter_texts
@@ -55,7 +55,8 @@ from experiments.teams.quotas import admit_runs
 
 MAX_RESULTS = 100
 _KEEP_SNAPSHOTS = (
-    'INSERT INTO experiments_configsnapshot (team_id, digest, "values") VALUES {} '
+    'INSERT INTO experiments_configsnapshot (team_id, digest, "values") '
+    "SELECT %s::bigint, key, value::jsonb FROM json_each(%s::json) ORDER BY key "
     "ON CONFLICT (team_id, digest) DO NOTHING RETURNING digest, id"
 )
 _UNSEEN = "Reported by others and not verified: BenchHub saw neither the tool's output nor the hosts."
@@ -161,8 +162,8 @@ def _named(documents: Mapping[type[Document], Mapping[str, Any]], model: type[Do
     return documents[model][name] if name else None
 
 
-def _judge(run: Run, report: LoadReport, thresholds: Thresholds) -> None:
-    validity = judge(report.to_json(), thresholds=thresholds)
+def _judge(run: Run, report: Mapping[str, object], thresholds: Thresholds) -> None:
+    validity = judge(report, thresholds=thresholds)
     found = tuple(_as_reported(finding) for finding in validity.findings)
     run.outcome, run.validity, run.hides_latency = Run.Outcome.SUCCEEDED, validity.state, validity.hides_latency
     run.findings = findings_json(replace(validity, findings=found))
@@ -219,10 +220,8 @@ def _snapshots(member: Member, read: Iterable[_Read]) -> dict[str, int]:
     wanted = {one.digest: one.configuration for one in read if one.configuration}
     if not wanted:
         return {}
-    rows = [(member.team_id, digest, json.dumps(wanted[digest])) for digest in sorted(wanted)]
-    with connection.cursor() as cursor:  # most are new, so they are not looked for first
-        cursor.execute(_KEEP_SNAPSHOTS.format(", ".join(["(%s, %s, %s)"] * len(rows))), list(chain.from_iterable(rows)))
-        found: dict[str, int] = dict(cursor.fetchall())
+    # Most are new, so they are not looked for first; in one order, so that nobody waits for each other.
+    found = dict(execute(_KEEP_SNAPSHOTS, [member.team_id, json.dumps(wanted)]))
     if known := wanted.keys() - found.keys():
         stored = ConfigSnapshot.objects.filter(team=member.team, digest__in=known)
         found |= dict(stored.values_list("digest", "pk"))

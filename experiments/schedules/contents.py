@@ -77,7 +77,7 @@ def _host(role: str, host: Host) -> dict[str, str]:
     """The host, and its hardware profile: CPUs, memory, kernel, JDKs as they were last seen."""
     return {
         role: f"{host.name} ({host.address})",
-        f"profile of the {role}": str(host.profile) if host.profile else _UNSEEN,
+        f"profile of the {role}": host.profile.digest[:12] if host.profile else _UNSEEN,
     }
 
 

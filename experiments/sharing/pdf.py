@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from fpdf import FPDF
 from fpdf.enums import TableBordersLayout, XPos, YPos
-from fpdf.fonts import FontFace
+from fpdf.fonts import FontFace, TTFFont
 
+from experiments.sharing.other_fonts import fonts_for
 from experiments.sharing.pictures import BOLD_FONT, FONT, TONES
 from experiments.sharing.sheet import Sentences, Sheet, Table
+
+logger = logging.getLogger(__name__)
 
 MARGIN_MM, LINE_MM, FOOT_MM = 16.0, 4.4, 15.0
 BODY_PT, TABLE_PT, SMALL_PT = 9.5, 8.0, 7.5
@@ -31,6 +36,7 @@ def sheet_pdf(sheet: Sheet, *, url: str, pictures: Mapping[str, bytes]) -> bytes
     pdf.set_creator(f"BenchHub {sheet.made_by_version}")
     pdf.set_creation_date(sheet.frozen_at)
     pdf.set_lang("en")
+    pdf.take_fonts_for(sheet.model_dump_json())
     pdf.add_page()
     pdf.heading(sheet.title, 0)
     pdf.say(f"As of {sheet.frozen_at:%Y-%m-%d %H:%M} UTC, BenchHub {sheet.made_by_version}", SMALL_PT, MUTED)
@@ -58,6 +64,19 @@ class _Paper(FPDF):
         self.set_margin(MARGIN_MM)
         self.set_auto_page_break(True, MARGIN_MM + 6)
         self.set_font("DejaVu", "", BODY_PT)
+
+    def take_fonts_for(self, text: str) -> None:
+        """Have the machine's own fonts for what DejaVu lacks; without one, such a character is an empty box."""
+        families: list[str] = []
+        for font in fonts_for({ord(one) for one in text} - cast(TTFFont, self.fonts["dejavu"]).cmap.keys()):
+            family = f"other{len(families)}"
+            try:
+                self.add_font(family, "", font.path, collection_font_number=font.number)
+            except Exception:  # whatever is wrong with a file of the machine, the report is made
+                logger.exception("the font %s cannot be used", font.path)
+            else:
+                families.append(family)
+        self.set_fallback_fonts(families, exact_match=False)
 
     def footer(self) -> None:
         self.set_y(-FOOT_MM)

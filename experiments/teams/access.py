@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from experiments.errors import Forbidden, RequestError
 from experiments.models import Host, HostGrant, Member, Role, Team
 from experiments.models.teams import AnyUser
@@ -45,6 +47,11 @@ def may_launch_on(member: Member, host: Host) -> bool:
     if not Role(member.role).covers(Role.LAUNCHER):
         return False
     return HostGrant.objects.filter(host=host, member=member).exists()
+
+
+def may_launch_on_all(member: Member, hosts: Iterable[Host]) -> bool:
+    """Whether what needs all of these hosts may be launched by the member."""
+    return all(may_launch_on(member, host) for host in {host.pk: host for host in hosts}.values())
 
 
 def require_launch_on(member: Member, *hosts: Host) -> None:

@@ -13,6 +13,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from experiments.models import Member, Team, Token
+from experiments.models.prepared import execute
 
 M = TypeVar("M", bound=Model)
 
@@ -27,12 +28,10 @@ class Bearer:
 
 def bearer_of(public_id: str) -> Bearer | None:
     """Whose token this is. None when it is revoked or expired, or its owner's account or membership has ended."""
-    with connection.cursor() as cursor:
-        cursor.execute(_statement(), [public_id, timezone.now()])
-        row = cursor.fetchone()
-    if row is None:
+    found = execute(_statement(), [public_id, timezone.now()])
+    if not found:
         return None
-    values = iter(row)
+    values = iter(found[0])
     token, member = _built(Token, values), _built(Member, values)
     team, user = _built(Team, values), _built(User, values)
     token.team = member.team = team
@@ -51,7 +50,7 @@ def _statement() -> str:
     return (  # names of tables and columns only
         f"SELECT {columns} FROM {token} t JOIN {member} m ON m.team_id = t.team_id AND m.user_id = t.owner_id "  # noqa: S608
         f"JOIN {team} g ON g.id = t.team_id JOIN {user} u ON u.id = t.owner_id "
-        "WHERE t.public_id = %s AND t.revoked_at IS NULL AND t.expires_at > %s AND u.is_active"
+        "WHERE t.public_id = %s::text AND t.revoked_at IS NULL AND t.expires_at > %s::timestamptz AND u.is_active"
     )
 
 

@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from datetime import date
 
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
 from experiments.errors import Conflict, Forbidden, RequestError
 from experiments.models import Artifact, Host, Member, Run, Team
+from experiments.models.prepared import execute
 from experiments.teams import audit
 
 _ADMIT = """UPDATE experiments_team SET
-    next_run_number = next_run_number + %(count)s,
-    runs_on_day = CASE WHEN runs_day = %(today)s THEN runs_on_day + %(count)s ELSE %(count)s END,
-    runs_day = %(today)s
-WHERE id = %(team)s
+    next_run_number = next_run_number + %(count)s::int,
+    runs_on_day = CASE WHEN runs_day = %(today)s::date THEN runs_on_day + %(count)s::int ELSE %(count)s::int END,
+    runs_day = %(today)s::date
+WHERE id = %(team)s::bigint
 RETURNING next_run_number, runs_on_day, artifact_bytes, quota_runs_per_day, quota_artifact_bytes, quota_queued_runs"""
 
 MAX_QUOTA = 2**31 - 1
@@ -68,9 +69,8 @@ def admit_runs(team: Team, count: int, *, queued: bool = True) -> int:
     Call it in the transaction that stores the runs: its lock on the team's row makes the count exact.
     """
     given: dict[str, int | date] = {"count": count, "today": timezone.now().date(), "team": team.pk}
-    with connection.cursor() as cursor:  # one statement, for results come by the hundred in a second
-        cursor.execute(_ADMIT, given)
-        next_number, on_day, artifact_bytes, runs_per_day, most_bytes, most_queued = cursor.fetchone()
+    # One statement, for results come by the hundred in a second.
+    ((next_number, on_day, artifact_bytes, runs_per_day, most_bytes, most_queued),) = execute(_ADMIT, given)
     if on_day > runs_per_day:
         raise _exceeded("runs per day", f"{runs_per_day:,}", "It begins anew at midnight UTC.")
     if artifact_bytes >= most_bytes:

@@ -8,6 +8,7 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
 from agents.drivers import DRIVERS
+from agents.facts.described import COMMANDS, MAX_CHARS
 from agents.recordings import RECORDINGS
 from experiments.models import Application, Recipe, Run, Team, Workload
 from experiments.runs.imports import MAX_REPORT_CHARS
@@ -78,8 +79,17 @@ class ReportForm(OutputForm):
         required=False, help_text="Imports of one application, workload, tool and load form a history."
     )
     labels = LabelsField(required=False, help_text="key=value, one per line. cpus=4 puts the run on the scaling page.")
+    machine = forms.CharField(
+        required=False,
+        max_length=MAX_CHARS,
+        label="Machine of the server",
+        help_text=f"What this printed there: {COMMANDS}. Each machine has a history of its own.",
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "mono"}),
+    )
 
-    field_order = ("kind", "file", "text", "command", "measured_at", "workload", "application", "recipe", "labels")
+    field_order = (
+        "kind", "file", "text", "command", "measured_at", "workload", "application", "recipe", "labels", "machine",
+    )  # fmt: skip
 
     def __init__(self, team: Team, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -20,6 +20,7 @@ from experiments.launch import rerun
 from experiments.metrics import label_of
 from experiments.models import Alert, Member, Role, Team, Trend
 from experiments.runs.own_metrics import metrics_of
+from experiments.teams.access import may_launch_on_all
 from frontend.access import TeamRequest, team_view
 from frontend.query import id_in
 from frontend.refusals import RefusalSaid
@@ -88,7 +89,11 @@ def alert_page(request: TeamRequest, pk: int) -> HttpResponseBase:
         "same_point": [(other, metrics[other.trend.metric]) for other in same_point],
         "choices": Alert.Triage.choices,
         "members": _members(request.team),
-        "reruns": [run for run in alerts.ends(alert) if run.origin == run.Origin.EXECUTED],
+        "reruns": [
+            run
+            for run in alerts.ends(alert)
+            if run.origin == run.Origin.EXECUTED and may_launch_on_all(request.member, run.hosts)
+        ],
     }
     return render(request, "alerts/alert.html", context)
 

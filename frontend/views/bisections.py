@@ -19,6 +19,7 @@ from frontend.forms.bisections import BisectionForm
 from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import refuse
 from frontend.forms.model_fields import show_scalar
+from frontend.live_answer import page_with_answer
 from frontend.query import id_in
 from frontend.refusals import RefusalSaid
 from frontend.views.new_run import last_parts
@@ -55,7 +56,7 @@ def new_bisection(request: TeamRequest) -> HttpResponseBase:
 
 @team_view()
 def bisection(request: TeamRequest, bisection_id: int) -> HttpResponse:
-    """The page; a live one asks for `?part=answer` again, which makes its chart read anew."""
+    """The page, or its answer."""
     found = find_bisection(request.team, bisection_id)
     results = {step.index: step for step in steps_of(found)}
     context = {
@@ -66,11 +67,7 @@ def bisection(request: TeamRequest, bisection_id: int) -> HttpResponse:
         "left": remaining(found),
         "is_live": found.state == Bisection.State.RUNNING,
     }
-    if request.GET.get("part") == "answer":
-        answer = render(request, "bisections/_answer.html", context)
-        answer.headers["HX-Trigger"] = "charts-changed"
-        return answer
-    return render(request, "bisections/bisection.html", context)
+    return page_with_answer(request, "bisections/bisection.html", "bisections/_answer.html", context)
 
 
 @team_view()

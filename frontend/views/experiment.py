@@ -16,7 +16,7 @@ from experiments.history import comparable_runs, configuration_diff, experiment_
 from experiments.judging import cpu_verdicts
 from experiments.judging.looks import looks_of, planned_looks
 from experiments.judging.noise_sources import noise_sources
-from experiments.models import Experiment, Member, Role, Run, StoredVerdict, Variant
+from experiments.models import Experiment, Host, Member, Role, Run, StoredVerdict, Variant
 from experiments.models.experiments import HELD
 from experiments.planning import pausing
 from experiments.queue.estimates import estimates_for
@@ -24,6 +24,7 @@ from experiments.queue.priorities import PRIORITIES
 from experiments.queue.waiting import expected_end
 from experiments.runs.own_metrics import metrics_of
 from experiments.scaling import groups_of, scaling_of
+from experiments.teams.access import may_launch_on_all
 from frontend.access import TeamRequest, team_view
 from frontend.charts import ab_json, counts, variant_percentiles_json
 from frontend.experiment_answer import cost_of, verdict_table
@@ -106,6 +107,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
         "held": found.state in HELD,
         "needs_s": needs_s if found.state == Experiment.State.DRAFT else None,
         "ends_at": expected_end(request.team, runs),
+        "may_launch": may_launch_on_all(request.member, _hosts(variants)),
         "cancelled": sum(run.outcome == Run.Outcome.CANCELLED for run in runs),
     }
     if request.GET.get("part") == "answer":
@@ -125,6 +127,10 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
             "cpu_verdicts": cpu_verdicts.of_variants(variants, compares, verdicts),
         },
     )
+
+
+def _hosts(variants: Sequence[Variant]) -> list[Host]:
+    return [host for variant in variants for host in (variant.sut, *variant.drivers.in_order)]
 
 
 def _scaling(experiment: Experiment, variants: Sequence[Variant], runs: Sequence[Run]) -> dict[str, object]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from typing import Any
 
 from django.contrib import messages
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -23,6 +25,7 @@ from frontend.forms.launching import refuse
 from frontend.forms.reservations import ReservationForm
 from frontend.hardware import groups, headline
 from frontend.query import id_in
+from frontend.typed import take_typed
 
 MAX_HISTORY = 50
 
@@ -41,7 +44,7 @@ def host_list(request: TeamRequest) -> HttpResponseBase:
         }
         for host in hosts
     ]
-    context = {"rows": rows, "reservations": current(request.team), "form": _reservation_form(request)}
+    context = {"rows": rows, "reservations": current(request.team), **_reservation(request)}
     return render(request, "hosts/list.html", context | {"now": timezone.now()})
 
 
@@ -155,7 +158,7 @@ def _page(request: TeamRequest, host: Host) -> HttpResponse:
         "admins": [m for m in members if m.role == Role.ADMIN],
         "hold": holding_now([host]).get(host.pk),
         "reservations": current(request.team).filter(hosts=host),
-        "form": _reservation_form(request),
+        **_reservation(request, host),
         "now": timezone.now(),
         "may_launch": may_launch_on(request.member, host),
         "runs": Run.objects.for_team(request.team).with_names().filter(sut=host).order_by("-number")[:5],
@@ -164,8 +167,13 @@ def _page(request: TeamRequest, host: Host) -> HttpResponse:
     return render(request, "hosts/page.html", context)
 
 
-def _reservation_form(request: TeamRequest) -> ReservationForm:
-    return ReservationForm(request.team, auto_id="reserve_%s")
+def _reservation(request: TeamRequest, host: Host | None = None) -> dict[str, Any]:
+    """The form, with what was typed into it, for this host, when that was refused."""
+    typed = take_typed(request, reverse("reserve", args=[request.team.slug]))
+    if typed and host and str(host.pk) not in typed.all.get("hosts", ()):
+        typed = None
+    initial = dict(typed.value) if typed else None
+    return {"form": ReservationForm(request.team, auto_id="reserve_%s", initial=initial), "typed": typed}
 
 
 def install_command(host: Host) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
@@ -20,7 +21,7 @@ from frontend.views.run import find_run
 def run_notes(request: TeamRequest, number: int) -> HttpResponse:
     """Notes and tags of a run."""
     found = find_run(request, number)
-    with RefusalSaid(request):
+    with RefusalSaid(request), transaction.atomic():
         write_notes(request.member, found, request.POST.get("notes", ""))
         set_tags(request.member, found, request.POST.get("tags", "").replace(",", " ").split())
         messages.success(request, "Notes and tags saved.")

@@ -23,14 +23,11 @@ from frontend.refusals import RefusalSaid
 def reserve(request: TeamRequest) -> HttpResponseBase:
     """Keep hosts for the member's own runs."""
     form = ReservationForm(request.team, request.POST)
-    try:
+    with RefusalSaid(request):
         _refuse_wrong(form)
         starts_at, until = form.times()
         hosts, reason = list(form.cleaned_data["hosts"]), form.cleaned_data["reason"]
         made = reservations.reserve(request.member, hosts, until=until, starts_at=starts_at, reason=reason)
-    except RequestError as error:
-        messages.error(request, error.message)
-    else:
         names = ", ".join(host.name for host in hosts)
         messages.success(request, f"{names}: reserved for you until {clock(made.until)}.")
     return _back(request)

@@ -68,6 +68,7 @@ def run(request: TeamRequest, number: int) -> HttpResponse:
         return render(request, PARTS[part], context)
     page = {
         "groups": groups_of(found),
+        "sampled": context["executed"] or found.samples.exists(),
         "notes_on_timeline": of_run(found),
         "percentiles": percentiles_json([found]),
         "timer_tables": timers_of([found]),
@@ -80,6 +81,7 @@ def _state(run: Run, story: Story) -> dict[str, Any]:
     baseline, baselines = baseline_of(run), list(baselines_of(run.team))
     return {
         "run": run,
+        "executed": run.origin == Run.Origin.EXECUTED,
         "story": story,
         "waiting": expected_of(run),
         "dirty_hosts": {host for host in run.hosts if host.dirty_run_id == run.pk},

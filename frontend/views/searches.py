@@ -21,6 +21,7 @@ from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import refuse
 from frontend.forms.model_fields import show_scalar
 from frontend.forms.searches import SearchForm
+from frontend.live_answer import page_with_answer
 from frontend.load_curve import CurvePoint, curve_json
 from frontend.query import id_in
 from frontend.refusals import RefusalSaid
@@ -65,7 +66,7 @@ def new_search(request: TeamRequest) -> HttpResponseBase:
 
 @team_view()
 def search(request: TeamRequest, search_id: int) -> HttpResponse:
-    """The page; a live one asks for `?part=answer` again, which makes its charts read anew."""
+    """The page, or its answer."""
     found = search_reading.find_search(request.team, search_id)
     step = searches.next_step(found) if found.state == CapacitySearch.State.RUNNING else None
     context = {
@@ -78,11 +79,7 @@ def search(request: TeamRequest, search_id: int) -> HttpResponse:
         "is_live": found.state == CapacitySearch.State.RUNNING,
         "service_time": search_reading.latency_basis(found) == "service_time",
     }
-    if request.GET.get("part") == "answer":
-        answer = render(request, "searches/_answer.html", context)
-        answer.headers["HX-Trigger"] = "charts-changed"
-        return answer
-    return render(request, "searches/search.html", context)
+    return page_with_answer(request, "searches/search.html", "searches/_answer.html", context)
 
 
 @team_view()

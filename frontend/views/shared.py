@@ -42,7 +42,7 @@ def shared(*, ancestors: str = "'none'") -> Callable[[Callable[..., HttpResponse
         @wraps(view)
         def page(request: HttpRequest, token: str, *args: Any, **kwargs: Any) -> HttpResponse:
             if _too_many(request):
-                response = HttpResponse("Too many requests; try again in a minute.\n", "text/plain", 429)
+                response = render(request, "429.html", status=429)
                 response.headers["Retry-After"] = "60"
             else:
                 link = live_link(token)

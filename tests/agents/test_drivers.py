@@ -327,7 +327,7 @@ def test_the_real_wrk_takes_the_command_and_prints_what_is_read(tmp_path: Path) 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         command = driver.command(Target(f"http://127.0.0.1:{server.server_port}/"), 1)
-        done = subprocess.run(command.argv, capture_output=True, text=True, cwd=tmp_path, timeout=30, check=True)
+        done = subprocess.run(command.argv, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=True)
         server.shutdown()
     report = driver.parse(done.stdout)
     assert report.usable
@@ -337,3 +337,23 @@ def test_the_real_wrk_takes_the_command_and_prints_what_is_read(tmp_path: Path) 
     assert set(report.latency.percentiles_ms) == {"50", "75", "90", "99"}
     version = subprocess.run(driver.version_command().argv, capture_output=True, check=True).stdout
     assert driver.parse_version(version)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [(",8669,", ",8670,", "it tells of another run"), ("\n2026-", "\nx2026-", "expected a row with a time")],
+)
+def test_a_csv_behind_the_report_that_does_not_fit_is_left_out_and_noted(old: str, new: str, why: str) -> None:
+    report = read_report("wrk", by_name("wrk/lua-csv-behind").text.replace(old, new))
+    assert report.latency is not None
+    assert report.latency.percentiles_ms == {"50": 15.43, "75": 33.08, "90": 61.1, "99": 159.2}
+    assert [why in note for note in report.notes] == [True]
+
+
+def test_a_warning_glued_to_the_json_of_oha_is_passed_over() -> None:
+    case = next(case for case in REPORTS if case.format == "oha-json" and case.expected.get("throughput_rps"))
+    warned = case.text.rstrip() + "DNS: failed to load /etc/resolv.conf: io error: no nameservers found in config\n"
+    assert read_report("oha", warned) == read_report("oha", case.text)
+    for more in ("{}", "]", '"x"', "1"):
+        with pytest.raises(ParseError, match="something follows"):
+            read_report("oha", case.text.rstrip() + more)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from agents.command import Command, CommandResult
 from agents.errors import CommandError, ParseError
 from agents.facts import FACTS, collect, facts_command, java, lscpu, parse_facts
 from agents.facts.access import Access
+from agents.facts.described import read_machine
 from agents.facts.host import HostFacts
 from agents.facts.java import Jdks
 from agents.facts.kernel import Kernel
@@ -69,8 +71,7 @@ def figures(case: Case) -> dict[str, object]:
     if isinstance(found, Jdks):
         return dict(found.stable())
     assert isinstance(found, (Access, Power))
-    extra = {"may_be_root": found.may_be_root} if isinstance(found, Access) else {}
-    return {**vars(found), **extra}
+    return dict(vars(found))
 
 
 def listed(value: object) -> object:
@@ -209,3 +210,33 @@ async def test_all_facts_come_over_ssh_in_one_command(session: SshSession, monke
     assert facts.cpu.architecture == os.uname().machine
     assert facts.access
     assert facts.access.boot_id
+
+
+MEMINFO = "MemTotal:       32617276 kB\nMemFree:         1000000 kB\nHugePages_Total:       0\n"
+RELEASE = 'PRETTY_NAME="openEuler 20.03 (LTS)"\nNAME="openEuler"\nID="openEuler"\nHOME_URL="https://openeuler.org/"\n'
+UNAME = "Linux arm 4.19.90-2003.4 #1 SMP Mon Mar 23 19:10:41 UTC 2020 aarch64 aarch64 aarch64 GNU/Linux\n"
+
+
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_a_machine_is_read_from_what_a_few_commands_printed(kind: str) -> None:
+    name = {"text": "lscpu/seed-arm64.", "json": "lscpu/x86-vm-json."}[kind]
+    processors = next(case.raw.decode() for case in EVERY_CASE if case.name.startswith(name.rstrip(".")))
+    profile = read_machine(f"{processors}\n{UNAME}{RELEASE}{MEMINFO}").profile()
+    alone = read_machine(processors).profile()
+    assert profile == alone | {
+        "kernel.machine": "aarch64",
+        "kernel.name": "Linux",
+        "kernel.release": "4.19.90-2003.4",
+        "kernel.version": "#1 SMP Mon Mar 23 19:10:41 UTC 2020",
+        "memory.total_bytes": str(32617276 * 1024),
+        "memory.hugepages_total": "0",
+        "os.id": "openEuler",
+        "os.name": "openEuler 20.03 (LTS)",
+    }
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(damaged([MEMINFO + RELEASE + UNAME + case.text for case in cases("lscpu")]))
+def test_a_description_of_no_machine_is_a_parse_error_and_nothing_else(text: str) -> None:
+    with contextlib.suppress(ParseError):
+        assert read_machine(text).profile()

@@ -337,7 +337,7 @@ def test_halves_of_one_file_put_together_are_the_whole_file_label_by_label(name:
         longest_s = max(more(part).labels[label].duration_s or 0 for part in parts if label in more(part).labels)
         rate_rps = figures.requests / longest_s
         assert figures == replace(expected.labels[label], duration_s=longest_s, throughput_rps=rate_rps)
-    for same in ("errors", "error_pct", "rows", "parts", "response_codes", "failures", "sent_bytes"):
+    for same in ("started_ms", "ended_ms", "errors", "error_pct", "rows", "parts", "response_codes", "failures"):
         assert getattr(found, same) == getattr(expected, same)
     assert found.course is not None
     assert expected.course is not None
@@ -352,8 +352,18 @@ def test_halves_of_one_file_put_together_are_the_whole_file_label_by_label(name:
     assert whole.latency is not None
     assert merged.latency.percentiles_ms == whole.latency.percentiles_ms
     shown = merged.to_json()
-    assert "started_ms" not in shown  # it would be of one of several clocks
+    assert (found.sent_bytes, shown["started_ms"]) == (expected.sent_bytes, expected.started_ms)
     assert shown["labels"] == {label: figures.to_json() for label, figures in found.labels.items()}
+
+
+@pytest.mark.parametrize(("ahead_s", "apart"), [(0.0, False), (5.0, True), (-0.1, False)])
+def test_the_first_request_of_several_tools_is_told_by_the_clock_of_the_first(ahead_s: float, apart: bool) -> None:
+    one = read_jtl_text(HEADER + "".join(row(i * 10, 5) for i in range(500)))
+    merged = merge([one, one], (0.0, ahead_s))
+    started_ms = more(one).started_ms
+    assert started_ms is not None
+    assert more(merged).started_ms == started_ms - max(0, round(ahead_s * 1000))
+    assert any("5.0 s apart" in note for note in merged.notes) is apart
 
 
 def test_percentiles_of_a_label_whose_times_were_not_all_kept_are_left_out_and_a_note_says_so(

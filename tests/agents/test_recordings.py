@@ -148,6 +148,7 @@ def test_what_nmon_could_not_measure_is_left_out() -> None:
         ("nmon", "AAA,progname,nmon\n", "no snapshot"),
         ("nmon", "AAA,progname,nmon\nZZZZ,T0001,9 o'clock\n", "line 2: expected a time"),
         ("nmon", "AAA,progname,nmon\nZZZZ,T0001,09:00:00,31-FEB-2026\n", "line 2: expected a time"),
+        ("nmon", "AAA,progname,nmon\nZZZZ,T0001,23:59:61,31-DEC-9999\n", "line 2: expected a time"),
         ("mpstat", "Linux", "no output of mpstat"),
         ("mpstat", "Linux 6.1 (a) 2026-11-20 _x86_64_ (2 CPU)\n", "no interval"),
         ("mpstat", '{"sysstat": {"hosts": []}}', "of 0 hosts"),

@@ -155,8 +155,8 @@ async def test_a_refused_value_fails_the_run_also_when_the_worker_died_right_the
 @pytest.mark.parametrize(
     "server, phase, message",
     [
-        ({"ready": {"path": "/absent", "timeout_s": 0.1}}, "start", "answered 404 instead of 200"),
-        ({"ready": {"body_contains": "bye", "timeout_s": 0.1}}, "start", "without 'bye' in the body"),
+        ({"ready": {"path": "/absent", "timeout_s": 3}}, "start", "answered 404 instead of 200"),
+        ({"ready": {"body_contains": "bye", "timeout_s": 3}}, "start", "without 'bye' in the body"),
         ({"ready": {"log_pattern": "NEVER", "timeout_s": 0.1}}, "start", "no line like 'NEVER'"),
         ({"argv": ["sh", "-c", "echo broken >&2; exit 3"]}, "start", "ended while starting (exit status 3)"),
         (

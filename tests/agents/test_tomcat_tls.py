@@ -67,7 +67,7 @@ def test_the_rest_application_answers_over_tls_with_a_key_made_for_the_run(tmp_p
     start = server.start_command(str(instance), Launch())
     with running(start, server.environment(str(instance), Launch()), b"Server startup"):
         connection = http.client.HTTPSConnection(
-            "127.0.0.1", port, timeout=20, context=ssl._create_unverified_context()
+            "127.0.0.1", port, timeout=120, context=ssl._create_unverified_context()
         )
         ask_all(connection)
         connection.close()
@@ -92,7 +92,7 @@ def memcached(port: int) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def answers(port: int) -> bool:
@@ -120,7 +120,7 @@ def test_people_are_kept_in_a_memcached_and_without_it_the_application_does_not_
             start = server.start_command(str(instance), launch)
             environment = server.environment(str(instance), launch)
             running_now.enter_context(running(start, environment, b"Server startup"))
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
             connection.request("GET", "/rest/status")
             answer = connection.getresponse()
             answer.read()

@@ -49,6 +49,8 @@ def test_too_few_points_are_said_to_be_too_few() -> None:
     ("base", "here", "words"),
     [
         (Conditions(0.7), Conditions(0.99), "On one CPU the SUT was only 70 % busy"),
+        (Conditions(0.99, 2000, 0.2), Conditions(0.99), "On one CPU something else than the server used 79 % of it"),
+        (Conditions(0.99, 2000, 0.6), Conditions(0.99, 2600, 0.6), "The clock was higher"),
         (Conditions(0.99, 2000), Conditions(0.99, 2600), "The clock was higher: 2,600 MHz against 2,000 MHz."),
         (Conditions(), Conditions(), "Look for caches that fit only now"),
     ],

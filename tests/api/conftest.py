@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.test import Client
+from pytest_django.live_server_helper import LiveServer
 
+from experiments.api.cli import archive
 from experiments.models import Member
 from experiments.teams.tokens import SCOPES, issue
+from tests.api.ci_client import Ci, run_ci
 from tests.experiments.conftest import admin, make_member, other_admin, stock, team  # noqa: F401 - fixtures
 
 if TYPE_CHECKING:
@@ -65,3 +69,23 @@ def _covers(member: Member, role: Any) -> bool:
     from experiments.models import Role
 
     return Role(member.role).covers(role)
+
+
+@pytest.fixture(scope="session")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """benchhub-ci as the installation serves it."""
+    path = tmp_path_factory.mktemp("client") / "benchhub-ci"
+    path.write_bytes(archive())
+    return path
+
+
+@pytest.fixture
+def ci(
+    transactional_db: None,
+    live_server: LiveServer,
+    admin: Member,  # noqa: F811 - the fixture
+    stock: dict[str, Any],  # noqa: F811 - the fixture
+    script: Path,
+) -> Ci:
+    _, text = issue(admin, name="ci", scopes=["read", "launch"])
+    return lambda *arguments: run_ci(script, live_server.url, text, *arguments)

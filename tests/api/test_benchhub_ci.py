@@ -6,56 +6,25 @@ import asyncio
 import json
 import os
 import re
-import shlex
 import signal
-import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from django.conf import settings
+from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
-from experiments.api.benchhub_ci import parser
+from experiments.api.cli import archive
+from experiments.benchhub_ci.command_line import main
+from experiments.benchhub_ci.options import parser
 from experiments.models import Experiment, Member, Run, StoredVerdict
 from experiments.teams.tokens import issue
+from tests.api.ci_client import NAMES, Ci, run_ci
 from tests.sshd import eventually
-
-SCRIPT = Path(__file__).parents[2] / "experiments" / "api" / "benchhub_ci.py"
-
-Ci = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-def run_ci(url: str, token: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "BENCHHUB_URL": url, "BENCHHUB_TOKEN": token}
-    return subprocess.run(
-        [sys.executable, "-I", str(SCRIPT), *arguments, *(() if "--patience" in arguments else ("--patience", "5"))],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-
-
-@pytest.fixture
-def ci(transactional_db: None, live_server: LiveServer, admin: Member, stock: dict[str, Any]) -> Ci:
-    _, text = issue(admin, name="ci", scopes=["read", "launch"])
-    return lambda *arguments: run_ci(live_server.url, text, *arguments)
-
-
-NAMES = ("--application=tomcat", "--recipe=limits", "--workload=home page", "--sut=sut-1", "--driver=driver-1")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +91,10 @@ def test_an_experiment_is_found_by_name_and_its_copy_judged(ci: Ci, admin: Membe
         (("trigger", *NAMES[:4], "--driver=nope"), "field: drivers.0"),
         (("trigger", *NAMES, "--param", "nofile=many"), "not of type int"),
         (("trigger", *NAMES, "--label", "x"), "key=value"),
+        (("trigger", *NAMES, "--idempotency-key", "a\nb"), "printable ASCII"),
         (("gate", "run:99"), "no run #99"),
+        (("wait", "run:99", "--timeout=nan"), "invalid seconds value"),
+        (("wait", "run:99", "--timeout=inf"), "no run #99"),
         (("gate", "bogus"), "An ID is"),
         (("gate",), "required"),
         (("nothing",), "invalid choice"),
@@ -133,9 +105,38 @@ def test_a_command_that_cannot_be_is_an_error_and_no_verdict(ci: Ci, arguments: 
     assert (done.returncode, said in done.stderr, done.stdout) == (3, True, ""), done.stderr
 
 
-def test_a_wrong_token_is_not_tried_again(live_server: LiveServer) -> None:
-    done = run_ci(live_server.url, "bh_x_y", "gate", "run:1")
-    assert (done.returncode, "HTTP 401" in done.stderr) == (3, True)
+def test_a_wrong_token_is_not_tried_again(live_server: LiveServer, script: Path) -> None:
+    done = run_ci(script, live_server.url, "bh_x_y", "gate", "run:1")
+    assert (done.returncode, "HTTP 401" in done.stderr, "is BENCHHUB_TOKEN whole" in done.stderr) == (3, True, True)
+
+
+def test_a_check_says_what_the_token_may_do(ci: Ci, live_server: LiveServer, admin: Member, script: Path) -> None:
+    whole = ci("check")
+    assert (whole.returncode, "ada, admin of Performance; scopes: launch, read" in whole.stdout) == (0, True)
+    _, text = issue(admin, name="reader", scopes=["read"])
+    lacking = run_ci(script, live_server.url, text, "check")
+    assert (lacking.returncode, "has no scope launch" in lacking.stderr) == (3, True)
+
+
+def test_output_that_is_not_taken_is_an_error_and_no_verdict(
+    live_server: LiveServer, admin: Member, script: Path
+) -> None:
+    _, token = issue(admin, name="ci", scopes=["read", "launch"])
+    given = {"PATH": os.environ["PATH"], "BENCHHUB_URL": live_server.url, "BENCHHUB_TOKEN": token}
+    for stream, status in (("stdout", 3), ("stderr", 0)):
+        with open("/dev/full", "w") as full, open(os.devnull, "w") as taken:
+            out, err = (full, taken) if stream == "stdout" else (taken, full)
+            words = [sys.executable, "-I", str(script), "check"]
+            done = subprocess.run(words, env=given, stdout=out, stderr=err, check=False)
+        assert done.returncode == status, stream
+
+
+def test_what_was_started_is_cancelled_by_its_id(ci: Ci) -> None:
+    started = ci("trigger", *NAMES).stdout.strip()
+    assert ci("cancel", started).returncode == 0
+    assert Run.objects.get().outcome == "cancelled"
+    again = ci("cancel", started)
+    assert (again.returncode, "HTTP 409" in again.stderr) == (3, True), again.stderr
 
 
 def test_a_job_that_runs_again_finds_what_it_started(ci: Ci, tmp_path: Path) -> None:
@@ -200,11 +201,11 @@ def test_the_gate_takes_rules_and_writes_files(ci: Ci, admin: Member, stock: dic
 
 @pytest.mark.parametrize("cancels", [False, True])
 def test_a_job_that_is_ended_leaves_its_run_or_cancels_it(
-    transactional_db: None, live_server: LiveServer, admin: Member, stock: dict[str, Any], cancels: bool
+    transactional_db: None, live_server: LiveServer, admin: Member, stock: dict[str, Any], script: Path, cancels: bool
 ) -> None:
     _, text = issue(admin, name="ci", scopes=["read", "launch"])
     job = subprocess.Popen(
-        [sys.executable, "-I", str(SCRIPT), "run", *NAMES, *(["--cancel-on-interrupt"] if cancels else [])],
+        [sys.executable, "-I", str(script), "run", *NAMES, *(["--cancel-on-interrupt"] if cancels else [])],
         env={"PATH": os.environ["PATH"], "BENCHHUB_URL": live_server.url, "BENCHHUB_TOKEN": text},
         stderr=subprocess.PIPE,
         text=True,
@@ -228,193 +229,22 @@ def waiting() -> list[str]:
     return [thread.name for thread in threading.enumerate() if "process_request" in thread.name]
 
 
-def shell_lines(path: Path) -> str:
-    """The shell commands of a ready file as one text."""
-    text = path.read_text()
-    if path.name == "Jenkinsfile":
-        return "\n".join(re.findall(r"""sh '([^'\n]+)'|'''(.+?)'''""", text, re.S)[0][:1]) + text.partition("'''")[2]
-    data = yaml.safe_load(text)
-    jobs = data.get("jobs", data)
-    commands = []
-    for job in jobs.values():
-        commands += [step["run"] for step in job.get("steps", ())] + job.get("script", []) + job.get("after_script", [])
-    return "\n".join(commands)
-
-
-@pytest.mark.parametrize("name", ["github-actions.yml", "gitlab-ci.yml", "Jenkinsfile"])
-def test_the_ready_files_use_commands_that_there_are(name: str) -> None:
-    commands = shell_lines(SCRIPT.parents[2] / "docs" / "ci" / name).replace("\\\n", " ")
-    assert "/cli/benchhub-ci" in commands
-    found = re.findall(r"python3 benchhub-ci ([^\n|>']+)", commands)
-    assert found
-    for arguments in found:
-        options = parser().parse_args(shlex.split(arguments))
-        assert (options.command, options.experiment) == ("run", "Tomcat baseline")
-        assert options.idempotency_key or options.state  # else a job that runs again would start another experiment
-
-
-class Flaky(BaseHTTPRequestHandler):
-    """Answers 503, drops the connection, answers rubbish, and then properly."""
-
-    seen: list[str]
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        Flaky.seen.append(self.headers["Idempotency-Key"])
-        attempt = len(Flaky.seen)
-        if attempt == 2:
-            self.connection.close()
-            return
-        body = b"<html>" if attempt == 3 else b'{"number": 7}'
-        self.send_response(503 if attempt == 1 else 202)
-        if attempt == 1:
-            self.send_header("Retry-After", "0")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_GET(self) -> None:
-        self.send_response(302)
-        self.send_header("Location", "http://elsewhere.invalid/")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the base class names it so
-        """Nothing on the test's output."""
-
-
-@pytest.fixture
-def flaky() -> Iterator[str]:
-    Flaky.seen = []
-    server = HTTPServer(("127.0.0.1", 0), Flaky)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_a_start_is_tried_again_under_one_key(flaky: str) -> None:
-    done = run_ci(flaky, "bh_a_b", "trigger", *NAMES)
-    assert (done.returncode, done.stdout) == (0, "run:7\n"), done.stderr
-    assert len(Flaky.seen) == 4
-    assert len(set(Flaky.seen)) == 1
-
-
-class Odd(BaseHTTPRequestHandler):
-    """What stands between a job and BenchHub, or in its place; `/gone` comes back after a restart."""
-
-    ANSWERS = {
-        "login-page": (200, b"<html>"),
-        "gateway": (502, b"<html>"),
-        "forbidden": (403, b"<html>"),
-        "other-api": (200, b"[]"),
-        "busy": (429, b'{"detail": "This token may send 1 request"}'),
-        "gone": (200, b'{"finished": true}'),
-    }
-    asked: list[str]
-
-    def do_GET(self) -> None:
-        place = self.path.split("/")[1]
-        Odd.asked.append(place)
-        if place == "gone" and len(Odd.asked) == 1:
-            self.connection.close()
-            return
-        status, body = self.ANSWERS["gateway" if place == "gone" and len(Odd.asked) == 2 else place]
-        self.send_response(status)
-        if status == 429:
-            self.send_header("Retry-After", "4000")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the base class names it so
-        """Nothing on the test's output."""
-
-
-@pytest.fixture
-def odd(tmp_path: Path) -> Iterator[Callable[[bool], str]]:
-    """An address that answers oddly, with a certificate of its own when it speaks HTTPS."""
-    Odd.asked = []
-    servers: list[tuple[HTTPServer, threading.Thread]] = []
-
-    def serve(https: bool) -> str:
-        server = HTTPServer(("127.0.0.1", 0), Odd)
-        if https:
-            server.socket = own_certificate(tmp_path).wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        servers.append((server, thread))
-        return f"http{'s' * https}://127.0.0.1:{server.server_port}"
-
-    yield serve
-    for server, thread in servers:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def own_certificate(place: Path) -> ssl.SSLContext:
-    key, file = ec.generate_private_key(ec.SECP256R1()), place / "own.pem"
-    name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "bench")]), datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.NoEncryption()
-    file.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-        + made.public_bytes(serialization.Encoding.PEM)
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
-    return context
-
-
-@pytest.mark.parametrize(
-    "place, said",
-    [
-        ("login-page", "the answer is not JSON; is "),
-        ("gateway", "HTTP 502, and not from BenchHub"),
-        ("forbidden", "HTTP 403, and not from BenchHub"),
-        ("other-api", "answered in a way that is not BenchHub's"),
-        ("busy", "HTTP 429: This token may send 1 request"),
-    ],
-)
-def test_what_stands_in_benchhubs_place_is_an_error_in_one_line(
-    odd: Callable[[bool], str], place: str, said: str
-) -> None:
-    done = run_ci(f"{odd(False)}/{place}", "bh_a_b\n", "gate", "run:1", "--patience", "0")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done.stderr
-    assert said in done.stderr
-
-
-def test_a_job_outlives_a_restart_of_benchhub_while_it_waits(odd: Callable[[bool], str]) -> None:
-    done = run_ci(f"{odd(False)}/gone/api/v1/", "bh_a_b", "wait", "run:1")
-    assert (done.returncode, done.stdout, len(Odd.asked)) == (0, "run:1\n", 3), done.stderr
-
-
-def test_a_certificate_that_cannot_be_verified_is_said_at_once(odd: Callable[[bool], str], tmp_path: Path) -> None:
-    done = run_ci(odd(True), "bh_a_b", "gate", "run:1", "--patience", "60")
-    assert (done.returncode, "self-signed certificate; name the file" in done.stderr) == (3, True), done.stderr
-    plain = run_ci(odd(False).replace("http:", "https:"), "bh_a_b", "gate", "run:1", "--patience", "60")
-    assert (plain.returncode, "does not speak HTTPS" in plain.stderr) == (3, True), plain.stderr
-    assert Odd.asked == []
-
-
-def test_a_redirect_does_not_get_the_token(flaky: str) -> None:
-    done = run_ci(flaky, "bh_a_b", "gate", "run:1")
-    assert (done.returncode, "redirects" in done.stderr) == (3, True)
-
-
-def test_a_server_that_is_away_is_an_error_in_the_end() -> None:
-    done = run_ci("http://127.0.0.1:1", "bh_a_b", "gate", "run:1", "--patience", "0")
-    assert (done.returncode, "no connection" in done.stderr) == (3, True)
-
-
-def test_the_installation_serves_the_script(live_server: LiveServer, client: Any) -> None:
+def test_the_installation_serves_one_file_that_runs(client: Client, script: Path, tmp_path: Path) -> None:
     answer = client.get("/cli/benchhub-ci")
-    assert answer.content == SCRIPT.read_bytes()
+    assert answer.content == script.read_bytes() == archive.__wrapped__()  # made again, the same
     assert answer["X-Content-Type-Options"] == "nosniff"
+    assert client.get("/cli/benchhub-ci", headers={"If-None-Match": answer["ETag"]}).status_code == 304
+    alone = tmp_path / "benchhub-ci"
+    alone.write_bytes(answer.content)
+    alone.chmod(0o755)
+    for command in ([str(alone)], [sys.executable, "-I", str(alone)]):
+        said = subprocess.run([*command, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        assert said.startswith(f"benchhub-ci {settings.VERSION} (build ")
+
+
+def test_the_help_of_every_command_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    names = re.findall(r"^    ([a-z]+)  ", parser("0").format_help(), re.MULTILINE)
+    assert names == ["check", "trigger", "wait", "gate", "run", "bisect", "cancel"]
+    for name in names:
+        assert main([name, "--help"]) == 0
+        assert f"benchhub-ci {name}" in capsys.readouterr().out.partition("example:")[2]

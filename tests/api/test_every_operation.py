@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 
+from experiments.api.problems import OF_EVERY_ANSWER
 from tests.api.conftest import ApiClient
 from tests.api.test_auth import OPERATIONS, SCHEMA, address, calls, counts, full  # noqa: F401 - the fixture
 
@@ -49,12 +50,11 @@ def test_every_reading_operation_says_what_is_left_and_its_etag_where_it_has_one
             continue
         answer = api.get(path)
         documented = said["responses"].get(str(answer.status_code), {})
-        for name in ("RateLimit-Policy", "RateLimit"):
+        for name in OF_EVERY_ANSWER:
             assert name in answer, path
         if answer.status_code == 200:
-            assert set(documented["headers"]) == {"RateLimit-Policy", "RateLimit", *(["ETag"] * ("ETag" in answer))}, (
-                path
-            )
+            sent = {name for name in ("ETag", "Content-Disposition") if name in answer}
+            assert set(documented["headers"]) - {"Link"} == {*OF_EVERY_ANSWER, *sent}, path
 
 
 def test_every_refusal_is_documented_with_its_headers_and_an_example() -> None:

@@ -65,6 +65,7 @@ def test_everything_that_starts_takes_a_key(api: ApiClient, stock: dict[str, Any
     body = bodies.get(path, {})
     first, again = (api.post(path.format(**values), body, headers=KEY) for _ in range(2))
     assert (first.status_code // 100, first.content) == (2, again.content)
+    assert ("Idempotency-Replayed" in first, again["Idempotency-Replayed"]) == (False, "true")
 
 
 def test_duplicates_at_the_same_moment_start_one_run(
@@ -74,7 +75,7 @@ def test_duplicates_at_the_same_moment_start_one_run(
     together = Barrier(4)
 
     def start(_: int) -> tuple[int, bytes]:
-        together.wait(timeout=30)
+        together.wait(timeout=120)
         try:
             answer = ApiClient(header, Client()).post("/runs", NAMES, headers=KEY)
             return answer.status_code, answer.content

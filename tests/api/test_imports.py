@@ -100,9 +100,36 @@ def test_imports_of_one_load_form_a_series_and_can_be_compared(api: ApiClient) -
     assert api.post("/runs/1/rerun").status_code == 409
 
 
+def test_each_machine_that_is_described_has_a_history_of_its_own(api: ApiClient) -> None:
+    report = next(path for path in REPORTS if path.name.startswith("basic"))
+    body: dict[str, Any] = {"kind": "wrk", "text": source(report).read_text()}
+    arm, intel = ((CASES / f"lscpu/seed-{name}.txt").read_text() for name in ("arm64", "x86"))
+    kernel = "Linux b 6.1.0-18-arm64 #1 SMP Debian 6.1.76-1 (2024-02-01) aarch64 GNU/Linux\n"
+    for machine in (intel, arm + kernel, arm + kernel):
+        answer = api.post("/imports", body | {"machine": machine})
+        assert answer.status_code == 201, answer.content
+    first, second, third = Run.objects.order_by("number")
+    assert first.fingerprint != second.fingerprint == third.fingerprint
+    assert first.throughput_rps is not None
+    assert first.metrics["throughput_per_core_rps"] == first.throughput_rps / 8
+    found = {one["facts"]["cpu.architecture"]: one["facts"] for one in api.get("/profiles").json()}
+    assert found.keys() == {"x86_64", "aarch64"}
+    assert found["aarch64"]["kernel.release"] == "6.1.0-18-arm64"
+    compared = api.get("/compare?baseline=1&candidate=2").json()
+    assert [one["what"] for one in compared["confounders"]] == ["SUT hardware"]
+
+
+def test_the_label_cpus_comes_before_those_of_the_machine(api: ApiClient) -> None:
+    report = next(path for path in REPORTS if path.name.startswith("basic"))
+    body = {"kind": "wrk", "text": source(report).read_text(), "labels": {"cpus": "2"}}
+    assert api.post("/imports", body | {"machine": (CASES / "lscpu/seed-x86.txt").read_text()}).status_code == 201
+    assert Run.objects.get().metrics["sut_cpus"] == 2
+
+
 @pytest.mark.parametrize(
     "body, field",
     [
+        ({"kind": "wrk", "text": (CASES / "wrk/basic.txt").read_text(), "machine": "a fast one"}, "machine"),
         ({"kind": "nope", "text": "x"}, "kind"),
         ({"kind": "wrk", "text": ""}, "text"),
         ({"kind": "wrk", "text": "Running 10s test"}, "text"),

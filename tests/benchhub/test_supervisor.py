@@ -152,13 +152,13 @@ def test_up_serves_pages_tells_a_second_up_and_leaves_nothing_behind(data_dir: P
     with benchhub_up(data_dir, port) as first:
         assert wait_until(lambda: first.poll() is not None or web_answers(port), seconds=60)
         assert first.poll() is None, first.stdout and first.stdout.read()
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         connection.request("GET", "/accounts/login/")
         answer = connection.getresponse()
         assert answer.status == 200
         assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
         with benchhub_up(data_dir, free_port()) as second:
-            said, _ = second.communicate(timeout=30)
+            said, _ = second.communicate(timeout=120)
         assert second.returncode == 0
         assert f"already running at http://127.0.0.1:{port}/" in said
 

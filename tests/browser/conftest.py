@@ -17,17 +17,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from benchhub.embedded import PROJECT_DIR
 from tests.agents.tomcat_install import ARCHIVE
 
-READY_S = 120.0
+READY_S = 300.0
+LOOK_MS = 60_000.0
+"""What a page may take to show something, on a machine that is busy with the other tests."""
 STOP_S = 90.0
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 # As root there is no sandbox; the rest keeps Chromium from looking for its maker's servers.
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
 ARGUMENTS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+
+expect.set_options(timeout=LOOK_MS)
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class Product:
     data_dir: Path
     process: subprocess.Popen[bytes]
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """In which commands of its operator run."""
+        return _environment(self.data_dir)
+
 
 @pytest.fixture(scope="session")
 def product() -> Iterator[Product]:
@@ -46,14 +55,12 @@ def product() -> Iterator[Product]:
         pytest.skip(f"no Tomcat archive at {ARCHIVE}; BENCHHUB_TOMCAT_ARCHIVE names another place")
     data_dir = Path(tempfile.mkdtemp(prefix="benchhub-browser-"))
     port = _free_port()
-    environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
-    environment |= {"BENCHHUB_DATA_DIR": str(data_dir), "DJANGO_SETTINGS_MODULE": "benchhub.settings"}
     log = data_dir / "demo.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "manage.py", "demo", "--port", str(port), "--archive", str(ARCHIVE)],
             cwd=PROJECT_DIR,
-            env=environment,
+            env=_environment(data_dir),
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -82,7 +89,7 @@ def page() -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
         opened = browser.new_page(viewport={"width": 1360, "height": 900})
-        opened.set_default_timeout(20_000)
+        opened.set_default_timeout(LOOK_MS)
         opened.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
         opened.on("pageerror", lambda error: problems.append(str(error)))
         yield opened
@@ -90,6 +97,11 @@ def page() -> Iterator[Page]:
             opened.screenshot(path=place, full_page=True)
         browser.close()
     assert problems == []
+
+
+def _environment(data_dir: Path) -> dict[str, str]:
+    found = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
+    return found | {"BENCHHUB_DATA_DIR": str(data_dir), "DJANGO_SETTINGS_MODULE": "benchhub.settings"}
 
 
 def _wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:

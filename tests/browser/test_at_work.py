@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -30,9 +29,8 @@ for host in Host.objects.filter(team=team):
 
 def manage(product: Product, *words: str) -> None:
     """A command of the operator in the product's own installation."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
-    environment |= {"BENCHHUB_DATA_DIR": str(product.data_dir), "DJANGO_SETTINGS_MODULE": "benchhub.settings"}
-    subprocess.run([sys.executable, "manage.py", *words], cwd=PROJECT_DIR, env=environment, check=True, timeout=120)
+    argv = [sys.executable, "manage.py", *words]
+    subprocess.run(argv, cwd=PROJECT_DIR, env=product.environment, check=True, timeout=120)
 
 
 @pytest.mark.browser

@@ -66,6 +66,8 @@ def test_the_metrics_of_the_gate_decide(play: Play) -> None:
     assert (said.outcome, said.comment, "is better" in said.comment_reason) == ("pass", True, True)
     deciding = {number.metric for number in said.numbers if number.decides}
     assert deciding == {"latency_p99_ms", "throughput_rps"}
+    once, twice = (asked(experiment, metrics=("throughput_rps",) * times) for times in (1, 2))
+    assert (twice.reasons, twice.numbers) == (once.reasons, once.numbers), "named twice, it decides once"
 
 
 def test_too_little_data_means_what_the_gate_says(play: Play) -> None:

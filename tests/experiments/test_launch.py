@@ -22,9 +22,20 @@ from experiments.launch import (
     launch_run,
     rerun,
 )
-from experiments.models import AuditEntry, Experiment, HardwareProfile, Host, Member, Recipe, Role, Run
+from experiments.models import (
+    Application,
+    AuditEntry,
+    Experiment,
+    HardwareProfile,
+    Host,
+    Member,
+    Recipe,
+    Role,
+    Run,
+    Workload,
+)
 from experiments.planning.blocks import run_order
-from tests.experiments.conftest import MakeMember, ready_host
+from tests.experiments.conftest import APPLICATION, WORKLOAD, MakeMember, ready_host
 from tests.experiments.finished import finish_next, whole_run
 
 
@@ -86,6 +97,32 @@ def test_what_does_not_fit_is_refused_with_its_field(admin: Member, choice: Choi
             launch_run(admin, Choice(**{**parts, **change}))
         assert (refusal.value.field, words in refusal.value.message) == (field, True), refusal.value.message
     assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("server", "tool", "shared"),
+    [("0-1", "1-2", "1"), ("", "3", "3"), ("", "", "0-3"), ("0-1", "2-3", None), ("0", "1", None)],
+)
+def test_server_and_load_tool_of_one_host_do_not_share_a_cpu(
+    admin: Member, stock: dict[str, Any], server: str, tool: str, shared: str | None
+) -> None:
+    host = ready_host(admin, "alone")
+    host.profile = HardwareProfile.objects.create(team=admin.team, digest="four", facts={"cpu.online": "0-3"})
+    body = APPLICATION | {"server": APPLICATION["server"] | {"cpus": server}}
+    choice = Choice(
+        save_version(admin, Application, "bound", body),
+        stock["recipe"],
+        save_version(admin, Workload, "bound", WORKLOAD | {"cpus": tool}),
+        host,
+        (host,),
+    )
+    freeze(replace(choice, sut=stock["sut"]))  # two hosts: nothing to share
+    if shared is None:
+        assert freeze(choice).workload.cpus == tool
+        return
+    with pytest.raises(RequestError, match=f"would share CPU {shared} of alone") as refused:
+        freeze(choice)
+    assert refused.value.field == "workload.cpus"
 
 
 def test_a_parameter_does_not_make_a_shell_of_an_editors_recipe(

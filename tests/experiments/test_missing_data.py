@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from experiments.alerts.missing import raise_missing, usual_interval_s
-from experiments.alerts.wording import sentence
+from experiments.alerts.wording import sentence, title
 from experiments.models import Alert
 from tests.experiments.trend_runs import AddRun, ago, nights, the_alert, trend
 
@@ -61,3 +61,41 @@ def test_a_history_that_goes_on_in_another_series_is_not_missing(add_run: AddRun
     add_run(ago(1), 1000.0, fingerprint="e" * 64)
 
     assert raise_missing() == 0
+
+
+BOTH = {"throughput_rps": 1000.0, "latency_p99_ms": 8.0}
+
+
+def test_all_figures_that_stop_together_are_one_alert(add_run: AddRun) -> None:
+    for night in range(10):
+        add_run(ago(14 - night), 1000.0, metrics=BOTH)
+
+    assert raise_missing() == 1
+    assert the_alert().trend.metric == "throughput_rps"
+
+
+def test_a_figure_that_stops_while_runs_go_on_is_missed_until_it_is_back(add_run: AddRun) -> None:
+    for night in range(14):
+        add_run(ago(14 - night), 1000.0, **({"metrics": BOTH} if night < 9 else {}))
+
+    assert raise_missing() == 1
+    assert the_alert().trend.metric == "latency_p99_ms"
+    assert title(the_alert()) == "No more data of Latency, p99: app, load"
+    assert "gave no figure of Latency, p99" in sentence(the_alert())
+
+    add_run(ago(0.1), 1000.0, metrics=BOTH)
+
+    assert not Alert.objects.exists()
+
+
+def test_a_figure_that_does_not_come_back_with_the_others_is_overdue_again(add_run: AddRun) -> None:
+    for night in range(10):
+        add_run(ago(20 - night), 1000.0, metrics=BOTH)
+    raise_missing()
+
+    for night in range(5):
+        add_run(ago(5 - night), 1000.0)
+
+    assert not Alert.objects.exists()
+    assert raise_missing() == 1
+    assert the_alert().trend.metric == "latency_p99_ms"

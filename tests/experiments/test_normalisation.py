@@ -10,7 +10,7 @@ from agents.spec import RunSpec
 from experiments.documents.versions import save_version
 from experiments.launch import Choice, launch_run
 from experiments.models import Application, Member, Recipe
-from experiments.runs.normalisation import per_cpu, sut_cpus
+from experiments.runs.normalisation import described_cpus, per_cpu, sut_cpus
 from tests.agents.specs import make_spec
 from tests.experiments.finished import finish_next, report, whole_run
 
@@ -36,6 +36,22 @@ def test_the_cpu_set_counts_then_what_was_online_while_measuring(
     cpus: str, channels: tuple[str, ...], facts: dict[str, str], count: int | None
 ) -> None:
     assert sut_cpus(spec_on(cpus), channels, facts) == count
+
+
+@pytest.mark.parametrize(
+    ("label", "facts", "count"),
+    [
+        ("2", {"cpu.online": "0-7"}, 2),
+        ("99999", {"cpu.online": "0-7"}, 8),
+        ("", {"cpu.count": "4"}, 4),
+        ("", {"cpu.count": "999999999"}, None),
+        ("", {}, None),
+    ],
+)
+def test_the_label_counts_then_what_the_described_machine_can_have(
+    label: str, facts: dict[str, str], count: int | None
+) -> None:
+    assert described_cpus({"cpus": label}, facts) == count
 
 
 def test_figures_are_per_core_and_per_second_of_cpu_that_was_spent() -> None:

@@ -211,7 +211,7 @@ def test_two_runs_that_end_at_once_add_the_next_blocks_once(make: Callable[..., 
                     validity="valid",
                     metrics={"throughput_rps": factor(1.0, 1.02, wobble=0.2)(run)},
                 )
-                ready.wait(10)
+                ready.wait(120)
                 conclude_experiment(experiment.pk)
         finally:
             connection.close()
@@ -220,7 +220,7 @@ def test_two_runs_that_end_at_once_add_the_next_blocks_once(make: Callable[..., 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     experiment.refresh_from_db()
     assert (experiment.state, experiment.runs.count(), blocks_of(experiment)) == ("running", 16, 8)
 

@@ -65,6 +65,7 @@ class Play:
     events: list[tuple[e.AnyEvent, int, datetime]] = field(default_factory=list)
     cancelled: bool = False
     before: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, bytes] = field(default_factory=dict)
     _acts: list[tuple[type[e.AnyEvent], dict[str, Any], Callable[[], object]]] = field(default_factory=list)
     _spec: RunSpec | None = None
 
@@ -156,13 +157,24 @@ class Play:
                 act()
         self.events.append((event, self.fence, datetime.now(UTC)))
 
+    async def keep_file(self, name: str, content: bytes, _media_type: str) -> None:
+        self.kept[name] = content
+
     async def connect(self, address: HostAddress) -> Session:
         host = self.lab.host(address.name)
         return await connect(login(host), host.private_key)
 
     def runner(self, spec: RunSpec, record: Record) -> Runner:
         self._spec = spec
-        control = Control(self.connect, self.emit, lambda: self.cancelled, self.fence, self.patience_s, deadman_s=600)
+        control = Control(
+            self.connect,
+            self.emit,
+            lambda: self.cancelled,
+            self.fence,
+            self.patience_s,
+            deadman_s=600,
+            keep_file=self.keep_file,
+        )
         return Runner(KEY, spec, record, control)
 
     async def run(self, spec: RunSpec) -> Record:

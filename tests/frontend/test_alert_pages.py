@@ -76,9 +76,12 @@ def test_an_editor_says_what_it_is(browser: Client, admin: Member, alert: Alert)
     assert "The alert is now: infrastructure." in answer.content.decode()
     alert.refresh_from_db()
     assert (alert.triage, alert.owner, alert.note) == ("infra", admin.user, "switch")
-    browser.post(f"/t/perf/alerts/{alert.pk}/triage", {"owner": "999999"})
+    wrong = {"owner": "999999", "note": "a long look at the switch"}
+    answer = browser.post(f"/t/perf/alerts/{alert.pk}/triage", wrong, follow=True)
     alert.refresh_from_db()
     assert alert.owner == admin.user
+    assert alert.note == "switch"
+    assert "a long look at the switch</textarea>" in answer.content.decode(), "what was typed is still there"
 
 
 def test_what_changed_at_the_same_point_is_shown_and_triaged_together(browser: Client, alert: Alert) -> None:
@@ -193,6 +196,23 @@ def test_the_chart_gets_change_points_and_expected_levels(browser: Client, alert
     ]
     assert [level["value"] for level in found["levels"]] == [pytest.approx(900, abs=1)]
     assert points(browser, "metric=sut_cpu_ratio")["changes"] == []
+
+
+def test_machines_that_are_measured_in_turn_have_a_line_each_and_no_marks(
+    browser: Client, alert: Alert, make_run: MakeRun
+) -> None:
+    arm = HardwareProfile.objects.create(team=alert.team, digest="3" * 64, facts={"cpu.architecture": "aarch64"})
+    days = [timezone.now() + timedelta(days=day) for day in range(6)]
+    for day in days:
+        make_run(throughput_rps=1000.0, events=(), fingerprint=FINGERPRINT, finished_at=day)
+        other = {"fingerprint": "e" * 64, "sut_profile": arm, "finished_at": day + timedelta(hours=1)}
+        late = make_run(throughput_rps=700.0, events=(), **other)
+    extend_series(late, application="app v1", workload="load v1", tool="wrk 4.2.0", latency_basis=BASIS)
+    chosen = Series.objects.get(fingerprint=FINGERPRINT).pk
+    found = points(browser, f"series={chosen}&hardware=any")
+    assert (found["in_turn"], found["environments"]) == (True, [])
+    assert {one["value"] for one in found["points"] if "aarch64" in one["environment"]} == {700.0}
+    assert points(browser, f"series={chosen}")["in_turn"] is False
 
 
 def test_the_chart_marks_where_machine_or_tool_changed(browser: Client, alert: Alert, make_run: MakeRun) -> None:

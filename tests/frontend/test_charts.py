@@ -194,6 +194,30 @@ def test_the_history_chart_says_its_marks_in_words() -> None:
     assert [row[3] for row in rows] == ["−7.0 % suspected", ""]
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
+def test_machines_measured_in_turn_are_lines_and_medians_of_their_own() -> None:
+    given = {
+        "metric": METRIC,
+        "in_turn": True,
+        "points": [
+            {"number": n, "at": f"1970-01-01T00:00:0{n}+00:00", "value": 5 + 2 * (n % 2), "environment": "xa"[n % 2]}
+            for n in range(6)
+        ],
+    }
+    script = (
+        f"const m = await import({json.dumps((CHARTS / 'history.js').as_uri())});"
+        "const json = JSON.parse(process.argv[1]);"
+        "console.log(JSON.stringify([m.summary(json), m.toDatasets(json)]));"
+    )
+    argv = ["node", "--input-type=module", "-e", script, "--", json.dumps(given)]
+    summary, lines = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+    assert "6 runs: 5 to 7, medians 5 on x, 7 on a; last #5 7." in summary
+    assert [(line["label"], [point["y"] for point in line["data"]]) for line in lines] == [
+        ("imported on x", [5, 5, 5]),
+        ("imported on a", [7, 7, 7]),
+    ]
+
+
 def _matches(found: Any, expected: Any) -> bool:
     """Whether `found` has all of `expected`; numbers may differ by rounding."""
     if isinstance(expected, dict):

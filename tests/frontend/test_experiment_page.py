@@ -11,7 +11,7 @@ from django.test import Client
 
 from experiments.judging.verdicts import store_verdicts
 from experiments.launch import Candidate, create_experiment, launch_experiment
-from experiments.models import Experiment, Member, Role, Run, StoredVerdict
+from experiments.models import Experiment, Member, Role, Run, StoredVerdict, Team
 from experiments.planning.pausing import pause_experiment
 from experiments.planning.rules import Rules
 from frontend.help import help_page
@@ -181,9 +181,48 @@ def test_a_new_experiment_takes_its_rules_from_the_form_and_a_copy_keeps_them(
     kept = Experiment.objects.get()
     assert (kept.stop_rule, kept.target_ratio, kept.max_blocks, kept.max_hours) == ("until_precise", 0.015, 30, 2.0)
     assert (kept.aa_first, kept.gate_metrics, kept.repetitions) == (True, ["latency_p99_ms"], 8)
-    copy = client.get(address("new_experiment", admin.team) + f"?from={kept.pk}")
+    clone = f"{address('new_experiment', admin.team)}?from={kept.pk}"
+    assert f'href="{clone}"' in page_of(admin, kept)
+    copy = client.get(clone)
     assert copy.context["form"].initial["target_pct"] == 1.5
     assert copy.context["form"].initial["gate_metrics"] == ["latency_p99_ms"]
+
+
+def test_who_may_not_launch_on_its_hosts_is_told_so_instead_of_being_refused(
+    admin: Member, stock: dict[str, Any], make_member: MakeMember, team: Team
+) -> None:
+    experiment = made(admin, stock, Rules())
+    finish(experiment, 1.0, 1.0)
+    Experiment.objects.update(state=Experiment.State.FINISHED)
+    launcher = make_member(team, Role.LAUNCHER)
+    assert "Add repetitions" in page_of(admin, experiment)
+    page = page_of(launcher, experiment)
+    assert "Add repetitions" not in page
+    assert "You need a grant for its hosts" in page
+
+
+@pytest.mark.parametrize(
+    ("rules", "status", "seen"),
+    [
+        ("", 200, ("Inconclusive", "benchhub-ci gate experiment:{pk}")),
+        ("inconclusive=pass", 200, ("Pass", "an inconclusive result as pass", "experiment:{pk} --inconclusive pass")),
+        ("inconclusive=fail", 200, ("Fail", "counts an inconclusive result as fail")),
+        ("margin_pct=30&metric=throughput_rps", 200, ("Pass", "--metric throughput_rps --margin 30")),
+        ("baseline=branch:main", 200, ("Inconclusive", "--baseline branch:main")),
+        ("margin_pct=much", 422, ("Enter a number.", 'value="much"')),
+        ("baseline=main", 422, ("branch:main", 'value="main"')),
+    ],
+)
+def test_the_gate_is_asked_by_other_rules_in_the_browser_as_by_the_pipeline(
+    admin: Member, stock: dict[str, Any], rules: str, status: int, seen: tuple[str, ...]
+) -> None:
+    experiment = made(admin, stock, Rules())
+    finish(experiment, 1.0, 1.0, wobble=0.12)
+    answer = signed_in(admin).get(f"{address('gate', admin.team, experiment.pk)}?{rules}")
+    assert answer.status_code == status
+    page = answer.content.decode()
+    for words in seen:
+        assert words.format(pk=experiment.pk) in page
 
 
 def test_a_rule_that_makes_no_sense_is_shown_at_its_field(admin: Member, stock: dict[str, Any]) -> None:

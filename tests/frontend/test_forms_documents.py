@@ -170,7 +170,7 @@ def test_the_form_becomes_yaml_and_yaml_becomes_the_form(admin: Member, stock: d
     ("yaml", "words"),
     [
         ("driver: {kind: wrk, connections: 8, threads: 8}\nphases: []", "phases"),
-        ("driver: {kind: wrk, conections: 8, threads: 8}\nphases: []", "driver.wrk.connections"),
+        ("driver: {kind: wrk, conections: 8, threads: 8}\nphases: []", "driver.connections"),
         ("a: 1\na: 2", "stands here twice"),
         ("- just\n- a list", "must be a mapping"),
         ("a: &x [*x]", "alias"),

@@ -111,7 +111,9 @@ def test_a_launcher_without_a_grant_is_told_whom_to_ask(
 def test_a_copied_run_fills_the_form(admin: Member, stock: dict[str, Any]) -> None:
     client = signed_in(admin)
     client.post(address("new_run", admin.team), run_form(stock, p_nofile="4096", labels="commit=4f2c"))
-    form = client.get(address("new_run", admin.team) + "?from=1").context["form"]
+    clone = f"{address('new_run', admin.team)}?from=1"
+    assert f'href="{clone}"' in client.get(address("run", admin.team, 1)).content.decode()
+    form = client.get(clone).context["form"]
     assert form.initial["p_nofile"] == "4096"
     assert 'value="4096"' in str(form["p_nofile"])
     assert "commit=4f2c" in str(form["labels"])

@@ -39,6 +39,25 @@ def test_a_report_of_every_load_tool_becomes_a_run(kind: str, page: Client) -> N
     assert page.get(answer.headers["Location"]).status_code == 200
 
 
+def test_the_machines_of_two_imports_stand_side_by_side(page: Client) -> None:
+    text = next(one for one in cases("wrk") if one.name == "wrk/basic").text
+    machines = {one.name: one.text for one in cases("lscpu")}
+    for name in ("lscpu/seed-x86", "lscpu/seed-arm64"):
+        assert page.post(ADDRESS, {"kind": "wrk", "text": text, "machine": machines[name]}).status_code == 302
+    (cpu,) = page.get("/t/perf/hosts/hardware/").context["groups"]
+    facts = {fact.label: (fact.left, fact.right, fact.differs) for fact in cpu.facts}
+    assert facts["Architecture"] == ("x86_64", "aarch64", True)
+    assert facts["Model"] == ("Intel(R) Xeon(R) Gold 6266C CPU @ 3.00GHz", "—", False)
+    assert facts["Count"] == ("8", "8", False)
+    assert ["asimd" in side.split() for side in facts["Flags that it alone has"][:2]] == [False, True]
+    digests = [run.sut_profile.digest for run in Run.objects.order_by("number") if run.sut_profile]
+    asked = page.get(f"/t/perf/hosts/hardware/?a={digests[1]}&b={digests[1]}").context["groups"]
+    assert [group.differing for group in asked] == [0]
+    assert page.get("/t/perf/hosts/hardware/?a=nope").status_code == 404
+    wrong = page.post(ADDRESS, {"kind": "wrk", "text": text, "machine": "fast"})
+    assert (wrong.status_code, list(wrong.context["form"].errors)) == (422, ["machine"])
+
+
 def test_a_pasted_text_is_read_as_it_is_and_the_form_keeps_what_was_typed(page: Client) -> None:
     text = next(one for one in cases("wrk") if one.name == "wrk/basic").text
     assert page.post(ADDRESS, {"kind": "wrk", "text": text, "measured_at": "2026-01-02T03:04:05"}).status_code == 302

@@ -33,7 +33,7 @@ def parsed(text: str) -> list[dict[str, object]]:
 
 async def take(stream: AsyncGenerator[str, None], enough: Callable[[str], bool]) -> str:
     text = ""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         async for part in stream:
             text += part
             if enough(text):

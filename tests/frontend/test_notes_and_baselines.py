@@ -64,6 +64,11 @@ def test_notes_and_tags_are_written_on_the_page_and_audited(admin: Member, make_
     client.post(url, {"notes": "x" * 10_001, "tags": ""})
     run.refresh_from_db()
     assert (run.notes, run.tags) == ("**slow** disk", ["release", "odd"])
+    other = make_run(throughput_rps=1000.0)
+    compared = client.get(f"{address('compare', admin.team)}?runs={run.number},{other.number}").content.decode()
+    assert "<strong>slow</strong> disk" in compared
+    listed = client.get(f"{address('runs', admin.team)}?columns=notes").content.decode()
+    assert ">slow disk</a>" in listed
 
 
 def test_an_experiment_has_notes_too(admin: Member, stock: dict[str, Any]) -> None:

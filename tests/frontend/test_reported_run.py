@@ -30,6 +30,8 @@ def test_the_page_says_that_nobody_verified_it_and_shows_its_own_figures(admin: 
     for text in ("Reported by others and not verified", "cart_age_ms", "5,120", "Reported, in bytes"):
         assert text in page, text
     assert "CPUs of server and load tool" not in page
+    for card in ("Restore</h2>", "Tuning journal", "Log</h2>"):
+        assert card not in page, card
     (line,) = client.get("/t/perf/runs/1/samples").json()["lines"]
     assert (line["channel"], line["values"]) == ("heap.used_bytes", [1e9, 1.1e9, -1])
     assert "It fell over." in client.get("/t/perf/runs/2/").content.decode()
@@ -37,6 +39,8 @@ def test_the_page_says_that_nobody_verified_it_and_shows_its_own_figures(admin: 
     only_own = client.get("/t/perf/runs/3/").content.decode()
     assert '<div class="stat-value">12.5 ms</div>' in only_own
     assert "before it had figures" not in only_own
+    assert "During the run</h2>" in page
+    assert "During the run</h2>" not in only_own
     compared = client.get("/t/perf/compare/?runs=1,2")
     assert compared.status_code == 200
     assert compared.context["channels"] == {"heap.used_bytes": "heap.used_bytes"}

@@ -234,4 +234,9 @@ def test_the_api_invites_and_makes_services(admin: Member, browser: Client) -> N
     assert send("DELETE", "/members/perf:ci").status_code == 200
     assert Client().get("/api/v1/me", headers={"Authorization": f"Bearer {token['text']}"}).status_code == 401
     assert send("PATCH", "/team", {"name": "Tuning"}).json()["name"] == "Tuning"
+    kept = send("PATCH", "/team", {"retention_days": 90}).json()
+    assert (kept["retention_days"], kept["name"], kept["quotas"][1]["unit"]) == (90, "Tuning", "runs")
+    assert send("PATCH", "/team", {"retention_days": 1}).json()["field"] == "retention_days"
+    assert send("PATCH", "/team", {"name": "Tuning"}).json()["retention_days"] == 90
+    assert send("PATCH", "/team", {"retention_days": None}).json()["retention_days"] is None
     assert AuditEntry.objects.filter(action="team.change").count() == 1

@@ -22,15 +22,17 @@ function switchKeys(on) {
   }
 }
 
-// j and k go through the rows that lead somewhere, in the order of the page.
-const rows = () => [...document.querySelectorAll("main :is(tr, li):has(a.cell-main)")];
+// j and k go through the rows that lead somewhere, and the runs of a heat table, in the order of the page.
+const openable = () => [...document.querySelectorAll("main :is(tr, li) a.cell-main, main a.heat-cell")];
 
 function step(by) {
-  const all = rows();
+  const all = openable();
   if (!all.length) return;
-  const now = all.indexOf(document.activeElement?.closest("tr, li"));
+  const exact = all.indexOf(document.activeElement);
+  const row = document.activeElement?.closest("main :is(tr, li)");
+  const now = exact >= 0 ? exact : all.findIndex((link) => row?.contains(link));
   const next = all[now < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(now + by, 0), all.length - 1)];
-  next.querySelector("a.cell-main").focus();
+  next.focus();
   next.scrollIntoView({ block: "nearest" });
 }
 

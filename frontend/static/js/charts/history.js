@@ -1,4 +1,5 @@
 // The history of one metric: a point per run, a colour per recipe, what changed around them as lines.
+// Machines that are measured in turn (`in_turn`) have a line each: one line through both would go up and down.
 
 import { faded, options, theme } from "./base.js";
 import { day, format } from "./format.js";
@@ -14,7 +15,8 @@ function median(values) {
 export function toDatasets(json) {
   const byRecipe = new Map();
   for (const point of json.points) {
-    const name = point.recipe || "imported";
+    const recipe = point.recipe || "imported";
+    const name = json.in_turn ? `${recipe} on ${point.environment}` : recipe;
     if (!byRecipe.has(name)) byRecipe.set(name, []);
     byRecipe.get(name).push({ x: Date.parse(point.at), y: point.value, point });
   }
@@ -49,7 +51,7 @@ export function shortened(text, letters = 28) {
 
 function annotations(json, colours) {
   const found = {};
-  if (json.points.length > 2) {
+  if (json.points.length > 2 && !json.in_turn) {
     const value = median(json.points.map((point) => point.value));
     found.median = line(colours.faint, { yMin: value, yMax: value, borderDash: [4, 4], drawTime: "beforeDatasetsDraw" });
   }
@@ -196,6 +198,14 @@ export function draw(canvas, json, figure) {
   return new Chart(canvas, { type: "line", data: { datasets }, options: config });
 }
 
+function medians(json) {
+  const { unit } = json.metric;
+  const middle = (points) => format(median(points.map((point) => point.value)), unit);
+  if (!json.in_turn) return `median (dashed) ${middle(json.points)}`;
+  const names = [...new Set(json.points.map((point) => point.environment))];
+  return `medians ${names.map((name) => `${middle(json.points.filter((point) => point.environment === name))} on ${name}`).join(", ")}`;
+}
+
 export function summary(json) {
   const { points, metric } = json;
   if (points.length === 0) return "No usable run in this range has this figure.";
@@ -205,8 +215,8 @@ export function summary(json) {
   const changes = (json.changes ?? []).map((one) => `${signed(one.change_ratio)} with #${one.number} (${one.state === "suspected" ? "suspected, " : ""}${one.triage})`);
   const levels = (json.levels ?? []).map((level) => format(level.value, metric.unit));
   return (
-    `${points.length} runs${json.truncated ? " (the newest)" : ""}${json.thinned ? ", evenly chosen from more (zoom in to see each one)" : ""}: ${format(Math.min(...values), metric.unit)} to ` +
-    `${format(Math.max(...values), metric.unit)}, median (dashed) ${format(median(values), metric.unit)}; last #${last.number} ` +
+    `${points.length} run${points.length === 1 ? "" : "s"}${json.truncated ? " (the newest)" : ""}${json.thinned ? ", evenly chosen from more (zoom in to see each one)" : ""}: ${format(Math.min(...values), metric.unit)} to ` +
+    `${format(Math.max(...values), metric.unit)}, ${medians(json)}; last #${last.number} ` +
     `${format(last.value, metric.unit)}.${suspects ? ` Triangles: ${suspects} suspect.` : ""}` +
     (changes.length ? ` Change points: ${changes.slice(-5).join(", ")}${changes.length > 5 ? ` and ${changes.length - 5} earlier` : ""}.` : "") +
     ((json.notes ?? []).length ? ` Notes: ${json.notes.map((note) => `${day(note.at)} ${note.text}`).join("; ")}.` : "") +

@@ -10,6 +10,9 @@ const MAX_POINTS = 2000;
 
 const NAMES = {
   "cpu_set.busy_ratio": "{part} CPUs busy",
+  "nmon.cpu.busy_ratio": "{part} CPUs by nmon",
+  "mpstat.cpu.busy_ratio": "{part} CPUs by mpstat",
+  "top.cpu.busy_ratio": "{part} CPUs by top",
   "load.throughput_rps": "Throughput",
   "load.errors_per_s": "Errors per second",
   "load.latency_mean_ms": "Mean latency",

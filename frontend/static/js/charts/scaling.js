@@ -25,7 +25,7 @@ export function toDatasets(json) {
 }
 
 export function axis(json, colours) {
-  return { type: "linear", min: 0, max: json.end_cpus, title: { display: true, text: "CPUs", color: colours.text }, ticks: { callback: (value) => plain(value), maxTicksLimit: 12 } };
+  return { type: "linear", min: 0, max: json.end_cpus, title: { display: true, text: "CPUs", color: colours.text }, ticks: { precision: 0, callback: (value) => plain(value), maxTicksLimit: 12 } };
 }
 
 // The library leaves a point at the end of the axis out of the range that it shows.

@@ -18,9 +18,17 @@ export function toDatasets(json) {
   })).filter((dataset) => dataset.data.length > 0);
 }
 
+// Rates that are far apart stand on a logarithmic axis, whose ticks are too many to be labelled all.
+function rateAxis(trials) {
+  const rates = trials.map((trial) => trial.rate_rps);
+  if (Math.max(...rates) < 3 * Math.min(...rates)) return { type: "linear", ticks: { callback: (value) => plain(value), maxTicksLimit: 6 } };
+  const isRound = (value) => /^[1235]0*$/.test(String(Math.round(value)));
+  return { type: "logarithmic", ticks: { callback: (value) => (isRound(value) ? plain(value) : "") } };
+}
+
 export function draw(canvas, json) {
   const colours = theme();
-  const config = options({ unit: "count", zero: false, x: { type: "logarithmic", title: { display: true, text: "offered, requests/s", color: colours.text }, ticks: { callback: (value) => plain(value), maxTicksLimit: 8 } } });
+  const config = options({ unit: "count", zero: false, x: { ...rateAxis(json.trials), title: { display: true, text: "offered, requests/s", color: colours.text } } });
   config.scales.y.reverse = true;
   config.scales.y.grace = "12%";
   config.scales.y.ticks = { ...config.scales.y.ticks, precision: 0, callback: (value) => (Number.isInteger(value) && value > 0 ? `trial ${value}` : "") };

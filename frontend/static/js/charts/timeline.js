@@ -11,7 +11,7 @@ export { ranged };
 const PANELS = [
   { id: "load", title: "requests/s", unit: "requests/s", channel: /^load\.(throughput_rps|errors_per_s)$/, weight: 3 },
   { id: "latency", title: "ms", unit: "ms", channel: /^(load\.latency_mean_ms|gc\.pause_ms)$/, weight: 2 },
-  { id: "cpu", title: "CPUs busy", unit: "ratio", channel: /^cpu(_set)?\.busy_ratio$/, weight: 3 },
+  { id: "cpu", title: "CPUs busy", unit: "ratio", channel: /^(cpu_set|((nmon|mpstat|top)\.)?cpu)\.busy_ratio$/, weight: 3 },
 ];
 
 const ABOVE = 16; // pixels over the panels, for the names of the phases

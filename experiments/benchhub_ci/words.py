@@ -1,0 +1,43 @@
+"""How it speaks: exit statuses, lines on standard error, and the one error that ends a command."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+
+PASS, FAIL, INCONCLUSIVE, ERROR = 0, 1, 2, 3
+EXIT_STATUS = {
+    "pass": PASS,
+    "fail": FAIL,
+    "inconclusive": INCONCLUSIVE,
+    "error": ERROR,
+    # of a bisection
+    "found": PASS,
+    "not_worse": FAIL,
+    "unclear": INCONCLUSIVE,
+}
+
+
+class Trouble(Exception):
+    """Something that ends the command with exit status 3 and this message."""
+
+
+def say(text: str) -> None:
+    with suppress(OSError):  # a log that nobody takes is no reason to end, and no verdict
+        print(text, file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
+    """What key=value options say."""
+    found = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise Trouble(f"{option} reads key=value, not {text!r}.")
+        found[key] = value
+    return found
