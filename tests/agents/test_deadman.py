@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from agents import events as e
@@ -15,12 +16,12 @@ pytestmark = needs_wrk
 def timers(lab: Lab) -> list[int]:
     """Processes of dead-man timers on the hosts of this lab."""
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and exists(int(entry.name)):
-            arguments = (entry / "cmdline").read_bytes().split(b"\0")
-            roots = {str(lab.directory(host)).encode() for host in (lab.sut, lab.driver)}
+    roots = {str(lab.directory(host)).encode() for host in (lab.sut, lab.driver)}
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            arguments = path.read_bytes().split(b"\0")
             if any(b"no worker has been here" in argument for argument in arguments) and roots & set(arguments):
-                found.append(int(entry.name))
+                found.append(int(path.parent.name))
     return found
 
 
