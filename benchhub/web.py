@@ -1,0 +1,45 @@
+"""Several web processes on one port: `python -m benchhub.web --host 0.0.0.0 --port 8000 --workers 2`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+
+class TcpConfig(uvicorn.Config):
+    """uvicorn's own shares a socket that does not say that it is TCP, for which asyncio keeps answers back.
+
+    It switches Nagle's algorithm off for sockets of protocol TCP alone, so with `uvicorn --workers` the body of each
+    answer waits 40 ms for the client to acknowledge its head. A socket that is made from a descriptor asks the kernel.
+    """
+
+    def bind_socket(self) -> socket.socket:
+        return socket.socket(fileno=super().bind_socket().detach())
+
+
+def main() -> None:
+    """Serve until SIGTERM or SIGINT; a process that dies is replaced."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=8000, help="port to listen on")
+    parser.add_argument("--workers", type=int, default=2, help="processes; each uses one core at most")
+    given = parser.parse_args()
+    os.environ.setdefault("DATABASE_POOL_SIZE", "10")
+    config = TcpConfig(
+        "benchhub.asgi:application",
+        host=given.host,
+        port=given.port,
+        workers=given.workers,
+        lifespan="on",
+        access_log=False,
+        timeout_graceful_shutdown=5,
+    )
+    Multiprocess(config, sockets=[config.bind_socket()]).run()
+
+
+if __name__ == "__main__":
+    main()
