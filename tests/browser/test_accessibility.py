@@ -21,13 +21,13 @@ from playwright.sync_api import Page, Route, StorageState
 
 from benchhub.embedded import PROJECT_DIR
 from frontend.urls import urlpatterns
-from tests.browser.conftest import Product
+from tests.browser.conftest import LOOK_MS, Product
 from tests.browser.test_main_job import LOGIN, sign_in
 
 SERIOUS = {"serious", "critical"}
 NARROW = {"width": 360, "height": 740}
 SETTLED_WIDTH = """async () => {
-  const root = document.documentElement, end = performance.now() + 10000;
+  const root = document.documentElement, end = performance.now() + 60000;
   while (root.scrollWidth > innerWidth && performance.now() < end) await new Promise((then) => setTimeout(then, 20));
   return root.scrollWidth;
 }"""
@@ -79,6 +79,7 @@ class Look:
         """The same in another window, of a stranger or of the person with this state; its console is nobody's."""
         assert self.page.context.browser is not None
         context = self.page.context.browser.new_context(viewport=self.page.viewport_size, storage_state=state)
+        context.set_default_timeout(LOOK_MS)
         return Look(context.new_page(), self.axe, self.problems)
 
     def rules(self, what: str, *, only: list[str] | None = None) -> None:
