@@ -66,8 +66,8 @@ def main() -> None:
         "drivers": list(line.drivers.names),
     }
     port = free_port(HOST)
-    server = [sys.executable, "-m", "uvicorn", "benchhub.asgi:application", "--host", HOST, "--port", str(port)]
-    server += ["--workers", str(given.workers), "--log-level", "warning"]
+    server = [sys.executable, "-m", "benchhub.web", "--host", HOST, "--port", str(port)]
+    server += ["--workers", str(given.workers)]
     web = subprocess.Popen(server, env={**os.environ, "DATABASE_POOL_SIZE": "16"})
     try:
         wait_until_it_answers(f"http://{HOST}:{port}/cli/benchhub-ci")

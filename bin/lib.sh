@@ -163,7 +163,7 @@ bh_venv() {
     bh_note "making $BH_VENV with $("$python" -V)"
     "$python" -m venv --clear "$BH_VENV" || bh_die "$BH_VENV could not be made"
   fi
-  bh_note "installing the packages of $* into $BH_VENV (some 650 MB; a minute or two)"
+  bh_note "installing the packages of $* into $BH_VENV (1 GB, 1.4 GB with the checks; a minute or two)"
   for file in "$@"; do
     bh_live "$BH_VENV/bin/python" -m pip install --progress-bar off --disable-pip-version-check -r "$BH_ROOT/$file" ||
       bh_die "pip could not install $file"
