@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from agents.command import Command, script
 from agents.cpuset import format_cpus, parse_cpus
@@ -31,16 +32,19 @@ date +%s.%N
 """
 
 
-async def look_at_host(session: Session, role: Role, spec: RunSpec, run_key: str, fence: int) -> FactsCollected:
+async def look_at_host(
+    session: Session, role: Role, spec: RunSpec, run_key: str, hold: Callable[[str], FencedSession]
+) -> FactsCollected:
     """The host's facts, the version of what it must run, and the run's own directory on it (made, empty).
 
+    `hold` gives the host behind the fence of that directory.
     PlanError when the tool, the server or a recorder is missing, with the words of the version command. FenceError when
     a newer holder has been there: a worker that slept must not leave a directory behind that nobody knows of.
     """
     tool_version = await _version(session, role, spec)
     await insist_on_recorders(session, spec.workload.recorders)
     home = await _home_with_room(session, spec.application.server.count)
-    holder = FencedSession(session, fence, fence_directory(f"{home}/.benchhub/runs/{run_key}"))
+    holder = hold(fence_directory(f"{home}/.benchhub/runs/{run_key}"))
     facts = await collect(session)
     access = facts.access
     asked_s = time.time()

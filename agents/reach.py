@@ -56,7 +56,12 @@ class Reach:
 
     def session(self, role: Role) -> FencedSession:
         """The host behind its fence. ConnectError when the run has not been there."""
-        return FencedSession(self.link(role), self._control.fence, fence_directory(self.directory(role)))
+        return self.behind_fence(role, fence_directory(self.directory(role)))
+
+    def behind_fence(self, role: Role, directory: str) -> FencedSession:
+        """The host behind the fence that is kept in `directory` there."""
+        control = self._control
+        return FencedSession(self.link(role), control.fence, directory, control.patience_now_s, self._on_trouble)
 
     def deadman(self, role: Role) -> DeadMan:
         """The timer that puts the host back when no worker comes any more."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Literal
 
 from agents import snapshot
@@ -123,7 +124,11 @@ class Runner:
 
     async def _look(self) -> None:
         new = [role for role in self._reach.roles if role not in self._record.facts]
-        looks = [look_at_host(self._reach.link(role), role, self._spec, self._key, self._control.fence) for role in new]
+        reach = self._reach
+        looks = (
+            look_at_host(reach.link(role), role, self._spec, self._key, partial(reach.behind_fence, role))
+            for role in new
+        )
         found = await asyncio.gather(*looks, return_exceptions=True)
         for facts in found:
             if isinstance(facts, FactsCollected):

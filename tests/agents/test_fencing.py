@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from agents.command import Command, script
-from agents.errors import CommandError, FenceError
+from agents.errors import CommandError, ConnectError, FenceError
 from agents.fencing import LOCK_WAIT_S, FencedSession, fenced
 from agents.jobs import Job
 from agents.ssh import SshSession, connect
+from agents.transfer import put_command
 from tests.sshd import SshdHost, eventually
 
 COOKIE = secrets.token_hex()  # tests that run beside these must not end their processes
@@ -31,7 +32,7 @@ def test_a_fenced_command_keeps_all_but_its_words_and_its_time() -> None:
     command = Command(("rm", "-rf", "a b"), stdin=b"in", privileged=True, timeout_s=3.0)
     rewritten = fenced(command, 7, "/var/fence")
     assert rewritten.argv[:2] == ("sh", "-c")
-    assert rewritten.argv[3:] == ("sh", "7", "/var/fence", "rm", "-rf", "a b")
+    assert rewritten.argv[3:] == ("sh", "7", "/var/fence", str(LOCK_WAIT_S), "2", "rm", "-rf", "a b")
     assert (rewritten.stdin, rewritten.privileged, rewritten.timeout_s) == (b"in", True, 3.0 + LOCK_WAIT_S)
 
 
@@ -102,6 +103,54 @@ async def test_changes_of_two_holders_do_not_overlap(
     assert (await second).ok
     with pytest.raises(FenceError):
         await holder.mutate(Command(("true",)))
+    await other_session.close()
+
+
+async def test_a_holder_that_sends_its_input_no_further_keeps_nobody_from_the_host(
+    holder: FencedSession, session: SshSession, tmp_path: Path
+) -> None:
+    stalled = fenced(put_command(str(tmp_path / "old"), b"late data"), holder.fence, holder.directory)
+    process = await session.connection.create_process(stalled.shell(), encoding=None)
+    process.stdin.write(b"late")
+    await eventually((tmp_path / "fence" / "lock").exists)
+    newer = replace(holder, fence=8, patience_s=lambda: 0.0)
+    await newer.put(str(tmp_path / "new"), b"data")
+    process.stdin.write(b" data")
+    process.stdin.write_eof()
+    await process.wait_closed()
+    assert process.exit_status == 97
+    assert sorted(os.listdir(tmp_path)) == ["fence", "new"]
+    assert sorted(os.listdir(tmp_path / "fence")) == ["fence", "lock"]
+
+
+async def test_half_an_input_changes_nothing(holder: FencedSession, session: SshSession, tmp_path: Path) -> None:
+    whole = fenced(script('cat >"$1"', str(tmp_path / "new"), stdin=b"data"), holder.fence, holder.directory)
+    result = await session.run(replace(whole, stdin=b"da"))
+    assert (result.exit_status, result.stderr) == (1, b"only 2 of 4 bytes arrived\n")
+    assert os.listdir(tmp_path) == ["fence"]
+
+
+async def test_a_newer_holder_waits_for_the_end_of_a_change_as_long_as_its_patience_lasts(
+    holder: FencedSession, sshd_host: SshdHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, go = tmp_path / "inside", tmp_path / "go"
+    slow = script('touch "$1"; while [ ! -e "$2" ]; do sleep 0.02; done', str(inside), str(go))
+    told: list[str] = []
+
+    async def on_trouble(text: str) -> None:
+        told.append(text)
+        go.touch()
+
+    other_session = await connect(sshd_host.login(), sshd_host.private_key)
+    older = asyncio.create_task(holder.mutate(slow))
+    await eventually(inside.exists)
+    monkeypatch.setattr("agents.fencing.LOCK_WAIT_S", 0)
+    newer = replace(holder, session=other_session, fence=8)
+    with pytest.raises(ConnectError, match="sut takes no change: another one has been going on there"):
+        await replace(newer, patience_s=lambda: 0.0).mutate(Command(("true",)))
+    assert (await replace(newer, on_trouble=on_trouble).mutate(Command(("true",)))).ok
+    assert (await older).ok
+    assert told == ["sut takes no change yet, another one is going on there. Trying again for up to 600 s."]
     await other_session.close()
 
 
