@@ -29,5 +29,4 @@ ENV PATH=/srv/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     BENCHHUB_DATA_DIR=/var/lib/benchhub BENCHHUB_STATIC_ROOT=/srv/static
 USER benchhub
 EXPOSE 8000
-CMD ["uvicorn", "benchhub.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--lifespan", "on", \
-     "--no-access-log", "--timeout-graceful-shutdown", "5"]
+CMD ["python", "-m", "benchhub.web", "--host", "0.0.0.0", "--port", "8000"]

@@ -107,8 +107,7 @@ def benchhub_server(folder: Path, sockets: str, processes: int) -> Iterator[Serv
     token = manage(environment, "token", "create", *said).strip()
     port = free_port(ADDRESS)
     web = next(spec for spec in child_specs(port) if spec.name == "web")
-    several = [sys.executable, "-m", "benchhub.web", "--port", str(port), "--workers", str(processes)]
-    argv = several if processes > 1 else list(web.argv)
+    argv = [*web.argv, "--workers", str(processes)]
     server = Server(port, {"Authorization": f"Bearer {token}", "Host": "localhost"})
     with _running(argv, {**environment, **web.environment}, folder / "benchhub.log", server, "/readyz") as group:
         yield replace(server, group=group)

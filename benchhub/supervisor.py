@@ -67,21 +67,11 @@ def child_specs(port: int) -> tuple[ChildSpec, ...]:
     celery = (python, "-m", "celery", "-A", "benchhub")
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     # SIGTERM asks Celery for a warm shutdown: runs hand over at once, so it is short; patience bounds what hangs.
-    web: tuple[str, ...] = (
-        python,
-        "-m",
-        "uvicorn",
-        "benchhub.asgi:application",
-        "--host",
-        ADDRESS,
-        "--port",
-        str(port),
-    )
-    web += ("--lifespan", "on", "--no-access-log", "--timeout-graceful-shutdown", "5")
+    web = (python, "-m", "benchhub.web", "--host", ADDRESS, "--port", str(port))
     runs = (*celery, "worker", "-n", "runs@%h", "-Q", "runs", "-P", "threads", "-c", "4", *quiet)
     default = (*celery, "worker", "-n", "default@%h", "-Q", "default", "-P", "threads", "-c", "2", *quiet)
     return (
-        ChildSpec("web", web, 1, 15, {"DATABASE_POOL_SIZE": "10"}),
+        ChildSpec("web", web, 1, 15),
         ChildSpec("worker-runs", runs, 2, 45),
         ChildSpec("worker-default", default, 2, 45),
         ChildSpec("beat", (*celery, "beat"), 0, 10),

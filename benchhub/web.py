@@ -1,4 +1,4 @@
-"""Several web processes on one port: `python -m benchhub.web --host 0.0.0.0 --port 8000 --workers 2`."""
+"""The web server: `python -m benchhub.web --host 0.0.0.0 --port 8000`, with `--workers 2` in two processes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ class TcpConfig(uvicorn.Config):
 
 
 def main() -> None:
-    """Serve until SIGTERM or SIGINT; a process that dies is replaced."""
+    """Serve until SIGTERM or SIGINT; of several processes, one that dies is replaced."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=int, default=8000, help="port to listen on")
-    parser.add_argument("--workers", type=int, default=2, help="processes; each uses one core at most")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8000, help="port to listen on (8000)")
+    parser.add_argument("--workers", type=int, default=1, help="processes; each uses one core at most (1)")
     given = parser.parse_args()
+    if given.workers < 1:
+        parser.error("--workers: at least 1")
     os.environ.setdefault("DATABASE_POOL_SIZE", "10")
     config = TcpConfig(
         "benchhub.asgi:application",
@@ -38,7 +40,10 @@ def main() -> None:
         access_log=False,
         timeout_graceful_shutdown=5,
     )
-    Multiprocess(config, sockets=[config.bind_socket()]).run()
+    if given.workers == 1:
+        uvicorn.Server(config).run()
+    else:
+        Multiprocess(config, sockets=[config.bind_socket()]).run()
 
 
 if __name__ == "__main__":

@@ -131,6 +131,6 @@ def test_what_compose_builds_mounts_and_starts_is_there() -> None:
 def test_the_image_serves_with_the_same_options_as_up() -> None:
     dockerfile = (PROJECT_DIR / "Dockerfile").read_text().replace("\\\n", "")
     command = re.findall(r'"([^"]*)"', dockerfile[dockerfile.index("CMD") :])
-    web = next(spec for spec in child_specs(8000) if spec.name == "web").argv[2:]
+    web = next(spec for spec in child_specs(8000) if spec.name == "web").argv[1:]
 
-    assert shlex.join(command) == shlex.join(web).replace("127.0.0.1", "0.0.0.0")
+    assert shlex.join(command[1:]) == shlex.join(web).replace("127.0.0.1", "0.0.0.0")
