@@ -12,7 +12,8 @@ def main() -> None:
     try:
         from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line
-        from django.db import InterfaceError, OperationalError
+        from django.db import InterfaceError, OperationalError, ProgrammingError
+        from psycopg.errors import UndefinedColumn, UndefinedTable
 
         from benchhub.embedded import EmbeddedError
     except ImportError as error:
@@ -26,6 +27,13 @@ def main() -> None:
         raise SystemExit(f"manage.py: {error}") from error
     except (OperationalError, InterfaceError) as error:
         raise SystemExit(f"manage.py: the database does not answer: {str(error).splitlines()[0]}") from error
+    except ProgrammingError as error:
+        if not isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
+            raise
+        raise SystemExit(
+            "manage.py: the database is not prepared for this version: wait until `manage.py up` says that BenchHub is "
+            "ready, or run `manage.py migrate`"
+        ) from error
 
 
 if __name__ == "__main__":

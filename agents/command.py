@@ -7,19 +7,25 @@ from dataclasses import dataclass, replace
 
 from agents.errors import CommandError
 
+TIMEOUT_S = 60.0
+NTH_CONNECTION = "benchhub:nth-connection"
+"""An argument in whose place a link puts how many times it has connected: so the host can tell a command that comes
+late, over a connection that was given up."""
+
 
 @dataclass(frozen=True)
 class Command:
     """One command for a host: an argument vector, never a string that a user could break out of.
 
     `privileged` asks for root: the session puts `sudo -n` in front when it did not log in as root.
-    `stdin` is sent and closed. `timeout_s` bounds the whole command.
+    `stdin` is sent and closed. `timeout_s` bounds the whole command: it ends what hangs, and a host that is slow or
+    stands still for half a minute must not feel it.
     """
 
     argv: tuple[str, ...]
     stdin: bytes = b""
     privileged: bool = False
-    timeout_s: float = 30.0
+    timeout_s: float = TIMEOUT_S
 
     def shell(self) -> str:
         """The command as POSIX shell text, each argument quoted."""
@@ -29,7 +35,9 @@ class Command:
         return replace(self, privileged=True)
 
 
-def script(text: str, *args: str, stdin: bytes = b"", privileged: bool = False, timeout_s: float = 30.0) -> Command:
+def script(
+    text: str, *args: str, stdin: bytes = b"", privileged: bool = False, timeout_s: float = TIMEOUT_S
+) -> Command:
     """A POSIX sh script with positional arguments `$1`...; values go in as arguments, never into the text."""
     return Command(("sh", "-c", text, "sh", *args), stdin=stdin, privileged=privileged, timeout_s=timeout_s)
 

@@ -15,7 +15,7 @@ from agents.spec import HostAddress
 
 Connect = Callable[[HostAddress], Awaitable[Session]]
 
-CANCELLED_PATIENCE_S = 10.0
+CANCELLED_PATIENCE_S = 30.0
 """How long a cancelled run waits for a host that is away."""
 DEADMAN_S = 1800
 """After how long without a worker a host puts itself back: longer than a cut and an adoption may take together."""

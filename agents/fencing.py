@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from agents.command import Command, CommandResult, script
+from agents.command import NTH_CONNECTION, Command, CommandResult, script
 from agents.errors import ConnectError, FenceError
 from agents.link import PATIENCE_S
 from agents.session import Session, Stream
@@ -27,9 +27,12 @@ _BUSY_TEXT = b"benchhub-fence is held"
 # inherit it, so that a job which it leaves behind does not hold it. Under sudo the files stay the login user's.
 # The input is here in full before the lock is asked for: whoever sends it may be frozen half way. Its file has no name,
 # so that nothing of it stays, however this ends.
+#
+# A link that was cut repeats a command over its next connection. What the older one still has on the way may arrive
+# much later, when the same holder has gone on and undone it: so each link's newest connection is known, too.
 _FENCE = f"""
-fence=$1 dir=$2 wait_s=$3 input_bytes=$4
-shift 4
+fence=$1 dir=$2 wait_s=$3 input_bytes=$4 link=$dir/link-$5 nth=$6
+shift 6
 umask 077
 own() {{ [ -z "${{SUDO_UID-}}" ] || chown "$SUDO_UID" "$@"; }}
 [ -d "$dir" ] || {{ mkdir -p -- "$dir" && own "$dir"; }} || exit 1
@@ -52,7 +55,16 @@ fi
 if [ "$fence" -gt "$seen" ]; then
   echo "$fence" >"$dir/fence.part" && own "$dir/fence.part" && sync "$dir/fence.part" \\
     && mv -f -- "$dir/fence.part" "$dir/fence" || exit 1
+  rm -f -- "$dir"/link-*
 fi
+known=0
+[ ! -s "$link" ] || read -r known <"$link"
+case $nth in *[!0-9]*) nth=0 ;; esac
+if [ "$nth" -lt "$known" ]; then
+  echo "{_BUSY_TEXT.decode()} by a newer connection" >&2
+  exit {_BUSY_STATUS}
+fi
+[ "$nth" -eq "$known" ] || {{ echo "$nth" >"$link" && own "$link"; }}
 "$@" 9<&-
 """
 
@@ -62,14 +74,17 @@ def fence_directory(run_directory: str) -> str:
     return run_directory.rpartition("/runs/")[0] + "/fence"
 
 
-def fenced(command: Command, fence: int, directory: str) -> Command:
+def fenced(command: Command, fence: int, directory: str, link: str = "") -> Command:
     """`command` behind a check, in the same round trip, that no greater fence has been seen in `directory` of the host.
 
-    It waits at most `LOCK_WAIT_S` for another fenced command to end. Refused, it exits 97 and nothing was done.
+    It waits at most `LOCK_WAIT_S` for another fenced command to end. Refused, it exits 97 and nothing was done. It does
+    not start either when it comes over a connection of `link` that is not the newest one; nobody waits for it then.
     """
     if fence < 0:
         raise ValueError("a fence cannot be negative")
-    check = script(_FENCE, str(fence), directory, str(LOCK_WAIT_S), str(len(command.stdin)), *command.argv)
+    check = script(
+        _FENCE, str(fence), directory, str(LOCK_WAIT_S), str(len(command.stdin)), link, NTH_CONNECTION, *command.argv
+    )
     return replace(command, argv=check.argv, timeout_s=command.timeout_s + LOCK_WAIT_S)
 
 
@@ -77,7 +92,8 @@ def fenced(command: Command, fence: int, directory: str) -> Command:
 class FencedSession:
     """A session whose changes (`mutate`, `put`) are refused with FenceError once a newer holder has changed the host.
 
-    `directory` is absolute, the same for every holder of the host, and outlives a run. While a change of another holder
+    `directory` is absolute, the same for every holder of the host, and outlives a run. `link` tells this holder's links
+    to the host apart, where it has several. While a change of another holder
     goes on there, `on_trouble` is told once, and a change is tried again for `patience_s`, asked anew at each try; then
     it is a ConnectError.
     """
@@ -85,6 +101,7 @@ class FencedSession:
     session: Session
     fence: int
     directory: str
+    link: str = ""
     patience_s: Callable[[], float] = lambda: PATIENCE_S
     on_trouble: Callable[[str], Awaitable[None]] | None = None
 
@@ -112,7 +129,9 @@ class FencedSession:
 
     async def _attempt(self, command: Command, max_output_bytes: int) -> CommandResult:
         """One try, which waits on the host for LOCK_WAIT_S."""
-        result = await self.session.run(fenced(command, self.fence, self.directory), max_output_bytes=max_output_bytes)
+        result = await self.session.run(
+            fenced(command, self.fence, self.directory, self.link), max_output_bytes=max_output_bytes
+        )
         if result.exit_status == _REFUSED_STATUS and result.stderr.startswith(_REFUSED_TEXT):
             raise FenceError(
                 f"{self.host} belongs to a newer holder: {result.stderr.decode('utf-8', 'replace').strip()}",

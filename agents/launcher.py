@@ -20,8 +20,8 @@ import re
 from agents.command import Command, script
 from agents.supervisor import COOKIE_VARIABLE, GATE, IDENTITY, SCOPE, START, SUPERVISOR
 
-START_TIMEOUT_S = 30.0
-REAP_S = 5
+START_TIMEOUT_S = 90.0
+REAP_S = 60
 """How long after SIGKILL a process may take to be gone."""
 
 _COOKIE = re.compile(r"[A-Za-z0-9_-]{16,128}")
@@ -151,7 +151,7 @@ while find_left; clock; [ -n "$left" ] && [ $tenths -lt $until_tenths ]; do
   kill -KILL $left 2>/dev/null
   sleep 0.1
 done
-tries=50
+tries=300
 while [ ! -e rc ] && alive "$spid" "$sstart" "$boot" && [ -z "$left" ] && [ $tries -gt 0 ]; do
   sleep 0.1
   tries=$((tries - 1))
@@ -180,7 +180,7 @@ def kill_command(directory: str, grace_s: int, cookie: str = "") -> Command:
 
     `cookie` finds them when somebody removed the job's directory; without it such a job counts as never started.
     """
-    return script(_KILL, job_directory(directory), str(grace_s), cookie, timeout_s=grace_s + REAP_S + 20.0)
+    return script(_KILL, job_directory(directory), str(grace_s), cookie, timeout_s=grace_s + REAP_S + START_TIMEOUT_S)
 
 
 def job_directory(path: str) -> str:

@@ -6,9 +6,10 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TypeVar
 
-from agents.command import Command, CommandResult
+from agents.command import NTH_CONNECTION, Command, CommandResult
 from agents.errors import ConnectError
 from agents.session import Session, Stream
 
@@ -43,6 +44,7 @@ class Link:
         self._patience_s = patience_s
         self._on_trouble = on_trouble
         self._session: Session | None = None
+        self._connections = 0
         self._opening = asyncio.Lock()
         self._lost_at_s: float | None = None
 
@@ -68,7 +70,7 @@ class Link:
 
     async def run(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
         async def attempt(session: Session) -> CommandResult:
-            result = await session.run(command, max_output_bytes=max_output_bytes)
+            result = await session.run(self._stamped(command), max_output_bytes=max_output_bytes)
             if result.exit_status is None:
                 raise ConnectError(f"The connection to {self._name} ended under a command.")
             return result
@@ -115,6 +117,11 @@ class Link:
             await asyncio.sleep(pause_s * random.uniform(0.7, 1.3))  # noqa: S311 - jitter
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
+    def _stamped(self, command: Command) -> Command:
+        """The command as it goes over the connection that there is now."""
+        nth = str(self._connections)
+        return replace(command, argv=tuple(nth if word == NTH_CONNECTION else word for word in command.argv))
+
     async def _drop(self, broken: Session | None) -> None:
         """Close the session that failed, unless somebody else has put a new one in its place meanwhile."""
         if broken is not None and broken is self._session:
@@ -124,4 +131,5 @@ class Link:
         async with self._opening:
             if self._session is None:
                 self._session = await self._connect()
+                self._connections += 1
             return self._session

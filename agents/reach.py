@@ -61,7 +61,7 @@ class Reach:
     def behind_fence(self, role: Role, directory: str) -> FencedSession:
         """The host behind the fence that is kept in `directory` there."""
         control = self._control
-        return FencedSession(self.link(role), control.fence, directory, control.patience_now_s, self._on_trouble)
+        return FencedSession(self.link(role), control.fence, directory, role, control.patience_now_s, self._on_trouble)
 
     def deadman(self, role: Role) -> DeadMan:
         """The timer that puts the host back when no worker comes any more."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import regex
 
-from agents.command import Command, script
+from agents.command import TIMEOUT_S, Command, script
 from agents.errors import CommandError, NotReady, PlanError
 from agents.jobs import Job
 from agents.regular_expression import SIMPLER
@@ -48,7 +48,7 @@ def listening_command(port: int) -> Command:
 
 def probe_command(url: str, status: int) -> Command:
     """Requests `url` until it answers with `status` or the round is over."""
-    return script(_PROBE, url, str(int(PROBE_ROUND_S)), str(status), timeout_s=PROBE_ROUND_S + 15)
+    return script(_PROBE, url, str(int(PROBE_ROUND_S)), str(status), timeout_s=PROBE_ROUND_S + TIMEOUT_S)
 
 
 async def wait_until_ready(
@@ -68,6 +68,7 @@ async def wait_until_ready(
     deadline = time.monotonic() + ready.timeout_s
     while True:
         check()
+        last = time.monotonic() > deadline  # a look that began in time may be old: who looks may have stood still
         logged = not ready.log_pattern or _matches(ready.log_pattern, await read_log())
         wrong = await _probe(driver, url, ready) if logged else f"its log has no line like {ready.log_pattern!r} yet"
         status = await server.status()
@@ -79,7 +80,7 @@ async def wait_until_ready(
             )
         if not wrong:
             return
-        if time.monotonic() > deadline:
+        if last:
             raise NotReady(
                 f"The server was not ready within {ready.timeout_s:g} s: {wrong}.",
                 hint=f"It was asked for {url} from {driver.host}. See the server's log.",

@@ -43,6 +43,19 @@ class Recording:
         """End every recorder, and fetch and keep its file. What a recorder did not do is a warning, not a failure."""
         await self._each(self._collect)
 
+    async def salvage(self) -> None:
+        """Keep what was recorded of a run that did not come to the end of its load.
+
+        What hinders it is said and is no further failure: the hosts have to be put back.
+        """
+        self._check = _go_on
+        try:
+            await self.collect()
+        except FenceError:
+            raise
+        except AgentError as error:
+            await self._say("sut", f"What was recorded was not kept: {error.message}", warning=True)
+
     async def _each(self, act: Callable[[Role, Recorder], Awaitable[None]]) -> None:
         pairs = [(role, recorder) for role in self._reach.roles for recorder in self._recorders]
         raise_first(await asyncio.gather(*(act(*pair) for pair in pairs), return_exceptions=True))
@@ -106,6 +119,10 @@ class Recording:
 
     def _job(self, role: Role, recorder: Recorder) -> Job:
         return Job(self._reach.session(role), f"{self._reach.directory(role)}/jobs/{_name(role, recorder)}")
+
+
+def _go_on() -> None:
+    """A run that has failed, or was cancelled, is not stopped once more."""
 
 
 def _name(role: Role, recorder: Recorder) -> str:

@@ -12,7 +12,7 @@ from typing import Literal
 from agents import snapshot
 from agents.control import Cancelled, Control
 from agents.deadman import Renewal
-from agents.errors import MISTAKE_HINT, AgentError, CommandError, FenceError, HostError, MistakeError
+from agents.errors import MISTAKE_HINT, AgentError, CommandError, ConnectError, FenceError, HostError, MistakeError
 from agents.events import FactsCollected, Failed, Logged, PhaseFinished, PhaseName, PhaseStarted, Role, SnapshotTaken
 from agents.loading import Loading
 from agents.log_context import bound
@@ -82,6 +82,8 @@ class Runner:
             raise
         except AgentError as error:
             await self._fail(error)
+            if not isinstance(error, ConnectError):  # a host that is out of reach gives nothing
+                await self._recording.salvage()
         except Exception:
             logger.exception("run %s failed in phase %s in a way that nobody foresaw", self._key, self._phase)
             await self._fail(MistakeError(f"BenchHub made a mistake in the phase {self._phase}.", hint=MISTAKE_HINT))

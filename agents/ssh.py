@@ -17,6 +17,7 @@ from agents.command import Command, CommandResult
 from agents.errors import CommandError, ConnectError
 from agents.login_turns import LoginTurns
 from agents.session import Stream
+from agents.standing_still import wait_for
 from agents.transfer import get_command, put_command
 
 CONNECT_TIMEOUT_S = 15
@@ -30,8 +31,8 @@ KILL_AFTER_S = 5
 ANSWER_WITHIN_S = 10
 """How long after that the host may take to say so."""
 _ENDED_BY_TIMEOUT = (124, 137)  # timeout(1): it sent TERM; it sent KILL
-SESSION_WAIT_S = 5
-"""How long sshd may take to notice that an earlier session on the connection is over."""
+SESSION_TRIES = 50
+"""Tries a tenth of a second apart: sshd needs a moment to notice that an earlier session on the connection is over."""
 MAX_LOGINS_PER_HOST = 2
 """Logins in progress to one host: sshd starts to reset connections when many log in at once (MaxStartups)."""
 
@@ -200,26 +201,39 @@ class SshSession:
         limit_s = math.ceil(command.timeout_s) + 1
         words = ("timeout", "-k", str(KILL_AFTER_S), str(limit_s), *command.argv)
         async with self._channels:
-            process = await self._open(f"exec {self._shell(words, command.privileged)}")
-            started_s = time.monotonic()
+            text, begun_s = f"exec {self._shell(words, command.privileged)}", time.monotonic()
+            exchange = asyncio.create_task(self._exchange(text, command.stdin, max_output_bytes))
             try:
-                async with asyncio.timeout(limit_s + KILL_AFTER_S + ANSWER_WITHIN_S):
-                    out, err, _ = await asyncio.gather(
-                        _read(process.stdout, max_output_bytes),
-                        _read(process.stderr, max_output_bytes),
-                        _send(process.stdin, command.stdin),
-                    )
-                    await process.wait_closed()
-            except TimeoutError as exc:
-                _end(process)
-                await self._insist_on_an_answer()
-                raise self._overdue(command) from exc
+                stood_still_s = await wait_for(exchange, limit_s + KILL_AFTER_S + ANSWER_WITHIN_S)
+                if not exchange.done():
+                    await self._insist_on_an_answer()
+                    raise self._overdue(command)
+                status, out, err = exchange.result()
             finally:
-                _end(process)
-        duration_s, status = time.monotonic() - started_s, _exit_status(process)
+                exchange.cancel()
+                await asyncio.wait({exchange})
+        duration_s = time.monotonic() - begun_s
         if status in _ENDED_BY_TIMEOUT and duration_s >= command.timeout_s:
+            if stood_still_s:
+                raise ConnectError(
+                    f"BenchHub itself stood still for {stood_still_s:.0f} s, and {self.host} ended a command meanwhile."
+                )
             raise self._overdue(command)
         return CommandResult(status, out.data, err.data, duration_s, out.truncated or err.truncated)
+
+    async def _exchange(self, text: str, stdin: bytes, max_output_bytes: int) -> tuple[int | None, _Output, _Output]:
+        """Exit status, standard output and standard error of a command that gets this standard input."""
+        process = await self._open(text)
+        try:
+            out, err, _ = await asyncio.gather(
+                _read(process.stdout, max_output_bytes),
+                _read(process.stderr, max_output_bytes),
+                _send(process.stdin, stdin),
+            )
+            await process.wait_closed()
+        finally:
+            _end(process)
+        return _exit_status(process), out, err
 
     async def mutate(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
         return await self.run(command, max_output_bytes=max_output_bytes)
@@ -284,14 +298,15 @@ class SshSession:
     async def _open(self, text: str) -> asyncssh.SSHClientProcess[bytes]:
         if "\0" in text:
             raise CommandError("A command for a shell cannot contain a NUL character.")
-        give_up_s = time.monotonic() + SESSION_WAIT_S
+        tries = 0
         while True:
+            tries += 1
             try:
                 return await self.connection.create_process(text, encoding=None)
             except _LOST as exc:
                 if not isinstance(exc, asyncssh.ChannelOpenError) or self.connection.is_closed():
                     raise ConnectError(f"The connection to {self.address} takes no command: {exc}") from exc
-                if time.monotonic() > give_up_s:  # a new connection would be refused the same
+                if tries == SESSION_TRIES:  # a new connection would be refused the same
                     raise ConnectError(
                         f"{self.address} refuses another session on one connection; BenchHub needs {MAX_CHANNELS}.",
                         hint="Set MaxSessions in its sshd_config to 10, which is sshd's default, and reload sshd.",

@@ -26,7 +26,7 @@ from agents.starting import HostClock, late_s, uptime_s, waiting
 MAX_OUTPUT_BYTES = 8 << 20
 SELDOM_S = 5.0
 LAST_LOOKS_S = 0.2
-OVERTIME_S = 60.0
+OVERTIME_S = 300.0
 """How long past its duration a load tool may take to print its report."""
 
 _TICKS_PER_S = Command(("getconf", "CLK_TCK"))

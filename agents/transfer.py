@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from agents.command import Command, script
 
+TIMEOUT_S = 300.0
+"""A piece of 4 MB passes a link of 0.1 Mbit/s in that time."""
+
 # A cut link ends `cat` like the end of the data does, so only the length tells a whole file from half of one.
 _PUT = """
 umask 077
@@ -23,12 +26,12 @@ tail -c +"$2" -- "$1" | head -c "$3"
 """
 
 
-def put_command(path: str, data: bytes, *, mode: int = 0o600, timeout_s: float = 60.0) -> Command:
+def put_command(path: str, data: bytes, *, mode: int = 0o600, timeout_s: float = TIMEOUT_S) -> Command:
     """Writes the whole file `path` (absolute): temporary name beside it, fsync, rename, fsync of the directory."""
     return script(_PUT, _absolute(path), str(len(data)), f"{mode:04o}", stdin=data, timeout_s=timeout_s)
 
 
-def get_command(path: str, *, offset: int, max_bytes: int, timeout_s: float = 60.0) -> Command:
+def get_command(path: str, *, offset: int, max_bytes: int, timeout_s: float = TIMEOUT_S) -> Command:
     """Prints at most `max_bytes` of `path` (absolute) from `offset` (from 0); nothing at the end of the file."""
     if offset < 0 or max_bytes < 0:
         raise ValueError("offset and max_bytes cannot be negative")

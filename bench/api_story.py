@@ -17,7 +17,7 @@ from django.utils import timezone
 
 import bench.django_project  # noqa: F401 - before the models
 from bench.answer_text import Replacement
-from bench.api_answers import Player
+from bench.api_answers import Player, Refused
 from bench.screenshot_answers import SCALING, Answers
 from bench.website import team_with_runs
 from experiments.api.examples import BODIES
@@ -30,6 +30,7 @@ from experiments.teams.tokens import SCOPES, issue
 PICTURES, RUNS = "demo-pictures", 600
 FIRST_RUN = 141
 """The number of the story's first run, as the examples of bodies name it; results fill the numbers before it."""
+MOST_TRIES = 10
 PHASES = [
     {"name": "warm-up", "kind": "warm_up", "duration_s": 2},
     {"name": "load", "kind": "measure", "duration_s": 6},
@@ -208,8 +209,8 @@ def _runs(player: Player) -> None:
     player.ask("change_run", number=second)  # it waits for the first one's hosts
     third = player.ask("rerun", number=first, keep=False)["number"]
     player.ask("cancel_run", number=third)
-    for number in (first, second):
-        player.finish(number)
+    player.finish(first)
+    second = _valid_one(player, second)
     player.ask("write_run_notes", number=second)
     player.ask("get_run_notes", number=second)
     player.ask("get_run", number=second)
@@ -240,6 +241,17 @@ def _runs(player: Player) -> None:
             player.ask(name)
     for number in player.ask("rerun_runs")["queued"]:
         player.ask("cancel_run", number=number, keep=False)
+
+
+def _valid_one(player: Player, number: int) -> int:
+    """The run, or the first one like it that is valid: on a busy machine most are not, and a reader sees this first."""
+    for _ in range(MOST_TRIES):
+        run = player.finish(number)
+        if run["validity"] == "valid":
+            return number
+        number = player.ask("rerun", number=number, keep=False)["number"]
+    why = [one["sentence"] for one in run["findings"] if one["level"] in ("invalid", "warn")]
+    raise Refused(f"None of {MOST_TRIES} runs was valid; record on a quiet machine. The last one: {' '.join(why)}")
 
 
 def _experiments(player: Player) -> None:
@@ -328,6 +340,8 @@ def _library(player: Player) -> None:
     player.ask("get_template_yaml", name="tomcat-baseline", accept="application/yaml")
     player.ask("install_template", name="tomcat-baseline")
     player.ask("import_figures", name=found["published"][0]["name"])
+    kernels = player.ask("import_figures", name="linux-two-kernels", keep=False)
+    player.ask("machine_factors", query={"runs": ",".join(str(one["number"]) for one in kernels)})
 
 
 def _links(player: Player) -> None:

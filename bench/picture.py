@@ -19,7 +19,7 @@ PAGE_MS = 120_000  # a busy machine
 class View:
     """A browser window: its size in pixels and its colours."""
 
-    width: int = 1200
+    width: int = 1280
     height: int = 800
     dark: bool = False
 

@@ -74,6 +74,7 @@ PICTURES = {
     "work-1-measured": Picture(experiment_page("tomcat-baseline"), 860),
     "work-2": Picture(experiment_page("rest-two-machines"), 860),
     "work-3": Picture(run_page("linux-18-keys-50", "18 keys"), 760, "h2:text-is('Tuning journal')"),
+    "work-3-kernels": Picture(published_page("linux-two-kernels"), 1000),
     "work-4": Picture(scaling_page("cpu-scaling-best-load"), 1000),
     "work-4-published": Picture(published_page("cpu-scaling"), 900),
     "work-5": Picture(experiment_page("liberty-virtual-threads"), 860),

@@ -19,7 +19,7 @@ from benchhub.processes import Account, end, is_running, run_as, spawn, wait_unt
 from benchhub.service_account import reachable_binaries, require_entry, service_account
 
 POSTGRES_READY_S = 100.0
-REDIS_READY_S = 10.0
+REDIS_READY_S = 100.0
 LEFTOVER_S = 30.0
 
 # One machine, a handful of processes: little memory, full durability, no network.

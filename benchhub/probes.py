@@ -3,3 +3,6 @@
 LIVE = "/healthz"
 READY = "/readyz"
 METRICS = "/metrics"
+
+SHARED_COUNTS = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that tells prometheus_client, before it is loaded, where several web processes add up their figures."""

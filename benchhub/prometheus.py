@@ -161,7 +161,7 @@ _registry.register(OperationsCollector())
 
 def _page() -> bytes:
     try:
-        return generate_latest(_registry) + generate_latest(requests.registry)
+        return generate_latest(_registry) + generate_latest(requests.counts())
     finally:
         connection.close()
 

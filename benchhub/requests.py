@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import time
@@ -9,23 +10,34 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from agents.log_context import bound
+from benchhub.probes import SHARED_COUNTS
 
 HEADER = "X-Request-ID"
 _SANE = re.compile(r"[A-Za-z0-9._\-]{1,64}")
 
-registry = CollectorRegistry()
+_registry = CollectorRegistry()
 _requests = Counter(
-    "benchhub_http_requests", "Requests that this web process answered.", ["method", "status"], registry=registry
+    "benchhub_http_requests", "Requests that the web server answered.", ["method", "status"], registry=_registry
 )
 _seconds = Histogram(
     "benchhub_http_request_seconds",
-    "Until the answer of this web process began.",
+    "Until an answer of the web server began.",
     buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
-    registry=registry,
+    registry=_registry,
 )
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+
+
+def counts() -> CollectorRegistry:
+    """What was counted since the start of the web server, by all of its processes."""
+    if SHARED_COUNTS not in os.environ:
+        return _registry
+    found = CollectorRegistry()
+    MultiProcessCollector(found)  # type: ignore[no-untyped-call]
+    return found
 
 
 class RequestMiddleware:

@@ -69,7 +69,7 @@ def child_specs(port: int) -> tuple[ChildSpec, ...]:
     # SIGTERM asks Celery for a warm shutdown: runs hand over at once, so it is short; patience bounds what hangs.
     web = (python, "-m", "benchhub.web", "--host", ADDRESS, "--port", str(port))
     runs = (*celery, "worker", "-n", "runs@%h", "-Q", "runs", "-P", "threads", "-c", "4", *quiet)
-    default = (*celery, "worker", "-n", "default@%h", "-Q", "default", "-P", "threads", "-c", "2", *quiet)
+    default = (*celery, "worker", "-n", "default@%h", "-Q", "default", "-P", "threads", "-c", "8", *quiet)
     return (
         ChildSpec("web", web, 1, 15),
         ChildSpec("worker-runs", runs, 2, 45),

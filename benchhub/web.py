@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import socket
+import tempfile
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
+
+from benchhub.probes import SHARED_COUNTS
 
 
 class TcpConfig(uvicorn.Config):
@@ -26,10 +29,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen on (8000)")
-    parser.add_argument("--workers", type=int, default=1, help="processes; each uses one core at most (1)")
+    processes = os.environ.get("BENCHHUB_WEB_PROCESSES") or "1"
+    said = "processes, each of which uses one core at most (BENCHHUB_WEB_PROCESSES, else 1)"
+    parser.add_argument("--workers", type=int, default=processes, help=said)
     given = parser.parse_args()
     if given.workers < 1:
-        parser.error("--workers: at least 1")
+        parser.error("--workers or BENCHHUB_WEB_PROCESSES: at least 1")
     os.environ.setdefault("DATABASE_POOL_SIZE", "10")
     config = TcpConfig(
         "benchhub.asgi:application",
@@ -39,10 +44,13 @@ def main() -> None:
         lifespan="on",
         access_log=False,
         timeout_graceful_shutdown=5,
+        timeout_worker_healthcheck=60,  # a process that is starting on a busy machine is not hung
     )
     if given.workers == 1:
         uvicorn.Server(config).run()
-    else:
+        return
+    with tempfile.TemporaryDirectory(prefix="benchhub-web-") as counts:
+        os.environ[SHARED_COUNTS] = counts  # any process tells the figures of all
         Multiprocess(config, sockets=[config.bind_socket()]).run()
 
 

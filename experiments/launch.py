@@ -300,7 +300,7 @@ def cancel_experiment(member: Member, experiment: Experiment) -> None:
         ids = list(runs.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
         locked = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment.pk)
         if locked.state not in OPEN:
-            raise Conflict(f"This experiment is {locked.get_state_display()} already.")
+            raise Conflict(f"This experiment is {locked.get_state_display().lower()} already.")
         # Looked at again: one that ended meanwhile may have queued its retry.
         open_runs = experiment.runs.exclude(state=Run.State.FINISHED)
         open_runs.filter(cancel_requested_at=None).update(cancel_requested_at=Now())

@@ -18,6 +18,7 @@ from experiments.hosts.restoration import perform_restore, repeat_due
 from experiments.models import DryRun, Host
 from experiments.notifying import delivering
 from experiments.operating import canaries
+from experiments.operating.slow_work import if_there_is_room
 from experiments.queue.outbox import CHECK_HOST, DELIVER, DRY_RUN, EXECUTE_RUN, RESTORE_HOST, TELL_ALERT, hint, send
 from experiments.retention.policy import apply_retention
 from experiments.retention.removal import remove_expired
@@ -63,17 +64,17 @@ def reap() -> None:
 
 @shared_task(name=RESTORE_HOST)
 def restore_host(host_id: int) -> None:
-    perform_restore(host_id)
+    if_there_is_room(perform_restore, host_id)
 
 
 @shared_task(name=CHECK_HOST)
 def check_host(host_id: int) -> None:
-    perform_check(host_id)
+    if_there_is_room(perform_check, host_id)
 
 
 @shared_task(name=DRY_RUN)
 def dry_run(dry_run_id: int) -> None:
-    perform_dry_run(dry_run_id)
+    if_there_is_room(perform_dry_run, dry_run_id)
 
 
 @shared_task(name="experiments.tasks.canary")
@@ -84,7 +85,7 @@ def canary(queue_name: str) -> None:
 
 @shared_task(name=TELL_ALERT)
 def tell_alert(alert_id: int) -> None:
-    tell(alert_id)
+    if_there_is_room(tell, alert_id)
 
 
 @shared_task(name="experiments.tasks.clean_up")
@@ -118,4 +119,4 @@ def deliver_due() -> None:
 
 @shared_task(name=DELIVER)
 def deliver_one(delivery_id: int) -> None:
-    delivering.deliver(delivery_id)
+    if_there_is_room(delivering.deliver, delivery_id)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from experiments.errors import Forbidden, NotFound
 from experiments.models import Member, Role, Team
@@ -45,7 +47,7 @@ def team_view(role: Role = Role.VIEWER) -> Callable[[View], View]:
         @wraps(view)
         def page(request: HttpRequest, team_slug: str, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
-                return redirect_to_login(request.get_full_path())
+                return _to_sign_in(request)
             team_request = _enter(request, membership(request.user, team_slug), role)
             if lacks_second_factor(team_request.member):
                 return _to_second_factor(team_request)
@@ -71,7 +73,7 @@ def async_team_view(role: Role = Role.VIEWER) -> Callable[[AsyncView], AsyncView
         async def page(request: HttpRequest, team_slug: str, *args: Any, **kwargs: Any) -> HttpResponseBase:
             user = await request.auser()
             if not user.is_authenticated:
-                return redirect_to_login(request.get_full_path())
+                return _to_sign_in(request)
             member = await sync_to_async(membership)(user, team_slug)
             team_request = _enter(request, member, role)
             if await sync_to_async(lacks_second_factor)(team_request.member):
@@ -81,6 +83,16 @@ def async_team_view(role: Role = Role.VIEWER) -> Callable[[AsyncView], AsyncView
         return page
 
     return decorate
+
+
+def _to_sign_in(request: HttpRequest) -> HttpResponseBase:
+    """The sign-in page and back; a part of a page gets 401, which leaves the page as it is with what is typed there."""
+    if request.headers.get("HX-Request"):
+        return HttpResponse("You have been signed out.", status=401, content_type="text/plain")
+    asked, page = request.get_full_path(), request.headers.get("Referer", "")
+    if request.method == "POST" and url_has_allowed_host_and_scheme(page, {request.get_host()}):
+        asked = urlsplit(page)._replace(scheme="", netloc="").geturl()  # what only takes forms cannot be opened
+    return redirect_to_login(asked)
 
 
 def _to_second_factor(request: TeamRequest) -> HttpResponseBase:

@@ -69,6 +69,8 @@ def render(text: str, file: str) -> HelpPage:
         elif opening.tag == "h2":
             headings.append((anchor(words), words))
     for token in tokens:
+        if token.attrs.pop("style", "") == "text-align:right":  # the security policy lets no style stand in a page
+            token.attrSet("class", "num")
         if token.children is not None:
             token.children = _inside(token.children, file)
     return HelpPage(title, markdown.renderer.render(tokens, markdown.options, {}), tuple(headings))

@@ -19,6 +19,8 @@ from experiments.planning.cpu_sets import shared_cpus
 from experiments.queue.estimates import estimates_for
 from experiments.teams.access import may_launch_on
 
+_USED_AS = {Host.Roles.SUT: "SUT", Host.Roles.DRIVER: "driver host", Host.Roles.BOTH: "SUT and driver host"}
+
 
 @dataclass(frozen=True)
 class Check:
@@ -56,6 +58,11 @@ def checks_of(member: Member, choice: Choice, spec: RunSpec | None) -> list[Chec
     return worst_first(found)
 
 
+def host_checks(member: Member, host: Host) -> list[Check]:
+    """What would keep a run of this member from this host, the worst first."""
+    return worst_first(_host_checks(member, _USED_AS[Host.Roles(host.roles)], host))
+
+
 def worst_first(checks: Iterable[Check]) -> list[Check]:
     order = {"fail": 0, "warn": 1, "pass": 2}
     return sorted(checks, key=lambda check: order[check.result])
@@ -83,14 +90,12 @@ def _host_checks(member: Member, role: str, host: Host) -> list[Check]:
             if not theirs:
                 found.append(Check("pass", f"{who} is ready and free."))
         case Host.State.READY if host.leased_by is not None:
-            found.append(Check("warn", f"{who} is in use by run #{host.leased_by.number}; this run waits for it."))
+            found.append(Check("warn", f"{who} is in use by run #{host.leased_by.number}; a run waits for it."))
         case _:
             reason = f": {host.state_reason}" if host.state_reason else ""
-            found.append(
-                Check("warn", f"{who} is {host.get_state_display()}{reason}; this run waits until it is ready.")
-            )
+            found.append(Check("warn", f"{who} is {host.get_state_display()}{reason}; a run waits until it is ready."))
     if hold is not None and theirs:
-        found.append(Check("warn", f"{who} is reserved by {hold.words}; this run waits for that."))
+        found.append(Check("warn", f"{who} is reserved by {hold.words}; a run waits for that."))
     if host.last_check.get("state") == "failed":
         found.append(Check("warn", f"{who}: the last connection test failed: {host.last_check.get('message', '')}"))
     elif host.profile_id is None:

@@ -2,19 +2,99 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.management import call_command
+from django.db import connection
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from benchhub import embedded
 
 # The same examples each time, on a slow machine too: a run of the tests says something about the change it is of.
 settings.register_profile("tests", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")
+
+TOGETHER = (
+    *(f"tests/browser/test_{name}.py" for name in ("accessibility", "at_work", "main_job", "pipeline_and_link")),
+    *(f"tests/lab/test_{name}.py" for name in ("lab", "lab_command", "proof", "proxy", "recorders")),
+    "tests/agents/test_jtl_plain.py",
+    "tests/bench/test_seeding.py",
+    "tests/experiments/test_report.py",
+    "tests/frontend/test_isolation.py",
+)
+"""Modules whose tests share what takes long to make. Each stays in one process; those of browsers and labs in the same
+one, because Chromium gives up its requests when a lab changes the networks of the machine.
+"""
+
+
+class InGroups(LoadScopeScheduling):  # type: ignore[misc]
+    """Begins with the largest of these groups and hands out all other tests one by one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        if path not in TOGETHER:
+            return nodeid
+        return "network" if path.startswith(("tests/browser/", "tests/lab/")) else path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> InGroups | None:
+    """`--dist loadgroup` is ours: with this pytest, pytest-xdist 3.8 does not see its own groups."""
+    return InGroups(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Long tests first; pytest-django has an order of its own, which stays."""
+    yield
+    items.sort(key=lambda item: not _is_long(item))
+
+
+def _is_long(item: pytest.Item) -> bool:
+    """A long test begins early, or it is alone at the end; those with a database stay where pytest-django has them."""
+    wants_database = item.get_closest_marker("django_db") or "transactional_db" in getattr(item, "fixturenames", ())
+    return item.get_closest_marker("slow") is not None and not wants_database
+
+
+TEMPLATE, DRAFT = "tests_template", "tests_template_draft"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: Any) -> None:
+    """The first worker of pytest-xdist makes the tables, which takes seconds; the databases of all are copies."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    with django_db_blocker.unblock(), (Path(os.environ["BENCHHUB_TEST_DATA_DIR"]) / "template.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _make_template(connection.settings_dict)
+    connection.settings_dict["TEST"]["TEMPLATE"] = TEMPLATE
+
+
+def _make_template(database: dict[str, Any]) -> None:
+    with connection._nodb_cursor() as cursor:
+        cursor.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE])
+        if cursor.fetchone() is not None:
+            return
+        cursor.execute(f"DROP DATABASE IF EXISTS {DRAFT}")
+        cursor.execute(f"CREATE DATABASE {DRAFT}")
+    name, database["NAME"] = database["NAME"], DRAFT
+    try:
+        call_command("migrate", verbosity=0, interactive=False, run_syncdb=True)
+    finally:
+        connection.close()
+        database["NAME"] = name
+    with connection._nodb_cursor() as cursor:
+        # PostgreSQL itself waits for 5 s only until the connection that was closed is gone.
+        cursor.execute("SELECT pg_terminate_backend(pid, 300000) FROM pg_stat_activity WHERE datname = %s", [DRAFT])
+        cursor.execute(f"ALTER DATABASE {DRAFT} RENAME TO {TEMPLATE}")
 
 
 @pytest.fixture

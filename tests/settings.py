@@ -28,12 +28,16 @@ os.environ["BENCHHUB_DATA_DIR"] = os.environ["BENCHHUB_TEST_DATA_DIR"]
 
 from benchhub.environment import broker_url  # noqa: E402
 from benchhub.settings import *  # noqa: E402, F403
-from benchhub.settings import REDIS_URL  # noqa: E402
+from benchhub.settings import DATABASES, REDIS_URL  # noqa: E402
 
 # Each xdist worker has a test database of its own (pytest-django) and a Redis database of its own.
 _worker = os.environ.get("PYTEST_XDIST_WORKER", "master").removeprefix("gw")
 REDIS_URL = REDIS_URL.replace("?db=0", f"?db={int(_worker) + 1 if _worker.isdigit() else 0}")
 CELERY_BROKER_URL = broker_url(REDIS_URL)
+
+# A test may stand in its transaction for as long as a slow machine needs; processes that tests start have the limit.
+DATABASES["default"]["OPTIONS"].pop("options", None)
+DATABASES["default"]["OPTIONS"]["connect_timeout"] = "60"
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # fast, and only here
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"

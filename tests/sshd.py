@@ -18,7 +18,7 @@ import pytest
 
 from agents.ssh import Address, new_key_pair
 
-START_TIMEOUT_S = 10.0
+START_TIMEOUT_S = 100.0
 
 CONFIG = """
 ListenAddress {address}

@@ -16,7 +16,7 @@ LAB = Path(__file__).parent.parent / "bin" / "lab"
 
 
 def lab(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(LAB), *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([str(LAB), *arguments], capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_the_list_has_every_experiment_with_its_question() -> None:

@@ -92,7 +92,7 @@ class FigureSource(Frozen):
                 values.append(value)
                 if len(values) > MAX_MATCHES or time.process_time() > until_s:
                     raise TimeoutError
-        except TimeoutError:
+        except (TimeoutError, MemoryError):  # it keeps ways to go back to in at most 1 GiB
             raise ParseError(
                 f"the pattern {self.pattern!r} takes longer than {SEARCH_S:g} s to look for", hint=SIMPLER, line=1
             ) from None

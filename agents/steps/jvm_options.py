@@ -11,11 +11,11 @@ from agents.jvm import JvmOption
 from agents.launch import Launch
 from agents.steps.base import LaunchStep
 
-# Agents, commands that the JVM runs, and where it finds classes and libraries.
+# Agents, commands that the JVM runs, where it finds classes and libraries, and files anywhere that it writes or reads.
 _LOADS_CODE = re.compile(
     r"-agent|-javaagent|-Xrun|-Xbootclasspath|-XX:(?:OnError|OnOutOfMemoryError|Flags|VMOptionsFile)|-cp|--?class-?path"
     r"|-jar|-p\b|--module-path|--patch-module|--upgrade-module-path|-Djava\.(?:library|class|ext|endorsed)|-D.*rmi|@"
-    r"|-Dcom\.sun\.management\.jmxremote",
+    r"|-Dcom\.sun\.management\.jmxremote|-XX:(?:SharedArchiveFile|AOTLibrary|AOTCache)|-X.*(?:[=:,\"]/|\.\./)",
 )
 
 

@@ -21,7 +21,7 @@ from benchhub.lab.openssh import make_key, sshd_program
 from benchhub.lab.processes import HostProcess, ProcessId
 from benchhub.lab.shell import TIMEOUT_S, LabError, run
 
-BOOT_S = 20.0
+BOOT_S = 120.0
 PROJECT = Path(__file__).resolve().parent.parent.parent
 _START = f"import sys; sys.path.insert(0, {str(PROJECT)!r}); from benchhub.lab.init import main; main()"
 _NAMESPACES = ("--pid", "--mount", "--uts", "--ipc")

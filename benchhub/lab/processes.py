@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchhub.lab.shell import LabError
 
-REAP_S = 10.0
+REAP_S = 60.0
 
 
 @dataclass(frozen=True)

@@ -19,3 +19,9 @@ def one_decimal(value: float) -> str:
 def signed_percent(value_pct: float) -> str:
     """A relative change: +3.2 %."""
     return f"{'+' if round(value_pct, 1) > 0 else ''}{one_decimal(value_pct)} %"
+
+
+def percent_with_interval(value_pct: float, ci95_pct: tuple[float, float] | None) -> str:
+    """A relative change, and its interval where it has one: +3.2 % [−1.0, 7.5]."""
+    text = signed_percent(value_pct)
+    return text if ci95_pct is None else f"{text} [{one_decimal(ci95_pct[0])}, {one_decimal(ci95_pct[1])}]"

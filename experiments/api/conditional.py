@@ -42,7 +42,11 @@ CHANGE_EXTRA: dict[str, Any] = {
 
 
 class PreconditionFailed(Exception):
-    """The object is not what the client believes it to be."""
+    """The object is not what the client believes it to be, as the header `field` says."""
+
+    def __init__(self, message: str, *, field: str = "If-Match") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 def etag_of(value: BaseModel) -> str:
@@ -75,7 +79,7 @@ def insist_on_match(request: HttpRequest, current: BaseModel | None) -> None:
         if not _names(wanted, etag_of(current), weak=False):
             raise PreconditionFailed("It has changed since you read it; read it again and repeat the change on that.")
     if current is not None and request.headers.get("If-None-Match", "").strip() == "*":
-        raise PreconditionFailed("It exists already.")
+        raise PreconditionFailed("It exists already.", field="If-None-Match")
 
 
 def _names(header: str | None, tag: str, *, weak: bool) -> bool:

@@ -61,7 +61,9 @@ def named_document(member: Member, model: type[Document], reference: str, *, fie
     try:
         return find_document(member, model, name, int(version) if version else None)
     except NotFound as error:
-        raise RequestError(f"There is no {model.__name__.lower()} {reference!r}.", field=field) from error
+        newest = model.objects.for_team(member.team).filter(name=name).order_by("-version").first()
+        there = f" The newest version of {name} is {newest.version}." if newest else ""
+        raise RequestError(f"There is no {model.__name__.lower()} {reference!r}.{there}", field=field) from error
 
 
 def named_hosts(member: Member, names: Sequence[str], *, field: str) -> list[Host]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import wraps
 from typing import Any, cast
 
@@ -27,8 +28,10 @@ def only_known_queries(operates: Operates) -> Operates:
     def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         for name in request.GET:
             if name not in accepted:
-                there = f"known: {', '.join(known)}" if known else "it takes none"
                 shown = name[:_SHOWN_CHARACTERS]
+                near = get_close_matches(shown, known, n=1)
+                hint = f"did you mean {near[0]}? Known" if near else "known"
+                there = f"{hint}: {', '.join(known)}" if known else "it takes none"
                 raise RequestError(f"There is no query parameter {shown!r} here; {there}.", field=shown)
         return operates(request, *args, **kwargs)
 

@@ -100,6 +100,7 @@ _OF_ONE: Mapping[tuple[str, str], Any] = {
     ("list_experiments", "fields"): "id,name,state",
     ("get_run", "fields"): "number,state,validity",
     ("get_experiment", "fields"): "id,name,state",
+    ("machine_factors", "experiment"): 2,
     ("experiment_verdict", "baseline"): "branch:main",
     ("experiment_verdict", "metric"): ["throughput_rps", "latency_p99_ms"],
 }

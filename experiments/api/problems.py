@@ -28,6 +28,15 @@ logger = logging.getLogger(__name__)
 _MOST_ERRORS = 20
 # Names that pydantic puts into a location for a member of a union, which no client wrote.
 _UNION_TAGS = frozenset({"by-names", "by-spec", "run-spec"})
+_OBJECTS = frozenset({"dict_type", "model_type", "model_attributes_type"})
+_MOST_TOLD = 3
+_WORDS: Mapping[str, str] = {
+    "missing": "it is missing",
+    "extra_forbidden": "there is no such field here; /api/v1/docs has those that there are",
+    "list_type": "a list is needed, also for one",
+    **dict.fromkeys(_OBJECTS, "an object is needed"),
+}
+"""In place of what pydantic says to people who write Python."""
 
 
 class FieldProblem(BaseModel):
@@ -63,7 +72,7 @@ def install(api: NinjaAPI) -> None:
         RequestError: _request_error,
         TooMany: _too_many,
         TooManyStreams: lambda _request, error: problem(429, str(error)),
-        PreconditionFailed: lambda _request, error: problem(412, str(error), field="If-Match"),
+        PreconditionFailed: lambda _request, error: problem(412, str(error), field=error.field),
         RequestValidationError: _validation_error,
         HttpError: _http_error,
         Http404: lambda _request, _error: problem(404, "There is nothing at this address."),
@@ -104,15 +113,19 @@ def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
 
 
 def _validation_error(_request: HttpRequest, error: RequestValidationError) -> HttpResponse:
-    found = [
-        FieldProblem(field=_field(one["loc"]), detail=str(one["msg"]).removeprefix("Value error, "))
-        for one in error.errors[:_MOST_ERRORS]
-    ]
+    found = [FieldProblem(field=_field(one["loc"]), detail=_words(one)) for one in error.errors[:_MOST_ERRORS]]
     first = found[0]
     if not first.field and error.errors[0]["type"] == "missing":
         return problem(422, "The body is missing; send it as application/json.")
-    detail = f"{first.field}: {first.detail}" if first.field else first.detail
-    return problem(422, detail, field=first.field, errors=found)
+    told = [f"{one.field}: {one.detail}" if one.field else one.detail for one in found[:_MOST_TOLD]]
+    more = [f"and {len(error.errors) - _MOST_TOLD} more"] if len(error.errors) > _MOST_TOLD else []
+    return problem(422, "; ".join([*told, *more]), field=first.field, errors=found)
+
+
+def _words(error: Mapping[str, Any]) -> str:
+    if error["type"] in _OBJECTS and not _field(error["loc"]):
+        return "The body must be an object: {...}."
+    return _WORDS.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
 
 
 def _field(location: Sequence[str | int]) -> str:

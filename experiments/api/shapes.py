@@ -148,6 +148,7 @@ class RunDetail(ListedRun):
     """A run with its frozen specification and the reasons for its validity."""
 
     fingerprint: str
+    sut_profile: str | None = Field(description="The hardware of the SUT: a digest for `GET /profiles/{digest}`")
     failure: str
     failure_hint: str
     cause: str = Field(description="Whose fault the failure was: person, specification, host, benchhub, or empty")
@@ -169,6 +170,7 @@ class RunDetail(ListedRun):
             **run_fields(run, team),
             throughput_change=ThroughputChangeOut.of(throughput_changes(run.team, [run]).get(run.pk)),
             fingerprint=run.fingerprint,
+            sut_profile=run.sut_profile.digest if run.sut_profile else None,
             failure=run.failure,
             failure_hint=run.failure_hint,
             cause=run.cause,

@@ -22,9 +22,9 @@ EXAMPLES = {
   benchhub-ci trigger --experiment "more files" --label commit=$GIT_COMMIT --priority low""",
     "wait": "benchhub-ci wait experiment:3 --timeout 7200",
     "gate": "benchhub-ci gate experiment:3 --metric latency_p99_ms --margin 5 --json verdict.json >benchhub.md",
-    "run": 'benchhub-ci run --experiment "more files" --label commit=$GIT_COMMIT --state benchhub.json >benchhub.md',
+    "run": 'benchhub-ci run --experiment "more files" --label commit=$GIT_COMMIT --state benchhub.state >benchhub.md',
     "bisect": """benchhub-ci bisect --good 3 --bad 7 --application tomcat --recipe limits --workload home \\
-    --sut sut-1 --driver driver-1 --state bisect.json >bisect.md
+    --sut sut-1 --driver driver-1 --state bisect.state >bisect.md
   benchhub-ci bisect --parameter commit --good v1.4 --bad $GIT_COMMIT --application shop --recipe "build a commit" \\
     --workload home --sut sut-1 --driver driver-1 --json bisect.json >bisect.md""",
     "cancel": "benchhub-ci cancel experiment:3",
@@ -89,8 +89,9 @@ def started() -> argparse.ArgumentParser:
 
 def set_up() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(add_help=False)
-    for name in ("application", "recipe", "workload", "sut"):
-        made.add_argument("--" + name, metavar="NAME")
+    saved = "saved under this name; NAME@3 is its version 3"
+    for name, text in (("application", saved), ("recipe", saved), ("workload", saved), ("sut", "the server's host")):
+        made.add_argument("--" + name, metavar="NAME", help=text)
     made.add_argument("--driver", action="append", metavar="NAME", help="a driver host; may be repeated")
     made.add_argument("--param", action="append", metavar="K=V", help="a parameter of the recipe; may be repeated")
     return made

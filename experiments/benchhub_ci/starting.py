@@ -26,7 +26,7 @@ def start(api: Api, options: argparse.Namespace, address: str, kind: str, body: 
     state = State(options.state, address, body)
     if state.started:
         options.started = state.started
-        say(f"Going on with {state.started}, which {options.state} names")
+        say(f"Going on with {state.started}, which {options.state} names; remove the file to start anew")
         return state.started
     key = options.idempotency_key or state.key or uuid.uuid4().hex
     if not (key.isascii() and key.isprintable()):
@@ -54,6 +54,9 @@ def more_about(kind: str, body: dict[str, Any], answer: dict[str, Any]) -> str:
 
 def copy_wanted(options: argparse.Namespace) -> dict[str, Any]:
     wanted = options.experiment
+    given = ", ".join(f"--{name}" for name in (*SETUP, "param") if getattr(options, name))
+    if given:
+        raise Trouble(f"--experiment runs a copy of that experiment, as it is saved; leave out {given}.")
     body = {**labelled(options), "experiment": int(wanted) if wanted.isdigit() else wanted}
     if options.retries is not None:
         body["retries"] = options.retries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import suppress
 
@@ -17,12 +18,16 @@ EXIT_STATUS = {
     "unclear": INCONCLUSIVE,
 }
 
+_COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
+
 
 class Trouble(Exception):
     """Something that ends the command with exit status 3 and this message."""
 
 
 def say(text: str) -> None:
+    """A line for people: of a whole commit the beginning, as git shows it; answers in files keep all of it."""
+    text = _COMMIT.sub(r"\1", text)
     with suppress(OSError):  # a log that nobody takes is no reason to end, and no verdict
         print(text, file=sys.stderr, flush=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from django.utils import timezone
 
@@ -47,9 +47,17 @@ def read_description(text: str, *, field: str) -> HostFacts | None:
         raise RequestError(f"{error.message[0].upper()}{error.message[1:]}.", field=field) from error
 
 
-def described_profile(team: Team, facts: HostFacts) -> HardwareProfile:
-    """The profile of a machine that is no host of the team. Call it inside a transaction."""
-    profile, _ = HardwareProfile.objects.get_or_create(
-        team=team, digest=facts.digest(), defaults={"facts": facts.profile()}
-    )
-    return profile
+def described_profiles(team: Team, machines: Iterable[HostFacts]) -> dict[str, HardwareProfile]:
+    """Digest -> profile of machines that are no hosts of the team. Call it inside a transaction."""
+    wanted = {one.digest(): one.profile() for one in machines}
+    stored = HardwareProfile.objects.filter(team=team, digest__in=wanted)
+    found = {one.digest: one for one in stored}
+    if wanted.keys() == found.keys():
+        return found
+    new = [  # in one order, so that nobody waits for each other
+        HardwareProfile(team=team, digest=digest, facts=facts)
+        for digest, facts in sorted(wanted.items())
+        if digest not in found
+    ]
+    HardwareProfile.objects.bulk_create(new, ignore_conflicts=True)
+    return {one.digest: one for one in stored.all()}

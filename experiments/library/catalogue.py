@@ -142,7 +142,8 @@ class ExperimentTemplate(Item):
     """An experiment that can be launched: the question, what competes, how it is decided, and what hosts it needs.
 
     The first variant is the baseline. `answer` says what the page shows and how to read it. With `concurrency` every
-    variant is there once per number of connections or users.
+    variant is there once per number of connections or users. `machines` is in what the servers of a template that
+    compares two are meant to differ: in one of these at least.
     """
 
     question: str = Field(min_length=1, max_length=400)
@@ -150,6 +151,7 @@ class ExperimentTemplate(Item):
     workload: WorkloadUse
     concurrency: Concurrency | None = None
     variants: tuple[TemplateVariant, ...] = Field(min_length=1, max_length=20)
+    machines: tuple[Literal["architecture", "kernel", "OS", "memory"], ...] = ("architecture",)
     needs: Needs
     repetitions: int = Field(5, ge=1, le=100)
     order: Literal["blocks", "interleaved", "sequential"] = "blocks"
@@ -189,11 +191,17 @@ class ExperimentTemplate(Item):
 
 
 class RecordedReport(Frozen):
-    """One report as its tool wrote it (a `file`, or `text`), the recipe behind it, labels, and tables of timers."""
+    """One report as its tool wrote it (a `file`, or `text`), the recipe behind it, labels, and tables of timers.
+
+    `machine` is the file with what `agents.facts.described.COMMANDS` printed on the server. The label `setup` is what
+    was asked of it, where several reports are repetitions.
+    """
 
     name: str = Field(min_length=1, max_length=120)
     file: str = Field("", pattern=r"^([a-z0-9-]+\.txt)?$")
     text: str = ""
+    command: str = ""
+    machine: str = Field("", pattern=r"^([a-z0-9-]+\.txt)?$")
     recipe: str = ""
     labels: dict[str, str] = {}
     timers: dict[str, str] = {}

@@ -16,6 +16,7 @@ from agents.errors import PlanError
 from agents.recipe import Value
 from agents.spec import WorkloadDocument
 from experiments.errors import RequestError
+from experiments.judging.machines import machine_texts
 from experiments.library import catalogue
 from experiments.library.catalogue import ExperimentTemplate, Scale
 from experiments.library.install import Places, filled_in, settings_for
@@ -39,7 +40,7 @@ def fits(template: ExperimentTemplate, scale: Scale, places: Places, given: Mapp
     for sut in suts:
         found += _machine(template, scale, sut, given)
     if template.two_suts:
-        found += _two_machines(places)
+        found += _two_machines(template, places)
     found += _tools(template, places, suts)
     if len(places.drivers) > 1:
         found += _shares(template, scale, places, given)
@@ -96,14 +97,21 @@ def _java(sut: Host, facts: Mapping[str, str], wanted: int) -> Iterator[Fit]:
         )
 
 
-def _two_machines(places: Places) -> Iterator[Fit]:
+def _two_machines(template: ExperimentTemplate, places: Places) -> Iterator[Fit]:
     other = places.other_sut
     if other is None or other.pk == places.sut.pk:
         yield Fit("fail", "This compares two servers: choose another host for the second one.")
         return
-    kinds = [host.profile.facts.get("cpu.architecture") if host.profile else None for host in (places.sut, other)]
-    if kinds[0] and kinds[0] == kinds[1]:
-        yield Fit("warn", f"Both servers are {kinds[0]}, so this compares two machines, not two architectures.")
+    if places.sut.profile is None or other.profile is None:
+        return  # said of each machine
+    one, two = machine_texts([places.sut.profile.facts, other.profile.facts])
+    told = [factor for factor in template.machines if one[factor] and two[factor]]
+    differing = [f"{factor} ({one[factor]} / {two[factor]})" for factor in told if one[factor] != two[factor]]
+    if differing:
+        yield Fit("pass", f"The servers differ in {' and '.join(differing)}.")
+    elif told:
+        same = " and ".join(f"{factor} {one[factor]}" for factor in told)
+        yield Fit("warn", f"Both servers have {same}, so this compares two machines and nothing else.")
 
 
 def _tools(template: ExperimentTemplate, places: Places, suts: list[Host]) -> Iterator[Fit]:

@@ -10,8 +10,8 @@ from datetime import timedelta
 
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import F
-from django.db.models.functions import Now
+from django.db.models import F, Window
+from django.db.models.functions import Now, RowNumber
 from django.utils import timezone
 
 from experiments.hosts.keys import KeyFileError
@@ -30,8 +30,9 @@ GONE = 410
 
 
 def due() -> list[int]:
-    """The deliveries that are to be tried now, the longest waiting first."""
-    found = Delivery.objects.filter(next_at__lte=Now()).order_by("next_at")
+    """The deliveries that are to be tried now: those of each team by turns, the longest waiting first."""
+    turn = Window(RowNumber(), partition_by="team", order_by=("next_at", "pk"))
+    found = Delivery.objects.filter(next_at__lte=Now()).annotate(turn=turn).order_by("turn", "next_at")
     return list(found.values_list("pk", flat=True)[:MOST_AT_ONCE])
 
 

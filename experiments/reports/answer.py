@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.analysis.number_text import one_decimal, signed_percent
+from experiments.analysis.number_text import percent_with_interval
 from experiments.judging.verdict_numbers import VerdictNumbers
 from experiments.metrics import MetricSpec
 from experiments.models import Experiment, Run
@@ -21,6 +21,8 @@ _GROUPS = (
     (("invalid",), "has too few repetitions"),
 )
 _PLURALS = {"is": "are", "looks": "look", "does": "do", "has": "have"}
+MOST_NAMED = 5
+"""Of the candidates with one outcome, those with the largest changes; the table below names all."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,12 @@ def _together(changes: Sequence[Change]) -> str:
     """Several candidates: "Throughput against a: b (+6.3 % [5.5, 7.2]) is better; c and d do not differ ..."."""
     parts = []
     for outcomes, words in _GROUPS:
-        named = [f"{one.candidate} ({change_text(one)})" for one in changes if one.outcome in outcomes]
+        these = [one for one in changes if one.outcome in outcomes]
+        if len(these) > MOST_NAMED:
+            these.sort(key=lambda one: abs(one.estimate_pct or 0.0), reverse=True)
+        named = [f"{one.candidate} ({change_text(one)})" for one in these[:MOST_NAMED]]
+        if more := len(these) - len(named):
+            named.append(f"{more} other{'s' if more > 1 else ''}")
         if named:
             verb, _, rest = words.partition(" ")
             verb = _PLURALS[verb] if len(named) > 1 else verb
@@ -110,12 +117,7 @@ def _together(changes: Sequence[Change]) -> str:
 
 def change_text(change: Change) -> str:
     """+6.3 % [5.5, 7.2]; a dash when it cannot be said."""
-    if change.estimate_pct is None:
-        return "—"
-    if change.ci95_pct is None:
-        return signed_percent(change.estimate_pct)
-    low, high = change.ci95_pct
-    return f"{signed_percent(change.estimate_pct)} [{one_decimal(low)}, {one_decimal(high)}]"
+    return "—" if change.estimate_pct is None else percent_with_interval(change.estimate_pct, change.ci95_pct)
 
 
 def _listed(names: Sequence[str]) -> str:

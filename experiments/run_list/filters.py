@@ -18,7 +18,7 @@ from experiments.run_list.words import HasWords, parts_of
 
 MAX_QUERY_CHARS = 500
 MAX_WORDS = 10
-_CHOICES = {"state": Run.State, "outcome": Run.Outcome, "validity": Run.Validity}
+_CHOICES = {"state": Run.State.values, "outcome": Run.Outcome.values, "validity": Run.Validity.values}
 _NAMES = ("recipe", "workload", "application", "sut", "driver")
 _PARAMETER = "param."
 """In the query box, `param.heap:4g` is a parameter and `heap:4g` a label."""
@@ -61,9 +61,11 @@ class RunFilter:
             if len(value) > MAX_QUERY_CHARS or "\0" in value:
                 raise RequestError(f"{name} has at most {MAX_QUERY_CHARS} characters.", field=name)
         for name, choices in _CHOICES.items():
-            if text[name] and text[name] not in choices.values:
-                known = ", ".join(value for value in choices.values if value)
-                raise RequestError(f"There is no {name} {text[name]!r}; known: {known}.", field=name)
+            for field, asked in ((name, [text[name]]), (f"{name}__in", str(given.get(f"{name}__in", "")).split(","))):
+                unknown = [one.strip() for one in asked if one.strip() not in ("", *choices)]
+                if unknown:
+                    known = ", ".join(value for value in choices if value)
+                    raise RequestError(f"There is no {name} {unknown[0][:60]!r}; known: {known}.", field=field)
         experiment = str(given.get("experiment", "")).strip()
         if experiment and not re.fullmatch(r"[0-9]{1,18}", experiment):
             raise RequestError("An experiment is named by its number.", field="experiment")
@@ -85,9 +87,8 @@ _TEXTS = ("query", "state", "outcome", "validity", *_NAMES, "tag")
 def matching(team: Team, wanted: RunFilter, among: RunQuerySet | None = None) -> RunQuerySet:
     """The team's runs that fit, not sorted; `among` says what is read of them."""
     every: RunQuerySet = Run.objects.all() if among is None else among
-    runs: RunQuerySet = every.for_team(team).filter(archived=wanted.archived)
     exact = {name: getattr(wanted, name) for name in _CHOICES if getattr(wanted, name)}
-    runs = runs.filter(**exact)
+    runs: RunQuerySet = every.for_team(team).filter(archived=wanted.archived, **exact)
     for name in _NAMES:
         if value := getattr(wanted, name):
             runs = runs.filter(_where(_name_of(name), value))
@@ -139,7 +140,7 @@ def _with_word(team: Team, runs: RunQuerySet, word: str) -> RunQuerySet:
     # Names are few, so the word is looked up there first; the runs are then found by their indexed ids.
     found = Q()
     for name, choices in _CHOICES.items():
-        if word in choices.values:
+        if word in choices:
             found |= Q(**{name: word})
     for column, ids in _named(team, word).items():
         found |= Q(**{f"{column}_id__in": ids})

@@ -19,7 +19,7 @@ from experiments.alerts.trends import follow
 from experiments.analysis.thresholds import Thresholds
 from experiments.documents.versions import noun
 from experiments.errors import RequestError
-from experiments.hosts.profiles import described_profile, read_description
+from experiments.hosts.profiles import described_profiles, read_description
 from experiments.judging.judgement import findings_json, judge
 from experiments.judging.thresholds import thresholds_of
 from experiments.metrics import declared, figures
@@ -78,7 +78,7 @@ def import_report(
         )
         run.finished_at = run.measured_at = measured_at or timezone.now()
         if facts is not None:
-            run.sut_profile = described_profile(member.team, facts)
+            (run.sut_profile,) = described_profiles(member.team, [facts]).values()
         _fill(run, report, found, facts, thresholds_of(member.team))
         run.save()
         learn(member.team, declared(found))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable
 
 from agents.errors import ParseError
@@ -13,11 +12,9 @@ from agents.recordings import read_recording
 from agents.recordings.base import Recording
 from experiments.models import Artifact, Run
 from experiments.runs.load_course import Points
-from experiments.runs.recordings import channel_name
+from experiments.runs.recordings import channel_name, kernel_names
 
 logger = logging.getLogger(__name__)
-
-_CPU = re.compile(r"cpu\.(\d+)\.(\w+)")
 
 
 def recorded_points(run: Run, record: Record, started_unix_s: float, own: Iterable[tuple[str, str]]) -> Points:
@@ -34,22 +31,15 @@ def recorded_points(run: Run, record: Record, started_unix_s: float, own: Iterab
             continue
         offset_s = record.facts[kept.role].clock_midpoint_s or 0.0
         shift_s = recording.started_at.timestamp() - offset_s - started_unix_s
-        names = _names(recording, [channel for role, channel in own if role == kept.role])
+        names = kernel_names(recording, [channel for role, channel in own if role == kept.role])
         for name, line in recording.channels.items():
             at_s = [round(at_s + shift_s, 3) for at_s in line.at_s]
-            points[kept.role, channel_name(kept.recorder, names.get(name, name))] = (line.unit, at_s, list(line.values))
+            points[kept.role, channel_name(kept.recorder, (names or {}).get(name, name))] = (
+                line.unit,
+                at_s,
+                list(line.values),
+            )
     return points
-
-
-def _names(recording: Recording, own: Iterable[str]) -> dict[str, str]:
-    """nmon counts the CPUs that are online, where the kernel numbers all of them: its second may be CPU 3."""
-    if recording.tool != "nmon":
-        return {}
-    found = [(name, match) for name in recording.channels if (match := _CPU.fullmatch(name))]
-    online = sorted({int(match[1]) for channel in own if (match := _CPU.fullmatch(channel))})
-    if len({match[1] for _, match in found}) != len(online):
-        return {}
-    return {name: f"cpu.{online[int(match[1])]}.{match[2]}" for name, match in found if int(match[1]) < len(online)}
 
 
 def _read(run: Run, kept: RecordingKept) -> Recording | None:

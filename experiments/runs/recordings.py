@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
 
+from agents.cpuset import parse_cpus
 from agents.errors import ParseError
 from agents.events import Role as Part
 from agents.recordings import read_recording
@@ -23,6 +26,11 @@ MAX_RECORDING_CHARS = 8_000_000
 MARGIN_S = 3600.0
 """How far a recording may lie from the measured time: more is a clock of another zone."""
 _CHANNEL_CHARS = 120
+_CPU = re.compile(r"cpu\.(\d+)\.(\w+)")
+CPU_NUMBERS = (
+    "nmon numbers the CPUs that are online without gaps, and this run does not tell which were: with CPUs offline its "
+    "numbers are not the kernel's."
+)
 
 
 @dataclass(frozen=True)
@@ -73,18 +81,42 @@ def import_recording(
             "offset.",
             field="started_at",
         )
+    renamed = kernel_names(recording, _own_cpus(run, role))
+    notes = recording.notes if renamed is not None else (*recording.notes, CPU_NUMBERS)
     with transaction.atomic():
-        names = _store(run, role, kind, recording, shift_s)
+        names = _store(run, role, kind, recording, shift_s, renamed or {})
         keep(run, f"{role}-{kind}.txt", text.encode())
         record(
             member, "run.recording", f"run #{run.number}", after={"kind": kind, "role": role, "channels": len(names)}
         )
-    return ImportedRecording(names, round(shift_s, 3), round(last_s, 3), recording.notes)
+    return ImportedRecording(names, round(shift_s, 3), round(last_s, 3), notes)
 
 
 def channel_name(kind: str, name: str) -> str:
     """How a channel of a recording is named beside the run's own: nmon.cpu.busy_ratio."""
     return f"{kind}.{name}"[:_CHANNEL_CHARS]
+
+
+def _own_cpus(run: Run, role: str) -> list[str]:
+    """The channels of CPUs that BenchHub sampled on this host; of an imported run those that its machine would have."""
+    own = list(run.samples.filter(role=role, channel__startswith="cpu.").values_list("channel", flat=True))
+    if own or role != "sut" or run.origin == Run.Origin.EXECUTED or run.sut_profile is None:
+        return own
+    return [f"cpu.{cpu}.busy_ratio" for cpu in sorted(parse_cpus(run.sut_profile.facts.get("cpu.online", "")))]
+
+
+def kernel_names(recording: Recording, own: Iterable[str]) -> Mapping[str, str] | None:
+    """The kernel's names of channels of CPUs: nmon counts those that are online, so its second may be CPU 3.
+
+    `own` are the channels that BenchHub sampled itself on this host. None when they do not tell which CPUs these are.
+    """
+    if recording.tool != "nmon":
+        return {}
+    found = [(name, match) for name in recording.channels if (match := _CPU.fullmatch(name))]
+    online = sorted({int(match[1]) for channel in own if (match := _CPU.fullmatch(channel))})
+    if len({match[1] for _, match in found}) != len(online):
+        return None
+    return {name: f"cpu.{online[int(match[1])]}.{match[2]}" for name, match in found if int(match[1]) < len(online)}
 
 
 def _read(kind: str, text: str) -> Recording:
@@ -102,8 +134,10 @@ def _measured_s(run: Run) -> float:
     return float(phases[-1]["duration_s"]) if phases else 0.0
 
 
-def _store(run: Run, role: str, kind: str, recording: Recording, shift_s: float) -> tuple[str, ...]:
-    """Store the channels in place of those of an earlier recording."""
+def _store(
+    run: Run, role: str, kind: str, recording: Recording, shift_s: float, renamed: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Store the channels, under other names where they have some, in place of those of an earlier recording."""
     SampleSeries.objects.filter(run=run, role=role, channel__startswith=f"{kind}.").delete()
     rows = {
         name: SampleSeries(
@@ -114,7 +148,9 @@ def _store(run: Run, role: str, kind: str, recording: Recording, shift_s: float)
             at_s=[round(at_s + shift_s, 3) for at_s in line.at_s],
             values=list(line.values),
         )
-        for name, line in ((channel_name(kind, name), line) for name, line in recording.channels.items())
+        for name, line in (
+            (channel_name(kind, renamed.get(name, name)), line) for name, line in recording.channels.items()
+        )
     }
     SampleSeries.objects.bulk_create(rows.values())
     return tuple(rows)

@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from agents.drivers.figures import MAX_OWN, MAX_VALUE, NAME, is_known, report_of
 from agents.errors import ParseError
+from agents.facts.described import COMMANDS, MAX_CHARS
 from agents.recipe import Value
 from agents.report import OwnMetric
 from experiments.configuration import IN_PART, PARAMETERS
@@ -74,8 +75,13 @@ class SentResult(_Sent):
     history: str = Field(
         "",
         max_length=120,
-        description="Runs with the same history, application, workload and tool are points of one series. A run that "
-        "names neither history nor application nor workload is in none",
+        description="Runs with the same history, application, workload, tool and machine are points of one series. A "
+        "run that names neither history nor application nor workload is in none",
+    )
+    machine: str = Field(
+        "",
+        max_length=MAX_CHARS,
+        description=f"The SUT, as `{COMMANDS}` prints it there, or part of it: its hardware profile",
     )
     load_model: Literal["closed", "open"] = "closed"
     latency_basis: Literal["service_time", "response_time"] = "service_time"

@@ -11,19 +11,20 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.drivers.figures import FORMAT
+from agents.drivers.figures import FORMAT, MAX_VALUE
+from agents.facts.host import HostFacts
 from experiments.alerts.trends import follow
 from experiments.analysis.thresholds import Thresholds
 from experiments.analysis.validity import Finding
 from experiments.documents.versions import noun
 from experiments.errors import RequestError
+from experiments.hosts.profiles import described_profiles, read_description
 from experiments.judging.judgement import findings_json, judge
 from experiments.judging.thresholds import thresholds_of
 from experiments.metrics import MetricSpec, own_metric
 from experiments.models import (
     Application,
     Artifact,
-    ConfigSnapshot,
     Document,
     Member,
     Recipe,
@@ -35,6 +36,7 @@ from experiments.models import (
 from experiments.models.inserting import insert
 from experiments.models.prepared import execute
 from experiments.runs.labels import check_labels, check_tags
+from experiments.runs.normalisation import described_cpus, per_cpu
 from experiments.runs.own_metrics import learn
 from experiments.runs.parameters import parameter_texts
 from experiments.runs.reported import (
@@ -59,6 +61,8 @@ _KEEP_SNAPSHOTS = (
     "SELECT %s::bigint, key, value::jsonb FROM json_each(%s::json) ORDER BY key "
     "ON CONFLICT (team_id, digest) DO NOTHING RETURNING digest, id"
 )
+_KNOWN_SNAPSHOTS = """SELECT digest, id FROM experiments_configsnapshot
+WHERE team_id = %s::bigint AND digest IN (SELECT json_array_elements_text(%s::json))"""
 _UNSEEN = "Reported by others and not verified: BenchHub saw neither the tool's output nor the hosts."
 
 
@@ -69,6 +73,7 @@ class _Read:
     run: Run
     configuration: Mapping[str, str]
     digest: str
+    machine: HostFacts | None
     series: Sequence[SentSeries]
     figures: bytes
     tool: str
@@ -90,9 +95,12 @@ def store_results(member: Member, results: Sequence[SentResult]) -> list[Run]:
     models: tuple[type[Document], ...] = (Application, Recipe, Workload)
     documents = {model: _documents(member, model, results) for model in models}
     read = []
+    machines: dict[str, HostFacts | None] = {}
     for place, result in enumerate(results):
         try:
-            read.append(_read(member, result, thresholds, documents))
+            if result.machine not in machines:
+                machines[result.machine] = read_description(result.machine, field="machine")
+            read.append(_read(member, result, thresholds, documents, machines[result.machine]))
         except RequestError as error:
             where = error.field if len(results) == 1 else f"results.{place}.{error.field}"
             raise RequestError(error.message, field=where) from error
@@ -115,6 +123,7 @@ def _read(
     result: SentResult,
     thresholds: Thresholds,
     documents: Mapping[type[Document], Mapping[str, Any]],
+    machine: HostFacts | None,
 ) -> _Read:
     measured_at = check_time(result.measured_at)
     check_series(result.series)
@@ -141,12 +150,13 @@ def _read(
     else:
         report, metrics = read_figures(result)
         _judge(run, report, thresholds)
-        summarise(run, metrics)
-        run.fingerprint = _fingerprint(run, result)
+        summarise(run, _per_cpu(metrics, result, machine) | metrics)
+        run.fingerprint = _fingerprint(run, result, machine)
     return _Read(
         run=run,
         configuration=configuration,
         digest=content_digest(configuration),
+        machine=machine,
         series=result.series,
         figures=figures_text(result).encode(),
         tool=result.tool,
@@ -173,17 +183,26 @@ def _as_reported(finding: Finding) -> Finding:
     return replace(finding, sentence=_UNSEEN) if finding.check == "hosts" else finding
 
 
-def _fingerprint(run: Run, result: SentResult) -> str:
+def _per_cpu(metrics: Mapping[str, float], result: SentResult, machine: HostFacts | None) -> dict[str, float]:
+    found = per_cpu(metrics, described_cpus(result.labels, machine.profile() if machine else {}))
+    return {name: value for name, value in found.items() if value <= MAX_VALUE}  # a share of the CPU may be tiny
+
+
+def _fingerprint(run: Run, result: SentResult, machine: HostFacts | None) -> str:
     """What runs of one history share, apart from executed and imported ones; empty for a run that is in none."""
     if not (result.history or run.application or run.workload):
         return ""
-    parts = ("reported", str(run.application or ""), str(run.workload or ""), result.history, result.tool)
-    return hashlib.sha256("\n".join((*parts, result.latency_basis)).encode()).hexdigest()
+    parts = ["reported", str(run.application or ""), str(run.workload or ""), result.history, result.tool]
+    parts.append(result.latency_basis)
+    if machine is not None:
+        parts.append(machine.digest())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _store(member: Member, read: Sequence[_Read]) -> None:
     snapshots = _snapshots(member, read)
     learn(member.team, chain.from_iterable(one.own_metrics for one in read))
+    _note_machines(member, read)
     # Late: it holds up whoever else wants a number of the team.
     first = admit_runs(member.team, len(read), queued=False)
     runs = [one.run for one in read]
@@ -215,6 +234,14 @@ def _store(member: Member, read: Sequence[_Read]) -> None:
     record(member, "run.report", numbers, after={"runs": len(read), "tools": sorted({one.tool for one in read})})
 
 
+def _note_machines(member: Member, read: Sequence[_Read]) -> None:
+    described = [one.machine for one in read if one.machine is not None]
+    profiles = described_profiles(member.team, described) if described else {}
+    for one in read:
+        if one.machine is not None:
+            one.run.sut_profile = profiles[one.machine.digest()]
+
+
 def _snapshots(member: Member, read: Iterable[_Read]) -> dict[str, int]:
     """Digest -> id of the configurations, stored when they are new."""
     wanted = {one.digest: one.configuration for one in read if one.configuration}
@@ -223,8 +250,7 @@ def _snapshots(member: Member, read: Iterable[_Read]) -> dict[str, int]:
     # Most are new, so they are not looked for first; in one order, so that nobody waits for each other.
     found = dict(execute(_KEEP_SNAPSHOTS, [member.team_id, json.dumps(wanted)]))
     if known := wanted.keys() - found.keys():
-        stored = ConfigSnapshot.objects.filter(team=member.team, digest__in=known)
-        found |= dict(stored.values_list("digest", "pk"))
+        found |= dict(execute(_KNOWN_SNAPSHOTS, [member.team_id, json.dumps(list(known))]))
     return found
 
 

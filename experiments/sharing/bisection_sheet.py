@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
-from experiments.analysis.number_text import one_decimal, signed_percent
+from experiments.analysis.number_text import percent_with_interval
 from experiments.bisecting.reading import steps_of
 from experiments.errors import Conflict
 from experiments.models import Bisection, BisectionStep
@@ -72,10 +72,10 @@ def _badge(bisection: Bisection) -> str:
 def _change(step: BisectionStep) -> str:
     if step.estimate_pct is None:
         return "—"
-    if step.ci95_low_pct is None or step.ci95_high_pct is None:
-        return signed_percent(step.estimate_pct)
-    low, high = one_decimal(step.ci95_low_pct), one_decimal(step.ci95_high_pct)
-    return f"{signed_percent(step.estimate_pct)} [{low}, {high}]"
+    low_pct, high_pct = step.ci95_low_pct, step.ci95_high_pct
+    return percent_with_interval(
+        step.estimate_pct, None if low_pct is None or high_pct is None else (low_pct, high_pct)
+    )
 
 
 def _plot(bisection: Bisection, steps: Sequence[BisectionStep]) -> RowPlot | None:

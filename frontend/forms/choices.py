@@ -84,11 +84,18 @@ class TeamChoices:
             self._options[name] = [(str(item.pk), str(item)) for item in latest]
         return self._options[name]
 
+    def suts_by_name(self) -> dict[str, str]:
+        """The key of each host that may be a server, by its name."""
+        return {host.name: str(host.pk) for host in self._team_hosts() if host.roles in (PARTS["sut"], Host.Roles.BOTH)}
+
     def _hosts_for(self, name: str) -> list[tuple[str, str]]:
-        if self._hosts is None:
-            self._hosts = list(Host.objects.for_team(self.team).only("id", "name", "state", "roles").order_by("name"))
         return [
             (str(host.pk), host.name if host.state == Host.State.READY else f"{host.name} ({host.state})")
-            for host in self._hosts
+            for host in self._team_hosts()
             if host.roles in (name, Host.Roles.BOTH)
         ]
+
+    def _team_hosts(self) -> list[Host]:
+        if self._hosts is None:
+            self._hosts = list(Host.objects.for_team(self.team).only("id", "name", "state", "roles").order_by("name"))
+        return self._hosts

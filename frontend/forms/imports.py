@@ -109,7 +109,7 @@ class RecordingForm(OutputForm):
     max_chars = MAX_RECORDING_CHARS
 
     kind = forms.ChoiceField(label="Monitor", choices=[(kind, kind) for kind in RECORDINGS])
-    role = forms.ChoiceField(label="Of")
+    role = forms.ChoiceField(label="Host")
     started_at = forms.DateTimeField(
         required=False,
         label="First sample at (UTC)",
@@ -121,9 +121,13 @@ class RecordingForm(OutputForm):
 
     def __init__(self, run: Run, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        drivers = max(1, len(run.drivers.names) if run.drivers else 1)
-        roles = ["sut", "driver", *(f"driver-{number}" for number in range(2, drivers + 1))]
-        cast("forms.ChoiceField", self.fields["role"]).choices = [(role, role) for role in roles]
+        drivers = run.drivers.names if run.drivers else [""]
+        roles = ["sut", "driver", *(f"driver-{number}" for number in range(2, len(drivers) + 1))]
+        names = [
+            f"{run.sut.name}, the SUT" if run.sut else "SUT",
+            *(f"{one}, driver host" if one else "driver host" for one in drivers),
+        ]
+        cast("forms.ChoiceField", self.fields["role"]).choices = list(zip(roles, names, strict=True))
 
     def given(self) -> dict[str, Any]:
         """What `import_recording` takes."""

@@ -14,7 +14,7 @@ from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import VariantForm
 
 MAX_ROWS = 50
-_LABELS = {"offered_rate_rps": "rate"}
+_LABELS = {"offered_rate_rps": "rate", "sut": "server"}
 
 
 @dataclass(frozen=True)
@@ -58,31 +58,36 @@ def changed_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
 def swept_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
     """The baseline once per value of `sweep_values`, each with that value of the recipe's parameter `sweep`.
 
-    `sweep` may also be the offered rate, or the connections or users. With `sweep_2` and `sweep_2_values` it is once
-    per pair of values. Nothing changes when the baseline's recipe has no such parameter, or when no value is given.
+    `sweep` may also be the offered rate, the connections or users, or the server host by name. With `sweep_2` and
+    `sweep_2_values` it is once per pair of values. Nothing changes when the baseline's recipe has no such parameter,
+    when no value is given, or when a host is unknown.
     """
     rows = _row_ids(posted)
     values, source = _typed(posted, rows), _baseline(posted, rows)
     document = choices.recipe_document(values[source].get("recipe", ""))
-    known = {*OWN_LOAD, *(document.parameters if document else ())}
+    known = {*OWN_LOAD, "sut", *(document.parameters if document else ())}
+    hosts = choices.suts_by_name()
     asked = [(posted.get(one, ""), posted.get(f"{one}_values", "")) for one in ("sweep", "sweep_2")]
     split = {name: list(dict.fromkeys(typed.replace(";", " ").split())) for name, typed in asked}
     factors = {name: wanted for name, wanted in split.items() if wanted and name in known}
     note = ""
-    if factors:
+    if strangers := [name for name in factors.get("sut", ()) if name not in hosts]:
+        note = f"No server of the team is named {strangers[0]}; there is: {', '.join(hosts)}."
+    elif factors:
         made = [dict(zip(factors, one, strict=True)) for one in product(*factors.values())]
         if len(made) > MAX_ROWS:
             note = f"These are {len(made)} variants; an experiment has at most {MAX_ROWS}, so the last are left out."
-        values = {str(row): values[source] | _swept(chosen) for row, chosen in enumerate(made[:MAX_ROWS])}
+        values = {str(row): values[source] | _swept(chosen, hosts) for row, chosen in enumerate(made[:MAX_ROWS])}
         source = "0"
     forms = {row: VariantForm(choices, prefix=f"v{row}", initial=initial) for row, initial in values.items()}
     return Rows(forms, source, note)
 
 
-def _swept(chosen: dict[str, str]) -> dict[str, str]:
+def _swept(chosen: dict[str, str], hosts: dict[str, str]) -> dict[str, str]:
     """The fields of a variant with these values, and its name."""
     words = ", ".join(f"{_LABELS.get(name, name.replace('_', ' '))} {text}" for name, text in chosen.items())
-    return {"name": words} | {name if name in OWN_LOAD else f"p_{name}": text for name, text in chosen.items()}
+    own = {name if name in OWN_LOAD else f"p_{name}": text for name, text in chosen.items() if name != "sut"}
+    return {"name": words} | own | ({"sut": hosts[chosen["sut"]]} if "sut" in chosen else {})
 
 
 def sweepable(rows: Rows) -> list[str]:

@@ -10,6 +10,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from experiments.analysis import machine_wording
+from experiments.analysis.contrast import Contrast
 from experiments.metrics import METRICS, MetricSpec, label_of
 from frontend.badges import BADGES
 from frontend.help import anchor
@@ -41,6 +43,7 @@ EXPLAINED: dict[str, Explained] = {
     "alert": Explained("what-an-alert-says", "What an alert says", "history"),
     "triage": Explained("what-people-say", "What the states mean", "history"),
     "cpu": Explained("low-cpu-or-high-cpu-beside-a-low-throughput", "What the four mean", "scaling"),
+    "machines": Explained("kernel-os-and-memory-as-factors", "What this says", "scaling"),
     "scaling": Explained("what-the-page-says", "What the page says", "scaling"),
     "trial": Explained("a-trial", "When a trial passes", "search"),
     "step": Explained("the-course", "How a step is judged", "bisect"),
@@ -51,6 +54,12 @@ EXPLAINED: dict[str, Explained] = {
 def metric_label(name: str) -> str:
     """The label of a metric; a team's own is its name."""
     return label_of(name)
+
+
+@register.filter
+def change_text(found: Contrast) -> str:
+    """A change with its interval: +3.2 % [−1.0, 7.5]."""
+    return machine_wording.change_text(found)
 
 
 @register.filter

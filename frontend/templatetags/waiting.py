@@ -45,3 +45,9 @@ def starts(expected: Expected) -> str:
     in_s = (expected.starts_at - timezone.now()).total_seconds()
     when = "starts in a moment" if in_s < SOON_S else f"starts in about {about(in_s)}"
     return when + (before if expected.runs_before else "")
+
+
+@register.filter
+def starts_in(expected: Expected) -> str:
+    """`starts` where there is little room: "in about 12 min"."""
+    return starts(expected).partition(" (")[0].removeprefix("starts ")

@@ -12,6 +12,7 @@ from django.urls import reverse
 from experiments.errors import RequestError
 from experiments.history import MAX_COMPARED, Comparison, MetricRow, comparable_runs, compare, thinned_history
 from experiments.judging import cpu_verdicts
+from experiments.judging.machines import machines_of_runs
 from experiments.metrics import METRICS, MetricSpec
 from experiments.models import Run, SampleSeries
 from experiments.run_list.csv_text import csv_line
@@ -22,6 +23,7 @@ from frontend.access import TeamRequest, team_view
 from frontend.baseline import tone_of
 from frontend.charts import history_json, overlay_json, part_in, percentiles_json
 from frontend.compare_text import markdown
+from frontend.machines_chart import with_charts
 from frontend.scaling_chart import scaling_json
 
 STRIP_POINTS = 500
@@ -73,6 +75,7 @@ def compare_runs(request: TeamRequest) -> HttpResponse:
     metric = _charted(comparison, request.GET.get("metric", ""))
     channel, channels = request.GET.get("channel", ""), _channels(runs)
     scaling = scaling_of(groups_of_runs(runs))
+    machines = machines_of_runs(runs, metric.name)
     return render(
         request,
         "compare/compare.html",
@@ -91,6 +94,8 @@ def compare_runs(request: TeamRequest) -> HttpResponse:
             "percentiles": percentiles_json(runs),
             "history": _history(request, runs, metric.name),
             "cpu_verdicts": cpu_verdicts.of_runs(runs),
+            "machines": machines,
+            "machine_splits": with_charts(machines, metric),
             "timer_tables": timers_of(runs),
             "scaling": scaling,
             "scaling_chart": scaling_json(scaling) if scaling else None,

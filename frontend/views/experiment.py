@@ -15,6 +15,7 @@ from experiments import launch
 from experiments.history import comparable_runs, configuration_diff, experiment_runs
 from experiments.judging import cpu_verdicts
 from experiments.judging.looks import looks_of, planned_looks
+from experiments.judging.machines import machines_of_experiment
 from experiments.judging.noise_sources import noise_sources
 from experiments.models import Experiment, Host, Member, Role, Run, StoredVerdict, Variant
 from experiments.models.experiments import HELD
@@ -29,6 +30,7 @@ from frontend.access import TeamRequest, team_view
 from frontend.charts import ab_json, counts, variant_percentiles_json
 from frontend.experiment_answer import cost_of, verdict_table
 from frontend.load_curve import curve_over_loads, load_points
+from frontend.machines_chart import with_charts
 from frontend.matrix import matrix_of
 from frontend.query import id_in
 from frontend.refusals import RefusalSaid
@@ -112,6 +114,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     }
     if request.GET.get("part") == "answer":
         return render(request, "experiment/_answer.html", context)
+    machines = machines_of_experiment(found, variants, runs, metric.name)
     return render(
         request,
         "experiment/experiment.html",
@@ -125,6 +128,8 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
             **_scaling(found, variants, runs),
             "load_curve": curve_over_loads(load_points(found, variants, runs)),
             "cpu_verdicts": cpu_verdicts.of_variants(variants, compares, verdicts),
+            "machines": machines,
+            "machine_splits": with_charts(machines, metric),
         },
     )
 

@@ -24,6 +24,7 @@ from frontend.forms.hosts import HostForm, NewHostForm
 from frontend.forms.launching import refuse
 from frontend.forms.reservations import ReservationForm
 from frontend.hardware import groups, headline
+from frontend.preflight import host_checks
 from frontend.query import id_in
 from frontend.typed import take_typed
 
@@ -161,6 +162,7 @@ def _page(request: TeamRequest, host: Host) -> HttpResponse:
         **_reservation(request, host),
         "now": timezone.now(),
         "may_launch": may_launch_on(request.member, host),
+        "checks": host_checks(request.member, host),
         "runs": Run.objects.for_team(request.team).with_names().filter(sut=host).order_by("-number")[:5],
         "pending": host.last_check.get("state") == "pending" or host.last_restore.get("state") == "pending",
     }

@@ -78,4 +78,11 @@ def invitation(request: HttpRequest, text: str) -> HttpResponseBase:
         request.session[INVITATION] = text
         if found.email:  # who opened the link has read the mail: the address is theirs
             get_adapter().stash_verified_email(request, found.email)
-    return render(request, "invitations/invitation.html", {"invitation": found, "here": request.path})
+    context = {"invitation": found, "here": request.path, "for_another": _is_for_another(found, request)}
+    return render(request, "invitations/invitation.html", context)
+
+
+def _is_for_another(invitation: Invitation, request: HttpRequest) -> bool:
+    """Whether it was mailed to another address than that of who is signed in."""
+    user = request.user
+    return bool(invitation.email and user.is_authenticated and user.email.lower() != invitation.email.lower())

@@ -10,14 +10,17 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from experiments.errors import Forbidden, RequestError
+from experiments.judging.machines import machines_of_runs
 from experiments.library import catalogue
 from experiments.library.catalogue import ExperimentTemplate, Item
 from experiments.library.fit import fits
 from experiments.library.install import install
 from experiments.library.published import import_published, published_runs
+from experiments.metrics import METRICS
 from experiments.models import Role, Run
 from frontend.access import TeamRequest, team_view
 from frontend.forms.library import InstallForm
+from frontend.machines_chart import with_charts
 
 
 @require_safe
@@ -97,6 +100,10 @@ def library_published(request: TeamRequest, name: str) -> HttpResponseBase:
     }
     context = {"recorded": recorded, "work": catalogue.WORKS[recorded.works[0]], "chart": chart}
     context["rows"] = [(report, run, run.metrics.get(recorded.metric)) for report, run in runs]
+    if recorded.metric in METRICS:
+        machines = machines_of_runs([run for _, run in runs], recorded.metric)
+        metric = METRICS[recorded.metric]
+        context |= {"metric": metric, "machines": machines, "machine_splits": with_charts(machines, metric)}
     return render(request, "library/published.html", context)
 
 

@@ -15,7 +15,7 @@ def folder(job: Job) -> Path:
     return Path(job.directory)
 
 
-async def end(job: Job, *, deadline_s: float = 60.0) -> tuple[JobStatus, bytes, bytes]:
+async def end(job: Job, *, deadline_s: float = 600.0) -> tuple[JobStatus, bytes, bytes]:
     """The last state of a job and all of its output."""
     got: dict[str, bytes] = {"out": b"", "err": b""}
 

@@ -19,14 +19,14 @@ STEP: TypeAdapter[HostStep | LaunchStep] = TypeAdapter(AnyStep)
 
 def run(command: Command) -> bytes:
     """What it prints; it must succeed."""
-    done = subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def fails(command: Command) -> str:
     """What it says on standard error; it must fail."""
-    done = subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=300, check=False)
     assert done.returncode != 0
     return done.stderr.decode()
 

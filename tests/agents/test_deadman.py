@@ -12,6 +12,9 @@ from tests.sshd import eventually, exists
 
 pytestmark = needs_wrk
 
+DEADMAN_S = 10
+"""A worker renews it five times as often; on a busy machine each of its commands may take a second or two."""
+
 
 def timers(lab: Lab) -> list[int]:
     """Processes of dead-man timers on the hosts of this lab."""
@@ -27,7 +30,7 @@ def timers(lab: Lab) -> list[int]:
 
 async def test_a_host_that_no_worker_asks_after_puts_itself_back(lab: Lab) -> None:
     spec = lab.spec(file_step(lab), XML_STEP, phases=(("measure", 60),))
-    events = await die_when(lab, spec, e.LoadStarted, deadman_s=4)
+    events = await die_when(lab, spec, e.LoadStarted, deadman_s=DEADMAN_S)
     assert (lab.etc / "app.conf").read_text() == "tuned\n"
     load = next(event for event in events if isinstance(event, e.JobStarted) and event.name == "load-0")
     fired = [lab.directory(host) / "fired" for host in (lab.sut, lab.driver)]
@@ -46,9 +49,9 @@ async def test_a_host_that_no_worker_asks_after_puts_itself_back(lab: Lab) -> No
 
 
 async def test_a_worker_that_is_there_keeps_the_timer_quiet_and_leaves_none(lab: Lab) -> None:
-    watched, seen = Watched(lab, deadman_s=4), []
+    watched, seen = Watched(lab, deadman_s=DEADMAN_S), []
     watched.on_event = lambda event: seen.extend(timers(lab)) if isinstance(event, e.LoadStarted) else None
-    record = await watched.run(lab.spec(file_step(lab), phases=(("measure", 9),)))
+    record = await watched.run(lab.spec(file_step(lab), phases=(("measure", DEADMAN_S + 4),)))
     assert record.failed is None
     assert len(seen) >= 2
     assert_left_as_it_was(lab, record)
@@ -57,7 +60,7 @@ async def test_a_worker_that_is_there_keeps_the_timer_quiet_and_leaves_none(lab:
 
 async def test_a_timer_leaves_the_host_to_a_newer_holder(lab: Lab) -> None:
     spec = lab.spec(file_step(lab))
-    await die_when(lab, spec, e.LoadStarted, deadman_s=4)
+    await die_when(lab, spec, e.LoadStarted, deadman_s=DEADMAN_S)
     fence = lab.sut.home / ".benchhub/fence/fence"
     fence.write_text("7\n")
     await eventually(lambda: timers(lab) == [])
@@ -83,9 +86,9 @@ async def test_no_timer_overwrites_what_a_worker_has_left_to_a_person(lab: Lab) 
 async def test_a_timer_stays_quiet_while_a_worker_takes_long_on_the_way_back(lab: Lab) -> None:
     undone = lab.folder / "undone"
     step = file_step(lab) | {
-        "undo": 'echo undo >>"$4"; sleep 8; printf %s "$3" >"$1"',
+        "undo": f'echo undo >>"$4"; sleep {DEADMAN_S + 4}; printf %s "$3" >"$1"',
         "arguments": [str(lab.etc / "app.conf"), "tuned\n", "as it was\n", str(undone)],
     }
-    record = await Watched(lab, deadman_s=4).run(lab.spec(step))
+    record = await Watched(lab, deadman_s=DEADMAN_S).run(lab.spec(step))
     assert undone.read_text().split() == ["undo"]
     assert_left_as_it_was(lab, record)

@@ -53,7 +53,7 @@ def test_the_real_tool_takes_the_command_and_prints_what_is_read(kind: str, addr
     for name, text in driver.files().items():
         (tmp_path / name).write_text(text)
     command = driver.command(Target(address), 1)
-    done = subprocess.run(command.argv, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=True)
+    done = subprocess.run(command.argv, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=True)
     report = driver.parse(done.stdout + done.stderr)
     assert report.usable, report.why
     assert report.requests
@@ -105,7 +105,7 @@ def test_a_self_signed_certificate_is_no_obstacle(
         pytest.skip(f"{kind} is not installed")
     driver = DRIVERS[kind].model_validate(options)
     command = driver.command(Target(tls_address), 1)
-    done = subprocess.run(command.argv, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=True)
+    done = subprocess.run(command.argv, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=True)
     report = driver.parse(done.stdout + done.stderr)
     assert report.usable, report.why
     assert report.requests

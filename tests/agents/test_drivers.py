@@ -327,7 +327,7 @@ def test_the_real_wrk_takes_the_command_and_prints_what_is_read(tmp_path: Path) 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         command = driver.command(Target(f"http://127.0.0.1:{server.server_port}/"), 1)
-        done = subprocess.run(command.argv, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=True)
+        done = subprocess.run(command.argv, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=True)
         server.shutdown()
     report = driver.parse(done.stdout)
     assert report.usable

@@ -134,7 +134,7 @@ def test_json_without_end_is_a_parse_error(deep: bytes) -> None:
 
 
 def local(command: Command, path: str) -> bytes:
-    done = subprocess.run(command.argv, capture_output=True, check=False, env={"PATH": path}, timeout=60)
+    done = subprocess.run(command.argv, capture_output=True, check=False, env={"PATH": path}, timeout=300)
     assert done.returncode == 0
     assert done.stderr == b""
     return done.stdout

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.command import Command, script
+from agents.command import NTH_CONNECTION, Command, script
 from agents.errors import CommandError, ConnectError, FenceError
 from agents.fencing import LOCK_WAIT_S, FencedSession, fenced
 from agents.jobs import Job
+from agents.link import Link
 from agents.ssh import SshSession, connect
 from agents.transfer import put_command
 from tests.sshd import SshdHost, eventually
@@ -30,9 +31,9 @@ def touch(path: Path) -> Command:
 
 def test_a_fenced_command_keeps_all_but_its_words_and_its_time() -> None:
     command = Command(("rm", "-rf", "a b"), stdin=b"in", privileged=True, timeout_s=3.0)
-    rewritten = fenced(command, 7, "/var/fence")
+    rewritten = fenced(command, 7, "/var/fence", "sut")
     assert rewritten.argv[:2] == ("sh", "-c")
-    assert rewritten.argv[3:] == ("sh", "7", "/var/fence", str(LOCK_WAIT_S), "2", "rm", "-rf", "a b")
+    assert rewritten.argv[3:] == ("sh", "7", "/var/fence", str(LOCK_WAIT_S), "2", "sut", NTH_CONNECTION, *command.argv)
     assert (rewritten.stdin, rewritten.privileged, rewritten.timeout_s) == (b"in", True, 3.0 + LOCK_WAIT_S)
 
 
@@ -152,6 +153,33 @@ async def test_a_newer_holder_waits_for_the_end_of_a_change_as_long_as_its_patie
     assert (await older).ok
     assert told == ["sut takes no change yet, another one is going on there. Trying again for up to 600 s."]
     await other_session.close()
+
+
+async def test_what_comes_late_over_a_connection_that_was_given_up_changes_nothing(
+    sshd_host: SshdHost, tmp_path: Path
+) -> None:
+    sessions: list[SshSession] = []
+
+    async def log_in() -> SshSession:
+        sessions.append(await connect(sshd_host.login(), sshd_host.private_key))
+        return sessions[-1]
+
+    link = Link("sut", log_in)
+    holder, other = (FencedSession(link, 7, str(tmp_path / "fence"), name) for name in ("sut", "driver"))
+    change = fenced(touch(tmp_path / "late"), 7, holder.directory, "sut")
+    late = replace(change, argv=tuple("1" if word == NTH_CONNECTION else word for word in change.argv))
+    assert (await holder.mutate(Command(("true",)))).ok
+    sessions[0].connection.abort()
+    assert (await holder.mutate(Command(("true",)))).ok
+    assert len(sessions) == 2
+    result = await sessions[1].run(late)
+    assert (result.exit_status, result.stderr) == (75, b"benchhub-fence is held by a newer connection\n")
+    assert (await other.mutate(Command(("true",)))).ok
+    assert not (tmp_path / "late").exists()
+    assert (await replace(holder, fence=8, session=Link("sut", log_in)).mutate(Command(("true",)))).ok
+    assert sorted(os.listdir(tmp_path / "fence")) == ["fence", "link-sut", "lock"]
+    for session in sessions:
+        await session.close()
 
 
 async def test_what_a_command_leaves_running_does_not_hold_the_lock(holder: FencedSession) -> None:

@@ -15,7 +15,8 @@ from agents.gc_log import GC_LOG_OPTION, MAX_PAUSES, GcPause, parse_pauses, read
 from agents.launch import Launch
 from agents.servers.liberty import Liberty
 from agents.servers.tomcat import Tomcat
-from tests.agents.tomcat_install import free_port, running, unpack_tomcat
+from tests.agents.run_lab import free_port
+from tests.agents.tomcat_install import running, unpack_tomcat
 
 AT = "2025-11-20T17:53:52.729+0000"
 AT_UNIX_S = datetime(2025, 11, 20, 17, 53, 52, 729_000, tzinfo=UTC).timestamp()
@@ -56,7 +57,7 @@ def java_home() -> str:
 
 
 def run(command: Command) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=60, check=False)
+    return subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=300, check=False)
 
 
 def option_for(java: str, log: Path) -> str:

@@ -97,7 +97,7 @@ async def test_a_job_goes_on_while_its_sshd_is_dead_and_is_followed_on_from_the_
         job = Job(link, str(tmp_path / "jobs" / "1"))
         text = 'echo one; while [ ! -e "$1" ]; do sleep 0.02; done; echo two; exit 5'
         await job.start(script(text, str(go)), cookie=COOKIE)
-        following = asyncio.create_task(job.follow(keep, interval_s=0.02, deadline_s=60))
+        following = asyncio.create_task(job.follow(keep, interval_s=0.02, deadline_s=600))
         await eventually(lambda: bool(got))
         for pid in [host.pid, *children(host.pid)]:
             os.kill(pid, signal.SIGKILL)

@@ -114,7 +114,7 @@ async def test_output_is_read_by_offset_and_followed_from_one(job: Job) -> None:
     async def keep(stream: StreamName, offset: int, data: bytes) -> None:
         got.append((stream, offset, data))
 
-    await job.follow(keep, interval_s=0.01, deadline_s=120, out_offset=8, err_offset=6, max_bytes=2)
+    await job.follow(keep, interval_s=0.01, deadline_s=600, out_offset=8, err_offset=6, max_bytes=2)
     assert got == [("out", 8, b"89"), ("out", 10, b"\n")]
 
 

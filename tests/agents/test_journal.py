@@ -23,7 +23,7 @@ NASTY = 'it\'s "quoted" $HOME `id` \\ 100%\n\ttab ünïcode\n'
 
 
 def run(command: Command) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=120, check=False)
+    return subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=300, check=False)
 
 
 def unprivileged(text: str) -> str:
@@ -80,7 +80,7 @@ def test_restore_sh_puts_everything_back_and_may_run_again(context: StepContext,
     assert changed["proc/sys/vm/swappiness"] == "10\n"
     assert "maxThreads" in changed["instance/conf/server.xml"]
     for _ in range(2):
-        done = subprocess.run(["sh"], input=unprivileged(restore_script(entries)).encode(), timeout=120, check=False)
+        done = subprocess.run(["sh"], input=unprivileged(restore_script(entries)).encode(), timeout=300, check=False)
         assert done.returncode == 0
         assert tree(tmp_path) == before
 
@@ -90,7 +90,7 @@ def test_restore_sh_goes_on_after_a_failure_and_tells(context: StepContext, tmp_
     (tmp_path / "instance/new.conf").unlink()
     (tmp_path / "instance/new.conf").mkdir()
     done = subprocess.run(
-        ["sh"], input=unprivileged(restore_script(entries)).encode(), capture_output=True, timeout=120, check=False
+        ["sh"], input=unprivileged(restore_script(entries)).encode(), capture_output=True, timeout=300, check=False
     )
     assert done.returncode == 1
     assert b"failed: step 3" in done.stderr
@@ -100,7 +100,7 @@ def test_restore_sh_goes_on_after_a_failure_and_tells(context: StepContext, tmp_
 
 def test_the_last_change_is_undone_first() -> None:
     entries = {i: StepIntended(i, f"step\n{i}", {}, (f"echo {i}",)) for i in (0, 1, 10, 2)}
-    done = subprocess.run(["sh"], input=restore_script(entries).encode(), capture_output=True, timeout=120, check=True)
+    done = subprocess.run(["sh"], input=restore_script(entries).encode(), capture_output=True, timeout=300, check=True)
     assert done.stdout.split() == [b"10", b"2", b"1", b"0"]
 
 

@@ -22,7 +22,6 @@ from tests.agents.test_jmeter import CASES, HEADER, row
 
 FORM = form_of(HEADER.encode())
 NAMES = [name for name in KINDS if name in FORM.columns and name != THREAD]
-COUNT_PLAIN = plain_counter(FORM, NAMES)
 NEVER = 1 << 62
 ROWS = [
     line + "\n"
@@ -30,6 +29,14 @@ ROWS = [
     if case.text.startswith(HEADER.rstrip())
     for line in case.text.splitlines()[1:120]
 ]
+
+
+@pytest.fixture(scope="module")
+def count_plain() -> CountPlain:
+    """The compiled way; to make it takes seconds."""
+    made = plain_counter(FORM, NAMES)
+    assert made is not None
+    return made
 
 
 def by_polars(data: bytes) -> Part | None:
@@ -42,11 +49,10 @@ def tables(part: Part) -> list[list[tuple[object, ...]]]:
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.randoms(use_true_random=False))
-def test_what_it_counts_is_what_polars_counts_also_in_damaged_rows(random: Random) -> None:
+@given(random=st.randoms(use_true_random=False))
+def test_what_it_counts_is_what_polars_counts_also_in_damaged_rows(count_plain: CountPlain, random: Random) -> None:
     data = mutate(random, "".join(random.choices(ROWS, k=random.randint(1, 30))), ROWS).encode("utf-8", "replace")
-    assert COUNT_PLAIN is not None
-    part = COUNT_PLAIN(data)
+    part = count_plain(data)
     if part is None:
         return
     same = by_polars(data)
@@ -79,17 +85,15 @@ def test_what_it_counts_is_what_polars_counts_also_in_damaged_rows(random: Rando
         ("too many labels", "".join(row(i, 1, label=f"page {i}") for i in range(5000))),
     ],
 )
-def test_it_leaves_what_is_not_plain_to_polars(name: str, line: str) -> None:
+def test_it_leaves_what_is_not_plain_to_polars(count_plain: CountPlain, name: str, line: str) -> None:
     good = "".join(row(i, 5) for i in range(3))
-    assert COUNT_PLAIN is not None
-    assert COUNT_PLAIN(good.encode()) is not None
-    assert COUNT_PLAIN((good + line).encode()) is None
-    assert COUNT_PLAIN((line + good).encode()) is None or name == "a torn end"
+    assert count_plain(good.encode()) is not None
+    assert count_plain((good + line).encode()) is None
+    assert count_plain((line + good).encode()) is None or name == "a torn end"
 
 
-def test_text_that_is_no_utf_8_is_left_to_polars() -> None:
-    assert COUNT_PLAIN is not None
-    assert COUNT_PLAIN(row(0, 1, label="caf\xe9").encode("latin-1")) is None
+def test_text_that_is_no_utf_8_is_left_to_polars(count_plain: CountPlain) -> None:
+    assert count_plain(row(0, 1, label="caf\xe9").encode("latin-1")) is None
 
 
 def test_files_whose_time_stamps_are_text_or_whose_last_column_is_needed_have_no_plain_pieces() -> None:
@@ -99,15 +103,15 @@ def test_files_whose_time_stamps_are_text_or_whose_last_column_is_needed_have_no
 
 
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+def counted(monkeypatch: pytest.MonkeyPatch, count_plain: CountPlain) -> list[bool]:
     """For each piece that the compiled way was asked for, whether it counted it. Pieces are small."""
     found: list[bool] = []
 
     def counter(form: JtlForm, names: list[str]) -> CountPlain | None:
-        count_plain = plain_counter(form, names)
+        counter_of_form = plain_counter(form, names)
 
         def noting(data: bytes) -> Part | None:
-            part = count_plain(data) if count_plain else None
+            part = counter_of_form(data) if counter_of_form else None
             found.append(part is not None)
             return part
 

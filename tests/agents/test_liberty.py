@@ -26,7 +26,8 @@ from agents.steps.xml_edit import XmlEditStep
 from agents.steps.xml_edits import SetAttributes
 from agents.xml_document import flatten
 from tests.agents.job_ends import COOKIE
-from tests.agents.tomcat_install import free_port, tree_hash
+from tests.agents.run_lab import free_port
+from tests.agents.tomcat_install import tree_hash
 
 ARCHIVE = Path(
     os.environ.get("BENCHHUB_LIBERTY_ARCHIVE")
@@ -46,7 +47,7 @@ HOSTILE = (
 
 
 def run(command: Command) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=120, check=False)
+    return subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=300, check=False)
 
 
 def named(name: str, directory: Path) -> list[Path]:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -171,7 +172,17 @@ async def test_a_refused_value_fails_the_run_also_when_the_worker_died_right_the
 async def test_a_server_that_is_not_ready_fails_the_run(
     lab: Lab, server: dict[str, Any], phase: str, message: str
 ) -> None:
-    record = await Watched(lab).run(lab.spec(file_step(lab), **server))
+    watched = Watched(lab)
+
+    def wait_for_it(event: e.AnyEvent) -> None:
+        """The time within which it must be ready is short here, and how fast it starts is not what this is about."""
+        if isinstance(event, e.JobStarted) and event.name == "server" and "argv" not in server:
+            end_s = time.monotonic() + 120
+            while port_is_free(lab.port) and time.monotonic() < end_s:
+                time.sleep(0.02)
+
+    watched.on_event = wait_for_it
+    record = await watched.run(lab.spec(file_step(lab), **server))
     assert record.failed is not None
     assert (record.failed.phase, message in record.failed.message) == (phase, True), record.failed
     assert_left_as_it_was(lab, record)

@@ -27,7 +27,8 @@ from agents.servers.process import parse_process
 from agents.servers.tomcat import Tomcat
 from agents.servers.tomcat_scripts import PORTS
 from agents.xml_document import flatten
-from tests.agents.tomcat_install import free_port, own_address, running, tree_hash, unpack_tomcat
+from tests.agents.run_lab import free_port
+from tests.agents.tomcat_install import own_address, running, tree_hash, unpack_tomcat
 
 SERVER: TypeAdapter[Server] = TypeAdapter(AnyServer)
 LOGS = sorted((Path(__file__).parent / "cases" / "servers").glob("*.log"))
@@ -45,7 +46,7 @@ HOSTILE = [
 
 
 def run(command: Command, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=120, check=False, cwd=cwd)
+    return subprocess.run(command.argv, input=command.stdin, capture_output=True, timeout=300, check=False, cwd=cwd)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def test_a_real_tomcat_runs_in_its_own_instance_and_leaves_the_installation_alon
     with running(start, server.environment(instance, launch), b"Server startup in") as (pid, lines):
         assert os.readlink(f"/proc/{pid}/exe").endswith("/java"), "the job's process is Java itself"
         for address in filter(None, ("127.0.0.1", "127.0.0.2", own_address())):
-            with urllib.request.urlopen(f"http://{address}:{server.port}{SERVLET}", timeout=120) as answer:
+            with urllib.request.urlopen(f"http://{address}:{server.port}{SERVLET}", timeout=300) as answer:
                 assert answer.status == 200
                 assert b"Hello World" in answer.read()
         effective = server.parse_effective(run(server.effective_command(instance, pid)).stdout)
@@ -177,7 +178,7 @@ def test_a_command_server_runs_in_its_directory_with_its_files(tmp_path: Path) -
     start = server.start_command(instance, Launch())
     environment = server.environment(instance, Launch(environment={"PYTHONUNBUFFERED": "1"}))
     with running(start, environment, b"Serving HTTP") as (pid, _):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=120) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=300) as answer:
             assert answer.read().decode() == content
         effective = server.parse_effective(run(server.effective_command(instance, pid)).stdout)
     assert effective["files.www files/index.html"] == content

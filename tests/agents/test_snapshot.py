@@ -13,7 +13,7 @@ from agents import snapshot
 
 def read() -> dict[str, str]:
     command = snapshot.command()
-    output = subprocess.run(command.argv, capture_output=True, timeout=60, check=True).stdout
+    output = subprocess.run(command.argv, capture_output=True, timeout=300, check=True).stdout
     assert len(output) < snapshot.MAX_BYTES
     return snapshot.parse(output)
 
@@ -78,7 +78,7 @@ def test_swap_areas_are_read_with_their_priorities(tmp_path: Path) -> None:
     (tmp_path / "swaps").write_text(f"Filename\t\tType\t\tSize\t\tUsed\t\tPriority\n{areas}")
     own = ["unshare", "-m", "sh", "-c", 'mount --bind "$1" /proc/swaps || exit 77; shift; "$@"', "sh"]
     argv = [*own, str(tmp_path / "swaps"), *snapshot.command().argv]
-    done = subprocess.run(argv, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(argv, capture_output=True, timeout=300, check=False)
     if done.returncode:
         pytest.skip("no mount namespaces here")
     expected = "/dev/a priority -3\n/dev/zram0 priority 100\n/swap\\040file priority -2"

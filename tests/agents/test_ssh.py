@@ -7,6 +7,7 @@ import resource
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,8 +84,8 @@ async def test_a_command_past_its_time_is_ended_on_the_host_too(
     session: SshSession, sshd_host: SshdHost, text: str
 ) -> None:
     path = sshd_host.home / "overdue"
-    with pytest.raises(CommandError, match=r"sut did not end within 2 s, and was ended"):
-        await session.run(script(f"exec >{path}; {text}", timeout_s=2.0))
+    with pytest.raises(CommandError, match=r"sut did not end within 6 s, and was ended"):
+        await session.run(script(f"exec >{path}; {text}", timeout_s=6.0))
     pid = int(path.read_text())
     await eventually(lambda: not exists(pid))
     assert (await session.run(script("echo on"))).ok
@@ -122,10 +123,12 @@ async def test_a_silent_connection_is_noticed(sshd_host: SshdHost, monkeypatch: 
 async def test_a_command_that_is_overdue_on_a_silent_connection_is_a_lost_connection(
     sshd_host: SshdHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(agents.ssh, "ANSWER_WITHIN_S", 0)
+    monkeypatch.setattr(agents.ssh, "KEEPALIVE_INTERVAL_S", 600)  # the connection itself notices nothing
     session = await connect(sshd_host.login(), sshd_host.private_key)
-    monkeypatch.setattr(agents.ssh, "KEEPALIVE_INTERVAL_S", 0.2)  # the connection itself would wait for 20 s
+    monkeypatch.setattr(agents.ssh, "KEEPALIVE_INTERVAL_S", 0.2)
     pid = await connection_pid(session)
-    running = asyncio.create_task(session.run(script(': >"$HOME/overdue"; exec sleep 1000', timeout_s=4.0)))
+    running = asyncio.create_task(session.run(script(': >"$HOME/overdue"; exec sleep 1000', timeout_s=8.0)))
     await eventually((sshd_host.home / "overdue").exists)
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -134,6 +137,36 @@ async def test_a_command_that_is_overdue_on_a_silent_connection_is_a_lost_connec
     finally:
         os.kill(pid, signal.SIGCONT)
         await session.close()
+
+
+@pytest.mark.parametrize("moment", ["opening", "sending"])
+async def test_a_command_that_ran_out_of_time_while_this_process_stood_still_is_a_lost_connection(
+    session: SshSession, sshd_host: SshdHost, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    path = sshd_host.home / f"late-{moment}"
+
+    def stand_still() -> None:
+        """As a frozen process: nothing else goes on here until the host has ended the command."""
+        while not (path.exists() and path.read_text().endswith("\n")):
+            pass
+        while exists(int(path.read_text())):
+            pass
+
+    async def open_late(text: str, opened: Any = session._open) -> Any:
+        process = await opened(text)
+        stand_still()
+        return process
+
+    async def send_late(writer: Any, data: bytes, sent: Any = agents.ssh._send) -> None:
+        stand_still()
+        await sent(writer, data)
+
+    if moment == "opening":
+        monkeypatch.setattr(session, "_open", open_late)
+    else:
+        monkeypatch.setattr(agents.ssh, "_send", send_late)
+    with pytest.raises(ConnectError, match="BenchHub itself stood still for"):
+        await session.run(script(f"echo $$ >{path}; cat", stdin=b"late", timeout_s=1.5))
 
 
 async def test_another_host_key_is_refused_for_good(sshd_host: SshdHost) -> None:

@@ -123,14 +123,14 @@ def test_a_full_disk_is_told_before_the_file_is_touched_and_a_read_only_one_befo
     content.write_text(step.content)
     environment = {**os.environ, "content": str(content), "disk": str(tmp_path / "disk")}
     own = ["unshare", "-m", "sh", "-c", mounted, "sh", str(tmp_path)]
-    done = subprocess.run([*own, *write.argv], capture_output=True, env=environment, timeout=60, check=False)
+    done = subprocess.run([*own, *write.argv], capture_output=True, env=environment, timeout=300, check=False)
     if done.returncode == 77 or b"unshare" in done.stderr:
         pytest.skip("no mount namespaces here")
     assert (done.returncode, done.stdout) == (1, b"old\na.conf\n")
     assert b"its disk has no room for 100000 bytes" in done.stderr
     (tmp_path / "disk").rmdir()
     own[4] = mounted.replace("shift\n", 'mount -o remount,ro "$1/disk"; shift\n')
-    done = subprocess.run([*own, *probe.argv], capture_output=True, env=environment, timeout=60, check=False)
+    done = subprocess.run([*own, *probe.argv], capture_output=True, env=environment, timeout=300, check=False)
     assert b"refused its directory cannot be written" in done.stdout
 
 
@@ -139,7 +139,7 @@ def test_content_that_is_cut_on_the_way_replaces_nothing(context: StepContext) -
     path.write_text("old")
     step = FileStep(path="conf/a.conf", content="new and longer")
     (command,) = step.apply(context, state(step, context))
-    done = subprocess.run(command.argv, input=command.stdin[:3], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command.argv, input=command.stdin[:3], capture_output=True, timeout=300, check=False)
     assert done.returncode == 1
     assert b"did not arrive whole" in done.stderr
     assert path.read_text() == "old"

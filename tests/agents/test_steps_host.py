@@ -233,7 +233,7 @@ print(json.dumps([outcomes, step.differing(before, state(step, context))]))
 """
     raw = json.dumps({"kind": "sysctl", "values": values, "unsupported": "skip"})
     own = ["unshare", "-n", sys.executable, "-c", script, raw]
-    done = subprocess.run(own, capture_output=True, cwd=Path(__file__).parents[2], timeout=60, check=False)
+    done = subprocess.run(own, capture_output=True, cwd=Path(__file__).parents[2], timeout=300, check=False)
     if done.returncode and b"unshare" in done.stderr:
         pytest.skip("no network namespaces here")
     outcomes, differing = json.loads(done.stdout)
@@ -295,7 +295,7 @@ def test_an_init_script_is_stopped_and_started_again(tmp_path: Path) -> None:
     own = ["unshare", "-m", "sh", "-c", 'mount --bind "$1" /etc/init.d || exit 77; shift; "$@"', "sh", str(tmp_path)]
 
     def in_namespace(argv: tuple[str, ...]) -> bytes:
-        done = subprocess.run([*own, *argv], capture_output=True, timeout=60, check=False)
+        done = subprocess.run([*own, *argv], capture_output=True, timeout=300, check=False)
         if done.returncode == 77 or b"unshare" in done.stderr:
             pytest.skip("no mount namespaces here")
         assert done.returncode == 0, done.stderr

@@ -18,7 +18,8 @@ import pytest
 from agents.launch import Launch
 from agents.servers.tomcat import Tomcat
 from agents.xml_document import parse_xml, select
-from tests.agents.tomcat_install import ARCHIVE, free_port, running, unpack_tomcat
+from tests.agents.run_lab import free_port
+from tests.agents.tomcat_install import ARCHIVE, running, unpack_tomcat
 from tests.sshd import eventually
 
 BUILD = Path(__file__).parent.parent.parent / "bin" / "build-rest-app"
@@ -46,7 +47,7 @@ def rest_war(tmp_path: Path) -> Path:
     cache.mkdir(parents=True)
     shutil.copy(ARCHIVE, cache)
     environment = {**os.environ, "BENCHHUB_DATA_DIR": str(tmp_path / "data")}
-    built = subprocess.run([str(BUILD)], env=environment, capture_output=True, text=True, check=False, timeout=120)
+    built = subprocess.run([str(BUILD)], env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert built.returncode == 0, built.stderr
     return Path(built.stdout.strip().splitlines()[-1])
 
@@ -56,7 +57,7 @@ def test_the_rest_application_answers_over_tls_with_a_key_made_for_the_run(tmp_p
     port = free_port()
     server = Tomcat(home=str(home), port=port, tls=True, webapps=(str(rest_war),))
     create = server.create_instance(str(instance))
-    made = subprocess.run(create.argv, input=create.stdin, capture_output=True, check=False, timeout=60)
+    made = subprocess.run(create.argv, input=create.stdin, capture_output=True, check=False, timeout=300)
     assert made.returncode == 0, made.stderr
     root = parse_xml((instance / "conf" / "server.xml").read_bytes())
     connectors = select(root, "Service/Connector")
@@ -67,7 +68,7 @@ def test_the_rest_application_answers_over_tls_with_a_key_made_for_the_run(tmp_p
     start = server.start_command(str(instance), Launch())
     with running(start, server.environment(str(instance), Launch()), b"Server startup"):
         connection = http.client.HTTPSConnection(
-            "127.0.0.1", port, timeout=120, context=ssl._create_unverified_context()
+            "127.0.0.1", port, timeout=300, context=ssl._create_unverified_context()
         )
         ask_all(connection)
         connection.close()
@@ -113,14 +114,14 @@ def test_people_are_kept_in_a_memcached_and_without_it_the_application_does_not_
     for there, status in ((False, 404), (True, 200)):
         instance = tmp_path / f"instance-{there}"
         create = server.create_instance(str(instance))
-        subprocess.run(create.argv, input=create.stdin, capture_output=True, check=True, timeout=60)
+        subprocess.run(create.argv, input=create.stdin, capture_output=True, check=True, timeout=300)
         with ExitStack() as running_now:
             if there:
                 running_now.enter_context(memcached(store))
             start = server.start_command(str(instance), launch)
             environment = server.environment(str(instance), launch)
             running_now.enter_context(running(start, environment, b"Server startup"))
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
             connection.request("GET", "/rest/status")
             answer = connection.getresponse()
             answer.read()

@@ -41,11 +41,6 @@ def tree_hash(directory: Path) -> str:
     return digest.hexdigest()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def own_address() -> str | None:
     """An address of this machine outside 127.0.0.0/8, None where there is none. Nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -13,7 +13,7 @@ from experiments.api.answers import FILE, HOW_TO_RECORD, recorded_answers
 from tests.api.conftest import ApiClient
 from tests.api.test_auth import OPERATIONS, SCHEMA, full, ids  # noqa: F401 - the fixture
 
-WITHOUT_AN_ANSWER_HERE = {"compare_runs", "compare_timers"}
+WITHOUT_AN_ANSWER_HERE = {"compare_runs", "compare_timers", "machine_factors"}
 """They name runs that the fixture does not have."""
 
 

@@ -108,7 +108,11 @@ BODIES: dict[str, Any] = {
     "move_to_trash": {"runs": [1]},
     "restore_from_trash": {"runs": [1]},
 }
-QUERIES = {"compare_runs": "?baseline=1&candidate=2", "compare_timers": "?runs=1,2"}
+QUERIES = {
+    "compare_runs": "?baseline=1&candidate=2",
+    "compare_timers": "?runs=1,2",
+    "machine_factors": "?runs=1,2",
+}
 for noun in ("application", "recipe", "workload"):
     QUERIES[f"diff_{noun}"] = "?a=1&b=1"
 # Lists and own things that every member of any team may ask for; another team's caller sees its own, which is empty.

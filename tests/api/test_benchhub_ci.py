@@ -88,6 +88,7 @@ def test_an_experiment_is_found_by_name_and_its_copy_judged(ci: Ci, admin: Membe
     "arguments, said",
     [
         (("trigger", "--application=x"), "Give --experiment"),
+        (("trigger", "--experiment=1", "--sut=x", "--param=a=1"), "leave out --sut, --param"),
         (("trigger", *NAMES[:4], "--driver=nope"), "field: drivers.0"),
         (("trigger", *NAMES, "--param", "nofile=many"), "not of type int"),
         (("trigger", *NAMES, "--label", "x"), "key=value"),
@@ -216,7 +217,7 @@ def test_a_job_that_is_ended_leaves_its_run_or_cancels_it(
             break
     job.send_signal(signal.SIGTERM)
     said = job.stderr.read()
-    assert job.wait(timeout=60) == 3
+    assert job.wait(timeout=300) == 3
     assert ("run:1 is cancelled" in said, "run:1 goes on" in said) == (cancels, not cancels), said
     assert Run.objects.get().outcome == ("cancelled" if cancels else "")
     # The server still waits for the run on behalf of the job; it must not do so when the database is gone.

@@ -53,7 +53,8 @@ def test_a_change_goes_onto_what_was_seen_and_onto_nothing_else(
 def test_a_document_can_be_made_only_if_it_is_new_or_only_if_it_is_there(
     api: ApiClient, stock: dict[str, Any], path: str, body: Any
 ) -> None:
-    assert api.put(path, body, headers={"If-None-Match": "*"}).status_code == 412
+    refused = api.put(path, body, headers={"If-None-Match": "*"})
+    assert (refused.status_code, refused.json()["field"]) == (412, "If-None-Match")
     assert api.put(path, body, headers={"If-Match": "*"}).status_code == 200
     new = path + "-2"
     assert api.put(new, body, headers={"If-Match": "*"}).status_code == 412

@@ -75,7 +75,7 @@ def test_duplicates_at_the_same_moment_start_one_run(
     together = Barrier(4)
 
     def start(_: int) -> tuple[int, bytes]:
-        together.wait(timeout=120)
+        together.wait(timeout=300)
         try:
             answer = ApiClient(header, Client()).post("/runs", NAMES, headers=KEY)
             return answer.status_code, answer.content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ RESULT: dict[str, Any] = {
     "own_metrics": {"cart_age_ms": {"value": -3.5, "unit": "ms", "direction": "lower"}},
     "series": [{"channel": "heap.used_bytes", "unit": "bytes", "at_s": [0, 1, 2.5], "values": [1e9, 1.1e9, -1]}],
 }
+
+LSCPU = Path(__file__).parents[1] / "agents" / "cases" / "lscpu"
 
 
 def result(**changes: Any) -> dict[str, Any]:
@@ -147,6 +150,29 @@ def test_a_benchmark_of_nothing_but_own_figures_has_a_history_with_alerts(api: A
     assert api.send("PATCH", "/metrics/throughput_rps", {"followed": False}).status_code == 404
 
 
+def test_each_machine_of_results_has_a_history_of_its_own(api: ApiClient) -> None:
+    intel, arm = ((LSCPU / f"seed-{name}.txt").read_text() for name in ("x86", "arm64"))
+    told = [result(history="checkout", machine=text) for text in (intel, arm, intel)]
+    made = api.post("/results/batch", {"results": [*told, result(history="checkout")]})
+    assert made.status_code == 201, made.content
+    assert api.post("/results", result(history="checkout", machine=arm)).status_code == 201
+    series = [one.fingerprint for one in Series.objects.order_by("pk")]
+    assert [series.index(run.fingerprint) for run in Run.objects.order_by("number")] == [0, 1, 0, 2, 1]
+    profiles = {one["digest"]: one["facts"]["cpu.architecture"] for one in api.get("/profiles").json()}
+    runs = [api.get(f"/runs/{number}").json() for number in range(1, 6)]
+    found = [profiles.get(run["sut_profile"]) for run in runs]
+    assert (found, len(profiles)) == (["x86_64", "aarch64", "x86_64", None, "aarch64"], 2)
+    assert runs[0]["metrics"]["throughput_per_core_rps"] == 5120.5 / 8
+    assert "sut_cpus" not in runs[3]["metrics"]
+    compared = api.get("/compare?baseline=1&candidate=2").json()
+    assert [one["what"] for one in compared["confounders"]] == ["SUT hardware"]
+    cpus = {"throughput_rps": 100, "sut_cpu_ratio": 5e-324, "throughput_per_core_rps": 7}
+    number = api.post("/results", result(metrics=cpus, machine=intel, labels={"cpus": "2"})).json()["number"]
+    metrics = api.get(f"/runs/{number}").json()["metrics"]
+    assert (metrics["sut_cpus"], metrics["throughput_per_core_rps"]) == (2, 7)
+    assert "requests_per_cpu_s" not in metrics
+
+
 def test_a_batch_is_stored_whole_or_not_at_all(api: ApiClient) -> None:
     answer = api.post("/results/batch", {"results": [wide(number) for number in range(100)]})
     assert answer.status_code == 201
@@ -245,6 +271,7 @@ def test_the_examples_of_the_reference_can_be_sent(api: ApiClient) -> None:
         ({"labels": {"a b": "c"}}, "labels"),
         ({"tags": ["two words"]}, "tags"),
         ({"application": "nope"}, "application"),
+        ({"machine": "a fast one"}, "machine"),
         ({"measured_at": "2026-01-01T00:00:00"}, "measured_at"),
         ({"measured_at": "0001-01-01T00:00:00+23:59"}, "measured_at"),
         ({"measured_at": "9999-12-31T23:59:59-23:59"}, "measured_at"),

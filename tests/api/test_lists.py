@@ -30,7 +30,7 @@ def runs(admin: Member, stock: dict[str, Any]) -> None:
         ("number__gte=3", [4, 3]),
         ("number__in=1,4,99", [4, 1]),
         ("number__gte=1e300", []),
-        ("state__in=finished,lost", [1]),
+        ("state__in=finished,measuring", [1]),
         ("outcome__in=failed", [1]),
         ("recipe__in=limits,other&sut__in=sut-1", [4, 3, 2, 1]),
         ("driver__in=other", []),

@@ -41,6 +41,26 @@ def test_an_nmon_file_becomes_channels_on_the_runs_clock(api: ApiClient, run: Ru
     assert "recorded" in groups_of(run)
 
 
+@pytest.mark.parametrize(
+    ("online", "second", "says"),
+    [
+        ((0, 3), "nmon.cpu.3.user_ratio", False),
+        ((0, 1), "nmon.cpu.1.user_ratio", False),
+        ((), "nmon.cpu.1.user_ratio", True),
+    ],
+)
+def test_cpus_of_nmon_get_the_numbers_of_the_kernel_or_a_note(
+    api: ApiClient, run: Run, online: tuple[int, ...], second: str, says: bool
+) -> None:
+    for cpu in online:
+        SampleSeries.objects.create(
+            run=run, role="sut", channel=f"cpu.{cpu}.busy_ratio", unit="ratio", at_s=[0.0], values=[0.5]
+        )
+    answer = api.post("/runs/1/recordings", body()).json()
+    assert second in answer["channels"]
+    assert any("nmon numbers the CPUs" in note for note in answer["notes"]) is says
+
+
 def test_another_recording_of_the_same_tool_and_host_replaces_the_first(api: ApiClient, run: Run) -> None:
     api.post("/runs/1/recordings", body())
     again = api.post("/runs/1/recordings", body(started_at="2026-11-20T10:07:22+01:00"))

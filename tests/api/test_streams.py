@@ -33,7 +33,7 @@ from tests.frontend.conftest import MakeRun, make_run, write  # noqa: F401 - the
 pytestmark = pytest.mark.django_db(transaction=True)
 DOCS = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 STREAM = {"Accept": "text/event-stream"}
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 @pytest.fixture(autouse=True)

@@ -24,9 +24,10 @@ from benchhub.connections import BoundedConnection
 from benchhub.embedded import Places
 from benchhub.processes import wait_until
 from benchhub.supervisor import web_answers
-from tests.benchhub.test_supervisor import benchhub_up, free_port
+from tests.agents.run_lab import free_port
+from tests.benchhub.test_supervisor import PATIENCE_S, benchhub_up
 
-CLIENT_S = 60
+CLIENT_S = 300
 SETUP = """
 from django.contrib.auth import get_user_model
 from experiments.models import Application, Host, Member, Recipe, Role, Team, Workload
@@ -101,7 +102,7 @@ def frozen(pids: list[int]) -> Iterator[None]:
 def product(data_dir: Path) -> Iterator[Product]:
     port = free_port()
     with benchhub_up(data_dir, port) as process:
-        assert wait_until(lambda: process.poll() is not None or web_answers(port), seconds=150)
+        assert wait_until(lambda: process.poll() is not None or web_answers(port), seconds=PATIENCE_S)
         assert process.poll() is None, process.stdout and process.stdout.read()
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("BENCHHUB_", "DJANGO_"))}
         made = subprocess.run(
@@ -114,7 +115,7 @@ def product(data_dir: Path) -> Iterator[Product]:
         )
         yield Product(data_dir, port, made.stdout.split("TOKEN ", 1)[1].split()[0])
         process.send_signal(signal.SIGINT)
-        process.wait(60)
+        process.wait(PATIENCE_S)
 
 
 @pytest.mark.slow
@@ -132,7 +133,7 @@ def test_the_web_answers_while_redis_hangs_and_says_so_while_postgresql_does(pro
     def started() -> bool:
         return bool(json.loads(product.api(f"runs/{number}").text)["state"] != "queued")
 
-    assert wait_until(started, seconds=60, interval_s=0.5)
+    assert wait_until(started, seconds=PATIENCE_S, interval_s=0.5)
 
     with frozen(product.postgres()):
         api = product.api("runs", LAUNCH)
@@ -143,7 +144,7 @@ def test_the_web_answers_while_redis_hangs_and_says_so_while_postgresql_does(pro
     assert "The database does not answer" in page.text
     assert "Traceback" not in page.text
     assert json.loads(api.text)["detail"].startswith("The database does not answer.")
-    assert wait_until(lambda: product.api("runs").status == 200, seconds=30)
+    assert wait_until(lambda: product.api("runs").status == 200, seconds=PATIENCE_S)
     assert len(json.loads(product.api("runs").text)["items"]) == 1  # what was answered with 503 was not stored
 
 
@@ -209,7 +210,8 @@ def test_a_process_that_ends_at_once_still_sends_its_last_messages(tmp_path: Pat
     with redis.Redis.from_url(settings.REDIS_URL) as broker:
         broker.delete("runs")
 
-        send_hints = "from experiments.queue.outbox import hint; [hint(run_id) for run_id in range(20)]"
+        send_hints = "from experiments.queue import outbox; outbox.FLUSH_S = outbox.HINT_EXPIRES_S = 300; "
+        send_hints += "[outbox.hint(run_id) for run_id in range(20)]"
         in_another_process(tmp_path, send_hints)
 
         assert broker.llen("runs") == 20

@@ -11,6 +11,7 @@ from django.core.management import get_commands
 
 from benchhub.embedded import PROJECT_DIR
 from benchhub.supervisor import child_specs
+from experiments.operating.slow_work import PLACES
 
 COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT_DIR / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -37,6 +38,11 @@ def test_compose_and_up_run_the_same_processes_on_the_same_queues() -> None:
             "-P" in spec.argv and spec.argv[spec.argv.index("-P") + 1]
         )
         assert set(spec.environment) <= set(environment_of(name))
+
+
+@pytest.mark.parametrize("argv", [SERVICES["worker-default"]["command"], child_specs(8000)[2].argv])
+def test_work_that_waits_for_other_machines_never_takes_all_threads(argv: list[str] | tuple[str, ...]) -> None:
+    assert (argv[argv.index("-Q") + 1], int(argv[argv.index("-c") + 1]) >= PLACES + 2) == ("default", True)
 
 
 def test_every_queue_has_a_worker_and_every_route_a_queue() -> None:
@@ -103,7 +109,7 @@ def test_every_documented_setting_reaches_the_containers() -> None:
 
     for name in OWN:
         missing = documented - never - image - set(environment_of(name))
-        assert missing <= {"DATABASE_POOL_SIZE"}, name  # of the web alone
+        assert missing <= {"DATABASE_POOL_SIZE", "BENCHHUB_WEB_PROCESSES"}, name  # of the web alone
 
 
 def test_a_setting_that_nobody_names_keeps_its_default() -> None:

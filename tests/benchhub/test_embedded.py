@@ -17,6 +17,7 @@ from benchhub import embedded
 from benchhub.processes import is_running, wait_until
 from benchhub.service_account import AccountError, reachable_binaries, require_entry, service_account
 
+PATIENCE_S = 300.0
 USER = """
 import sys
 from pathlib import Path
@@ -89,7 +90,7 @@ def test_services_live_as_long_as_their_last_user_even_one_that_is_killed(data_d
         last.wait()
         assert answers(data_dir)
 
-    assert wait_until(lambda: stopped(data_dir), seconds=20)
+    assert wait_until(lambda: stopped(data_dir), seconds=PATIENCE_S)
     assert [pid for pid in pids if alive(pid)] == []
 
 
@@ -111,7 +112,7 @@ def test_the_pin_of_an_earlier_keeper_does_not_count(data_dir: Path) -> None:
         (data_dir / "services" / "pinned").write_text("1")
 
         assert not embedded.status(data_dir).pinned
-    assert wait_until(lambda: stopped(data_dir), seconds=20)
+    assert wait_until(lambda: stopped(data_dir), seconds=PATIENCE_S)
 
 
 def test_concurrent_first_users_share_one_keeper(data_dir: Path) -> None:
@@ -134,7 +135,7 @@ def test_data_survives_a_killed_keeper_whose_servers_end_with_it(data_dir: Path)
     pids = server_pids(data_dir)
 
     os.kill(keeper_pid, signal.SIGKILL)
-    assert wait_until(lambda: not any(alive(pid) for pid in pids), seconds=20)
+    assert wait_until(lambda: not any(alive(pid) for pid in pids), seconds=PATIENCE_S)
     embedded.ensure(data_dir)
 
     with psycopg.connect(database_url) as connection:
@@ -153,7 +154,7 @@ def test_a_server_that_dies_is_started_again(data_dir: Path) -> None:
         except (redis.ConnectionError, FileNotFoundError):
             return False
 
-    assert wait_until(is_back, seconds=20)
+    assert wait_until(is_back, seconds=PATIENCE_S)
 
 
 def test_a_start_that_fails_says_why_in_the_words_of_the_server(data_dir: Path) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
 
 from benchhub import embedded
 
@@ -126,11 +128,24 @@ def kill_in_the_middle(place: Place) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.django_db
+def test_a_database_of_an_earlier_state_of_the_source_is_refused_by_name() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE experiments_run DROP COLUMN notes")
+    with pytest.raises(CommandError, match=r"earlier state of the source: it lacks experiments_run\.notes\."):
+        call_command("migrate", verbosity=0)
+
+
 @pytest.mark.slow
 def test_backup_restore_upgrade_move_and_key_rotation_as_the_guide_says(
     places: tuple[Place, Place], tmp_path: Path
 ) -> None:
     here, there = places
+    early = subprocess.run(
+        [sys.executable, "manage.py", "export", "perf", "nowhere"],
+        cwd=ROOT, env=here.environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (early.returncode, "is not prepared" in early.stderr, early.stderr.count("\n")) == (1, True, 1), early.stderr
     here.manage("migrate", "--noinput", "-v", "0")
     here.manage("shell", "-c", FILL)
     contents = here.contents()

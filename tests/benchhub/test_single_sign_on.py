@@ -96,7 +96,7 @@ def said_yes(address: str, sub: str, action: str = "") -> str:
     """The person says at the provider who they are; returns where their browser is sent to, without the host."""
     body = urllib.parse.urlencode({"sub": sub} | ({"action": action} if action else {})).encode()
     try:
-        urllib.request.build_opener(_NoRedirect).open(address, body, timeout=60)
+        urllib.request.build_opener(_NoRedirect).open(address, body, timeout=300)
     except urllib.error.HTTPError as answer:
         parts = urllib.parse.urlsplit(answer.headers["Location"])
         return f"{parts.path}?{parts.query}"

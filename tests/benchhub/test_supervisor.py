@@ -19,21 +19,17 @@ from benchhub import embedded
 from benchhub.processes import is_running, wait_until
 from benchhub.supervisor import ChildSpec, Lock, Running, Supervisor, SupervisorError, require_free_port, web_answers
 from benchhub.terminal import Terminal
+from tests.agents.run_lab import free_port
 
+PATIENCE_S = 300.0
 STUBBORN = (
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(3600)"
 )
-WITH_CHILD = "import subprocess, time; print(subprocess.Popen(['sleep', '71']).pid, flush=True); time.sleep(60)"
+WITH_CHILD = "import subprocess, time; print(subprocess.Popen(['sleep', '3671']).pid, flush=True); time.sleep(3600)"
 
 
 def python(name: str, code: str, *, stop_turn: int = 0) -> ChildSpec:
     return ChildSpec(name, (sys.executable, "-c", code), stop_turn, patience_s=2)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def log(data_dir: Path, name: str) -> str:
@@ -48,7 +44,9 @@ def test_a_child_that_dies_is_started_again_and_a_deaf_one_is_killed_at_the_end(
     supervisor.start()
 
     def stop_after_a_restart() -> None:
-        wait_until(lambda: log(data_dir, "short").count("hello") >= 2 and "deaf" in log(data_dir, "deaf"), seconds=20)
+        wait_until(
+            lambda: log(data_dir, "short").count("hello") >= 2 and "deaf" in log(data_dir, "deaf"), seconds=PATIENCE_S
+        )
         supervisor.stopping = True
 
     watcher = threading.Thread(target=stop_after_a_restart)
@@ -66,12 +64,12 @@ def test_a_child_that_dies_is_started_again_and_a_deaf_one_is_killed_at_the_end(
 def test_stopping_leaves_no_grandchild(data_dir: Path) -> None:
     supervisor = Supervisor(data_dir, [python("parent", WITH_CHILD)], Terminal(io.StringIO()))
     supervisor.start()
-    assert wait_until(lambda: log(data_dir, "parent").endswith("\n"), seconds=10)
+    assert wait_until(lambda: log(data_dir, "parent").endswith("\n"), seconds=PATIENCE_S)
     grandchild = int(log(data_dir, "parent"))
 
     supervisor.stop()
 
-    assert wait_until(lambda: not is_running(grandchild, "sleep"), seconds=5)
+    assert wait_until(lambda: not is_running(grandchild, "sleep"), seconds=PATIENCE_S)
 
 
 def test_a_preparation_that_fails_shows_its_last_words(data_dir: Path) -> None:
@@ -150,19 +148,19 @@ def processes_of(data_dir: Path) -> list[int]:
 def test_up_serves_pages_tells_a_second_up_and_leaves_nothing_behind(data_dir: Path, end: signal.Signals) -> None:
     port = free_port()
     with benchhub_up(data_dir, port) as first:
-        assert wait_until(lambda: first.poll() is not None or web_answers(port), seconds=60)
+        assert wait_until(lambda: first.poll() is not None or web_answers(port), seconds=PATIENCE_S)
         assert first.poll() is None, first.stdout and first.stdout.read()
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
         connection.request("GET", "/accounts/login/")
         answer = connection.getresponse()
         assert answer.status == 200
         assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
         with benchhub_up(data_dir, free_port()) as second:
-            said, _ = second.communicate(timeout=120)
+            said, _ = second.communicate(timeout=PATIENCE_S)
         assert second.returncode == 0
         assert f"already running at http://127.0.0.1:{port}/" in said
 
         first.send_signal(end)
-        first.wait(timeout=60)
+        first.wait(PATIENCE_S)
 
-    assert wait_until(lambda: processes_of(data_dir) == [], seconds=60)
+    assert wait_until(lambda: processes_of(data_dir) == [], seconds=PATIENCE_S)

@@ -30,7 +30,7 @@ for host in Host.objects.filter(team=team):
 def manage(product: Product, *words: str) -> None:
     """A command of the operator in the product's own installation."""
     argv = [sys.executable, "manage.py", *words]
-    subprocess.run(argv, cwd=PROJECT_DIR, env=product.environment, check=True, timeout=120)
+    subprocess.run(argv, cwd=PROJECT_DIR, env=product.environment, check=True, timeout=600)
 
 
 @pytest.mark.browser

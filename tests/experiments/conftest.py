@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
 
+from agents.ssh import new_key_pair
 from experiments.documents.versions import save_version
-from experiments.hosts.inventory import add_host, approve_key
+from experiments.hosts.check import check_state
+from experiments.hosts.host_keys import key_row
+from experiments.hosts.keys import seal
 from experiments.models import Application, Host, Member, Recipe, Role, Team, Workload
 from tests.experiments.trend_runs import AddRun, runs_of
 
@@ -55,12 +59,20 @@ def other_admin(make_member: MakeMember) -> Member:
 
 
 def ready_host(member: Member, name: str, **more: Any) -> Host:
-    """A host whose key is approved, as after a connection test."""
+    """A host as adding it, a connection test and the approval of its key leave it; thousands of tests want two."""
+    private_key, public_key = _key_pair()
     given = {"address": "127.0.0.1", "port": 22, "user": "bench", "roles": "both", **more}
-    host = add_host(member, name=name, **given)
-    Host.objects.filter(pk=host.pk).update(offered_host_key=HOST_KEY)
-    approve_key(member, host, HOST_KEY_FINGERPRINT)
+    asked = check_state("pending", "Waiting for a worker.")
+    known = {"host_key": HOST_KEY, "state": Host.State.READY, "last_check": asked, "public_key": public_key}
+    host = Host.objects.create(team=member.team, name=name, **known, **given)
+    host.private_key = seal(private_key, row=key_row(host))
+    host.save(update_fields=["private_key"])
     return host
+
+
+@cache
+def _key_pair() -> tuple[str, str]:
+    return new_key_pair("benchhub test")
 
 
 @pytest.fixture

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from django.db.models.functions import Now
+
 from agents import events as e
+from agents.events import to_json
 from experiments.conclusion import conclude
 from experiments.dispatch import claim_next
-from experiments.models import Run
-from experiments.recorder import Recorder
+from experiments.models import Run, RunEvent
+from experiments.recorder import Recorder, _storable
 
 FACTS = {"cpu.online": "0-3", "cpu.model": "test"}
 SETTINGS = {"sysctl.vm.swappiness": "60"}
@@ -95,8 +98,25 @@ def finish_next(found: Iterable[e.AnyEvent] | None = None) -> Run:
     run = claim_next("test")
     assert run is not None
     recorder = Recorder(run.pk, run.fence)
-    for event in found if found is not None else whole_run():
-        recorder.store(event)
+    _store(recorder, found if found is not None else whole_run())
     conclude(run.pk, run.fence, recorder.record())
     run.refresh_from_db()
     return run
+
+
+def _store(recorder: Recorder, found: Iterable[e.AnyEvent]) -> None:
+    """Leave what `Recorder.store` leaves of each event, with a tenth of the queries; that one has tests of its own."""
+    row, rows = Run.objects.filter(pk=recorder.run_id, fence=recorder.fence), list[RunEvent]()
+    state: dict[str, Any] = {}
+    for seq, event in enumerate(found, start=recorder._stored_seq() + 1):
+        shown = recorder._fit_to_show(event)
+        payload = _storable(to_json(shown))
+        kept = {"run_id": recorder.run_id, "fence": recorder.fence, "at": Now(), "kind": shown.kind}
+        rows.append(RunEvent(seq=seq, payload=payload, **kept))
+        changes = recorder._changes(shown)
+        if isinstance(shown, e.PhaseStarted):
+            state = changes
+        elif changes:
+            row.update(**changes)
+    RunEvent.objects.bulk_create(rows)
+    row.update(last_seq=recorder._stored_seq() + len(rows), **state)

@@ -62,7 +62,7 @@ def test_parse_starts_no_service_and_reads_standard_input(data_dir: Path) -> Non
         env=environment,
         input=text,
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -74,7 +74,7 @@ def test_parse_starts_no_service_and_reads_standard_input(data_dir: Path) -> Non
         env=environment,
         input=b"rubbish",
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (bad.returncode, bad.stdout) == (1, b"")
@@ -100,7 +100,7 @@ def test_an_installation_that_cannot_work_is_said_in_one_line(environment: dict[
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], **environment},
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1), done.stderr

@@ -208,7 +208,7 @@ def _together(threads: Sequence[threading.Thread]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=120)
+        thread.join(timeout=300)
 
 
 def test_events_of_a_former_holder_are_refused(launch: Any) -> None:

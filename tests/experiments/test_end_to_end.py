@@ -19,7 +19,7 @@ from experiments.models import Application, Host, Recipe, Run, Team, Workload
 from tests.agents.run_lab import free_port
 from tests.agents.tomcat_install import unpack_tomcat
 from tests.faults.conftest import pair, sshd_hosts, stage
-from tests.faults.stage import Actor, Stage, has_event, state_is
+from tests.faults.stage import TOOL_TIMEOUT_S, Actor, Stage, has_event, spoilt, state_is
 from tests.sshd import exists
 
 __all__ = ["pair", "sshd_hosts", "stage"]
@@ -37,7 +37,7 @@ def assert_whole(run: Run, stage: Stage) -> None:
     run.refresh_from_db()
     assert (run.outcome, run.failure) == ("succeeded", "")
     assert run.restore == "verified"
-    assert run.validity in Run.USABLE, run.findings
+    assert spoilt(run) == []
     assert (run.throughput_rps or 0) > 0
     assert run.errors_total == 0
     assert not Host.objects.exclude(state="ready", leased_by=None).exists()
@@ -59,14 +59,20 @@ def tomcat_under_load(stage: Stage, pair: tuple[Actor, Actor], folder: Path) -> 
         "home": str(unpack_tomcat(folder)),
         "open_examples": True,
         "jvm_options": ["-Xms64m", "-Xmx64m"],
-        "ready": {"path": SERVLET, "body_contains": "Hello World", "timeout_s": 90},
+        "ready": {"path": SERVLET, "body_contains": "Hello World", "timeout_s": 600},
         "port": free_port(),
         "cpus": str(cpus[0]),
     }
     edit = {"op": "set", "select": "Service/Connector[@protocol='HTTP/1.1']", "attributes": {"maxThreads": 9}}
     steps = [{"kind": "limits", "nofile": 4000}, {"kind": "xml_edit", "path": "conf/server.xml", "edits": [edit]}]
     load: dict[str, Any] = {
-        "driver": {"kind": "wrk", "connections": 4, "threads": 1, "binary": f"{driver.inside}/wrk"},
+        "driver": {
+            "kind": "wrk",
+            "connections": 4,
+            "threads": 1,
+            "timeout_s": TOOL_TIMEOUT_S,
+            "binary": f"{driver.inside}/wrk",
+        },
         "path": SERVLET,
         "phases": [
             {"name": "warm-up", "kind": "warm_up", "duration_s": 2},
@@ -103,7 +109,7 @@ def test_a_run_from_launch_to_figures(stage: Stage, pair: tuple[Actor, Actor], t
 
     samples = {(series.role, series.channel): series for series in run.samples.all()}
     for key in (("sut", "cpu.busy_ratio"), ("driver", "cpu.busy_ratio"), ("sut", "process.cpu_ratio")):
-        assert len(samples[key].at_s) == len(samples[key].values) > 3
+        assert len(samples[key].at_s) == len(samples[key].values) > 1
     assert (run.sut_cpu_ratio or 0) > 0
     findings = {finding["check"]: finding for finding in run.findings}
     seen_on_any_linux = ("gc", "neighbours", "swap", "memory", "ports", "clocks", "monitors", "steal")
@@ -141,7 +147,7 @@ def test_a_worker_that_is_told_to_stop_hands_its_run_over_at_once(stage: Stage, 
     stage.until(state_is(run, "finished"))
     assert_whole(run, stage)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        stopped.wait(timeout=60)
+        stopped.wait(timeout=300)
     assert stopped.returncode == 0
 
 

@@ -66,6 +66,15 @@ LAB = {
 }
 
 
+def two_kernels(places: Places) -> Places:
+    """The same two servers, each with a kernel of its own."""
+    for host, release in ((places.sut, "5.14.0-570"), (places.other_sut, "6.8.0-60")):
+        assert host is not None
+        assert host.profile is not None
+        host.profile.facts = host.profile.facts | {"kernel.release": release}
+    return places
+
+
 @pytest.fixture
 def arm64(admin: Member) -> Places:
     hosts = [profiled(admin, name, role, ARM64) for name, role in (("a", "sut"), ("b", "sut"), ("c", "driver"))]
@@ -139,6 +148,8 @@ ASKED: dict[str, dict[str, set[str]]] = {
     "tomcat-baseline-wrk2": {"access log off": {ACCESS_LOG}, "7 request threads": THREADS | {ACCESS_LOG}},
     "tomcat-connectors-50": {"NIO2": {f"{CONNECTOR}@protocol"}, "NIO with executor": POOL | IN_POOL},
     "tomcat-http2-tls": {"HTTP/2, access log off": {ACCESS_LOG}},
+    "liberty-two-kernels": {f"virtual threads, {nth} server": OPTION for nth in ("first", "second")},
+    "linux-18-keys-two-systems": {f"{nth} server, 18 keys": KEYS for nth in ("first", "second")},
     "tomcat-keep-alive": {"500000 requests": {f"{CONNECTOR}@maxKeepAliveRequests"}},
     "tomcat-virtual-threads": {"virtual threads": {f"{CONNECTOR}@useVirtualThreads"}},
 }
@@ -202,7 +213,8 @@ def test_at_the_small_scale_a_template_fits_the_lab_or_says_what_is_missing(
     if template.needs.cpus > 2:
         expected.append("x has 2 CPUs, this needs 8: choose a larger host.")
     if template.needs.java > 17:
-        expected.append("x has Java 17 on its PATH, this needs 21: set java_home to /usr/lib/jvm/java-21 (Java 21).")
+        java = "has Java 17 on its PATH, this needs 21: set java_home to /usr/lib/jvm/java-21 (Java 21)."
+        expected += [f"{host} {java}" for host in (("x", "y") if template.two_suts else ("x",))]
     assert found == expected
 
 
@@ -214,7 +226,9 @@ def test_what_does_not_fit_is_said_with_numbers_and_with_what_to_do(admin: Membe
     assert "z must have wrk; each run looks first, and names the package when it is missing." in found
     two = catalogue.template("rest-two-machines")
     sentences = [one.sentence for one in fits(two, "small", lab, {})]
-    assert "Both servers are x86_64, so this compares two machines, not two architectures." in sentences
+    assert "Both servers have architecture x86_64, so this compares two machines and nothing else." in sentences
+    kernels = [one.sentence for one in fits(catalogue.template("liberty-two-kernels"), "small", two_kernels(lab), {})]
+    assert "The servers differ in kernel (5.14.0-570 / 6.8.0-60)." in kernels
     alone = fits(two, "small", Places(lab.sut, lab.drivers), {})
     assert "This compares two servers: choose another host for the second one." in [one.sentence for one in alone]
 

@@ -18,6 +18,7 @@ from experiments.launch import Choice, launch_run
 from experiments.models import Canary, Host, Member, Run, Tally, Worker
 from experiments.operating import canaries, operations, tallies
 from experiments.operating.bounded_look import BoundedLook, NoAnswer
+from experiments.operating.slow_work import PLACES, if_there_is_room
 from experiments.operating.tallies import Count
 from experiments.operating.workers import Presence, process_name
 from experiments.queue import outbox
@@ -275,3 +276,24 @@ def test_messages_are_sent_in_order_and_flush_waits_for_the_last() -> None:
 
     assert sender.flush(30)
     assert broker.sent == list(range(20))
+
+
+def test_work_that_waits_for_others_leaves_threads_for_what_is_due() -> None:
+    begun, go_on, done = threading.Barrier(PLACES + 1), threading.Event(), list[int]()
+
+    def wait(row_id: int) -> None:
+        begun.wait(60)
+        go_on.wait(60)
+        done.append(row_id)
+
+    waiting = [threading.Thread(target=if_there_is_room, args=(wait, 1)) for _ in range(PLACES)]
+    for thread in waiting:
+        thread.start()
+    begun.wait(60)
+    if_there_is_room(done.append, 2)
+    assert done == []
+    go_on.set()
+    for thread in waiting:
+        thread.join()
+    if_there_is_room(done.append, 3)
+    assert done == [1] * PLACES + [3]

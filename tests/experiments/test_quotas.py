@@ -10,11 +10,12 @@ import pytest
 from django.utils import timezone
 
 from experiments.errors import Forbidden, RequestError
+from experiments.hosts.inventory import add_host
 from experiments.launch import Choice, launch_run
 from experiments.models import Artifact, AuditEntry, Member, Run, Team
 from experiments.runs.imports import import_report
 from experiments.teams.quotas import QUOTAS, QuotaExceeded, measure_files, set_quotas, usage
-from tests.experiments.conftest import MakeMember, ready_host
+from tests.experiments.conftest import MakeMember
 from tests.frontend.conftest import MakeRun, make_run
 
 __all__ = ["make_run"]  # a fixture of the pages
@@ -77,9 +78,10 @@ def test_an_import_counts_for_the_day_and_not_for_the_queue(admin: Member) -> No
 
 def test_a_host_beyond_the_quota_is_refused(admin: Member) -> None:
     limit(admin.team, quota_hosts=1)
-    ready_host(admin, "one")
+    given: dict[str, Any] = {"address": "127.0.0.1", "port": 22, "user": "bench", "roles": "both"}
+    add_host(admin, name="one", **given)
     with pytest.raises(QuotaExceeded, match="hosts, at most 1"):
-        ready_host(admin, "two")
+        add_host(admin, name="two", **given)
 
 
 def test_only_staff_change_quotas(admin: Member, make_member: MakeMember) -> None:

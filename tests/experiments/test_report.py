@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -22,6 +23,7 @@ from experiments.documents.versions import parse_yaml, save_version
 from experiments.launch import Candidate, create_experiment, launch_experiment
 from experiments.markdown_text import block, cell
 from experiments.models import Application, Experiment, Member, Recipe, Role, Run, Team, Workload
+from experiments.reports.answer import answer_of, changes_of
 from experiments.reports.csv_text import report_csv
 from experiments.reports.markdown import report_markdown
 from experiments.reports.plots import plots_of, ticks_between
@@ -110,6 +112,16 @@ def test_the_answer_is_the_verdict_on_the_primary_metric(finished: Experiment) -
     assert found.answer.startswith(f"Throughput: {EVIL} is faster than base by 10.0 %")
     assert found.metrics[0].decides
     assert found.primary.name == "throughput_rps"
+
+
+def test_of_many_candidates_the_answer_names_those_with_the_largest_changes(finished: Experiment) -> None:
+    one = changes_of(finished)[0]
+    many = [replace(one, candidate=f"v{number}", estimate_pct=float(number)) for number in range(1, 9)]
+
+    answer = answer_of(finished, many, list(finished.runs.all()))
+
+    assert re.findall(r"v\d", answer) == ["v8", "v7", "v6", "v5", "v4"]
+    assert "and 3 others are better" in answer
 
 
 def test_every_variant_and_metric_has_its_mean_its_interval_and_its_change(finished: Experiment) -> None:

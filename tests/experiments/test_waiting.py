@@ -24,6 +24,15 @@ Launch = Callable[..., Run]
 RUN_S = 20  # 10 s of load, and what a run takes beside it on a host without a past
 
 
+@pytest.fixture(autouse=True)
+def clock(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time stands still, as it does for PostgreSQL within a test: a slow machine changes no expectation."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT now()")
+        ((now,),) = cursor.fetchall()
+    monkeypatch.setattr(timezone, "now", lambda: now)
+
+
 @pytest.fixture
 def launch(admin: Member, stock: dict[str, Any]) -> Launch:
     """Queues a run of 10 s of load on hosts named by one letter each."""

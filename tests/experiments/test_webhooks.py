@@ -6,6 +6,8 @@ import hashlib
 import hmac
 import json
 import re
+import socket
+import threading
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -164,6 +166,25 @@ def test_an_answer_that_does_not_come_is_given_up(
     attempt = deliver(happened(webhook).pk)
     assert attempt is not None
     assert (attempt.status, attempt.problem) == (None, "No complete answer within 0.2 s.")
+
+
+def test_a_name_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = threading.Event()
+    monkeypatch.setattr(request, "LIMIT_S", 0.2)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: said.wait())
+    try:
+        assert request.post("https://hooks.example.com/", b"{}", {}).problem == "No complete answer within 0.2 s."
+    finally:
+        said.set()
+
+
+def test_a_team_with_many_messages_does_not_keep_another_one_waiting(
+    admin: Member, other_admin: Member, receiver: Receiver
+) -> None:
+    many, few = make(admin, receiver)[0], make(other_admin, receiver)[0]
+    first, second, third = (happened(many).pk for _ in range(3))
+    other = happened(few).pk
+    assert delivering.due() == [first, other, second, third]
 
 
 def test_where_nobody_listens_the_attempt_says_so(admin: Member, allowed: None) -> None:

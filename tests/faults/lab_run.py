@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from typing import Any
 
 import pytest
 
+import agents.ssh
 from agents import events as e
 from agents.control import Control
 from agents.events import to_json
@@ -38,7 +40,7 @@ from tests.lab.conftest import login
 from tests.sshd import eventually
 
 KEY = "r7-fa17"
-PORT = 8080
+PORT, CONNECTIONS = 8080, 2
 INSIDE = "/srv/stage"
 TOKEN = "t1"
 SYSCTL = "net.ipv4.tcp_fin_timeout"
@@ -55,18 +57,23 @@ LIGHT = (FILE, SETTING)
 """Enough where the fault does not depend on the kind of change."""
 
 
+CONNECT_TIMEOUT_S, HASTY_S = 15, 2
+"""How long a login may take: as users have it, and once a host is known to stay away."""
+
+
 @dataclass
 class Play:
-    """Two lab hosts and one run on them. `patience_s` is how long a host may stay away."""
+    """Two lab hosts and one run on them. `patience_s` is how long a host may stay away; it is asked at each failure."""
 
     lab: Lab
-    patience_s: float = 30.0
+    patience_s: float = 600.0
     fence: int = 1
     events: list[tuple[e.AnyEvent, int, datetime]] = field(default_factory=list)
     cancelled: bool = False
     before: dict[str, str] = field(default_factory=dict)
     kept: dict[str, bytes] = field(default_factory=dict)
     _acts: list[tuple[type[e.AnyEvent], dict[str, Any], Callable[[], object]]] = field(default_factory=list)
+    _when_lost: dict[str, Callable[[], object]] = field(default_factory=dict)
     _spec: RunSpec | None = None
 
     def lay_out(self) -> None:
@@ -121,12 +128,12 @@ class Play:
                 "argv": [f"{INSIDE}/server", str(PORT)],
                 "port": PORT,
                 "files": {"index.html": "hello\n"},
-                "ready": {"body_contains": "hello", "timeout_s": 30},
+                "ready": {"body_contains": "hello", "timeout_s": 600},
                 "cpus": "0",
                 **server,
             },
             workload={
-                "driver": {"kind": "wrk", "connections": 2, "threads": 1, "binary": binary},
+                "driver": {"kind": "wrk", "connections": CONNECTIONS, "threads": 1, "binary": binary},
                 "phases": [{"name": kind, "kind": kind, "duration_s": s} for kind, s in phases if s],
                 "cpus": "1",
             },
@@ -149,7 +156,27 @@ class Play:
         self.lab.cut(name, half_open=half_open, kinds=("management",))
         self.later(seconds, lambda: self.lab.heal(name))
 
+    def cut_until_lost(self, name: str, *, half_open: bool = False) -> None:
+        """The controller loses the host until it has noticed so, and cannot reach it for a while after that."""
+        self.lab.cut(name, half_open=half_open, kinds=("management",))
+        self.when_lost(name, lambda: self.lab.heal(name))
+
+    def when_lost(self, name: str, act: Callable[[], object]) -> None:
+        """Do it a second after the run has told that it lost the host: by then it tries to come back."""
+        self._when_lost[name] = act
+
+    def give_up_soon(self) -> None:
+        """From now on a host that is away is given up after a second."""
+        self.patience_s = 1.0
+        agents.ssh.CONNECT_TIMEOUT_S = HASTY_S
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
     async def emit(self, event: e.AnyEvent) -> None:
+        told = "\n".join(event.lines) if isinstance(event, e.Logged) else ""
+        for name in [name for name in self._when_lost if f"Lost {name}" in told]:
+            self.later(1.0, self._when_lost.pop(name))
         for entry in list(self._acts):
             kind, fields, act = entry
             if isinstance(event, kind) and all(getattr(event, name) == value for name, value in fields.items()):
@@ -166,14 +193,14 @@ class Play:
 
     def runner(self, spec: RunSpec, record: Record) -> Runner:
         self._spec = spec
-        control = Control(
+        control = _Control(
             self.connect,
             self.emit,
             lambda: self.cancelled,
             self.fence,
-            self.patience_s,
-            deadman_s=600,
+            deadman_s=7200,
             keep_file=self.keep_file,
+            play=self,
         )
         return Runner(KEY, spec, record, control)
 
@@ -191,6 +218,8 @@ class Play:
         """What BenchHub does with a host that was not proven to be as before."""
         assert self._spec is not None
         self.fence += 1
+        self.patience_s = 600.0
+        agents.ssh.CONNECT_TIMEOUT_S = CONNECT_TIMEOUT_S
         await self.runner(self._spec, self.record).restore_again(force=force)
         return self.restored
 
@@ -223,6 +252,11 @@ class Play:
     @property
     def load_starts(self) -> int:
         return len(self.lines(self.driver, "starts"))
+
+    def is_connected(self) -> bool:
+        """Whether the load tool has all of its connections to the server."""
+        table = self.driver.exec("cat", "/proc/net/tcp").stdout.decode()
+        return len(re.findall(rf" [0-9A-F]+:{PORT:04X} 01 ", table)) >= CONNECTIONS
 
     def story(self) -> Story:
         """The evidence as the invariants want it; a host with differences counts as quarantined."""
@@ -291,7 +325,7 @@ class Play:
     async def assert_empty(self, *hosts: LabHost) -> None:
         """No process is left on these hosts."""
         with contextlib.suppress(AssertionError):
-            await eventually(lambda: not any(host.processes() for host in hosts), within_s=40)
+            await eventually(lambda: not any(host.processes() for host in hosts))
         assert [process.argv for host in hosts for process in host.processes()] == []
 
     async def assert_restored(self) -> None:
@@ -305,11 +339,19 @@ class Play:
 def play(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Play:
     """A run on the lab that notices a silent link after about two seconds, not after twenty."""
     monkeypatch.setattr("agents.ssh.KEEPALIVE_INTERVAL_S", 0.5)
-    monkeypatch.setattr("agents.ssh.CONNECT_TIMEOUT_S", 2)
+    monkeypatch.setattr("agents.ssh.CONNECT_TIMEOUT_S", CONNECT_TIMEOUT_S)  # `give_up_soon` changes it
     monkeypatch.setattr("agents.ssh.CLOSE_TIMEOUT_S", 0.5)
     play = Play(lab)
     play.lay_out()
     return play
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Control(Control):
+    play: Play
+
+    def patience_now_s(self) -> float:
+        return min(self.play.patience_s, super().patience_now_s())
 
 
 def _address(host: LabHost, data_address: bool) -> HostAddress:

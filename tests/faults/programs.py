@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 WITNESS = """#!/bin/sh
-# Writes down each start under the cookie of its job, then becomes the real program.
-[ "$1" = -v ] || echo "start $BENCHHUB_JOB" >>"{root}/starts"
-exec {program} "$@"
+# Writes down each start under the cookie of its job, then becomes the real program, or stays on as long as it is held.
+[ "$1" != -v ] || exec {program} "$@"
+echo "start $BENCHHUB_JOB" >>"{root}/starts"
+[ -e "{root}/hold" ] || exec {program} "$@"
+{program} "$@"
+status=$?
+while [ -e "{root}/hold" ]; do sleep 0.1; done
+exit $status
 """
 
 # Answers after 20 ms: a load that leaves the CPUs to whatever else the machine does.

@@ -53,7 +53,7 @@ class Scene:
         os.kill(_first_number(self.data_dir / "postgres/18/postmaster.pid"), signal.SIGQUIT)
 
     def broker(self) -> redis.Redis:
-        return redis.Redis.from_url(self.stage.environment["REDIS_URL"], socket_timeout=5)
+        return redis.Redis.from_url(self.stage.environment["REDIS_URL"], socket_timeout=60)
 
     @contextlib.contextmanager
     def without_redis(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from agents.ssh import CONNECT_TIMEOUT_S, KEEPALIVE_INTERVAL_S
+from agents.ssh import KEEPALIVE_INTERVAL_S
 from tests.faults.lab_run import LIGHT, Play, play
 from tests.lab.conftest import lab, lab_of_module
 
@@ -15,8 +15,8 @@ __all__ = ["lab", "lab_of_module", "play"]
 
 pytestmark = [pytest.mark.faults, pytest.mark.lab, pytest.mark.slow]
 
-BLIP_S, NOTICED_S = 1.0, 4.0
-"""A cut that nobody notices, and one that costs the connection: here a dead link is noticed after two seconds."""
+BLIP_S = 1.0
+"""A cut that nobody notices: here a dead link is noticed after two seconds."""
 
 Moment = tuple[type[e.AnyEvent], dict[str, Any]]
 TUNE: Moment = (e.StepIntended, {"index": 1})
@@ -28,37 +28,38 @@ RESTORE: Moment = (e.StepReverted, {"index": 2})
 
 
 @pytest.mark.parametrize(
-    "names, moment, seconds",
+    "names, moment, blip",
     [
-        (("sut",), TUNE, NOTICED_S),
-        (("sut",), START, NOTICED_S),
-        (("sut",), MEASURE, BLIP_S),
-        (("sut",), RESTORE, NOTICED_S),
-        (("driver",), LOAD, NOTICED_S),
-        (("driver",), MEASURE, NOTICED_S),
-        (("sut", "driver"), MEASURE, NOTICED_S),
-        (("driver",), STOP, NOTICED_S),
+        (("sut",), TUNE, False),
+        (("sut",), START, False),
+        (("sut",), MEASURE, True),
+        (("sut",), RESTORE, False),
+        (("driver",), LOAD, False),
+        (("driver",), MEASURE, False),
+        (("sut", "driver"), MEASURE, False),
+        (("driver",), STOP, False),
     ],
 )
-async def test_a_cut_of_the_link_costs_no_run(
-    play: Play, names: tuple[str, ...], moment: Moment, seconds: float
-) -> None:
+async def test_a_cut_of_the_link_costs_no_run(play: Play, names: tuple[str, ...], moment: Moment, blip: bool) -> None:
     def cut() -> None:
         for name in names:
-            play.cut(name, seconds)
+            if blip:
+                play.cut(name, BLIP_S)
+            else:
+                play.cut_until_lost(name)
 
     play.at(moment[0], cut, **moment[1])
     record = await play.run(play.spec(*LIGHT, measure_s=2))
 
     assert record.failed is None
     assert play.load_starts == 1
-    assert seconds == BLIP_S or f"Lost {names[0]}" in play.log
+    assert blip or all(f"Lost {name}" in play.log for name in names)
     await play.assert_restored()
 
 
 @pytest.mark.parametrize("name, moment", [("sut", TUNE), ("driver", LOAD)])
 async def test_a_link_that_passes_only_one_way_costs_no_run(play: Play, name: str, moment: Moment) -> None:
-    play.at(moment[0], lambda: play.cut(name, NOTICED_S, half_open=True), **moment[1])
+    play.at(moment[0], lambda: play.cut_until_lost(name, half_open=True), **moment[1])
     record = await play.run(play.spec(*LIGHT))
 
     assert record.failed is None
@@ -67,9 +68,8 @@ async def test_a_link_that_passes_only_one_way_costs_no_run(play: Play, name: st
 
 
 async def test_a_slow_and_lossy_link_costs_time_only(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The limits that users have; by the hasty ones of `play` such a link counts as away every now and then.
+    # The limit that users have; by the hasty one of `play` such a link counts as away every now and then.
     monkeypatch.setattr("agents.ssh.KEEPALIVE_INTERVAL_S", KEEPALIVE_INTERVAL_S)
-    monkeypatch.setattr("agents.ssh.CONNECT_TIMEOUT_S", CONNECT_TIMEOUT_S)
     play.lab.rate(1_000_000, kind="management")
     play.lab.loss(5, kind="management")
     record = await play.run(play.spec(*LIGHT))
@@ -84,8 +84,11 @@ async def test_a_slow_and_lossy_link_costs_time_only(play: Play, monkeypatch: py
 async def test_a_host_that_stays_away_fails_the_run_and_is_put_back_later(
     play: Play, name: str, moment: Moment
 ) -> None:
-    play.patience_s = 1.0
-    play.at(moment[0], lambda: play.lab.cut(name, kinds=("management",)), **moment[1])
+    def take_away() -> None:
+        play.lab.cut(name, kinds=("management",))
+        play.give_up_soon()
+
+    play.at(moment[0], take_away, **moment[1])
     record = await play.run(play.spec(*LIGHT, measure_s=4))
 
     if moment != RESTORE:
@@ -106,7 +109,13 @@ async def test_a_host_that_stays_away_fails_the_run_and_is_put_back_later(
 
 
 async def test_a_cut_between_the_hosts_ends_with_a_report_and_everything_put_back(play: Play) -> None:
-    play.at(e.LoadStarted, lambda: play.later(1.0, play.lab.cut_data))  # wrk is connected by then
+    def cut() -> None:
+        if play.is_connected():
+            play.lab.cut_data()
+        else:
+            play.later(0.05, cut)
+
+    play.at(e.LoadStarted, cut)
     play.at(e.PhaseStarted, play.lab.heal, phase="collect")
     await play.run(play.spec(*LIGHT, measure_s=4))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
 from benchhub.lab.lab import Lab, LabHost
-from experiments.hosts.restoration import request_restore
+from experiments.hosts.restoration import repeat_due, request_restore
 from experiments.models import Host, Run
 from tests.faults.conftest import admin, make_member, stage, team
 from tests.faults.lab_run import INSIDE
@@ -64,7 +66,12 @@ def row(actor: Actor) -> Host:
 def restored(stage: Stage, actor: Actor, *, force: bool = False) -> Host:
     """The host after a person asked BenchHub to put it back."""
     request_restore(stage.member, row(actor), force=force)
-    stage.until(lambda: row(actor).last_restore.get("state") not in ("pending", "again"))
+
+    def is_over() -> bool:
+        repeat_due()  # as beat does: a message that waits for long is dropped
+        return row(actor).last_restore.get("state") not in ("pending", "again")
+
+    stage.until(is_over)
     return row(actor)
 
 
@@ -160,10 +167,20 @@ def test_a_load_that_was_cut_off_for_a_while_never_counts_as_valid(
     stage: Stage, pair: tuple[Actor, Actor], lab: Lab
 ) -> None:
     """Nobody gets an error: wrk exits with 0, and its figures are of half the time."""
-    run = measuring(stage, pair, lab.cut_data, measure_s=6)
+    for _ in range(5):
+        cut_at: list[datetime] = []
+
+        def cut(cut_at: list[datetime] = cut_at) -> None:
+            lab.cut_data()
+            cut_at.append(timezone.now())
+
+        run = measuring(stage, pair, cut, measure_s=6)
+        lab.heal()
+        assert run.measured_at is not None
+        if cut_at[0] - run.measured_at < timedelta(seconds=3):  # else it came when there was little load left
+            break
 
     assert run.validity not in Run.USABLE
-    lab.heal()
     if row(pair[0]).state == Host.State.DIRTY:
         assert restored(stage, pair[0]).state == Host.State.READY
     assert stage.broken() == []

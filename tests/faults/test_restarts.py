@@ -54,8 +54,11 @@ async def test_a_restarted_driver_host_fails_the_run_and_nothing_is_started_agai
 
 
 async def test_a_sut_that_loses_power_for_good_is_quarantined_and_put_back_when_it_is_on_again(play: Play) -> None:
-    play.patience_s = 1.0
-    play.at(e.StepApplied, lambda: play.lab.crash("sut"), index=4)
+    def crash() -> None:
+        play.lab.crash("sut")
+        play.give_up_soon()
+
+    play.at(e.StepApplied, crash, index=4)
     await play.run(play.spec(*TUNING))
 
     assert "sut" in play.failed.message

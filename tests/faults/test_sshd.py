@@ -35,7 +35,7 @@ async def test_an_sshd_that_is_frozen_for_a_while_costs_no_run(play: Play, name:
 
     def freeze() -> None:
         host.freeze_sshd()
-        play.later(4.0, host.thaw_sshd)
+        play.when_lost(name, host.thaw_sshd)
 
     play.at(e.JobIntended, freeze, name="load-0")
     record = await play.run(play.spec(*LIGHT))

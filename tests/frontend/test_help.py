@@ -48,6 +48,10 @@ class Page(HTMLParser):
         ("[x](works/1-tomcat-baseline.md)", '<p><a href="../1-tomcat-baseline/">x</a></p>'),
         ("[x](https://example.com/)", '<p><a href="https://example.com/">x</a></p>'),
         ("![a picture](img/run.png) b", "<p> b</p>"),
+        (
+            "| a | b |\n| :-- | --: |",
+            '<table>\n<thead>\n<tr>\n<th>a</th>\n<th class="num">b</th>\n</tr>\n</thead>\n</table>',
+        ),
         ("## `gc` pauses", '<h2 id="gc-pauses"><code>gc</code> pauses</h2>'),
         ("### `connect_errors`", '<h3 id="connect_errors"><code>connect_errors</code></h3>'),
     ],

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, reverse
 from django.utils import timezone
@@ -28,9 +31,11 @@ from experiments.models import (
     PinnedBaseline,
     Recipe,
     Reservation,
+    Role,
     Run,
     Series,
     ShareLink,
+    Team,
     Trend,
     Workload,
 )
@@ -49,8 +54,24 @@ PAGES: list[URLPattern] = [pattern for pattern in urlpatterns if "team_slug" in 
 NOT_FOUND, WRONG_METHOD = 404, 405
 
 
+@pytest.fixture(scope="module")
+def one_of_each(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[Member, dict[str, dict[str, Any]]]]:
+    """An admin and the arguments of each page of the team, for all tests here; nothing of it is ever committed."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        user = get_user_model().objects.create_user("ada", password="correct horse battery")
+        team = Team.objects.create(slug="perf", name="Performance")
+        admin = Member.objects.create(team=team, user=user, role=Role.ADMIN)
+        yield admin, arguments_of(admin)
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
 def arguments(admin: Member) -> dict[str, dict[str, Any]]:
+    """The arguments of each page, made for one test."""
+    return arguments_of(admin)
+
+
+def arguments_of(admin: Member) -> dict[str, dict[str, Any]]:
     """Arguments of each page that name something which exists in the team, by the page's name."""
     host = ready_host(admin, "sut")
     profile = HardwareProfile.objects.create(team=admin.team, digest="a" * 64, facts={"cpu.model": "one"})
@@ -142,9 +163,10 @@ def _version(member: Member, model: Any, body: dict[str, Any]) -> Any:
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", [str(page.name) for page in PAGES])
 def test_a_page_of_another_team_does_not_exist(
-    name: str, arguments: dict[str, dict[str, Any]], admin: Member, other_admin: Member
+    name: str, one_of_each: tuple[Member, dict[str, dict[str, Any]]], other_admin: Member
 ) -> None:
-    address = reverse(name, kwargs={"team_slug": admin.team.slug, **arguments[name]})
+    admin, given = one_of_each
+    address = reverse(name, kwargs={"team_slug": admin.team.slug, **given[name]})
     stranger, anonymous, member = Client(), Client(), Client()
     stranger.force_login(other_admin.user)
     admin.user.is_staff = True  # the operator's page is there for staff only
@@ -152,7 +174,7 @@ def test_a_page_of_another_team_does_not_exist(
     member.force_login(admin.user)
     counted = (Run, Experiment, Host, Recipe, Reservation)
     before = [model.objects.count() for model in counted]
-    nowhere = reverse(name, kwargs={"team_slug": "no-such-team", **arguments[name]})
+    nowhere = reverse(name, kwargs={"team_slug": "no-such-team", **given[name]})
     for ask in (stranger.get, stranger.post):
         answer, same = ask(address), ask(nowhere)
         assert answer.status_code in (NOT_FOUND, WRONG_METHOD)

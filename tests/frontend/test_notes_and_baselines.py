@@ -35,6 +35,10 @@ __all__ = ["admin", "make_member", "make_run", "other_admin", "stock", "team"]
         ("[x](JaVaScRiPt:alert(1))", "<p>[x](JaVaScRiPt:alert(1))</p>"),
         ("[x](&#106;avascript:alert(1))", "<p>[x](javascript:alert(1))</p>"),
         ("[x](data:text/html,y)", "<p>[x](data:text/html,y)</p>"),
+        (
+            "| a | b |\n| :-- | --: |",
+            '<table>\n<thead>\n<tr>\n<th>a</th>\n<th class="num">b</th>\n</tr>\n</thead>\n</table>',
+        ),
         ("[x](vbscript:y)", "<p>[x](vbscript:y)</p>"),
         (
             '[x](https://a.org "t\\" onclick=y")',

@@ -100,7 +100,7 @@ def test_the_pages_of_a_waiting_run_say_why_and_how_long(admin: Member, stock: d
     assert "<h1>" not in part
     assert client.get(address("run", admin.team, 1) + "?part=waiting").content.decode().strip() == ""
     rows = client.get(address("runs", admin.team)).content.decode()
-    assert 'title="sut-1 is used by run #1."' in rows
+    assert 'title="sut-1 is used by run #1. It starts' in rows
     assert ">low</span>" in rows
 
 

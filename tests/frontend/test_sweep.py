@@ -10,7 +10,7 @@ from experiments.documents.versions import save_version
 from experiments.launch import rerun
 from experiments.models import Experiment, Member, Series, Workload
 from experiments.runs.copies import copy_experiment
-from tests.experiments.conftest import WORKLOAD, admin, make_member, stock, team
+from tests.experiments.conftest import WORKLOAD, admin, make_member, ready_host, stock, team
 from tests.experiments.finished import finish_next, report, whole_run
 from tests.experiments.test_searches import RATED, load
 from tests.frontend.test_forms_access import address, signed_in
@@ -36,6 +36,17 @@ def test_a_sweep_makes_a_variant_of_the_baseline_per_value(admin: Member, stock:
         assert f'value="nofile {value}"' in page
     assert '<input type="radio" name="baseline" value="0" checked>' in page
     assert not Experiment.objects.exists()
+
+
+def test_a_sweep_over_server_hosts_makes_the_machine_a_factor(admin: Member, stock: dict[str, Any]) -> None:
+    other = ready_host(admin, "sut-2", roles="sut")
+    page = swept(admin, stock, sweep="sut", sweep_values="sut-1 sut-2", sweep_2="nofile", sweep_2_values="2048 4096")
+    assert page.count('name="rows"') == 4
+    assert 'value="server sut-2, nofile 4096"' in page
+    assert page.count(f'<option value="{other.pk}" selected>') == 2
+    unknown = swept(admin, stock, sweep="sut", sweep_values="sut-1 sut-9")
+    assert unknown.count('name="rows"') == 2, "the variants stay as they were"
+    assert "No server of the team is named sut-9; there is: sut-1, sut-2." in unknown
 
 
 def test_a_sweep_over_the_offered_rate_is_launched_and_gives_a_curve(admin: Member, stock: dict[str, Any]) -> None:

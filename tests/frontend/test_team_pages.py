@@ -59,6 +59,16 @@ def test_an_address_that_was_invited_by_mail_counts_as_verified(
     assert User.objects.get(username="grace").emailaddress_set.get().verified  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("mailed_to, is_told", [("", False), ("Oscar@example.org", False), ("grace@example.org", True)])
+def test_who_opens_a_link_that_was_mailed_to_somebody_else_is_told_so(
+    admin: Member, other_admin: Member, browser_of: BrowserOf, mailoutbox: list[Any], mailed_to: str, is_told: bool
+) -> None:
+    User.objects.filter(pk=other_admin.user_id).update(email="oscar@example.org")
+    link = invite(admin, "viewer", mailed_to).link or re.findall(r"http://\S+/invitations/\S+/", mailoutbox[0].body)[0]
+    page = browser_of(other_admin).get(urlsplit(link).path).content.decode()
+    assert (f"It was mailed to {mailed_to}" in page) == is_told
+
+
 def test_who_has_an_account_joins_with_it(admin: Member, other_admin: Member, browser_of: BrowserOf) -> None:
     link = urlsplit(invite(admin, "viewer").link).path
     visitor = browser_of(other_admin)

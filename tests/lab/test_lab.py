@@ -21,7 +21,7 @@ from agents.steps.base import StepContext
 from agents.steps.cpu_online import CpuOnlineStep
 from benchhub.lab.lab import Lab, LabError
 from benchhub.lab.links import namespaces
-from benchhub.lab.processes import in_namespace
+from benchhub.lab.processes import ProcessId, in_namespace, start_ticks
 from tests.lab.conftest import LogIn, login, running_lab
 from tests.sshd import eventually, exists
 
@@ -313,15 +313,17 @@ async def test_two_labs_side_by_side_do_not_touch_each_other(lab: Lab, tmp_path:
         await session.close()
 
 
-def left_of(lab: Lab, namespace_inodes: list[int]) -> list[object]:
-    """Everything that a lab which was in those namespaces still has on this machine."""
+def left_of(lab: Lab, processes: list[ProcessId]) -> list[object]:
+    """What a lab that had those processes still has on this machine."""
     mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if str(lab.directory) in line]
-    processes = [process for inode in namespace_inodes for process in in_namespace("net", inode)]
-    return [*mounts, *processes]
+    return [*mounts, *(process for process in processes if process.alive)]
 
 
-def inodes_of(prefix: str) -> list[int]:
-    return [os.stat(f"/run/netns/{name}").st_ino for name in namespaces() if name.startswith(prefix)]
+def processes_in(prefix: str) -> list[ProcessId]:
+    """The processes in the networks of a lab. Only by them it is known later: another one's networks get its inodes."""
+    inodes = [os.stat(f"/run/netns/{name}").st_ino for name in namespaces() if name.startswith(prefix)]
+    pids = [process.pid for inode in inodes for process in in_namespace("net", inode)]
+    return [ProcessId(pid, start_ticks(pid) or 0) for pid in pids]
 
 
 def test_down_leaves_nothing_and_may_come_from_another_process(tmp_path: Path) -> None:
@@ -329,13 +331,13 @@ def test_down_leaves_nothing_and_may_come_from_another_process(tmp_path: Path) -
         host = lab.host("alone")
         prefix, interface = host.namespace.removesuffix("alone"), host.namespace.removesuffix("-alone")
         host.exec("sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 &")
-        inodes = inodes_of(prefix)
-        assert len(left_of(lab, inodes)) > 2
+        processes = processes_in(prefix)
+        assert len(left_of(lab, processes)) > 2
 
         Lab.found(lab.directory).down()
 
-        assert left_of(lab, inodes) == []
-        assert inodes_of(prefix) == []
+        assert left_of(lab, processes) == []
+        assert not [name for name in namespaces() if name.startswith(prefix)]
         assert not Path("/sys/class/net", interface).exists()
         assert not lab.is_claimed
         lab.down()  # once more does no harm
@@ -355,13 +357,14 @@ os._exit(0)
 
 def test_the_next_lab_clears_up_after_a_process_that_died_with_one(tmp_path: Path) -> None:
     with running_lab(tmp_path / "first", "first"):  # skips without root
-        subprocess.run([sys.executable, "-c", MAKE_AND_DIE, str(tmp_path / "dead")], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", MAKE_AND_DIE, str(tmp_path / "dead")], check=True, timeout=300)
         dead = Lab.found(tmp_path / "dead")
-        inodes = [os.stat(f"/run/netns/{dead.host('orphan').namespace}").st_ino]
-        assert left_of(dead, inodes)
+        processes = processes_in(dead.host("orphan").namespace)
+        assert processes
+        assert left_of(dead, processes)
 
         with running_lab(tmp_path / "next", "next"):
-            assert left_of(dead, inodes) == []
+            assert left_of(dead, processes) == []
             assert not dead.is_claimed
 
 

@@ -56,6 +56,16 @@ async def test_both_hosts_are_recorded_across_the_death_of_a_worker(play: Play) 
     await play.assert_restored()
 
 
+async def test_a_run_that_is_cancelled_under_its_load_keeps_what_was_recorded(play: Play) -> None:
+    play.at(e.LoadStarted, play.cancel, measured=True)
+    await play.run(recording(play.spec(*LIGHT, warm_up_s=2, measure_s=600)))
+
+    assert play.failed.cancelled
+    assert set(play.record.recordings) == {(role, tool) for role in ("sut", "driver") for tool in RECORDERS}
+    assert {kept.kept for kept in play.record.recordings.values()} <= set(play.kept)
+    await play.assert_restored()
+
+
 @pytest.fixture
 def without_nmon(play: Play) -> Iterator[Play]:
     """The driver host lacks nmon."""

@@ -1,5 +1,6 @@
-// What every page has: theme, navigation, menus, relative times, copy buttons, confirmations; keys are in keys.js.
+// What every page has: theme, navigation, menus, relative times, copy buttons; forms and keys are in their own files.
 
+import "./forms.js";
 import "./keys.js";
 
 const AGO_EVERY_MS = 20000;
@@ -19,7 +20,8 @@ export function ago(seconds) {
 
 function refreshTimes(root = document) {
   for (const element of root.querySelectorAll("time[data-ago]")) {
-    element.textContent = ago((Date.now() - Date.parse(element.dateTime)) / 1000);
+    const text = ago((Date.now() - Date.parse(element.dateTime)) / 1000);
+    element.textContent = element.closest(".age") ? text.replace(" ago", "") : text;
   }
 }
 
@@ -78,15 +80,6 @@ document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!menu.contains(event.target)) menu.open = false;
   }
-});
-
-document.addEventListener("submit", (event) => {
-  const question = event.submitter?.dataset.confirm ?? event.target.dataset.confirm;
-  if (question && !confirm(question)) event.preventDefault();
-});
-
-document.addEventListener("change", (event) => {
-  if (event.target.matches("[data-submit-on-change]")) event.target.form.requestSubmit();
 });
 
 document.addEventListener("keydown", (event) => {

@@ -25,6 +25,7 @@ function take(event) {
 function follow(on) {
   following = on;
   followButton.hidden = followNote.hidden = on;
+  followNote.textContent = "Following stopped";
   if (on) log.scrollTop = log.scrollHeight;
 }
 
@@ -41,9 +42,13 @@ followButton.addEventListener("click", () => follow(true));
 
 document.getElementById("next-failure").addEventListener("click", () => {
   const problems = [...log.querySelectorAll(".log-error, .log-warning")];
+  if (!problems.length) {
+    followNote.hidden = false;
+    followNote.textContent = "No warning or error in these lines.";
+    return;
+  }
   const top = log.scrollTop + 1;
   const next = problems.find((line) => line.offsetTop > top) ?? problems[0];
-  if (!next) return;
   log.scrollTop = next.offsetTop;
   log.scrollIntoView({ block: "nearest" });
 });

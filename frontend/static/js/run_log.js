@@ -109,6 +109,7 @@ async function showEnd() {
 function setFollowing(on) {
   following = on && live;
   if (live) followButton.hidden = followNote.hidden = following;
+  followNote.textContent = "Following stopped";
 }
 
 function hashLine() {
@@ -124,7 +125,11 @@ function go(number) {
 let problemAt = 0;
 
 function nextProblem() {
-  if (!problems.length) return;
+  if (!problems.length) {
+    followNote.hidden = false;
+    followNote.textContent = "No warning or error so far.";
+    return;
+  }
   const from = problemAt || hashLine();
   problemAt = problems.find((number) => number > from) ?? problems[0];
   go(problemAt);

@@ -1,6 +1,10 @@
 // The list of runs: tick all, tick a stretch with Shift, and say how many are ticked.
 
+const MOST_COMPARED = 10; // MAX_COMPARED of experiments/history.py
+
 let last = null;
+
+const limit = (count) => (count < 2 ? "; select another one to compare" : count > MOST_COMPARED ? `; ${MOST_COMPARED} at most are compared` : "");
 
 const boxes = () => [...document.querySelectorAll("#selection tbody input[name=runs]")];
 
@@ -8,8 +12,10 @@ function tell() {
   const all = boxes();
   const count = all.filter((box) => box.checked).length;
   const status = document.querySelector("[data-selected]");
-  if (status) status.textContent = count ? `${count} selected` : "";
-  for (const button of document.querySelectorAll(".run-bar button[name=action]")) button.disabled = !count;
+  if (status) status.textContent = count ? `${count} selected${limit(count)}` : "";
+  for (const button of document.querySelectorAll(".run-bar button[name=action]")) {
+    button.disabled = button.value === "compare" ? count < 2 || count > MOST_COMPARED : !count;
+  }
   const every = document.querySelector("[data-select-all]");
   if (!every) return;
   every.hidden = false;
