@@ -32,6 +32,7 @@ from agents.session import Session
 from agents.spec import HostAddress, RunSpec
 from agents.ssh import connect
 from benchhub.lab.lab import Lab, LabHost
+from benchhub.processes import wait_until
 from tests.agents.specs import make_spec
 from tests.faults.evidence import host_values
 from tests.faults.invariants import Event, HostStory, RunStory, Story, check
@@ -43,6 +44,7 @@ KEY = "r7-fa17"
 PORT, CONNECTIONS = 8080, 2
 INSIDE = "/srv/stage"
 TOKEN = "t1"
+SEEN_WITHIN_S = 600
 SYSCTL = "net.ipv4.tcp_fin_timeout"
 
 WATCHED = ("/proc/sys/net/ipv4/tcp_fin_timeout", "/sys/devices/system/cpu/online")
@@ -146,6 +148,15 @@ class Play:
     def at(self, kind: type[e.AnyEvent], act: Callable[[], object], **fields: Any) -> None:
         """Do it once, when the first event of the kind with these fields is about to be stored."""
         self._acts.append((kind, fields, act))
+
+    def once_loaded(self, act: Callable[[], object]) -> None:
+        """Do it once when the load has started and its tool has been seen: a slow tool is told of before it runs."""
+
+        def see() -> None:
+            assert wait_until(lambda: self.load_starts > 0, seconds=SEEN_WITHIN_S)
+            act()
+
+        self.at(e.LoadStarted, see)
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
         """Do it that many seconds from now, while the run goes on."""

@@ -43,7 +43,7 @@ async def test_a_restarted_sut_is_put_back_and_the_run_says_that_it_restarted(
 
 
 async def test_a_restarted_driver_host_fails_the_run_and_nothing_is_started_again(play: Play) -> None:
-    play.at(e.LoadStarted, lambda: play.lab.reboot("driver"))
+    play.once_loaded(lambda: play.lab.reboot("driver"))
     await play.run(play.spec(*TUNING, measure_s=3))
 
     assert "driver" in play.failed.message

@@ -36,7 +36,7 @@ STUBBORN = {
 @pytest.mark.parametrize("habit", STUBBORN)
 async def test_a_cancelled_load_is_gone_as_a_whole(play: Play, habit: str) -> None:
     tool(play, STUBBORN[habit])
-    play.at(e.LoadStarted, lambda: play.later(2.0, play.cancel))
+    play.once_loaded(lambda: play.later(2.0, play.cancel))
     await play.run(play.spec(*LIGHT, binary=f"{INSIDE}/tool", measure_s=LOAD_S))
 
     assert play.failed.cancelled
