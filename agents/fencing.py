@@ -93,9 +93,8 @@ class FencedSession:
     """A session whose changes (`mutate`, `put`) are refused with FenceError once a newer holder has changed the host.
 
     `directory` is absolute, the same for every holder of the host, and outlives a run. `link` tells this holder's links
-    to the host apart, where it has several. While a change of another holder
-    goes on there, `on_trouble` is told once, and a change is tried again for `patience_s`, asked anew at each try; then
-    it is a ConnectError.
+    to the host apart, where it has several. While a change of another holder goes on there, `on_trouble` is told once,
+    and a change is tried again for `patience_s`, asked anew at each try; then it is a ConnectError.
     """
 
     session: Session
