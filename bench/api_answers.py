@@ -1,4 +1,4 @@
-"""Records an answer of every operation of the API: experiments/api/answers.json, the examples of the OpenAPI schema.
+"""Records an answer of every operation: experiments/api/plumbing/answers.json, the examples of the OpenAPI schema.
 
 Asks a fresh demonstration that runs with the same BENCHHUB_DATA_DIR:
 
@@ -24,8 +24,8 @@ from urllib.parse import quote, urlencode
 
 import bench.django_project  # noqa: F401 - before the models
 from bench.answer_text import Replacement, shortened
-from experiments.api.answers import FILE
-from experiments.api.examples import BODIES
+from experiments.api.plumbing.answers import FILE
+from experiments.api.plumbing.examples import BODIES
 
 _MOST_S = 900.0
 _EVERY_S = 1.0

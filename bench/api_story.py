@@ -20,12 +20,12 @@ from bench.answer_text import Replacement
 from bench.api_answers import Player, Refused
 from bench.screenshot_answers import SCALING, Answers
 from bench.website import team_with_runs
-from experiments.api.examples import BODIES
-from experiments.bisecting.live import cancel_bisection
+from experiments.api.plumbing.examples import BODIES
+from experiments.asking.bisections.live import cancel_bisection
+from experiments.asking.searches.live import cancel_search
 from experiments.models import Bisection, CapacitySearch, Delivery, Experiment, Host, Member, Role, Run
-from experiments.searches.live import cancel_search
-from experiments.teams.members import add_member
-from experiments.teams.tokens import SCOPES, issue
+from experiments.registry.teams.members import add_member
+from experiments.registry.teams.tokens import SCOPES, issue
 
 PICTURES, RUNS = "demo-pictures", 600
 FIRST_RUN = 141

@@ -28,9 +28,9 @@ from django.core.management import call_command
 import bench.django_project  # noqa: F401 - before the models
 from bench.sshd import free_port
 from bench.web import wait_until_it_answers
-from experiments.demo.stock import stock_of
+from experiments.keeping.demo.stock import stock_of
 from experiments.models import Member, Role, Run, Team
-from experiments.teams.tokens import issue
+from experiments.registry.teams.tokens import issue
 
 HOST = "127.0.0.1"
 

@@ -16,9 +16,9 @@ import bench.django_project  # noqa: F401 - before the models
 from bench.screenshot_data import fill_with_few
 from bench.website import team_with_runs
 from experiments.models import Member, Role, Run, ShareLink
-from experiments.sharing.links import share
-from experiments.sharing.subjects import Subject
-from experiments.teams.invitations import invite
+from experiments.registry.teams.invitations import invite
+from experiments.telling.sharing.links import share
+from experiments.telling.sharing.subjects import Subject
 
 RUNS = 60
 BROKEN = ("403", "403_csrf", "404", "429", "500", "503")

@@ -22,11 +22,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 import bench.django_project  # noqa: F401 - before the models
-from experiments.alerts.trends import rebuild
-from experiments.demo.seeding import seed_runs
+from experiments.judging.alerts.trends import rebuild
+from experiments.keeping.demo.seeding import seed_runs
 from experiments.models import Member, Recipe, Role, Run, Series, Team
-from experiments.run_list.listing import cursor_after
-from experiments.teams.tokens import issue
+from experiments.registry.teams.tokens import issue
+from experiments.telling.run_list.listing import cursor_after
 
 SIZES = (1_000, 10_000, 100_000)
 WARM_UPS = 2

@@ -17,16 +17,16 @@ from django.utils import timezone
 
 import bench.django_project  # noqa: F401 - before the models
 from experiments.analysis.findings import Finding
-from experiments.bisecting.live import start_bisection
-from experiments.bisecting.plan import BisectionPlan
-from experiments.conclusion import conclude_experiment, conclude_trial
-from experiments.demo.made_up import made_up_metrics
-from experiments.documents.versions import save_version
-from experiments.launch import Candidate, Choice, create_experiment, launch_experiment
-from experiments.library.install import install_recipe
+from experiments.asking.bisections.live import start_bisection
+from experiments.asking.bisections.plan import BisectionPlan
+from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment
+from experiments.asking.library.install import install_recipe
+from experiments.asking.searches.live import start_search
+from experiments.keeping.demo.made_up import made_up_metrics
 from experiments.models import Application, CapacitySearch, Experiment, Host, Member, Recipe, Run, Workload
-from experiments.runs.summary import summarise
-from experiments.searches.live import start_search
+from experiments.registry.documents.versions import save_version
+from experiments.registry.runs.summary import summarise
+from experiments.running.ending.conclusion import conclude_experiment, conclude_trial
 
 SEED = 20250811
 SUT, DRIVER, RECIPE = "seed-sut-x86-a", "seed-driver-1", "Request threads"

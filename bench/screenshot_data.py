@@ -16,11 +16,11 @@ from agents.events import AnyEvent, LoadStarted, Logged, PhaseFinished, PhaseSta
 from agents.events import PhaseName as Phase
 from bench.screenshot_answers import BASELINE, FINDINGS, RECIPE, SCALING, SUT, SWEEP, WEEKLY, Answers
 from bench.website import write_events
-from experiments.alerts.trends import rebuild
-from experiments.alerts.triage import triage
-from experiments.hosts.profiles import store_profile
-from experiments.hosts.reservations import reserve
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.schedules.saving import Plan, create_schedule
+from experiments.judging.alerts.trends import rebuild
+from experiments.judging.alerts.triage import triage
+from experiments.keeping.retention.trash import trash_runs
 from experiments.models import (
     Alert,
     Application,
@@ -43,21 +43,21 @@ from experiments.models import (
     Webhook,
     Workload,
 )
-from experiments.notifying.events import new_delivery
-from experiments.notifying.happenings import Happening
-from experiments.notifying.webhooks import Wanted, create_webhook
-from experiments.overview.pinned import pin_trend
-from experiments.retention.trash import trash_runs
-from experiments.run_list.saved_views import save_view
-from experiments.runs.baselines import pin
-from experiments.runs.chart_notes import annotate
-from experiments.runs.notes import write_notes
-from experiments.schedules.saving import Plan, create_schedule
-from experiments.sharing.links import revoke_link, share
-from experiments.sharing.subjects import Subject
-from experiments.teams.invitations import invite
-from experiments.teams.members import add_member
-from experiments.teams.tokens import issue
+from experiments.registry.hosts.profiles import store_profile
+from experiments.registry.hosts.reservations import reserve
+from experiments.registry.notes.chart_notes import annotate
+from experiments.registry.notes.notes import write_notes
+from experiments.registry.runs.baselines import pin
+from experiments.registry.teams.invitations import invite
+from experiments.registry.teams.members import add_member
+from experiments.registry.teams.tokens import issue
+from experiments.telling.notifying.events import new_delivery
+from experiments.telling.notifying.happenings import Happening
+from experiments.telling.notifying.webhooks import Wanted, create_webhook
+from experiments.telling.overview.pinned import pin_trend
+from experiments.telling.run_list.saved_views import save_view
+from experiments.telling.sharing.links import revoke_link, share
+from experiments.telling.sharing.subjects import Subject
 
 STORY: tuple[tuple[Phase, float], ...] = (
     ("connect", 0.8), ("facts", 2.5), ("snapshot", 1.9), ("tune", 4.2), ("start", 7.5), ("warm_up", 15.0),

@@ -20,9 +20,9 @@ from django.db import OperationalError, connection
 
 from benchhub.embedded import Places
 from benchhub.lab.lab import Lab
-from experiments.errors import Conflict
-from experiments.launch import cancel_run
+from experiments.asking.launching.launch import cancel_run
 from experiments.models import Run
+from experiments.registry.errors import Conflict
 from tests.faults.stage import Actor, Stage
 from tests.sshd import SshdHost, children
 

@@ -22,7 +22,7 @@ from agents.events import AnyEvent, to_json
 from bench.sshd import free_port
 from bench.web import ADDRESS, wait_until_it_answers
 from benchhub.supervisor import child_specs, preparations
-from experiments.demo.seeding import seed_runs
+from experiments.keeping.demo.seeding import seed_runs
 from experiments.models import Member, Role, Run, RunEvent, Team
 
 BATCH = 5000

@@ -19,7 +19,7 @@ from bench.picture import PageError, View, take
 from bench.website import session_cookie, signed_in, website
 from benchhub.embedded import PROJECT_DIR
 from benchhub.management.commands.lab_run import TEAM, USER
-from experiments.library.catalogue import template
+from experiments.asking.library.catalogue import template
 from experiments.models import Experiment, Run
 
 Address = Callable[[], str]

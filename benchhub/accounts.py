@@ -16,10 +16,10 @@ from django.core.exceptions import PermissionDenied
 from django.dispatch import receiver
 from django.http import HttpRequest
 
-from experiments.errors import RequestError
-from experiments.hosts.keys import SECOND_FACTOR_ROW, seal, unseal
-from experiments.teams.groups import follow_groups
-from experiments.teams.invitations import accept, find
+from experiments.registry.errors import RequestError
+from experiments.registry.hosts.keys import SECOND_FACTOR_ROW, seal, unseal
+from experiments.registry.teams.groups import follow_groups
+from experiments.registry.teams.invitations import accept, find
 from frontend.views.invitations import INVITATION
 
 logger = logging.getLogger(__name__)

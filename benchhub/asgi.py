@@ -32,7 +32,7 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] != "lifespan":
         await _django(scope, receive, send)
         return
-    from experiments.queue import outbox
+    from experiments.registry.workers import outbox
 
     await receive()
     _settle()

@@ -45,7 +45,7 @@ def _note_canary(body: Any, **_arguments: Any) -> None:
     """Noted before it is sent: a broker that takes no message is what the canary is there to show."""
     from django.db import connection
 
-    from experiments.operating import canaries
+    from experiments.keeping.operating import canaries
 
     canaries.sent(body[0][0])
     connection.close()  # beat keeps none: it may sleep longer than a firewall remembers
@@ -53,7 +53,7 @@ def _note_canary(body: Any, **_arguments: Any) -> None:
 
 @worker_ready.connect
 def _say_that_a_worker_is_there(sender: Any, **_arguments: Any) -> None:
-    from experiments.operating.workers import Presence
+    from experiments.registry.workers.workers import Presence
 
     global _presence
     queues = [str(name) for name in sender.app.amqp.queues.consume_from]
@@ -63,7 +63,7 @@ def _say_that_a_worker_is_there(sender: Any, **_arguments: Any) -> None:
 
 @worker_shutdown.connect
 def _say_good_bye(**_arguments: Any) -> None:
-    from experiments.queue import outbox
+    from experiments.registry.workers import outbox
 
     outbox.flush()
     if _presence is not None:

@@ -11,10 +11,10 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from benchhub import prometheus
-from experiments.operating.bounded_look import BoundedLook, NoAnswer
-from experiments.operating.broker import look_at_broker
-from experiments.operating.canaries import queue_states
-from experiments.operating.operations import database_now, queue_names, troubles
+from experiments.keeping.operating.bounded_look import BoundedLook, NoAnswer
+from experiments.keeping.operating.broker import look_at_broker
+from experiments.keeping.operating.canaries import queue_states
+from experiments.keeping.operating.operations import database_now, queue_names, troubles
 
 DATABASE_S = 3.0
 """How long a probe waits for the database before it says that it does not answer."""

@@ -17,11 +17,11 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from benchhub import requests
+from experiments.keeping.operating import operations
+from experiments.keeping.operating.bounded_look import BoundedLook, NoAnswer
+from experiments.keeping.operating.canaries import QueueState, queue_states
 from experiments.models import Run, Tally
-from experiments.operating import operations
-from experiments.operating.bounded_look import BoundedLook, NoAnswer
-from experiments.operating.canaries import QueueState, queue_states
-from experiments.operating.tallies import PHASE_BUCKETS_S
+from experiments.registry.workers.tallies import PHASE_BUCKETS_S
 
 DATABASE_S = 10.0
 

@@ -26,7 +26,7 @@ from django.http.response import HttpResponseBase
 from django.urls import Resolver404, ResolverMatch, resolve, set_script_prefix
 
 from benchhub.probes import LIVE, METRICS, READY
-from experiments.api.problems import problem
+from experiments.api.plumbing.problems import problem
 
 THREADS = 40
 """Requests at once in one process; a slow database is noticed by the pool of connections before they are used up."""

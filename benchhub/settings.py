@@ -26,7 +26,7 @@ from benchhub.environment import (
     kept_secret,
     network_services,
 )
-from experiments.teams.group_rules import read_rules
+from experiments.registry.teams.group_rules import read_rules
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = "0.1.0"

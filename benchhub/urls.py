@@ -6,7 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from experiments.api import api
 from experiments.api.cli import benchhub_ci
-from experiments.api.schema import unknown_address
+from experiments.api.plumbing.schema import unknown_address
 
 handler500 = "benchhub.failures.server_error"
 

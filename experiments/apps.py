@@ -16,6 +16,6 @@ class ExperimentsConfig(AppConfig):
 
 def _hand_runs_over(**_arguments: Any) -> None:
     """A worker that is told to stop lets its runs go at once: another one adopts them, and no load is interrupted."""
-    from experiments.queue.holding import handing_over
+    from experiments.running.executing.lease import handing_over
 
     handing_over.set()

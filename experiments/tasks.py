@@ -8,23 +8,32 @@ from celery import shared_task
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from experiments import dispatch as queue
-from experiments.alerts.mail import tell, tell_waiting
-from experiments.alerts.missing import raise_missing
-from experiments.conclusion import conclude_stuck
-from experiments.execution import execute_next
-from experiments.hosts.check import perform_check
-from experiments.hosts.restoration import perform_restore, repeat_due
+from experiments.asking.launching.dryrun import perform_dry_run
+from experiments.asking.schedules import launching
+from experiments.judging.alerts.missing import raise_missing
+from experiments.keeping.operating import canaries
+from experiments.keeping.operating.slow_work import if_there_is_room
+from experiments.keeping.retention.policy import apply_retention
+from experiments.keeping.retention.removal import remove_expired
 from experiments.models import DryRun, Host
-from experiments.notifying import delivering
-from experiments.operating import canaries
-from experiments.operating.slow_work import if_there_is_room
-from experiments.queue.outbox import CHECK_HOST, DELIVER, DRY_RUN, EXECUTE_RUN, RESTORE_HOST, TELL_ALERT, hint, send
-from experiments.retention.policy import apply_retention
-from experiments.retention.removal import remove_expired
-from experiments.runs.dryrun import perform_dry_run
-from experiments.schedules import launching
-from experiments.teams.quotas import measure_files
+from experiments.registry.hosts.check import perform_check
+from experiments.registry.teams.quotas import measure_files
+from experiments.registry.workers.outbox import (
+    CHECK_HOST,
+    DELIVER,
+    DRY_RUN,
+    EXECUTE_RUN,
+    RESTORE_HOST,
+    TELL_ALERT,
+    hint,
+    send,
+)
+from experiments.running.ending.conclusion import conclude_stuck
+from experiments.running.executing.execution import execute_next
+from experiments.running.queue import dispatch as queue
+from experiments.running.restoring.restoration import perform_restore, repeat_due
+from experiments.telling.notifying import delivering
+from experiments.telling.notifying.alert_mails import tell, tell_waiting
 
 MOST_REPEATED = 100
 CHECK_TAKES = timedelta(seconds=45)

@@ -16,10 +16,10 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from experiments.errors import Forbidden, NotFound
 from experiments.models import Member, Role, Team
-from experiments.teams.access import membership, require
-from experiments.teams.second_factor import WHAT_TO_DO, lacks_second_factor
+from experiments.registry.errors import Forbidden, NotFound
+from experiments.registry.teams.access import membership, require
+from experiments.registry.teams.second_factor import WHAT_TO_DO, lacks_second_factor
 
 
 class TeamRequest(HttpRequest):

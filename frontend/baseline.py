@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from experiments.analysis.interval import mean_of
-from experiments.metrics import MetricSpec
+from experiments.judging.comparing.changes import in_words, is_candidate, previous_runs, runs_in_words
 from experiments.models import Run
-from experiments.runs.baselines import series_baselines
-from experiments.runs.changes import in_words, is_candidate, previous_runs, runs_in_words
-from experiments.runs.summary import figure as usable
+from experiments.registry.metrics.vocabulary import MetricSpec
+from experiments.registry.runs.baselines import series_baselines
+from experiments.registry.runs.summary import figure as usable
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from django.db.models.fields.json import KeyTransform
 from experiments.analysis.interval import mean_of
 from experiments.analysis.percentiles import PercentileCurve, is_supported
 from experiments.analysis.thinning import thinned
-from experiments.history import MAX_POINTS, MetricHistory
-from experiments.metrics import MetricSpec
+from experiments.judging.comparing.history import MAX_POINTS, MetricHistory
 from experiments.models import Run, RunEvent, SampleSeries, Variant
-from experiments.runs.latency_spectra import curves_of, merged_curves
-from experiments.runs.summary import figure
+from experiments.registry.metrics.vocabulary import MetricSpec
+from experiments.registry.runs.latency_spectra import curves_of, merged_curves
+from experiments.registry.runs.summary import figure
 
 
 @dataclass(frozen=True)

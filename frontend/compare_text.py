@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.history import Comparison
+from experiments.judging.comparing.history import Comparison
 from frontend.templatetags.units import in_unit, signed_pct
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.judging.verdicts import seconds_per_run
-from experiments.metrics import MetricSpec
+from experiments.asking.launching.stopping import spent_s
+from experiments.judging.verdicts.verdicts import seconds_per_run
 from experiments.models import Experiment, Run, StoredVerdict, Variant
 from experiments.models.experiments import UNDER_WAY
-from experiments.planning.stopping import spent_s
-from experiments.runs.own_metrics import metrics_of
+from experiments.registry.metrics.own_metrics import metrics_of
+from experiments.registry.metrics.vocabulary import MetricSpec
 
 _TONES = {
     "better": "heat-good",

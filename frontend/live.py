@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from django.http import Http404, HttpResponseBase, JsonResponse
 
 from experiments.models import Run
-from experiments.runs.live_feed import EventStream, read_events, stream
+from experiments.registry.logs.live_feed import EventStream, read_events, stream
 from frontend.access import TeamRequest, async_team_view
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from agents.drivers.base import Driver
 from agents.drivers.concurrency import concurrency
 from agents.drivers.rates import offered_rate_rps
-from experiments.metrics import METRICS
 from experiments.models import Experiment, Run, Variant
-from experiments.runs.summary import figure
+from experiments.registry.metrics.vocabulary import METRICS
+from experiments.registry.runs.summary import figure
 from frontend.sweep_chart import CONCURRENCY, OFFERED_RATE, factors_of
 
 LATENCY = "latency_p99_ms"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from experiments.runs.log_lines import Outline
+from experiments.registry.logs.log_lines import Outline
 from frontend.run_story import PHASE_LABELS
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from experiments.analysis.machine_factors import Machines, Split
-from experiments.metrics import MetricSpec
+from experiments.registry.metrics.vocabulary import MetricSpec
 from frontend.charts import metric_json
 
 

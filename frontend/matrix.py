@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.analysis.interval import Mean, mean_of
-from experiments.metrics import MetricSpec
 from experiments.models import Run, Variant
+from experiments.registry.metrics.vocabulary import MetricSpec
 from frontend.charts import counts
 
 SHADES = 5

@@ -11,13 +11,13 @@ from django.db.models import Q
 from agents.cpuset import format_cpus, parse_cpus
 from agents.preparation import server_cpus
 from agents.spec import RunSpec
-from experiments.errors import RequestError
-from experiments.hosts.reservations import holding_now
-from experiments.launch import Choice, freeze
+from experiments.asking.launching.cpu_sets import shared_cpus
+from experiments.asking.launching.launch import Choice, freeze
 from experiments.models import DriverSet, Host, Member, Run, Team
-from experiments.planning.cpu_sets import shared_cpus
-from experiments.queue.estimates import estimates_for
-from experiments.teams.access import may_launch_on
+from experiments.registry.errors import RequestError
+from experiments.registry.hosts.reservations import holding_now
+from experiments.registry.teams.access import may_launch_on
+from experiments.running.queue.estimates import estimates_for
 
 _USED_AS = {Host.Roles.SUT: "SUT", Host.Roles.DRIVER: "driver host", Host.Roles.BOTH: "SUT and driver host"}
 

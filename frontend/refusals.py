@@ -7,7 +7,7 @@ from types import TracebackType
 from django.contrib import messages
 from django.http import HttpRequest
 
-from experiments.errors import Forbidden, NotFound, RequestError
+from experiments.registry.errors import Forbidden, NotFound, RequestError
 from frontend.typed import keep_typed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from experiments.models import Run
-from experiments.runs.chart_notes import of_run
+from experiments.registry.notes.chart_notes import of_run
 from frontend.charts import Group, Part, run_samples_json
 from frontend.run_story import Story
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.scaling import Point, Scaling
+from experiments.judging.comparing.scaling import Point, Scaling
 
 STEPS = 60
 BEYOND_RATIO = 1.25

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from experiments.models import Run, Team
-from experiments.queue.plan import Expected
-from experiments.queue.waiting import schedule_of
+from experiments.running.queue.plan import Expected
+from experiments.running.queue.waiting import schedule_of
 
 MAX_SHOWN = 200
 """Waiting runs on the page; how many more there are is said below them."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 
-from experiments.sharing.pdf import sheet_pdf
-from experiments.sharing.pictures import png
-from experiments.sharing.sheet import Sheet
-from experiments.sharing.texts import sheet_csv, sheet_markdown
+from experiments.telling.sharing.pdf import sheet_pdf
+from experiments.telling.sharing.pictures import png
+from experiments.telling.sharing.sheet import Sheet
+from experiments.telling.sharing.texts import sheet_csv, sheet_markdown
 
 CONTENT_TYPES = {
     "md": "text/markdown; charset=utf-8",

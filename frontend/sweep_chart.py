@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import mean
 from typing import Any
 
-from experiments.metrics import MetricSpec
 from experiments.models import Run, Variant
+from experiments.registry.metrics.vocabulary import MetricSpec
 from frontend.charts import counts, metric_json
 
 OFFERED_RATE, CONCURRENCY = "offered rate", "connections or users"

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.urls import reverse
 
-from experiments.alerts.triage import ExpectedLevel
-from experiments.history import MetricHistory
+from experiments.judging.alerts.triage import ExpectedLevel
+from experiments.judging.comparing.history import MetricHistory
 from experiments.models import Alert, Annotation, Series, Team
 from frontend.charts import history_json
 from frontend.hardware import headline

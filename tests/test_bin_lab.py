@@ -10,7 +10,7 @@ import pytest
 
 from benchhub.lab.equip import Programs, Spot, equip
 from benchhub.lab.shell import LabError
-from experiments.library.catalogue import names, template
+from experiments.asking.library.catalogue import names, template
 
 LAB = Path(__file__).parent.parent / "bin" / "lab"
 

@@ -14,7 +14,7 @@ from agents.monitors import MONITORS
 from agents.servers import SERVERS
 from agents.steps import STEPS
 from experiments.analysis.thresholds import LIMITS_OF
-from experiments.metrics import METRICS
+from experiments.registry.metrics.vocabulary import METRICS
 
 ROOT = Path(__file__).parent.parent
 ADDING = (ROOT / "docs" / "adding.md").read_text()
@@ -51,7 +51,7 @@ NOT_OURS = {"DJANGO_SETTINGS_MODULE", "NO_COLOR"}
 
 def environment_variables() -> set[str]:
     """Every variable that the code, the scripts or docker compose read."""
-    code = [path for name in ("benchhub", "experiments", "frontend") for path in (ROOT / name).rglob("*.py")]
+    code = [path for name in ("benchhub", "clients", "experiments", "frontend") for path in (ROOT / name).rglob("*.py")]
     scripts = [path for path in (ROOT / "bin").iterdir() if path.is_file()]
     found = {name for path in code for names in READ_BY_CODE.findall(path.read_text()) for name in names if name}
     found |= {

@@ -41,10 +41,10 @@ from experiments.api import (
     views,
     webhooks,
 )
-from experiments.api.body import StrictParser
-from experiments.api.problems import install
-from experiments.api.rendering import Renderer
-from experiments.api.schema import DocumentedAPI
+from experiments.api.plumbing.body import StrictParser
+from experiments.api.plumbing.problems import install
+from experiments.api.plumbing.rendering import Renderer
+from experiments.api.plumbing.schema import DocumentedAPI
 
 __all__ = ["api"]
 

@@ -11,17 +11,17 @@ from ninja import Router
 from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
-from experiments.alerts import triage as alerts
-from experiments.alerts.causes import causes_text
-from experiments.alerts.wording import sentence
-from experiments.api.auth import READ, WRITE, member_of
 from experiments.api.compare import ConfigurationOut, ConfounderOut
+from experiments.api.plumbing.auth import READ, WRITE, member_of
+from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import MAX_ID, Body, Flag, alert_url
-from experiments.api.sparse import FIELDS, sparse
-from experiments.errors import RequestError
+from experiments.judging.alerts import triage as alerts
+from experiments.judging.alerts.causes import causes_text
+from experiments.judging.alerts.wording import sentence
 from experiments.models import Alert, Member, Role
-from experiments.runs.own_metrics import metric_named
-from experiments.teams.access import require
+from experiments.registry.errors import RequestError
+from experiments.registry.metrics.own_metrics import metric_named
+from experiments.registry.teams.access import require
 
 router = Router(auth=READ, tags=["alerts"])
 

@@ -10,11 +10,11 @@ from ninja import Router
 from ninja.params.functions import Query
 from pydantic import AwareDatetime, BaseModel, Field
 
-from experiments.api.auth import ADMIN, member_of
+from experiments.api.plumbing.auth import ADMIN, member_of
 from experiments.api.shapes import MAX_ID
 from experiments.models import Role
-from experiments.teams.access import require
-from experiments.teams.audit_trail import AuditFilter, audit_entries
+from experiments.registry.teams.access import require
+from experiments.registry.teams.audit_trail import AuditFilter, audit_entries
 
 router = Router(auth=ADMIN, tags=["audit"])
 

@@ -8,12 +8,12 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import READ, WRITE, member_of
 from experiments.api.finding import find_run
+from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.shapes import Body, Flag, Whole
-from experiments.errors import NotFound
 from experiments.models import Member, PinnedBaseline
-from experiments.runs.baselines import baselines_of, pin, unpin
+from experiments.registry.errors import NotFound
+from experiments.registry.runs.baselines import baselines_of, pin, unpin
 
 router = Router(auth=READ, tags=["baselines"])
 

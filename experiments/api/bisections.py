@@ -11,8 +11,8 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from experiments.analysis.sequential import LOOKS
-from experiments.api.auth import LAUNCH, READ, member_of
-from experiments.api.idempotency import idempotent
+from experiments.api.plumbing.auth import LAUNCH, READ, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.setups import InquiryRow, SetupIn, inquiry_fields
 from experiments.api.shapes import (
     MAX_ID,
@@ -21,14 +21,14 @@ from experiments.api.shapes import (
     experiment_url,
 )
 from experiments.api.verdicts import MAX_WAIT_S, absolute, waited_for
-from experiments.bisecting import live
-from experiments.bisecting.answer import BisectionAnswer, Outcome, answer_of, markdown
-from experiments.bisecting.plan import MOST_CANDIDATES, MOST_CHARS, BisectionPlan, versions_between
-from experiments.bisecting.reading import find_bisection, remaining, steps_of
-from experiments.errors import RequestError
+from experiments.asking.bisections import live
+from experiments.asking.bisections.answer import BisectionAnswer, Outcome, answer_of, markdown
+from experiments.asking.bisections.plan import MOST_CANDIDATES, MOST_CHARS, BisectionPlan, versions_between
+from experiments.asking.bisections.reading import find_bisection, remaining, steps_of
 from experiments.models import Bisection, Member, Recipe, Role
-from experiments.queue.priorities import PRIORITIES
-from experiments.teams.access import require
+from experiments.registry.errors import RequestError
+from experiments.registry.teams.access import require
+from experiments.running.queue.priorities import PRIORITIES
 
 router = Router(auth=READ, tags=["bisections"])
 

@@ -9,11 +9,11 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import LAUNCH, WRITE, member_of
-from experiments.api.idempotency import idempotent
+from experiments.api.plumbing.auth import LAUNCH, WRITE, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.shapes import Body, Tags, Whole
-from experiments.runs import bulk
-from experiments.runs.bulk import MAX_RUNS
+from experiments.asking.launching import bulk
+from experiments.asking.launching.bulk import MAX_RUNS
 
 router = Router(auth=LAUNCH, tags=["runs"])
 

@@ -8,12 +8,12 @@ from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import AwareDatetime, BaseModel, Field
 
-from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import find_run
+from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.shapes import Body
-from experiments.errors import NotFound, RequestError
 from experiments.models import Annotation, Member, Run, Series
-from experiments.runs import chart_notes
+from experiments.registry.errors import NotFound, RequestError
+from experiments.registry.notes import chart_notes
 
 router = Router(auth=READ, tags=["annotations"])
 

@@ -6,16 +6,15 @@ import hashlib
 import io
 import zipfile
 from functools import lru_cache
-from pathlib import Path
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import condition, require_safe
 
-from experiments.benchhub_ci.command_line import VERSION_FILE
+from clients.benchhub_ci.command_line import VERSION_FILE
 
-_SOURCE = Path(__file__).parents[1] / "benchhub_ci"
-_PLACE = f"experiments/{_SOURCE.name}"
+_SOURCE = settings.BASE_DIR / "clients" / "benchhub_ci"
+_PLACE = f"clients/{_SOURCE.name}"
 _SHEBANG = b"#!/usr/bin/env python3\n"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bytes wherever and whenever it is made
 
@@ -26,7 +25,7 @@ def archive() -> bytes:
     modules = {f"{_PLACE}/{path.name}": path.read_bytes() for path in sorted(_SOURCE.glob("*.py"))}
     modules["__main__.py"] = modules[f"{_PLACE}/__main__.py"]
     build = hashlib.sha256(repr(sorted(modules.items())).encode()).hexdigest()[:12]
-    modules["experiments/__init__.py"] = b""
+    modules["clients/__init__.py"] = b""
     modules[f"{_PLACE}/{VERSION_FILE}"] = f"{settings.VERSION} (build {build})\n".encode()
     whole = io.BytesIO()
     whole.write(_SHEBANG)

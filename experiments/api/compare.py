@@ -7,12 +7,12 @@ from ninja import Router
 from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import READ, member_of
 from experiments.api.documents import DifferenceOut
+from experiments.api.plumbing.auth import READ, member_of
 from experiments.api.shapes import RunRow
-from experiments.configuration import ConfigurationDiff, Difference
-from experiments.errors import RequestError
-from experiments.history import MAX_COMPARED, comparable_runs, compare
+from experiments.judging.comparing.history import MAX_COMPARED, comparable_runs, compare
+from experiments.registry.documents.configuration import ConfigurationDiff, Difference
+from experiments.registry.errors import RequestError
 
 router = Router(auth=READ, tags=["compare"])
 

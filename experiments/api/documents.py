@@ -14,13 +14,13 @@ from pydantic import BaseModel
 
 from agents.recipe import RecipeDocument
 from agents.spec import ApplicationDocument, WorkloadDocument
-from experiments.api.auth import READ, WRITE, member_of
-from experiments.api.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
 from experiments.api.finding import find_document
-from experiments.api.sparse import FIELDS, sparse
-from experiments.documents.versions import archive, diff_versions, noun, save_version, to_yaml
-from experiments.errors import NotFound
+from experiments.api.plumbing.auth import READ, WRITE, member_of
+from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
+from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.models import Application, Document, Member, Recipe, Team, Workload
+from experiments.registry.documents.versions import archive, diff_versions, noun, save_version, to_yaml
+from experiments.registry.errors import NotFound
 
 _MAX_VERSION = 2**31 - 1
 

@@ -7,7 +7,6 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from experiments import launch
 from experiments.api.shapes import (
     Body,
     DriverNames,
@@ -22,10 +21,11 @@ from experiments.api.shapes import (
     Whole,
     experiment_url,
 )
-from experiments.judging.looks import PairLooks
+from experiments.asking.launching import launch
+from experiments.asking.launching.forecast import Forecast
+from experiments.judging.verdicts.looks import PairLooks
 from experiments.models import Experiment
-from experiments.planning.forecast import Forecast
-from experiments.planning.rules import Rules
+from experiments.registry.experiments.rules import Rules
 
 StopRuleName = Literal["fixed", "until_clear", "until_precise"]
 

@@ -11,8 +11,6 @@ from ninja.params.functions import Body as FromBody
 from ninja.params.functions import Query
 from ninja.responses import Status
 
-from experiments import launch
-from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.experiment_shapes import (
     AaOut,
     CopyIn,
@@ -26,25 +24,26 @@ from experiments.api.experiment_shapes import (
     VariantOut,
 )
 from experiments.api.finding import find_experiment, named_document, named_host, named_hosts
-from experiments.api.idempotency import idempotent
+from experiments.api.plumbing.auth import LAUNCH, READ, member_of
+from experiments.api.plumbing.idempotency import idempotent
+from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import MAX_ID, Named, RunRow, experiment_url
-from experiments.api.sparse import FIELDS, sparse
 from experiments.api.verdicts import MAX_WAIT_S, RuleQuery, VerdictOut, absolute, waited_for
-from experiments.errors import RequestError
-from experiments.history import experiment_runs
-from experiments.judging.gate import experiment_gate
-from experiments.judging.looks import looks_of
+from experiments.asking.launching import launch, pausing
+from experiments.asking.launching.copies import copy_experiment
+from experiments.asking.launching.forecast import Arm, forecast
+from experiments.asking.launching.stopping import spent_s
+from experiments.judging.comparing.history import experiment_runs
+from experiments.judging.gate.gate import experiment_gate
+from experiments.judging.verdicts.looks import looks_of
 from experiments.models import Application, Experiment, Member, Recipe, Role, Workload
-from experiments.planning import pausing
-from experiments.planning.forecast import Arm, forecast
-from experiments.planning.stopping import spent_s
-from experiments.queue.priorities import PRIORITIES, check_priority
-from experiments.queue.waiting import expected_end
-from experiments.run_list.conditions import parse_time
-from experiments.runs.copies import copy_experiment
-from experiments.runs.labels import check_labels
-from experiments.runs.own_metrics import metric_named
-from experiments.teams.access import require
+from experiments.registry.errors import RequestError
+from experiments.registry.metrics.own_metrics import metric_named
+from experiments.registry.notes.labels import check_labels
+from experiments.registry.teams.access import require
+from experiments.running.queue.priorities import PRIORITIES, check_priority
+from experiments.running.queue.waiting import expected_end
+from experiments.telling.run_list.conditions import parse_time
 
 router = Router(auth=READ, tags=["experiments"])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.errors import NotFound, RequestError
 from experiments.models import Document, Experiment, Host, Member, Run
+from experiments.registry.errors import NotFound, RequestError
 
 
 def find_run(member: Member, number: int) -> Run:

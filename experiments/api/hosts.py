@@ -15,16 +15,17 @@ from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import ADMIN, LAUNCH, READ, WRITE, member_of
-from experiments.api.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
 from experiments.api.finding import find_host, named_host
+from experiments.api.plumbing.auth import ADMIN, LAUNCH, READ, WRITE, member_of
+from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
+from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import Body, Flag, Labels, Whole
-from experiments.api.sparse import FIELDS, sparse
-from experiments.errors import RequestError
-from experiments.hosts import inventory, removal, restoration
-from experiments.hosts.reservations import Hold, holding_now
 from experiments.models import Host, Member, Role
-from experiments.teams.access import may_launch_on, require
+from experiments.registry.errors import RequestError
+from experiments.registry.hosts import inventory, removal
+from experiments.registry.hosts.reservations import Hold, holding_now
+from experiments.registry.teams.access import may_launch_on, require
+from experiments.running.restoring import restoration
 
 router = Router(auth=READ, tags=["hosts"])
 

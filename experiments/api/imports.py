@@ -8,11 +8,11 @@ from ninja.responses import Status
 from pydantic import AwareDatetime, Field
 
 from agents.facts.described import COMMANDS, MAX_CHARS
-from experiments.api.auth import SEND, member_of
 from experiments.api.finding import find_run
-from experiments.api.idempotency import idempotent
+from experiments.api.plumbing.auth import SEND, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.shapes import Body, Labels, RunDetail
-from experiments.runs.imports import MAX_REPORT_CHARS, import_report
+from experiments.asking.intake.imports import MAX_REPORT_CHARS, import_report
 
 router = Router(auth=SEND, tags=["imports"])
 

@@ -9,14 +9,14 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import SEND, member_of
 from experiments.api.finding import find_run
-from experiments.api.idempotency import idempotent
+from experiments.api.plumbing.auth import SEND, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.shapes import Body, run_url
+from experiments.asking.intake.added_series import add_series
+from experiments.asking.intake.reported import MAX_SERIES, SentResult, SentSeries
+from experiments.asking.intake.reporting import MAX_RESULTS, store_results
 from experiments.models import Run
-from experiments.runs.added_series import add_series
-from experiments.runs.reported import MAX_SERIES, SentResult, SentSeries
-from experiments.runs.reporting import MAX_RESULTS, store_results
 
 router = Router(auth=SEND, tags=["results"])
 

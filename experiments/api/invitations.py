@@ -9,13 +9,13 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import ADMIN, member_of
+from experiments.api.plumbing.auth import ADMIN, member_of
 from experiments.api.shapes import MAX_ID, Body
 from experiments.api.team import RoleName
-from experiments.errors import NotFound
 from experiments.models import Invitation, Member, Role
-from experiments.teams.access import require
-from experiments.teams.invitations import Asked, invite, open_invitations, resend, revoke_invitation
+from experiments.registry.errors import NotFound
+from experiments.registry.teams.access import require
+from experiments.registry.teams.invitations import Asked, invite, open_invitations, resend, revoke_invitation
 
 router = Router(auth=ADMIN, tags=["team"])
 

@@ -9,11 +9,11 @@ from pydantic import BaseModel, Field
 from agents.drivers import jmx
 from agents.errors import PlanError
 from agents.jmx_properties import plan_properties, suggested
-from experiments.api.auth import WRITE, member_of
+from experiments.api.plumbing.auth import WRITE, member_of
 from experiments.api.shapes import Body
-from experiments.errors import RequestError
 from experiments.models import Role
-from experiments.teams.access import require
+from experiments.registry.errors import RequestError
+from experiments.registry.teams.access import require
 
 router = Router(auth=WRITE, tags=["workloads"])
 

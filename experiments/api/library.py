@@ -12,15 +12,15 @@ from pydantic import BaseModel, Field
 
 from agents.recipe import Value
 from agents.spec import MAX_DRIVERS
-from experiments.api.auth import READ, WRITE, member_of
 from experiments.api.finding import named_host, named_hosts
+from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.shapes import Body, Named, Parameters, RunRow
-from experiments.errors import RequestError
-from experiments.library import catalogue
-from experiments.library.catalogue import ExperimentTemplate, Setting
-from experiments.library.fit import fits
-from experiments.library.install import Places, install
-from experiments.library.published import import_published
+from experiments.asking.library import catalogue
+from experiments.asking.library.catalogue import ExperimentTemplate, Setting
+from experiments.asking.library.fit import fits
+from experiments.asking.library.install import Places, install
+from experiments.asking.library.published import import_published
+from experiments.registry.errors import RequestError
 
 router = Router(auth=READ, tags=["library"])
 

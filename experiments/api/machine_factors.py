@@ -9,13 +9,13 @@ from pydantic import BaseModel, Field
 
 from experiments.analysis.contrast import Contrast
 from experiments.analysis.machine_factors import Cell, Effect, EffectCell, Row, Split
-from experiments.api.auth import READ, member_of
 from experiments.api.finding import find_experiment
+from experiments.api.plumbing.auth import READ, member_of
 from experiments.api.shapes import MAX_ID
-from experiments.errors import RequestError
-from experiments.history import comparable_runs, experiment_runs
-from experiments.judging.machines import machines_of_experiment, machines_of_runs
-from experiments.runs.own_metrics import metric_named
+from experiments.judging.comparing.history import comparable_runs, experiment_runs
+from experiments.judging.comparing.machines import machines_of_experiment, machines_of_runs
+from experiments.registry.errors import RequestError
+from experiments.registry.metrics.own_metrics import metric_named
 
 router = Router(auth=READ, tags=["compare"])
 

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import BaseModel
 
-from experiments.api.auth import READ, caller_of
+from experiments.api.plumbing.auth import READ, caller_of
 
 router = Router(auth=READ, tags=["team"])
 

@@ -6,12 +6,12 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import BaseModel, Field
 
-from experiments.alerts.following import follow_metric
-from experiments.alerts.trends import WATCHED
-from experiments.api.auth import READ, WRITE, member_of
+from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.shapes import Body, Flag
-from experiments.metrics import METRICS
-from experiments.runs.own_metrics import followed_metrics, metrics_of
+from experiments.judging.alerts.following import follow_metric
+from experiments.judging.alerts.trends import WATCHED
+from experiments.registry.metrics.own_metrics import followed_metrics, metrics_of
+from experiments.registry.metrics.vocabulary import METRICS
 
 router = Router(auth=READ, tags=["metrics"])
 

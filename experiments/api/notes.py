@@ -9,13 +9,13 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import LAUNCH, READ, member_of
-from experiments.api.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
 from experiments.api.finding import find_experiment, find_run
+from experiments.api.plumbing.auth import LAUNCH, READ, member_of
+from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
 from experiments.api.shapes import Body
 from experiments.models import Experiment, Run
-from experiments.runs.notes import MAX_NOTES, write_notes
-from experiments.runs.notes_html import notes_html
+from experiments.registry.notes.notes import MAX_NOTES, write_notes
+from experiments.registry.notes.notes_html import notes_html
 
 router = Router(auth=READ, tags=["notes"])
 

@@ -8,9 +8,9 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import BaseModel
 
-from experiments.api.auth import READ, member_of
-from experiments.errors import NotFound
+from experiments.api.plumbing.auth import READ, member_of
 from experiments.models import HardwareProfile
+from experiments.registry.errors import NotFound
 
 router = Router(auth=READ, tags=["profiles"])
 

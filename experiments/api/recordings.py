@@ -8,11 +8,11 @@ from ninja.responses import Status
 from pydantic import AwareDatetime, BaseModel, Field
 
 from agents.events import Role
-from experiments.api.auth import LAUNCH, member_of
 from experiments.api.finding import find_run
-from experiments.api.idempotency import idempotent
+from experiments.api.plumbing.auth import LAUNCH, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.shapes import Body
-from experiments.runs.recordings import MAX_RECORDING_CHARS, import_recording
+from experiments.asking.intake.recordings import MAX_RECORDING_CHARS, import_recording
 
 router = Router(auth=LAUNCH, tags=["imports"])
 

@@ -8,16 +8,16 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from ninja.params.functions import Query
 
-from experiments.api.auth import READ, member_of
 from experiments.api.finding import find_experiment, find_run
+from experiments.api.plumbing.auth import READ, member_of
 from experiments.api.shapes import experiment_url
 from experiments.api.verdicts import absolute
-from experiments.reports.csv_text import report_csv
-from experiments.reports.markdown import report_markdown
-from experiments.reports.report import ExperimentReport, report_of
-from experiments.sharing.run_sheet import run_sheet
-from experiments.sharing.sheet import Sheet
-from experiments.sharing.texts import sheet_csv, sheet_markdown
+from experiments.telling.reports.csv_text import report_csv
+from experiments.telling.reports.markdown import report_markdown
+from experiments.telling.reports.report import ExperimentReport, report_of
+from experiments.telling.sharing.run_sheet import run_sheet
+from experiments.telling.sharing.sheet import Sheet
+from experiments.telling.sharing.texts import sheet_csv, sheet_markdown
 
 router = Router(auth=READ, tags=["experiments"])
 of_runs = Router(auth=READ, tags=["runs"])

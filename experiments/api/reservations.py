@@ -7,13 +7,13 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import AwareDatetime, BaseModel, Field
 
-from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import named_hosts
-from experiments.api.idempotency import idempotent
+from experiments.api.plumbing.auth import LAUNCH, READ, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.shapes import Body
-from experiments.errors import NotFound
-from experiments.hosts import reservations
 from experiments.models import Member, Reservation
+from experiments.registry.errors import NotFound
+from experiments.registry.hosts import reservations
 
 router = Router(auth=READ, tags=["reservations"])
 

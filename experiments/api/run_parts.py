@@ -16,14 +16,14 @@ from pydantic import BaseModel, Field
 
 from experiments.analysis.thinning import thinned
 from experiments.api import streams
-from experiments.api.auth import READ, member_of
 from experiments.api.finding import find_run
-from experiments.errors import NotFound
-from experiments.history import samples_of
+from experiments.api.plumbing.auth import READ, member_of
+from experiments.judging.comparing.history import samples_of
+from experiments.judging.evidence.load_parts import load_parts
 from experiments.models import Member
-from experiments.runs.load_parts import load_parts
-from experiments.runs.own_metrics import metrics_of
-from experiments.runs.shown_events import shown
+from experiments.registry.errors import NotFound
+from experiments.registry.logs.shown_events import shown
+from experiments.registry.metrics.own_metrics import metrics_of
 
 router = Router(auth=READ, tags=["runs"])
 

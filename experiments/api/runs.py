@@ -13,11 +13,11 @@ from ninja.responses import Status
 from pydantic import BaseModel, Discriminator, Field, Tag
 
 from agents.spec import RunSpec
-from experiments import launch
-from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import find_run
-from experiments.api.idempotency import idempotent
-from experiments.api.rendering import rendered
+from experiments.api.plumbing.auth import LAUNCH, READ, member_of
+from experiments.api.plumbing.idempotency import idempotent
+from experiments.api.plumbing.rendering import rendered
+from experiments.api.plumbing.sparse import FIELDS, chosen_fields, sparse
 from experiments.api.setups import SetupIn
 from experiments.api.shapes import (
     Body,
@@ -32,18 +32,18 @@ from experiments.api.shapes import (
     run_fields,
     run_url,
 )
-from experiments.api.sparse import FIELDS, chosen_fields, sparse
 from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
-from experiments.judging.gate import run_gate
-from experiments.judging.gate_rules import Inconclusive
+from experiments.asking.launching import launch
+from experiments.asking.launching.specs import choice_of
+from experiments.judging.comparing.changes import throughput_changes
+from experiments.judging.gate.gate import run_gate
+from experiments.judging.gate.gate_rules import Inconclusive
 from experiments.models import Member
-from experiments.queue.priorities import PRIORITIES, change_priority
-from experiments.run_list.csv_response import CsvResponse
-from experiments.run_list.lines import lines_page
-from experiments.run_list.listing import MAX_LIMIT, RunFilter, csv_rows, runs_page
-from experiments.runs.changes import throughput_changes
-from experiments.runs.labels import check_labels, check_tags
-from experiments.runs.specs import choice_of
+from experiments.registry.notes.labels import check_labels, check_tags
+from experiments.running.queue.priorities import PRIORITIES, change_priority
+from experiments.telling.run_list.csv_response import CsvResponse
+from experiments.telling.run_list.lines import lines_page
+from experiments.telling.run_list.listing import MAX_LIMIT, RunFilter, csv_rows, runs_page
 
 router = Router(auth=READ, tags=["runs"])
 

@@ -9,12 +9,12 @@ from pydantic import BaseModel, Field
 
 from experiments.analysis.scaling import Parameter, ScalingLaw
 from experiments.analysis.scaling_points import MIN_EFFICIENCY_RATIO, Instances
-from experiments.api.auth import READ, member_of
 from experiments.api.finding import find_experiment
-from experiments.errors import Conflict
-from experiments.history import experiment_runs
-from experiments.runs.normalisation import MOST_CPUS
-from experiments.scaling import Point, groups_of, scaling_of
+from experiments.api.plumbing.auth import READ, member_of
+from experiments.judging.comparing.history import experiment_runs
+from experiments.judging.comparing.scaling import Point, groups_of, scaling_of
+from experiments.registry.errors import Conflict
+from experiments.registry.metrics.normalisation import MOST_CPUS
 
 router = Router(auth=READ, tags=["experiments"])
 

@@ -9,17 +9,17 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import find_experiment, find_run
-from experiments.api.idempotency import idempotent
+from experiments.api.plumbing.auth import LAUNCH, READ, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.shapes import Body, Flag, Labels, Priority, Whole, experiment_url, run_url, schedule_url
-from experiments.errors import NotFound, RequestError
+from experiments.asking.schedules import saving
+from experiments.asking.schedules.clock import MOST_CHARS, expression_of, in_words
+from experiments.asking.schedules.reading import find_schedule, occasions_of, result_of, times_of, with_names
 from experiments.models import Experiment, Member, Occasion, Role, Run, Schedule
-from experiments.queue.priorities import PRIORITIES, name_of
-from experiments.schedules import saving
-from experiments.schedules.clock import MOST_CHARS, expression_of, in_words
-from experiments.schedules.reading import find_schedule, occasions_of, result_of, times_of, with_names
-from experiments.teams.access import require
+from experiments.registry.errors import NotFound, RequestError
+from experiments.registry.teams.access import require
+from experiments.running.queue.priorities import PRIORITIES, name_of
 
 router = Router(auth=READ, tags=["schedules"])
 

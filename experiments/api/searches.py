@@ -11,18 +11,18 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from experiments.analysis.search import DEFAULT_WIDTH_RATIO
-from experiments.api.auth import LAUNCH, READ, member_of
-from experiments.api.idempotency import idempotent
+from experiments.api.plumbing.auth import LAUNCH, READ, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.setups import InquiryRow, SetupIn, inquiry_fields
 from experiments.api.shapes import (
     MAX_ID,
     run_url,
     search_url,
 )
+from experiments.asking.searches import live as searches
+from experiments.asking.searches import reading as search_reading
 from experiments.models import CapacitySearch, Member
-from experiments.queue.priorities import PRIORITIES
-from experiments.searches import live as searches
-from experiments.searches import reading as search_reading
+from experiments.running.queue.priorities import PRIORITIES
 
 router = Router(auth=READ, tags=["searches"])
 

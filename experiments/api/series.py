@@ -9,13 +9,13 @@ from ninja import Router
 from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
-from experiments.alerts.triage import change_points, expect_level, expected_levels
-from experiments.api.auth import READ, WRITE, member_of
+from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.shapes import Body, run_url
-from experiments.errors import NotFound
-from experiments.history import MAX_POINTS, metric_history, series_of
+from experiments.judging.alerts.triage import change_points, expect_level, expected_levels
+from experiments.judging.comparing.history import MAX_POINTS, metric_history, series_of
 from experiments.models import Alert, Team, Trend
-from experiments.run_list.conditions import parse_time
+from experiments.registry.errors import NotFound
+from experiments.telling.run_list.conditions import parse_time
 
 router = Router(auth=READ, tags=["series"])
 

@@ -9,13 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.recipe import Value
 from agents.spec import MAX_DRIVERS
+from experiments.asking.launching.retries import links_of
+from experiments.judging.comparing.changes import Basis, ThroughputChange, throughput_changes
 from experiments.models import Document, Host, Run
-from experiments.queue.plan import Expected
-from experiments.queue.priorities import MAX_RETRIES, name_of
-from experiments.queue.retries import links_of
-from experiments.queue.waiting import expected_of
-from experiments.run_list.lines import Names
-from experiments.runs.changes import Basis, ThroughputChange, throughput_changes
+from experiments.running.queue.plan import Expected
+from experiments.running.queue.priorities import MAX_RETRIES, name_of
+from experiments.running.queue.waiting import expected_of
+from experiments.telling.run_list.lines import Names
 
 # Where `true` must not be read as 1 and `"no"` not as false: it decides what starts.
 Whole = Annotated[int, Field(strict=True)]

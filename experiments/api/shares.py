@@ -11,14 +11,14 @@ from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import READ, WRITE, member_of
+from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.shapes import MAX_ID, Body, Flag, RunNumber, Whole
 from experiments.api.verdicts import absolute
-from experiments.errors import RequestError
 from experiments.models import ShareLink
-from experiments.run_list.conditions import parse_time
-from experiments.sharing.links import DEFAULT_DAYS, MAX_DAYS, revoke_link, share
-from experiments.sharing.subjects import Subject
+from experiments.registry.errors import RequestError
+from experiments.telling.run_list.conditions import parse_time
+from experiments.telling.sharing.links import DEFAULT_DAYS, MAX_DAYS, revoke_link, share
+from experiments.telling.sharing.subjects import Subject
 
 router = Router(auth=READ, tags=["shares"])
 

@@ -14,9 +14,9 @@ from django.conf import settings
 from django.db import Error, close_old_connections
 from django.http import HttpRequest
 
-from experiments.api.auth import Caller, caller_of, still_allowed
 from experiments.api.finding import find_run
-from experiments.runs.live_feed import EventStream, stream
+from experiments.api.plumbing.auth import Caller, caller_of, still_allowed
+from experiments.registry.logs.live_feed import EventStream, stream
 
 EVENT_STREAM = "text/event-stream"
 RECHECK_S = 15.0

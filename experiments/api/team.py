@@ -11,15 +11,15 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import ADMIN, READ, member_of
+from experiments.api.plumbing.auth import ADMIN, READ, member_of
 from experiments.api.shapes import Body, Flag, Whole
-from experiments.errors import NotFound
+from experiments.keeping.retention.policy import MAX_DAYS, MIN_DAYS, set_retention
 from experiments.models import Member, Role, Team
-from experiments.retention.policy import MAX_DAYS, MIN_DAYS, set_retention
-from experiments.teams.access import require
-from experiments.teams.founding import MOST_LETTERS, change_team
-from experiments.teams.members import add_service, remove_member, set_role
-from experiments.teams.quotas import usage
+from experiments.registry.errors import NotFound
+from experiments.registry.teams.access import require
+from experiments.registry.teams.founding import MOST_LETTERS, change_team
+from experiments.registry.teams.members import add_service, remove_member, set_role
+from experiments.registry.teams.quotas import usage
 
 router = Router(auth=READ, tags=["team"])
 

@@ -9,9 +9,9 @@ from ninja import Router
 from pydantic import BaseModel, Field
 
 from experiments.analysis.thresholds import Thresholds, limits
-from experiments.api.auth import ADMIN, READ, member_of
+from experiments.api.plumbing.auth import ADMIN, READ, member_of
 from experiments.api.shapes import Body
-from experiments.judging.thresholds import change_thresholds, thresholds_of
+from experiments.judging.evidence.thresholds import change_thresholds, thresholds_of
 
 router = Router(auth=READ, tags=["thresholds"])
 

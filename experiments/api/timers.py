@@ -9,14 +9,14 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from agents.timer_tables import MAX_CHARS
-from experiments.api.auth import LAUNCH, READ, member_of
 from experiments.api.finding import find_run
-from experiments.api.idempotency import idempotent
+from experiments.api.plumbing.auth import LAUNCH, READ, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.shapes import Body
-from experiments.errors import RequestError
-from experiments.history import MAX_COMPARED, comparable_runs
+from experiments.asking.intake import timers
+from experiments.judging.comparing.history import MAX_COMPARED, comparable_runs
 from experiments.models import TimerTable
-from experiments.runs import timers
+from experiments.registry.errors import RequestError
 
 router = Router(auth=READ, tags=["timers"])
 

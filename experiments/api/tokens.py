@@ -10,11 +10,11 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import ADMIN, Scope, member_of
+from experiments.api.plumbing.auth import ADMIN, Scope, member_of
 from experiments.api.shapes import Body, Whole
-from experiments.errors import NotFound
 from experiments.models import Member, Role, Token
-from experiments.teams.tokens import MAX_DAYS, find_service, issue, revoke
+from experiments.registry.errors import NotFound
+from experiments.registry.teams.tokens import MAX_DAYS, find_service, issue, revoke
 
 router = Router(auth=ADMIN, tags=["tokens"])
 

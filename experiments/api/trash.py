@@ -9,11 +9,11 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import READ, WRITE, member_of
+from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.shapes import MAX_ID, Body, RunNumber, Whole
-from experiments.errors import RequestError
+from experiments.keeping.retention import trash
 from experiments.models import Member
-from experiments.retention import trash
+from experiments.registry.errors import RequestError
 
 router = Router(auth=READ, tags=["trash"])
 

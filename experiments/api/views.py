@@ -11,12 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import LAUNCH, READ, member_of
-from experiments.api.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
+from experiments.api.plumbing.auth import LAUNCH, READ, member_of
+from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
 from experiments.api.shapes import Body, Flag
 from experiments.models import Member, SavedView, Team
-from experiments.run_list import saved_views
-from experiments.run_list.saved_views import MAX_NAME, MAX_QUERY_CHARS
+from experiments.telling.run_list import saved_views
+from experiments.telling.run_list.saved_views import MAX_NAME, MAX_QUERY_CHARS
 
 router = Router(auth=READ, tags=["views"])
 

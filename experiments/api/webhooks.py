@@ -11,13 +11,13 @@ from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments.api.auth import ADMIN, member_of
+from experiments.api.plumbing.auth import ADMIN, member_of
 from experiments.api.shapes import MAX_ID, Body, Flag
 from experiments.models import Delivery, DeliveryAttempt, Webhook
-from experiments.notifying import webhooks
-from experiments.notifying.addresses import MAX_URL
-from experiments.notifying.happenings import EVENTS
-from experiments.notifying.reading import deliveries_of, find_delivery, find_webhook, webhooks_of
+from experiments.telling.notifying import webhooks
+from experiments.telling.notifying.addresses import MAX_URL
+from experiments.telling.notifying.happenings import EVENTS
+from experiments.telling.notifying.reading import deliveries_of, find_delivery, find_webhook, webhooks_of
 
 router = Router(auth=ADMIN, tags=["webhooks"])
 EventName = Literal[

@@ -14,7 +14,7 @@ from experiments.models.teams import Team, TeamOwnedQuerySet
 
 class ExperimentQuerySet(TeamOwnedQuerySet):
     def for_team(self, team: Team) -> Self:
-        """What is in the trash is found by `experiments.retention` alone."""
+        """What is in the trash is found by `experiments.keeping.retention` alone."""
         return super().for_team(team).filter(trashed_at=None)
 
 

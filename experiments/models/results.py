@@ -11,7 +11,9 @@ from experiments.models.teams import Team, TeamOwnedQuerySet
 
 
 class Metric(models.Model):
-    """A team's own figure, as the newest run or workload that has it declares it; `experiments.metrics` has the others.
+    """A team's own figure, as the newest run or workload that has it declares it.
+
+    `experiments.registry.metrics.vocabulary` has all others.
 
     `followed`: judged in experiments beside what decides, and searched for change points in histories.
     """

@@ -48,7 +48,7 @@ class RunQuerySet(TeamOwnedQuerySet):
         )
 
     def for_team(self, team: Team) -> Self:
-        """What is in the trash is found by `experiments.retention` alone."""
+        """What is in the trash is found by `experiments.keeping.retention` alone."""
         return super().for_team(team).kept()
 
     def kept(self) -> Self:
@@ -208,7 +208,7 @@ class Run(models.Model):
             GinIndex(fields=["labels"], name="run_labels", opclasses=["jsonb_path_ops"]),
             # People ask by what was chosen: every run with a heap of 4g.
             GinIndex(fields=["parameters"], name="run_parameters", opclasses=["jsonb_path_ops"]),
-            # A word typed into the query box (experiments.run_list.words).
+            # A word typed into the query box (experiments.telling.run_list.words).
             GinIndex(Func(F("labels"), F("tags"), function="run_words"), name="run_words"),
         ]
 

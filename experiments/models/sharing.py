@@ -23,8 +23,8 @@ class ShareLinkQuerySet(TeamOwnedQuerySet):
 class ShareLink(models.Model):
     """A link that shows one thing of the team as it was when it was shared, and nothing else.
 
-    `sheet` (`experiments.sharing.sheet`) is all that it ever shows. Of the token only a digest is stored. `run_ids`:
-    the runs that it speaks of, which retention keeps for as long as the link lives.
+    `sheet` (`experiments.telling.sharing.sheet`) is all that it ever shows. Of the token only a digest is stored.
+    `run_ids`: the runs that it speaks of, which retention keeps for as long as the link lives.
     """
 
     class Kind(models.TextChoices):

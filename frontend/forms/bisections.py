@@ -7,7 +7,7 @@ from typing import Any, cast
 from django import forms
 
 from experiments.analysis.sequential import LOOKS
-from experiments.bisecting.plan import BisectionPlan, versions_between
+from experiments.asking.bisections.plan import BisectionPlan, versions_between
 from experiments.models import Workload
 from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import CHOICE_FIELDS, LabelsField, PartsForm, PriorityField

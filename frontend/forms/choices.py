@@ -12,7 +12,7 @@ from agents.recipe import RecipeDocument
 from experiments.models import Application, Host, Recipe, Team, Workload
 from experiments.models.documents import Document
 from experiments.models.teams import TeamOwnedQuerySet
-from experiments.runs.own_metrics import metrics_of
+from experiments.registry.metrics.own_metrics import metrics_of
 from frontend.query import id_in
 
 PARTS = {"sut": Host.Roles.SUT, "driver": Host.Roles.DRIVER, "drivers": Host.Roles.DRIVER}

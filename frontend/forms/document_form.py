@@ -14,7 +14,7 @@ from agents.recipe import RecipeDocument
 from agents.servers import SERVERS
 from agents.spec import Phase, WorkloadDocument
 from agents.steps import STEPS
-from experiments.errors import RequestError
+from experiments.registry.errors import RequestError
 from frontend.forms import jmeter_plan
 from frontend.forms.model_fields import ModelField, Texts, fields_of, flatten, read_fields, read_scalar, show_scalar
 

@@ -10,9 +10,9 @@ from django.core.files.uploadedfile import UploadedFile
 from agents.drivers import DRIVERS
 from agents.facts.described import COMMANDS, MAX_CHARS
 from agents.recordings import RECORDINGS
+from experiments.asking.intake.imports import MAX_REPORT_CHARS
+from experiments.asking.intake.recordings import MAX_RECORDING_CHARS
 from experiments.models import Application, Recipe, Run, Team, Workload
-from experiments.runs.imports import MAX_REPORT_CHARS
-from experiments.runs.recordings import MAX_RECORDING_CHARS
 from frontend.forms.launching import LabelsField
 
 _DOCUMENTS = {"application": Application, "recipe": Recipe, "workload": Workload}

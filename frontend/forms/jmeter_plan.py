@@ -15,7 +15,7 @@ from agents.drivers.jmeter import Jmeter
 from agents.errors import PlanError
 from agents.jmx_properties import PlanProperty, plan_properties, suggested
 from agents.redaction import HIDDEN
-from experiments.errors import RequestError
+from experiments.registry.errors import RequestError
 from frontend.forms.model_fields import Texts, flatten, read_fields, show_scalar
 
 MAX_PLAN_BYTES = 1_000_000

@@ -10,14 +10,14 @@ from django import forms
 from django.urls import reverse
 
 from agents.recipe import Value
-from experiments.errors import RequestError
-from experiments.launch import EXPERIMENT_RETRIES, Candidate, Choice
+from experiments.asking.launching.launch import EXPERIMENT_RETRIES, Candidate, Choice
 from experiments.models import Application, Experiment, Host, Recipe, Run, Workload
 from experiments.models.documents import Document
-from experiments.planning.rules import Rules
-from experiments.queue.priorities import MAX_RETRIES, PRIORITIES, name_of
-from experiments.runs.labels import check_labels, check_tags
-from experiments.runs.own_load import OWN_LOAD
+from experiments.registry.documents.own_load import OWN_LOAD
+from experiments.registry.errors import RequestError
+from experiments.registry.experiments.rules import Rules
+from experiments.registry.notes.labels import check_labels, check_tags
+from experiments.running.queue.priorities import MAX_RETRIES, PRIORITIES, name_of
 from frontend.forms.choices import TeamChoices
 from frontend.forms.parameters import parameter_field
 

@@ -8,11 +8,11 @@ from typing import Any, cast
 from django import forms
 
 from agents.recipe import Value
-from experiments.errors import NotFound, RequestError
-from experiments.library import catalogue
-from experiments.library.catalogue import ExperimentTemplate, Scale
-from experiments.library.install import Places, installed
+from experiments.asking.library import catalogue
+from experiments.asking.library.catalogue import ExperimentTemplate, Scale
+from experiments.asking.library.install import Places, installed
 from experiments.models import Host, Team
+from experiments.registry.errors import NotFound, RequestError
 from frontend.access import TeamRequest
 from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import ExperimentForm, VariantForm

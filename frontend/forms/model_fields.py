@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from experiments.documents.yaml_text import dump_yaml, parse_yaml
+from experiments.registry.documents.yaml_text import dump_yaml, parse_yaml
 
 Shape = Literal["int", "float", "str", "text", "bool", "choice", "lines", "yaml"]
 Texts = Mapping[str, str]

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from agents.recipe import Parameter, Value
-from experiments.errors import RequestError
+from experiments.registry.errors import RequestError
 from frontend.forms.model_fields import label_of
 
 TYPES = {"int": forms.IntegerField, "float": forms.FloatField, "str": forms.CharField}

@@ -9,8 +9,8 @@ from django import forms
 from django.conf import settings
 from django.utils import timezone
 
-from experiments.hosts.reservations import MAX_REASON
 from experiments.models import Host, Team
+from experiments.registry.hosts.reservations import MAX_REASON
 
 HOURS_A_DAY = 24
 

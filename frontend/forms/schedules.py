@@ -7,9 +7,9 @@ from zoneinfo import available_timezones
 
 from django import forms
 
+from experiments.asking.schedules.clock import MOST_CHARS
+from experiments.asking.schedules.saving import Plan
 from experiments.models import Experiment, Run, Team
-from experiments.schedules.clock import MOST_CHARS
-from experiments.schedules.saving import Plan
 from frontend.forms.launching import LabelsField, PriorityField
 
 NEWEST = 100

@@ -7,10 +7,10 @@ from typing import Any
 from django import forms
 
 from experiments.analysis.search import DEFAULT_WIDTH_RATIO
-from experiments.launch import Choice
-from experiments.metrics import METRICS
+from experiments.asking.launching.launch import Choice
+from experiments.asking.searches.live import LARGEST_RPS, OBJECTIVES
 from experiments.models import Workload
-from experiments.searches.live import LARGEST_RPS, OBJECTIVES
+from experiments.registry.metrics.vocabulary import METRICS
 from frontend.forms.launching import CHOICE_FIELDS, LabelsField, PartsForm, PriorityField, versioned
 
 

@@ -8,8 +8,8 @@ from django import forms
 from django.http import QueryDict
 
 from experiments.models import AuditEntry, Member, Role, Team
-from experiments.teams.founding import MOST_LETTERS
-from experiments.teams.tokens import MAX_DAYS, SCOPES
+from experiments.registry.teams.founding import MOST_LETTERS
+from experiments.registry.teams.tokens import MAX_DAYS, SCOPES
 
 
 class InvitationForm(forms.Form):

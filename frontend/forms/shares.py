@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from django import forms
 
-from experiments.errors import RequestError
 from experiments.models import Member, Role, ShareLink
-from experiments.run_list.conditions import parse_time
-from experiments.sharing.links import DEFAULT_DAYS
-from experiments.sharing.subjects import Subject
+from experiments.registry.errors import RequestError
+from experiments.telling.run_list.conditions import parse_time
+from experiments.telling.sharing.links import DEFAULT_DAYS
+from experiments.telling.sharing.subjects import Subject
 from frontend.query import id_in
 
 NEVER = "never"

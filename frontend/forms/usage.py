@@ -6,9 +6,9 @@ from typing import Any
 
 from django import forms
 
+from experiments.keeping.retention.policy import MAX_DAYS, MIN_DAYS
 from experiments.models import Team
-from experiments.retention.policy import MAX_DAYS, MIN_DAYS
-from experiments.teams.quotas import QUOTAS
+from experiments.registry.teams.quotas import QUOTAS
 
 GIB = 2**30
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from experiments.runs.own_load import OWN_LOAD
+from experiments.registry.documents.own_load import OWN_LOAD
 from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import VariantForm
 

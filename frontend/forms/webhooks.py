@@ -5,9 +5,9 @@ from __future__ import annotations
 from django import forms
 
 from experiments.models import Webhook
-from experiments.notifying.addresses import MAX_URL
-from experiments.notifying.happenings import EVENTS
-from experiments.notifying.webhooks import Wanted
+from experiments.telling.notifying.addresses import MAX_URL
+from experiments.telling.notifying.happenings import EVENTS
+from experiments.telling.notifying.webhooks import Wanted
 
 
 class WebhookForm(forms.Form):

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from experiments.analysis import machine_wording
 from experiments.analysis.contrast import Contrast
-from experiments.metrics import METRICS, MetricSpec, label_of
+from experiments.registry.metrics.vocabulary import METRICS, MetricSpec, label_of
 from frontend.badges import BADGES
 from frontend.help import anchor
 

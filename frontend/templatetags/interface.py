@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from experiments.alerts.triage import open_count
+from experiments.judging.alerts.triage import open_count
 from experiments.models import Member, Role, Run, Team
 from frontend.badges import BADGES, Badge
 

@@ -8,7 +8,7 @@ from django import template
 from django.utils.html import strip_tags
 from django.utils.safestring import SafeString, mark_safe
 
-from experiments.runs.notes_html import notes_html
+from experiments.registry.notes.notes_html import notes_html
 
 register = template.Library()
 

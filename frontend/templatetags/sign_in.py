@@ -10,7 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from experiments.models.teams import AnyUser
-from experiments.teams.founding import may_found
+from experiments.registry.teams.founding import may_found
 
 register = template.Library()
 

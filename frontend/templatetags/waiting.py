@@ -7,8 +7,8 @@ from datetime import datetime
 from django import template
 from django.utils import timezone
 
-from experiments.hosts.reservations import clock
-from experiments.queue.plan import Expected
+from experiments.registry.hosts.reservations import clock
+from experiments.running.queue.plan import Expected
 
 register = template.Library()
 register.filter("clock", clock)

@@ -11,16 +11,16 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from experiments.alerts import triage as alerts
-from experiments.alerts.causes import causes_text
-from experiments.alerts.following import follow_metric
-from experiments.alerts.wording import sentence, title, trend_name
-from experiments.errors import Forbidden, NotFound, RequestError
-from experiments.launch import rerun
-from experiments.metrics import label_of
+from experiments.asking.launching.launch import rerun
+from experiments.judging.alerts import triage as alerts
+from experiments.judging.alerts.causes import causes_text
+from experiments.judging.alerts.following import follow_metric
+from experiments.judging.alerts.wording import sentence, title, trend_name
 from experiments.models import Alert, Member, Role, Team, Trend
-from experiments.runs.own_metrics import metrics_of
-from experiments.teams.access import may_launch_on_all
+from experiments.registry.errors import Forbidden, NotFound, RequestError
+from experiments.registry.metrics.own_metrics import metrics_of
+from experiments.registry.metrics.vocabulary import label_of
+from experiments.registry.teams.access import may_launch_on_all
 from frontend.access import TeamRequest, team_view
 from frontend.query import id_in
 from frontend.refusals import RefusalSaid

@@ -10,9 +10,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from experiments.models import AuditEntry, Role
-from experiments.run_list.csv_response import CsvResponse
-from experiments.run_list.csv_text import csv_line
-from experiments.teams.audit_trail import AuditFilter, audit_entries, changes_of
+from experiments.registry.teams.audit_trail import AuditFilter, audit_entries, changes_of
+from experiments.telling.run_list.csv_response import CsvResponse
+from experiments.telling.run_list.csv_text import csv_line
 from frontend.access import TeamRequest, team_view
 from frontend.forms.settings import AuditForm
 from frontend.query import id_in

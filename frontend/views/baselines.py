@@ -7,7 +7,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from experiments.runs.baselines import baselines_of, pin, unpin
+from experiments.registry.runs.baselines import baselines_of, pin, unpin
 from frontend.access import TeamRequest, team_view
 from frontend.refusals import RefusalSaid
 from frontend.views.run import find_run

@@ -9,11 +9,11 @@ from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from experiments.bisecting import live
-from experiments.bisecting.reading import find_bisection, remaining, steps_of
-from experiments.errors import RequestError
-from experiments.metrics import label_of
+from experiments.asking.bisections import live
+from experiments.asking.bisections.reading import find_bisection, remaining, steps_of
 from experiments.models import Bisection, Role
+from experiments.registry.errors import RequestError
+from experiments.registry.metrics.vocabulary import label_of
 from frontend.access import TeamRequest, team_view
 from frontend.forms.bisections import BisectionForm
 from frontend.forms.choices import TeamChoices

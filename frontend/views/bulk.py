@@ -9,11 +9,11 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from experiments.errors import RequestError
+from experiments.asking.launching import bulk
+from experiments.keeping.retention.trash import trash_runs
 from experiments.models import Run
-from experiments.retention.trash import trash_runs
-from experiments.run_list.saved_views import view_query
-from experiments.runs import bulk
+from experiments.registry.errors import RequestError
+from experiments.telling.run_list.saved_views import view_query
 from frontend.access import TeamRequest, team_view
 from frontend.refusals import RefusalSaid
 

@@ -10,10 +10,10 @@ from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
-from experiments.errors import RequestError
 from experiments.models import Role, Run, Series
-from experiments.run_list.conditions import parse_time
-from experiments.runs import chart_notes
+from experiments.registry.errors import RequestError
+from experiments.registry.notes import chart_notes
+from experiments.telling.run_list.conditions import parse_time
 from frontend.access import TeamRequest, team_view
 from frontend.query import id_in
 from frontend.refusals import RefusalSaid

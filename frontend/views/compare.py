@@ -9,16 +9,23 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from experiments.errors import RequestError
-from experiments.history import MAX_COMPARED, Comparison, MetricRow, comparable_runs, compare, thinned_history
-from experiments.judging import cpu_verdicts
-from experiments.judging.machines import machines_of_runs
-from experiments.metrics import METRICS, MetricSpec
+from experiments.asking.intake.timers import timers_of
+from experiments.judging.comparing.history import (
+    MAX_COMPARED,
+    Comparison,
+    MetricRow,
+    comparable_runs,
+    compare,
+    thinned_history,
+)
+from experiments.judging.comparing.machines import machines_of_runs
+from experiments.judging.comparing.scaling import groups_of_runs, scaling_of
+from experiments.judging.verdicts import cpu_verdicts
 from experiments.models import Run, SampleSeries
-from experiments.run_list.csv_text import csv_line
-from experiments.runs.baselines import baseline_named, baselines_of
-from experiments.runs.timers import timers_of
-from experiments.scaling import groups_of_runs, scaling_of
+from experiments.registry.errors import RequestError
+from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
+from experiments.registry.runs.baselines import baseline_named, baselines_of
+from experiments.telling.run_list.csv_text import csv_line
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import tone_of
 from frontend.charts import history_json, overlay_json, part_in, percentiles_json

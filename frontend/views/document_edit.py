@@ -10,10 +10,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from agents.steps import STEPS
-from experiments.documents.versions import save_version
-from experiments.documents.yaml_text import dump_yaml, parse_yaml
-from experiments.errors import Forbidden, RequestError
 from experiments.models import Role
+from experiments.registry.documents.versions import save_version
+from experiments.registry.documents.yaml_text import dump_yaml, parse_yaml
+from experiments.registry.errors import Forbidden, RequestError
 from frontend.access import TeamRequest, team_view
 from frontend.document_kinds import KINDS, Kind
 from frontend.forms.document_form import (

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.drivers.jmeter import Jmeter
 from agents.redaction import masked
-from experiments.documents.versions import archive, diff_versions, to_yaml
-from experiments.errors import NotFound, RequestError
 from experiments.models import Document, Role, Run
+from experiments.registry.documents.versions import archive, diff_versions, to_yaml
+from experiments.registry.errors import NotFound, RequestError
 from frontend.access import TeamRequest, team_view
 from frontend.document_kinds import (
     KINDS,

@@ -11,21 +11,20 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from agents.drivers.concurrency import CONCURRENCY_FIELDS
-from experiments import launch
-from experiments.history import comparable_runs, configuration_diff, experiment_runs
-from experiments.judging import cpu_verdicts
-from experiments.judging.looks import looks_of, planned_looks
-from experiments.judging.machines import machines_of_experiment
-from experiments.judging.noise_sources import noise_sources
+from experiments.asking.launching import launch, pausing
+from experiments.judging.comparing.history import comparable_runs, configuration_diff, experiment_runs
+from experiments.judging.comparing.machines import machines_of_experiment
+from experiments.judging.comparing.scaling import groups_of, scaling_of
+from experiments.judging.verdicts import cpu_verdicts
+from experiments.judging.verdicts.looks import looks_of, planned_looks
+from experiments.judging.verdicts.noise_sources import noise_sources
 from experiments.models import Experiment, Host, Member, Role, Run, StoredVerdict, Variant
 from experiments.models.experiments import HELD
-from experiments.planning import pausing
-from experiments.queue.estimates import estimates_for
-from experiments.queue.priorities import PRIORITIES
-from experiments.queue.waiting import expected_end
-from experiments.runs.own_metrics import metrics_of
-from experiments.scaling import groups_of, scaling_of
-from experiments.teams.access import may_launch_on_all
+from experiments.registry.metrics.own_metrics import metrics_of
+from experiments.registry.teams.access import may_launch_on_all
+from experiments.running.queue.estimates import estimates_for
+from experiments.running.queue.priorities import PRIORITIES
+from experiments.running.queue.waiting import expected_end
 from frontend.access import TeamRequest, team_view
 from frontend.charts import ab_json, counts, variant_percentiles_json
 from frontend.experiment_answer import cost_of, verdict_table

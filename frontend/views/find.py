@@ -8,8 +8,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from experiments.errors import RequestError
-from experiments.lookup.everything import Found, look_up
+from experiments.registry.errors import RequestError
+from experiments.telling.find.everything import Found, look_up
 from frontend.access import TeamRequest, team_view
 from frontend.document_kinds import KINDS
 

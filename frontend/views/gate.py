@@ -7,9 +7,9 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from experiments.errors import RequestError
-from experiments.judging.gate import experiment_gate, markdown
-from experiments.judging.gate_rules import GateRules
+from experiments.judging.gate.gate import experiment_gate, markdown
+from experiments.judging.gate.gate_rules import GateRules
+from experiments.registry.errors import RequestError
 from frontend.access import TeamRequest, team_view
 from frontend.forms.choices import TeamChoices
 from frontend.forms.gates import GateForm, command_line

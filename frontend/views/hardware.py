@@ -6,8 +6,8 @@ from django.http import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from experiments.errors import NotFound
 from experiments.models import HardwareProfile
+from experiments.registry.errors import NotFound
 from frontend.access import TeamRequest, team_view
 from frontend.hardware import side_by_side
 

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
 
-from experiments.teams.access import first_team, membership
+from experiments.registry.teams.access import first_team, membership
 from frontend.access import LAST_TEAM
 
 

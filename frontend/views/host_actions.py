@@ -9,10 +9,11 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from experiments.errors import NotFound
-from experiments.hosts import inventory, restoration
-from experiments.hosts.removal import remove_host
 from experiments.models import Host
+from experiments.registry.errors import NotFound
+from experiments.registry.hosts import inventory
+from experiments.registry.hosts.removal import remove_host
+from experiments.running.restoring import restoration
 from frontend.access import TeamRequest, team_view
 from frontend.refusals import RefusalSaid
 from frontend.views.hosts import get_host, member_of

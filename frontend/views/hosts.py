@@ -13,12 +13,12 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from experiments.configuration import diff
-from experiments.errors import NotFound, RequestError
-from experiments.hosts import inventory
-from experiments.hosts.reservations import current, holding_now
 from experiments.models import Host, HostGrant, HostProfile, Member, Role, Run
-from experiments.teams.access import may_launch_on
+from experiments.registry.documents.configuration import diff
+from experiments.registry.errors import NotFound, RequestError
+from experiments.registry.hosts import inventory
+from experiments.registry.hosts.reservations import current, holding_now
+from experiments.registry.teams.access import may_launch_on
 from frontend.access import TeamRequest, team_view
 from frontend.forms.hosts import HostForm, NewHostForm
 from frontend.forms.launching import refuse

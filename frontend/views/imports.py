@@ -7,10 +7,10 @@ from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from experiments.errors import RequestError
+from experiments.asking.intake.imports import import_report
+from experiments.asking.intake.recordings import import_recording
 from experiments.models import Role, Run
-from experiments.runs.imports import import_report
-from experiments.runs.recordings import import_recording
+from experiments.registry.errors import RequestError
 from frontend.access import TeamRequest, team_view
 from frontend.forms.imports import OutputForm, RecordingForm, ReportForm
 

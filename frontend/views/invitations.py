@@ -9,9 +9,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from experiments.errors import Conflict, NotFound, RequestError
 from experiments.models import Invitation, Role
-from experiments.teams.invitations import accept, find, invite, resend, revoke_invitation, team_joined_by
+from experiments.registry.errors import Conflict, NotFound, RequestError
+from experiments.registry.teams.invitations import accept, find, invite, resend, revoke_invitation, team_joined_by
 from frontend.access import TeamRequest, team_view
 from frontend.forms.launching import refuse
 from frontend.forms.settings import InvitationForm

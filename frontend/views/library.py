@@ -9,15 +9,15 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from experiments.errors import Forbidden, RequestError
-from experiments.judging.machines import machines_of_runs
-from experiments.library import catalogue
-from experiments.library.catalogue import ExperimentTemplate, Item
-from experiments.library.fit import fits
-from experiments.library.install import install
-from experiments.library.published import import_published, published_runs
-from experiments.metrics import METRICS
+from experiments.asking.library import catalogue
+from experiments.asking.library.catalogue import ExperimentTemplate, Item
+from experiments.asking.library.fit import fits
+from experiments.asking.library.install import install
+from experiments.asking.library.published import import_published, published_runs
+from experiments.judging.comparing.machines import machines_of_runs
 from experiments.models import Role, Run
+from experiments.registry.errors import Forbidden, RequestError
+from experiments.registry.metrics.vocabulary import METRICS
 from frontend.access import TeamRequest, team_view
 from frontend.forms.library import InstallForm
 from frontend.machines_chart import with_charts

@@ -9,13 +9,13 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from experiments.errors import NotFound, RequestError
-from experiments.launch import EXPERIMENT_RETRIES, choice_with, create_experiment, launch_experiment
+from experiments.asking.launching.forecast import Arm, forecast
+from experiments.asking.launching.launch import EXPERIMENT_RETRIES, choice_with, create_experiment, launch_experiment
 from experiments.models import Experiment, Role, Variant
-from experiments.planning.forecast import Arm, forecast
-from experiments.planning.rules import Rules
-from experiments.queue.priorities import check_priority
-from experiments.runs.own_load import OWN_LOAD
+from experiments.registry.documents.own_load import OWN_LOAD
+from experiments.registry.errors import NotFound, RequestError
+from experiments.registry.experiments.rules import Rules
+from experiments.running.queue.priorities import check_priority
 from frontend.access import TeamRequest, team_view
 from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import ExperimentForm, VariantForm, refuse, urgency_parts, versioned

@@ -15,10 +15,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from agents.errors import AgentError
 from agents.plan import Plan, build_plan
 from agents.spec import RunSpec
-from experiments.errors import NotFound, RequestError
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching import dryrun
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import DryRun, Role, Run
-from experiments.runs import dryrun
+from experiments.registry.errors import NotFound, RequestError
 from frontend.access import TeamRequest, team_view
 from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import PartsForm, RunForm, refuse, urgency_parts, versioned

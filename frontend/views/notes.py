@@ -8,9 +8,9 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from experiments.asking.launching.bulk import archive_runs, unarchive_runs
 from experiments.models import Experiment
-from experiments.runs.bulk import archive_runs, unarchive_runs
-from experiments.runs.notes import set_tags, write_notes
+from experiments.registry.notes.notes import set_tags, write_notes
 from frontend.access import TeamRequest, team_view
 from frontend.refusals import RefusalSaid
 from frontend.views.run import find_run

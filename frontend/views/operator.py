@@ -7,7 +7,7 @@ from django.http import Http404, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from experiments.operating import operations
+from experiments.keeping.operating import operations
 from frontend.access import TeamRequest, team_view
 
 

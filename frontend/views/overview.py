@@ -14,15 +14,15 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from experiments.alerts.triage import AlertFilter
-from experiments.alerts.wording import title, trend_name
-from experiments.history import live_runs, metric_history, series_of
-from experiments.metrics import label_of
+from experiments.judging.alerts.triage import AlertFilter
+from experiments.judging.alerts.wording import title, trend_name
+from experiments.judging.comparing.history import live_runs, metric_history, series_of
 from experiments.models import Alert, Host, Run, StoredVerdict, Team, Trend
-from experiments.overview.first_steps import FirstSteps, first_steps, hide_first_steps
-from experiments.overview.pinned import pin_trend, pinned_trends, unpin_trend
-from experiments.queue.waiting import schedule_of
-from experiments.runs.own_metrics import metric_named
+from experiments.registry.metrics.own_metrics import metric_named
+from experiments.registry.metrics.vocabulary import label_of
+from experiments.running.queue.waiting import schedule_of
+from experiments.telling.overview.first_steps import FirstSteps, first_steps, hide_first_steps
+from experiments.telling.overview.pinned import pin_trend, pinned_trends, unpin_trend
 from frontend.access import TeamRequest, team_view
 from frontend.refusals import RefusalSaid
 from frontend.sparkline import points_of

@@ -7,9 +7,9 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from experiments.errors import NotFound, RequestError
-from experiments.launch import cancel_run
+from experiments.asking.launching.launch import cancel_run
 from experiments.models import Host, Role, Run
+from experiments.registry.errors import NotFound, RequestError
 from frontend.access import TeamRequest, team_view
 from frontend.schedule import queue_of
 

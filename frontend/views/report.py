@@ -7,13 +7,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from experiments.history import comparable_runs
-from experiments.reports.csv_text import report_csv
-from experiments.reports.markdown import report_markdown
-from experiments.reports.plots import plots_of
-from experiments.reports.report import ExperimentReport, VariantCurve, report_of
-from experiments.sharing.experiment_sheet import experiment_sheet
-from experiments.sharing.run_sheet import run_sheet
+from experiments.judging.comparing.history import comparable_runs
+from experiments.telling.reports.csv_text import report_csv
+from experiments.telling.reports.markdown import report_markdown
+from experiments.telling.reports.plots import plots_of
+from experiments.telling.reports.report import ExperimentReport, VariantCurve, report_of
+from experiments.telling.sharing.experiment_sheet import experiment_sheet
+from experiments.telling.sharing.run_sheet import run_sheet
 from frontend.access import TeamRequest, team_view
 from frontend.refusals import RefusalSaid
 from frontend.sheet_files import sheet_file

@@ -8,10 +8,10 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from experiments.errors import NotFound, RequestError
-from experiments.hosts import reservations
-from experiments.hosts.reservations import clock
 from experiments.models import Host, Reservation, Role
+from experiments.registry.errors import NotFound, RequestError
+from experiments.registry.hosts import reservations
+from experiments.registry.hosts.reservations import clock
 from frontend.access import TeamRequest, team_view
 from frontend.forms.reservations import ExtendForm, ReservationForm
 from frontend.query import id_in

@@ -9,20 +9,20 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from experiments import launch
-from experiments.errors import RequestError
-from experiments.metrics import METRICS, MetricSpec
+from experiments.asking.intake.timers import timers_of
+from experiments.asking.launching import launch
+from experiments.asking.launching.retries import links_of
+from experiments.judging.evidence.load_parts import load_parts
 from experiments.models import Artifact, Role, Run, StoredVerdict
-from experiments.queue.priorities import PRIORITIES, change_priority, name_of
-from experiments.queue.retries import links_of
-from experiments.queue.waiting import expected_of
-from experiments.runs.baselines import baselines_of
-from experiments.runs.chart_notes import of_run
-from experiments.runs.load_parts import load_parts
-from experiments.runs.log_lines import lines_of, newest_lines
-from experiments.runs.own_metrics import metrics_of
-from experiments.runs.timers import timers_of
-from experiments.teams.access import may_launch_on
+from experiments.registry.errors import RequestError
+from experiments.registry.logs.log_lines import lines_of, newest_lines
+from experiments.registry.metrics.own_metrics import metrics_of
+from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
+from experiments.registry.notes.chart_notes import of_run
+from experiments.registry.runs.baselines import baselines_of
+from experiments.registry.teams.access import may_launch_on
+from experiments.running.queue.priorities import PRIORITIES, change_priority, name_of
+from experiments.running.queue.waiting import expected_of
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import baseline_of, figure
 from frontend.charts import GROUPS, groups_of, part_in, percentiles_json, run_samples_json

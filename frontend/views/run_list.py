@@ -11,15 +11,15 @@ from django.http import HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from experiments.errors import RequestError
-from experiments.metrics import METRICS
+from experiments.judging.comparing.changes import ThroughputChange, throughput_changes
 from experiments.models import Application, Host, Recipe, Role, Run, StoredVerdict, Team, Workload
-from experiments.queue.plan import Expected
-from experiments.queue.waiting import schedule_of
-from experiments.run_list.csv_response import CsvResponse
-from experiments.run_list.listing import SORTS, RunFilter, csv_rows, runs_page
-from experiments.run_list.saved_views import PASSING, views_of
-from experiments.runs.changes import ThroughputChange, throughput_changes
+from experiments.registry.errors import RequestError
+from experiments.registry.metrics.vocabulary import METRICS
+from experiments.running.queue.plan import Expected
+from experiments.running.queue.waiting import schedule_of
+from experiments.telling.run_list.csv_response import CsvResponse
+from experiments.telling.run_list.listing import SORTS, RunFilter, csv_rows, runs_page
+from experiments.telling.run_list.saved_views import PASSING, views_of
 from frontend.access import TeamRequest, team_view
 from frontend.baseline import tone_of
 from frontend.run_columns import COLUMNS, Column, chosen_columns

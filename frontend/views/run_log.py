@@ -8,8 +8,17 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
 
 from experiments.models import Artifact, Run
-from experiments.runs.log_files import LogFile, file_of, files_of
-from experiments.runs.log_lines import MOST_LINES, Found, LogLine, Outline, count_lines, find, outline_of, page_of
+from experiments.registry.logs.log_files import LogFile, file_of, files_of
+from experiments.registry.logs.log_lines import (
+    MOST_LINES,
+    Found,
+    LogLine,
+    Outline,
+    count_lines,
+    find,
+    outline_of,
+    page_of,
+)
 from frontend.access import TeamRequest, team_view
 from frontend.log_tree import tree_of
 from frontend.query import id_in

@@ -8,9 +8,16 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from experiments.errors import RequestError
 from experiments.models import SavedView
-from experiments.run_list.saved_views import change_view, delete_view, find_view, open_with, save_view, view_query
+from experiments.registry.errors import RequestError
+from experiments.telling.run_list.saved_views import (
+    change_view,
+    delete_view,
+    find_view,
+    open_with,
+    save_view,
+    view_query,
+)
 from frontend.access import TeamRequest, team_view
 from frontend.refusals import RefusalSaid
 

@@ -7,10 +7,10 @@ from django.http import HttpResponse
 from django.shortcuts import render
 
 from experiments.analysis.scaling_points import MIN_EFFICIENCY_RATIO
-from experiments.history import experiment_runs
+from experiments.judging.comparing.history import experiment_runs
+from experiments.judging.comparing.scaling import Group, cpus_per_node, groups_of, load_text, scaling_of
 from experiments.models import Experiment, Variant
-from experiments.runs.normalisation import MOST_CPUS
-from experiments.scaling import Group, cpus_per_node, groups_of, load_text, scaling_of
+from experiments.registry.metrics.normalisation import MOST_CPUS
 from frontend.access import TeamRequest, team_view
 from frontend.load_curve import CurvePoint, curve_over_loads, load_points
 from frontend.query import id_in

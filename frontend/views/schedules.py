@@ -9,12 +9,12 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from experiments.errors import RequestError
+from experiments.asking.schedules import saving
+from experiments.asking.schedules.clock import expression_of, in_words
+from experiments.asking.schedules.reading import find_schedule, occasions_of, result_of, times_of, with_names
 from experiments.models import Role, Run, Schedule
-from experiments.queue.priorities import name_of
-from experiments.schedules import saving
-from experiments.schedules.clock import expression_of, in_words
-from experiments.schedules.reading import find_schedule, occasions_of, result_of, times_of, with_names
+from experiments.registry.errors import RequestError
+from experiments.running.queue.priorities import name_of
 from frontend.access import TeamRequest, team_view
 from frontend.forms.launching import refuse
 from frontend.forms.schedules import ScheduleForm

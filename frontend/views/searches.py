@@ -10,12 +10,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.analysis.search import TryRate
-from experiments.errors import RequestError
-from experiments.metrics import METRICS
+from experiments.asking.searches import live as searches
+from experiments.asking.searches import reading as search_reading
+from experiments.asking.searches.reading import Cost
 from experiments.models import CapacitySearch, Role, SearchTrial
-from experiments.searches import live as searches
-from experiments.searches import reading as search_reading
-from experiments.searches.reading import Cost
+from experiments.registry.errors import RequestError
+from experiments.registry.metrics.vocabulary import METRICS
 from frontend.access import TeamRequest, team_view
 from frontend.forms.choices import TeamChoices
 from frontend.forms.launching import refuse

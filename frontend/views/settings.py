@@ -11,12 +11,12 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from experiments.demo.records import delete_demo
-from experiments.errors import Forbidden, NotFound, RequestError
+from experiments.keeping.demo.records import delete_demo
 from experiments.models import Role, Run, Token
-from experiments.teams.invitations import open_invitations
-from experiments.teams.members import add_member, add_service, remove_member, set_role
-from experiments.teams.tokens import issue, revoke
+from experiments.registry.errors import Forbidden, NotFound, RequestError
+from experiments.registry.teams.invitations import open_invitations
+from experiments.registry.teams.members import add_member, add_service, remove_member, set_role
+from experiments.registry.teams.tokens import issue, revoke
 from frontend.access import TeamRequest, team_view
 from frontend.forms.launching import refuse
 from frontend.forms.settings import InvitationForm, MemberForm, ServiceForm, TokenForm

@@ -17,9 +17,9 @@ from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
 
 from experiments.models import ShareLink
-from experiments.sharing.links import count_opening, live_link, sheet_of
-from experiments.sharing.pictures import badge_of, picture_of, plot_named, png
-from experiments.sharing.sheet import Sheet
+from experiments.telling.sharing.links import count_opening, live_link, sheet_of
+from experiments.telling.sharing.pictures import badge_of, picture_of, plot_named, png
+from experiments.telling.sharing.sheet import Sheet
 from frontend.sheet_files import sheet_file
 
 POLICY = (

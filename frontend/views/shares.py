@@ -11,10 +11,10 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from experiments.errors import Forbidden, NotFound, RequestError
 from experiments.models import Role, ShareLink
-from experiments.sharing.links import revoke_link, share
-from experiments.sharing.subjects import freeze
+from experiments.registry.errors import Forbidden, NotFound, RequestError
+from experiments.telling.sharing.links import revoke_link, share
+from experiments.telling.sharing.subjects import freeze
 from frontend.access import TeamRequest, team_view
 from frontend.forms.shares import ShareForm, subject_in
 from frontend.query import id_in

@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from experiments.errors import Conflict, RequestError
-from experiments.teams.founding import change_team, found_team, may_found
-from experiments.teams.members import leave
+from experiments.registry.errors import Conflict, RequestError
+from experiments.registry.teams.founding import change_team, found_team, may_found
+from experiments.registry.teams.members import leave
 from frontend.access import TeamRequest, team_view
 from frontend.forms.launching import refuse
 from frontend.forms.settings import NewTeamForm, TeamForm

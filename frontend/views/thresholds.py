@@ -8,9 +8,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from experiments.errors import Forbidden, RequestError
-from experiments.judging.thresholds import change_thresholds, thresholds_of
+from experiments.judging.evidence.thresholds import change_thresholds, thresholds_of
 from experiments.models import Role
+from experiments.registry.errors import Forbidden, RequestError
 from frontend.access import TeamRequest, team_view
 from frontend.forms.launching import refuse
 from frontend.forms.thresholds import ThresholdsForm

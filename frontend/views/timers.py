@@ -7,8 +7,8 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
+from experiments.asking.intake.timers import import_timers
 from experiments.models import Role, Run
-from experiments.runs.timers import import_timers
 from frontend.access import TeamRequest, team_view
 from frontend.refusals import RefusalSaid
 

@@ -7,8 +7,7 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from experiments.models import Role
-from experiments.retention.trash import (
+from experiments.keeping.retention.trash import (
     KEPT_DAYS,
     restore_experiment,
     restore_runs,
@@ -16,6 +15,7 @@ from experiments.retention.trash import (
     trash_of,
     trash_runs,
 )
+from experiments.models import Role
 from frontend.access import TeamRequest, team_view
 from frontend.query import id_in
 from frontend.refusals import RefusalSaid

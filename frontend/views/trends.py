@@ -9,14 +9,14 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.dateparse import parse_date
 
-from experiments.alerts.triage import alerts_of, change_points, expected_levels
-from experiments.errors import RequestError
-from experiments.history import series_of, thinned_history
-from experiments.metrics import METRICS, MetricSpec
+from experiments.judging.alerts.triage import alerts_of, change_points, expected_levels
+from experiments.judging.comparing.history import series_of, thinned_history
 from experiments.models import Alert, Series, Trend
-from experiments.run_list.conditions import parse_time
-from experiments.runs import chart_notes
-from experiments.runs.own_metrics import followed_metrics, metrics_of
+from experiments.registry.errors import RequestError
+from experiments.registry.metrics.own_metrics import followed_metrics, metrics_of
+from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
+from experiments.registry.notes import chart_notes
+from experiments.telling.run_list.conditions import parse_time
 from frontend.access import TeamRequest, team_view
 from frontend.trend_chart import Environment, trend_json
 

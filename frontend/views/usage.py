@@ -9,11 +9,11 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from experiments.errors import Forbidden, RequestError
+from experiments.keeping.retention.policy import forecast, set_retention
 from experiments.models import Role
-from experiments.retention.policy import forecast, set_retention
-from experiments.teams.quotas import set_quotas
-from experiments.teams.quotas import usage as usage_of
+from experiments.registry.errors import Forbidden, RequestError
+from experiments.registry.teams.quotas import set_quotas
+from experiments.registry.teams.quotas import usage as usage_of
 from frontend.access import TeamRequest, team_view
 from frontend.forms.launching import refuse
 from frontend.forms.usage import QuotaForm, RetentionForm

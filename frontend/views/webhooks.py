@@ -10,10 +10,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from experiments.errors import Forbidden, RequestError
 from experiments.models import Role, Webhook
-from experiments.notifying import mails, webhooks
-from experiments.notifying.reading import deliveries_of, find_delivery, find_webhook, webhooks_of
+from experiments.registry.errors import Forbidden, RequestError
+from experiments.telling.notifying import mails, webhooks
+from experiments.telling.notifying.reading import deliveries_of, find_delivery, find_webhook, webhooks_of
 from frontend.access import TeamRequest, team_view
 from frontend.forms.launching import refuse
 from frontend.forms.webhooks import WebhookForm

@@ -14,7 +14,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from experiments.api.cli import archive
 from experiments.models import Member
-from experiments.teams.tokens import SCOPES, issue
+from experiments.registry.teams.tokens import SCOPES, issue
 from tests.api.ci_client import Ci, run_ci
 from tests.experiments.conftest import admin, make_member, other_admin, stock, team  # noqa: F401 - fixtures
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from experiments.alerts.trends import rebuild
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
+from experiments.judging.alerts.trends import rebuild
 from experiments.models import Alert, Member, Role, Run, Trend
-from experiments.runs.numbers import reserve_numbers
-from experiments.runs.series import extend_series
+from experiments.registry.runs.numbers import reserve_numbers
+from experiments.registry.runs.series import extend_series
 from tests.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import MakeMember
 

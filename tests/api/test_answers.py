@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from experiments.api.answers import FILE, HOW_TO_RECORD, recorded_answers
+from experiments.api.plumbing.answers import FILE, HOW_TO_RECORD, recorded_answers
 from tests.api.conftest import ApiClient
 from tests.api.test_auth import OPERATIONS, SCHEMA, full, ids  # noqa: F401 - the fixture
 
@@ -31,7 +31,7 @@ def missing(schema: dict[str, Any]) -> list[str]:
                         if "example" not in content
                     ]
             found += [
-                f"{place} has no example of its parameter {one['name']}. Write one in experiments/api/parameters.py."
+                f"{place} has no example of its parameter {one['name']}: experiments/api/plumbing/parameters.py."
                 for one in said["parameters"]
                 if "example" not in one and not {"enum", "const"} & set(one["schema"])
             ]

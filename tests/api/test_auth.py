@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from experiments.api import api as ninja_api
-from experiments.hosts.reservations import reserve
+from experiments.asking.schedules.saving import Plan, create_schedule
 from experiments.models import (
     Alert,
     AuditEntry,
@@ -30,12 +30,12 @@ from experiments.models import (
     Token,
     Trend,
 )
-from experiments.notifying.webhooks import Wanted, create_webhook, send_test
-from experiments.run_list.saved_views import save_view
-from experiments.runs.chart_notes import annotate
-from experiments.schedules.saving import Plan, create_schedule
-from experiments.teams.invitations import invite
-from experiments.teams.tokens import issue
+from experiments.registry.hosts.reservations import reserve
+from experiments.registry.notes.chart_notes import annotate
+from experiments.registry.teams.invitations import invite
+from experiments.registry.teams.tokens import issue
+from experiments.telling.notifying.webhooks import Wanted, create_webhook, send_test
+from experiments.telling.run_list.saved_views import save_view
 from tests.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, MakeMember
 

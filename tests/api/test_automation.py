@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.documents.versions import save_version
 from experiments.models import Bisection, Member, Recipe
+from experiments.registry.documents.versions import save_version
 from tests.api.conftest import ApiClient
 from tests.experiments.conftest import RECIPE
 

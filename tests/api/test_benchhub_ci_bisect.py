@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from experiments.benchhub_ci.bisecting import commits, from_file, version
-from experiments.benchhub_ci.words import Trouble
-from experiments.bisecting.live import cancel_bisection
-from experiments.documents.versions import save_version
+from clients.benchhub_ci.bisecting import commits, from_file, version
+from clients.benchhub_ci.words import Trouble
+from experiments.asking.bisections.live import cancel_bisection
 from experiments.models import Bisection, Member, Recipe
+from experiments.registry.documents.versions import save_version
 from tests.api.ci_client import NAMES, Ci
 from tests.experiments.conftest import RECIPE
 from tests.experiments.test_bisections import CHECKOUT, COMMITS, JITTER, play, slow_from

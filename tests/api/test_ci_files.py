@@ -17,10 +17,10 @@ import yaml
 from django.db import connection, transaction
 from pytest_django.live_server_helper import LiveServer
 
-from experiments.benchhub_ci.options import parser
-from experiments.launch import Candidate, create_experiment
+from clients.benchhub_ci.options import parser
+from experiments.asking.launching.launch import Candidate, create_experiment
 from experiments.models import Experiment, Member, Run, StoredVerdict
-from experiments.teams.tokens import issue
+from experiments.registry.teams.tokens import issue
 
 FILES = Path(__file__).parents[2] / "docs" / "ci"
 BUILD = {

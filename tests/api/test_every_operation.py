@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 
-from experiments.api.problems import OF_EVERY_ANSWER
+from experiments.api.plumbing.problems import OF_EVERY_ANSWER
 from tests.api.conftest import ApiClient
 from tests.api.test_auth import OPERATIONS, SCHEMA, address, calls, counts, full  # noqa: F401 - the fixture
 

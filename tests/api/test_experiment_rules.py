@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.models import Experiment, Run
-from experiments.reports.repeat import repeat_of
+from experiments.telling.reports.repeat import repeat_of
 from tests.api.conftest import ApiClient
 
 PARTS = {"application": "tomcat", "recipe": "limits", "sut": "sut-1", "drivers": ["driver-1"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.library.catalogue import names
+from experiments.asking.library.catalogue import names
 from experiments.models import Experiment, Member, Recipe, Run
 from tests.api.conftest import ApiClient
 from tests.experiments.conftest import ready_host

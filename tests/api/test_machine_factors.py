@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from experiments.documents.versions import save_version
-from experiments.judging.machines import machine_texts
-from experiments.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.judging.comparing.machines import machine_texts
 from experiments.models import HardwareProfile, Member, Recipe
+from experiments.registry.documents.versions import save_version
 from tests.api.conftest import ApiClient
 from tests.experiments.conftest import RECIPE, ready_host
 from tests.frontend.test_forms_access import address, signed_in

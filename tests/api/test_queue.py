@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from experiments.dispatch import claim_next
 from experiments.models import Experiment, Host, Member, Reservation, Role, Run
+from experiments.running.queue.dispatch import claim_next
 from tests.api.conftest import ApiClient, MakeApi
 from tests.api.test_auth import BODIES, NAMES
 from tests.experiments.conftest import MakeMember

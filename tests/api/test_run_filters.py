@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 
 from experiments.api.runs import RunQuery
-from experiments.run_list.conditions import CHOICES, FIGURES, TIMES
-from experiments.run_list.filters import RunFilter
+from experiments.telling.run_list.conditions import CHOICES, FIGURES, TIMES
+from experiments.telling.run_list.filters import RunFilter
 
 
 def test_the_api_takes_every_filter_of_the_list_and_no_other() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from experiments.documents.versions import save_version
 from experiments.models import Member, Role, Run, Workload
+from experiments.registry.documents.versions import save_version
 from tests.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import WORKLOAD, MakeMember
 from tests.experiments.finished import finish_next, whole_run

@@ -25,8 +25,8 @@ from agents.events import Logged
 from benchhub.request_threads import RequestHandler
 from experiments.api import streams
 from experiments.models import Member, Run, Token
-from experiments.runs import live_feed
-from experiments.teams.tokens import revoke
+from experiments.registry.logs import live_feed
+from experiments.registry.teams.tokens import revoke
 from tests.api.conftest import ApiClient, MakeApi
 from tests.frontend.conftest import MakeRun, make_run, write  # noqa: F401 - the fixture
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from experiments.hosts.inventory import grant
 from experiments.models import Experiment, Host, Member, Role, Run, StoredVerdict
+from experiments.registry.hosts.inventory import grant
 from tests.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import (
     APPLICATION,

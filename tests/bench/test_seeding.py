@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from experiments.demo.seeding import seed_runs
+from experiments.keeping.demo.seeding import seed_runs
 from experiments.models import Run, Series, StoredVerdict, Team
 from tests.experiments.conftest import MakeMember, make_member  # noqa: F401 - fixture
 

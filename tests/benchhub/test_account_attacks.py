@@ -14,7 +14,7 @@ from django.contrib.auth.hashers import get_hasher
 from django.test import Client
 
 from experiments.models import Member
-from experiments.teams.tokens import issue
+from experiments.registry.teams.tokens import issue
 from tests.benchhub.test_second_factor import PASSWORD, SECRET, code_for, confirmed, patient, protect, signed_in
 from tests.experiments.conftest import admin, make_member, team
 

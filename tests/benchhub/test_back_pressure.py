@@ -31,8 +31,8 @@ CLIENT_S = 300
 SETUP = """
 from django.contrib.auth import get_user_model
 from experiments.models import Application, Host, Member, Recipe, Role, Team, Workload
-from experiments.documents.versions import save_version
-from experiments.teams.tokens import issue
+from experiments.registry.documents.versions import save_version
+from experiments.registry.teams.tokens import issue
 from tests.experiments.conftest import APPLICATION, HOST_KEY, RECIPE, WORKLOAD
 team = Team.objects.create(slug="perf", name="Performance")
 user = get_user_model().objects.create_user("ada", password="correct horse battery")

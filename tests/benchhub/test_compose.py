@@ -11,7 +11,7 @@ from django.core.management import get_commands
 
 from benchhub.embedded import PROJECT_DIR
 from benchhub.supervisor import child_specs
-from experiments.operating.slow_work import PLACES
+from experiments.keeping.operating.slow_work import PLACES
 
 COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT_DIR / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

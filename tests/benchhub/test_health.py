@@ -11,11 +11,11 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchhub import health, prometheus
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
+from experiments.keeping.operating.bounded_look import BoundedLook
 from experiments.models import Canary, Member
-from experiments.operating import tallies
-from experiments.operating.bounded_look import BoundedLook
-from experiments.operating.tallies import Count
+from experiments.registry.workers import tallies
+from experiments.registry.workers.tallies import Count
 from tests.experiments.conftest import admin, make_member, stock, team
 
 __all__ = ["admin", "make_member", "stock", "team"]  # fixtures of the use cases

@@ -25,8 +25,8 @@ GUIDE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 HOSTS, RUNS = 25, 40
 FILL = f"""
 from django.contrib.auth import get_user_model
-from experiments.demo.seeding import seed_runs
-from experiments.hosts.inventory import add_host
+from experiments.keeping.demo.seeding import seed_runs
+from experiments.registry.hosts.inventory import add_host
 from experiments.models import Member, Role, Team
 team = Team.objects.create(slug="perf", name="Performance")
 user = get_user_model().objects.create_user("ada", email="ada@example.org")

@@ -12,7 +12,7 @@ from django.db import connections
 from benchhub import request_threads
 from benchhub.request_threads import RequestHandler
 from experiments.models import Member, Run
-from experiments.teams.tokens import issue
+from experiments.registry.teams.tokens import issue
 from tests.experiments.conftest import admin, make_member, team  # noqa: F401 - fixtures
 
 

@@ -13,11 +13,11 @@ from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value
 from django.test import Client
 from pytest_django import Settings
 
-from experiments.errors import Conflict
 from experiments.models import AuditEntry, Member, Role
-from experiments.teams.founding import change_team
-from experiments.teams.members import add_service
-from experiments.teams.tokens import issue
+from experiments.registry.errors import Conflict
+from experiments.registry.teams.founding import change_team
+from experiments.registry.teams.members import add_service
+from experiments.registry.teams.tokens import issue
 from tests.experiments.conftest import MakeMember, admin, make_member, team
 
 __all__ = ["admin", "make_member", "team"]  # fixtures

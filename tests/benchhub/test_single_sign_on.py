@@ -33,8 +33,8 @@ from pytest_django import Settings
 
 from benchhub import single_sign_on
 from experiments.models import Member, Role, Team
-from experiments.teams.group_rules import read_rules
-from experiments.teams.invitations import invite
+from experiments.registry.teams.group_rules import read_rules
+from experiments.registry.teams.invitations import invite
 from tests.experiments.conftest import admin, make_member, team
 
 __all__ = ["admin", "make_member", "team"]  # fixtures

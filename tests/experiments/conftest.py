@@ -10,11 +10,11 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from agents.ssh import new_key_pair
-from experiments.documents.versions import save_version
-from experiments.hosts.check import check_state
-from experiments.hosts.host_keys import key_row
-from experiments.hosts.keys import seal
 from experiments.models import Application, Host, Member, Recipe, Role, Team, Workload
+from experiments.registry.documents.versions import save_version
+from experiments.registry.hosts.check import check_state
+from experiments.registry.hosts.host_keys import key_row
+from experiments.registry.hosts.keys import seal
 from tests.experiments.trend_runs import AddRun, runs_of
 
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC1xFkK3JrBEAWJ8qfusMvXIUw+xkDzE2wIlhxeSGkiB"

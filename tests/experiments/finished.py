@@ -9,10 +9,10 @@ from django.db.models.functions import Now
 
 from agents import events as e
 from agents.events import to_json
-from experiments.conclusion import conclude
-from experiments.dispatch import claim_next
 from experiments.models import Run, RunEvent
-from experiments.recorder import Recorder, _storable
+from experiments.running.ending.conclusion import conclude
+from experiments.running.executing.recorder import Recorder, _storable
+from experiments.running.queue.dispatch import claim_next
 
 FACTS = {"cpu.online": "0-3", "cpu.model": "test"}
 SETTINGS = {"sysctl.vm.swappiness": "60"}

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from django.core import mail
 
-from experiments.alerts import triage as alerts
-from experiments.alerts.mail import tell, tell_waiting
-from experiments.alerts.trends import rebuild
+from experiments.judging.alerts import triage as alerts
+from experiments.judging.alerts.trends import rebuild
 from experiments.models import Alert, Member, Role, Series
 from experiments.tasks import watch_trends
+from experiments.telling.notifying.alert_mails import tell, tell_waiting
 from tests.experiments.trend_runs import AddRun, ago, nights, the_alert
 
 

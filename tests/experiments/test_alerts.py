@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from experiments.alerts import triage as alerts
-from experiments.alerts.trends import WATCHED, follow, line_of, rebuild
-from experiments.alerts.wording import sentence
-from experiments.errors import Conflict, Forbidden, RequestError
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
+from experiments.judging.alerts import triage as alerts
+from experiments.judging.alerts.trends import WATCHED, follow, line_of, rebuild
+from experiments.judging.alerts.wording import sentence
 from experiments.models import Alert, AuditEntry, Member, Recipe, Role, Run, Series, Trend
+from experiments.registry.errors import Conflict, Forbidden, RequestError
 from tests.experiments.finished import finish_next, report, whole_run
 from tests.experiments.trend_runs import AddRun, nights, noise, the_alert, trend
 

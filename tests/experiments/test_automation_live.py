@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from experiments.bisecting.live import start_bisection
-from experiments.bisecting.plan import BisectionPlan
+from experiments.asking.bisections.live import start_bisection
+from experiments.asking.bisections.plan import BisectionPlan
 from experiments.models import Bisection, Delivery, Host, Run
-from experiments.notifying.events import tell
-from experiments.notifying.happenings import RUN_FINISHED, Happening
-from experiments.notifying.webhooks import Wanted, create_webhook
 from experiments.tasks import deliver_due
+from experiments.telling.notifying.events import tell
+from experiments.telling.notifying.happenings import RUN_FINISHED, Happening
+from experiments.telling.notifying.webhooks import Wanted, create_webhook
 from tests.experiments.receiver import running_receiver
 from tests.experiments.test_bisections import as_if_run
 from tests.faults.conftest import pair, sshd_hosts, stage

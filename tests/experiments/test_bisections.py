@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from experiments.bisecting.live import cancel_bisection, start_bisection, step_ended
-from experiments.bisecting.plan import BisectionPlan, versions_between
-from experiments.bisecting.reading import remaining
-from experiments.conclusion import conclude_experiment
-from experiments.documents.versions import save_version
-from experiments.errors import Conflict, Forbidden, RequestError
-from experiments.launch import cancel_experiment
+from experiments.asking.bisections.live import cancel_bisection, start_bisection, step_ended
+from experiments.asking.bisections.plan import BisectionPlan, versions_between
+from experiments.asking.bisections.reading import remaining
+from experiments.asking.launching.launch import cancel_experiment
 from experiments.models import AuditEntry, Bisection, BisectionStep, Experiment, Member, Recipe, Role, Run
+from experiments.registry.documents.versions import save_version
+from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.running.ending.conclusion import conclude_experiment
 from tests.experiments.conftest import RECIPE, MakeMember
 from tests.experiments.finished import finish_next, report, whole_run
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from experiments.errors import Conflict, Forbidden, NotFound, RequestError
-from experiments.hosts.inventory import grant
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.bulk import MAX_RUNS, archive_runs, rerun_runs, tag_runs, unarchive_runs, untag_runs
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import AuditEntry, Member, Role, Run, Series, Team, Trend
-from experiments.run_list.listing import RunFilter, runs_page
-from experiments.runs.bulk import MAX_RUNS, archive_runs, rerun_runs, tag_runs, unarchive_runs, untag_runs
+from experiments.registry.errors import Conflict, Forbidden, NotFound, RequestError
+from experiments.registry.hosts.inventory import grant
+from experiments.telling.run_list.listing import RunFilter, runs_page
 from tests.experiments.conftest import MakeMember
 from tests.experiments.finished import finish_next
 

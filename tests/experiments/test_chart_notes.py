@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from experiments.errors import Forbidden, RequestError
 from experiments.models import Annotation, AuditEntry, Member, Role, Series, Team
-from experiments.runs import chart_notes
+from experiments.registry.errors import Forbidden, RequestError
+from experiments.registry.notes import chart_notes
 from tests.api.conftest import ApiClient, api, make_api
 from tests.experiments.conftest import MakeMember
 from tests.frontend.conftest import FINGERPRINT, MakeRun, browser, browser_of, make_run

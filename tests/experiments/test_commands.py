@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 
 from agents.drivers import DRIVERS
 from experiments.models import Member, Role, Team, Token
-from experiments.teams.tokens import authenticate
+from experiments.registry.teams.tokens import authenticate
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests" / "agents" / "cases"

@@ -8,11 +8,11 @@ import pytest
 
 from agents import events as e
 from agents.errors import FenceError
-from experiments.conclusion import conclude, give_up
-from experiments.dispatch import claim_next
-from experiments.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
 from experiments.models import Experiment, Host, Member, Run, Series, StoredVerdict
-from experiments.recorder import Recorder
+from experiments.running.ending.conclusion import conclude, give_up
+from experiments.running.executing.recorder import Recorder
+from experiments.running.queue.dispatch import claim_next
 from tests.experiments.finished import finish_next, report, whole_run
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.configuration import IN_PART, Difference, diff
+from experiments.registry.documents.configuration import IN_PART, Difference, diff
 
 
 def test_each_difference_is_asked_drift_or_noise() -> None:

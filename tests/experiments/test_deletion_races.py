@@ -11,7 +11,15 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
-from experiments.errors import NotFound, RequestError
+from experiments.asking.schedules.saving import (
+    Plan,
+    change_schedule,
+    create_schedule,
+    delete_schedule,
+    pause_schedule,
+    resume_schedule,
+)
+from experiments.keeping.retention.trash import trash_runs
 from experiments.models import (
     Annotation,
     AuditEntry,
@@ -23,8 +31,12 @@ from experiments.models import (
     Schedule,
     Webhook,
 )
-from experiments.notifying.happenings import RUN_FINISHED
-from experiments.notifying.webhooks import (
+from experiments.registry.errors import NotFound, RequestError
+from experiments.registry.notes.chart_notes import annotate, change, remove
+from experiments.registry.runs.baselines import pin, unpin
+from experiments.registry.teams.invitations import accept, invite
+from experiments.telling.notifying.happenings import RUN_FINISHED
+from experiments.telling.notifying.webhooks import (
     Wanted,
     change_webhook,
     create_webhook,
@@ -33,19 +45,7 @@ from experiments.notifying.webhooks import (
     rotate_secret,
     send_test,
 )
-from experiments.retention.trash import trash_runs
-from experiments.run_list.saved_views import change_view, delete_view, open_with, save_view
-from experiments.runs.baselines import pin, unpin
-from experiments.runs.chart_notes import annotate, change, remove
-from experiments.schedules.saving import (
-    Plan,
-    change_schedule,
-    create_schedule,
-    delete_schedule,
-    pause_schedule,
-    resume_schedule,
-)
-from experiments.teams.invitations import accept, invite
+from experiments.telling.run_list.saved_views import change_view, delete_view, open_with, save_view
 from tests.frontend.conftest import MakeRun, make_run
 
 __all__ = ["make_run"]  # a fixture of the pages

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from agents.ssh import new_key_pair
-from experiments.demo.records import DemoMachine, delete_demo, seed, split_cpus, start
-from experiments.history import metric_history, series_of
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
+from experiments.judging.comparing.history import metric_history, series_of
+from experiments.keeping.demo.records import DemoMachine, delete_demo, seed, split_cpus, start
 from experiments.models import Artifact, ConfigSnapshot, Experiment, Host, Member, Run, Series, Workload
 from tests.experiments.finished import finish_next
 

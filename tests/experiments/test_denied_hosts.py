@@ -9,11 +9,11 @@ from pytest_django import Settings
 
 from agents.errors import ConnectError
 from benchhub.environment import database_settings, network_services
-from experiments.errors import RequestError
-from experiments.hosts.denied import denial
-from experiments.hosts.host_keys import connect_args
-from experiments.hosts.inventory import update_host
 from experiments.models import Host, Member
+from experiments.registry.errors import RequestError
+from experiments.registry.hosts.denied import denial
+from experiments.registry.hosts.host_keys import connect_args
+from experiments.registry.hosts.inventory import update_host
 from tests.experiments.conftest import ready_host
 
 

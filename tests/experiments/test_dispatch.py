@@ -11,12 +11,12 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from experiments.conclusion import conclude
-from experiments.dispatch import claim_next, something_to_do
-from experiments.hosts.reservations import reserve
-from experiments.launch import Choice, cancel_run, launch_run
+from experiments.asking.launching.launch import Choice, cancel_run, launch_run
 from experiments.models import Host, Member, Role, Run
-from experiments.recorder import Recorder
+from experiments.registry.hosts.reservations import reserve
+from experiments.running.ending.conclusion import conclude
+from experiments.running.executing.recorder import Recorder
+from experiments.running.queue.dispatch import claim_next, something_to_do
 from tests.experiments.conftest import MakeMember, ready_host
 from tests.experiments.finished import whole_run
 

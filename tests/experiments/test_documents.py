@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from experiments.documents.versions import archive, diff_versions, parse_yaml, save_version, to_yaml
-from experiments.errors import Forbidden, RequestError
 from experiments.models import Application, AuditEntry, Member, Recipe, Role, Workload
+from experiments.registry.documents.versions import archive, diff_versions, parse_yaml, save_version, to_yaml
+from experiments.registry.errors import Forbidden, RequestError
 from tests.experiments.conftest import RECIPE, WORKLOAD, MakeMember
 
 

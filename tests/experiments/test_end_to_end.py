@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from experiments.documents.versions import save_version
-from experiments.launch import Choice, cancel_run, launch_run
+from experiments.asking.launching.launch import Choice, cancel_run, launch_run
 from experiments.models import Application, Host, Recipe, Run, Team, Workload
+from experiments.registry.documents.versions import save_version
 from tests.agents.run_lab import free_port
 from tests.agents.tomcat_install import unpack_tomcat
 from tests.faults.conftest import pair, sshd_hosts, stage

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from experiments.documents.versions import save_version
-from experiments.judging.judgement import unseen_s
-from experiments.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.judging.evidence.judgement import unseen_s
 from experiments.models import Experiment, Member, Recipe, Run, StoredVerdict
+from experiments.registry.documents.versions import save_version
 from tests.experiments.finished import finish_next, report, whole_run
 
 Line = tuple[e.Role, str, str, Sequence[float]]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from experiments import execution
-from experiments.dispatch import claim_next
-from experiments.execution import MAX_ATTEMPTS, execute_next
 from experiments.models import Host, Member, Run
-from experiments.queue.holding import handing_over
+from experiments.running.executing import execution
+from experiments.running.executing.execution import MAX_ATTEMPTS, execute_next
+from experiments.running.executing.lease import handing_over
+from experiments.running.queue.dispatch import claim_next
 from tests.agents.conftest import sshd_host  # noqa: F401 - a fixture
 from tests.experiments.broken_server import launch_broken
 from tests.sshd import SshdHost

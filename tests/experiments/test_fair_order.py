@@ -12,13 +12,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from experiments.dispatch import claim_next
-from experiments.errors import Conflict, Forbidden, RequestError
-from experiments.hosts.driver_sets import driver_set
-from experiments.hosts.inventory import grant
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import AuditEntry, Host, Member, Role, Run, Team
-from experiments.queue.priorities import change_priority
+from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.registry.hosts.driver_sets import driver_set
+from experiments.registry.hosts.inventory import grant
+from experiments.running.queue.dispatch import claim_next
+from experiments.running.queue.priorities import change_priority
 from tests.experiments.conftest import MakeMember
 
 Queue = Callable[..., Run]

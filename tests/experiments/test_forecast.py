@@ -11,11 +11,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.events import PhaseFinished, to_json
-from experiments.documents.versions import save_version
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.forecast import Arm, Forecast, forecast, noise_of
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import Member, Recipe, Run, RunEvent, Workload
-from experiments.planning.forecast import Arm, Forecast, forecast, noise_of
-from experiments.planning.rules import Rules
+from experiments.registry.documents.versions import save_version
+from experiments.registry.experiments.rules import Rules
 from tests.experiments.conftest import RECIPE, WORKLOAD
 
 SECONDS = {"connect": 1.0, "tune": 4.0, "start": 5.0, "warm_up": 3.0, "measure": 10.0, "collect": 1.0, "restore": 6.0}

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from experiments.errors import RequestError
-from experiments.judging.gate import GateVerdict, experiment_gate, run_gate
-from experiments.judging.gate_rules import GateRules
-from experiments.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.bulk import archive_runs, tag_runs
+from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.judging.gate.gate import GateVerdict, experiment_gate, run_gate
+from experiments.judging.gate.gate_rules import GateRules
 from experiments.models import Experiment, Member, Run
-from experiments.runs.baselines import pin
-from experiments.runs.bulk import archive_runs, tag_runs
+from experiments.registry.errors import RequestError
+from experiments.registry.runs.baselines import pin
 from tests.experiments.finished import finish_next, report, whole_run
 
 Play = Callable[..., Experiment]

@@ -9,12 +9,19 @@ from typing import Any
 
 import pytest
 
-from experiments.documents.versions import save_version
-from experiments.errors import RequestError
-from experiments.history import comparable_runs, compare, live_runs, metric_history, series_of, thinned_history
-from experiments.launch import Choice, launch_run
+from experiments.asking.intake.imports import import_report
+from experiments.asking.launching.launch import Choice, launch_run
+from experiments.judging.comparing.history import (
+    comparable_runs,
+    compare,
+    live_runs,
+    metric_history,
+    series_of,
+    thinned_history,
+)
 from experiments.models import Member, Recipe, Run, Workload
-from experiments.runs.imports import import_report
+from experiments.registry.documents.versions import save_version
+from experiments.registry.errors import RequestError
 from tests.experiments.conftest import WORKLOAD
 from tests.experiments.finished import finish_next, report, whole_run
 
@@ -178,7 +185,7 @@ def test_the_published_runs_with_connect_errors_come_out_invalid_with_the_reason
 
 
 def test_live_runs_come_running_first(admin: Member, stock: dict[str, Any]) -> None:
-    from experiments.dispatch import claim_next
+    from experiments.running.queue.dispatch import claim_next
 
     for _ in range(3):
         launch_run(admin, Choice(**stock))

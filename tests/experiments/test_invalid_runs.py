@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from experiments.history import comparable_runs, compare, metric_history
-from experiments.judging.gate import run_gate
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
+from experiments.judging.comparing.history import comparable_runs, compare, metric_history
+from experiments.judging.gate.gate import run_gate
 from experiments.models import Member, Run, Series, Trend
 from frontend.baseline import baseline_of
 from tests.experiments.finished import finish_next, report, whole_run

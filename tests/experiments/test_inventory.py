@@ -13,9 +13,10 @@ from django.core.management.utils import get_random_secret_key
 from pytest_django import Settings
 
 from agents.ssh import new_key_pair
-from experiments.errors import Conflict, Forbidden, RequestError
-from experiments.hosts import inventory
-from experiments.hosts.inventory import (
+from experiments.models import AuditEntry, HardwareProfile, Host, Member, Role, Run
+from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.registry.hosts import inventory
+from experiments.registry.hosts.inventory import (
     add_host,
     approve_key,
     clear_dirty,
@@ -27,10 +28,9 @@ from experiments.hosts.inventory import (
     set_drained,
     update_host,
 )
-from experiments.hosts.keys import KeyFileError, rotated, seal, unseal
-from experiments.hosts.quarantine import quarantine
-from experiments.models import AuditEntry, HardwareProfile, Host, Member, Role, Run
-from experiments.teams.access import may_launch_on
+from experiments.registry.hosts.keys import KeyFileError, rotated, seal, unseal
+from experiments.registry.hosts.quarantine import quarantine
+from experiments.registry.teams.access import may_launch_on
 from tests.experiments.conftest import HOST_KEY, HOST_KEY_FINGERPRINT, MakeMember, ready_host
 from tests.sshd import running_sshd
 

@@ -11,13 +11,13 @@ from django.core import mail
 from django.utils import timezone
 from pytest_django import Settings
 
-from experiments.errors import Conflict, Forbidden, NotFound, RequestError
 from experiments.models import AuditEntry, Invitation, Member, Role, Team
-from experiments.teams.founding import change_team, found_team
-from experiments.teams.group_rules import ROLES, GroupRule, read_rules
-from experiments.teams.groups import follow_groups
-from experiments.teams.invitations import accept, find, invite, open_invitations, resend, revoke_invitation
-from experiments.teams.members import add_member, add_service, leave, remove_member, set_role
+from experiments.registry.errors import Conflict, Forbidden, NotFound, RequestError
+from experiments.registry.teams.founding import change_team, found_team
+from experiments.registry.teams.group_rules import ROLES, GroupRule, read_rules
+from experiments.registry.teams.groups import follow_groups
+from experiments.registry.teams.invitations import accept, find, invite, open_invitations, resend, revoke_invitation
+from experiments.registry.teams.members import add_member, add_service, leave, remove_member, set_role
 from tests.experiments.conftest import MakeMember
 
 

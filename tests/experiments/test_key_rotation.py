@@ -15,10 +15,10 @@ from django.apps import apps
 from django.core.management import CommandError, call_command
 from django.db.models import BinaryField
 
-from experiments.hosts.host_keys import connect_args
-from experiments.hosts.key_rotation import SEALED, rotate_all
-from experiments.hosts.keys import is_under_first_key, rotated, seal, unseal
 from experiments.models import Host, Member, Webhook
+from experiments.registry.hosts.host_keys import connect_args
+from experiments.registry.hosts.key_rotation import SEALED, rotate_all
+from experiments.registry.hosts.keys import is_under_first_key, rotated, seal, unseal
 from tests.experiments.conftest import ready_host
 
 NOT_SECRET = {("artifact", "content"), ("trend", "packed")}
@@ -81,7 +81,7 @@ def test_a_rotation_that_was_cut_off_goes_on_where_it_was(
             raise KeyboardInterrupt
         return rotated(sealed, row=row)
 
-    monkeypatch.setattr("experiments.hosts.key_rotation.rotated", dying)
+    monkeypatch.setattr("experiments.registry.hosts.key_rotation.rotated", dying)
     with pytest.raises(KeyboardInterrupt):
         list(rotate_all())
     monkeypatch.undo()

@@ -8,10 +8,10 @@ from typing import Any
 
 from agents import events as e
 from agents.spectrum import Spectrum
-from experiments.launch import Choice, launch_run
+from experiments.asking.intake.imports import import_report
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import LatencySpectrum, Member, Run
-from experiments.runs.imports import import_report
-from experiments.runs.latency_spectra import curves_of, merged_curves
+from experiments.registry.runs.latency_spectra import curves_of, merged_curves
 from frontend.charts import percentiles_json
 from tests.experiments.finished import finish_next, report, whole_run
 

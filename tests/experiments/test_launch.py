@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from agents.spec import RunSpec
-from experiments.documents.versions import save_version
-from experiments.errors import Conflict, Forbidden, RequestError
-from experiments.hosts.inventory import grant
-from experiments.launch import (
+from experiments.asking.launching.launch import (
     Candidate,
     Choice,
     cancel_experiment,
@@ -34,7 +31,10 @@ from experiments.models import (
     Run,
     Workload,
 )
-from experiments.planning.blocks import run_order
+from experiments.registry.documents.versions import save_version
+from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.registry.experiments.blocks import run_order
+from experiments.registry.hosts.inventory import grant
 from tests.experiments.conftest import APPLICATION, WORKLOAD, MakeMember, ready_host
 from tests.experiments.finished import finish_next, whole_run
 
@@ -229,9 +229,9 @@ def test_an_experiment_whose_last_runs_are_cancelled_one_by_one_is_finished(
 def test_a_cancelled_experiment_stays_cancelled_when_its_running_run_ends(
     admin: Member, experiment: Experiment
 ) -> None:
-    from experiments.conclusion import conclude
-    from experiments.dispatch import claim_next
-    from experiments.recorder import Recorder
+    from experiments.running.ending.conclusion import conclude
+    from experiments.running.executing.recorder import Recorder
+    from experiments.running.queue.dispatch import claim_next
 
     launch_experiment(admin, experiment)
     run = claim_next("test")

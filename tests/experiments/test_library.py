@@ -15,16 +15,16 @@ from agents.recipe import Value
 from agents.spec import RunSpec
 from agents.steps.base import State
 from agents.steps.sysctl import SysctlStep
-from experiments.configuration import diff
-from experiments.errors import Forbidden, NotFound, RequestError
-from experiments.launch import choice_with, freeze
-from experiments.library import catalogue
-from experiments.library.catalogue import ExperimentTemplate, Scale
-from experiments.library.fit import fits
-from experiments.library.install import Installed, Places, create, install, installed
-from experiments.library.published import import_published
-from experiments.metrics import METRICS
+from experiments.asking.launching.launch import choice_with, freeze
+from experiments.asking.library import catalogue
+from experiments.asking.library.catalogue import ExperimentTemplate, Scale
+from experiments.asking.library.fit import fits
+from experiments.asking.library.install import Installed, Places, create, install, installed
+from experiments.asking.library.published import import_published
 from experiments.models import Application, HardwareProfile, Host, Member, Recipe, Role, Run, Team, TimerTable, Workload
+from experiments.registry.documents.configuration import diff
+from experiments.registry.errors import Forbidden, NotFound, RequestError
+from experiments.registry.metrics.vocabulary import METRICS
 from tests.experiments.conftest import MakeMember, ready_host
 
 LSCPU = Path(__file__).parent.parent / "agents" / "cases" / "lscpu"

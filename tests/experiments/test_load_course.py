@@ -7,7 +7,7 @@ import pytest
 from agents.drivers.jtl import read_jtl_text
 from agents.events import FactsCollected, LoadReported, LoadStarted
 from agents.record import Record
-from experiments.runs.load_course import began_unix_s, load_points
+from experiments.judging.evidence.load_course import began_unix_s, load_points
 from tests.agents.recorded import CASES
 
 T0 = 1_795_165_521.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.alerts.missing import raise_missing, usual_interval_s
-from experiments.alerts.wording import sentence, title
+from experiments.judging.alerts.missing import raise_missing, usual_interval_s
+from experiments.judging.alerts.wording import sentence, title
 from experiments.models import Alert
 from tests.experiments.trend_runs import AddRun, ago, nights, the_alert, trend
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from experiments.judging.noise_sources import NoiseSources, noise_sources, windows_of
-from experiments.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.judging.verdicts.noise_sources import NoiseSources, noise_sources, windows_of
 from experiments.models import Experiment, Member, Run, SampleSeries
 
 SECONDS = [second + 0.5 for second in range(60)]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from agents.spec import RunSpec
-from experiments.documents.versions import save_version
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import Application, Member, Recipe
-from experiments.runs.normalisation import described_cpus, per_cpu, sut_cpus
+from experiments.registry.documents.versions import save_version
+from experiments.registry.metrics.normalisation import described_cpus, per_cpu, sut_cpus
 from tests.agents.specs import make_spec
 from tests.experiments.finished import finish_next, report, whole_run
 

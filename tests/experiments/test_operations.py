@@ -14,15 +14,15 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.events import PhaseFinished
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
+from experiments.keeping.operating import canaries, operations
+from experiments.keeping.operating.bounded_look import BoundedLook, NoAnswer
+from experiments.keeping.operating.slow_work import PLACES, if_there_is_room
 from experiments.models import Canary, Host, Member, Run, Tally, Worker
-from experiments.operating import canaries, operations, tallies
-from experiments.operating.bounded_look import BoundedLook, NoAnswer
-from experiments.operating.slow_work import PLACES, if_there_is_room
-from experiments.operating.tallies import Count
-from experiments.operating.workers import Presence, process_name
-from experiments.queue import outbox
-from experiments.queue.outbox import MOST_WAITING, Sender
+from experiments.registry.workers import outbox, tallies
+from experiments.registry.workers.outbox import MOST_WAITING, Sender
+from experiments.registry.workers.tallies import Count
+from experiments.registry.workers.workers import Presence, process_name
 from tests.frontend.conftest import write
 
 HOUR = timedelta(hours=1)
@@ -239,7 +239,7 @@ class HungBroker:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     moment = [1000.0]
-    monkeypatch.setattr("experiments.queue.outbox.time.monotonic", lambda: moment[0])
+    monkeypatch.setattr("experiments.registry.workers.outbox.time.monotonic", lambda: moment[0])
 
     def pass_s(seconds: float) -> None:
         moment[0] += seconds

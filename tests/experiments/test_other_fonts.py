@@ -11,9 +11,9 @@ import pytest
 from fontTools.fontBuilder import FontBuilder  # type: ignore[import-untyped]
 from fontTools.ttLib.tables._g_l_y_f import Glyph  # type: ignore[import-untyped]
 
-from experiments.sharing.other_fonts import _font_with, fonts_for
-from experiments.sharing.pdf import sheet_pdf
-from experiments.sharing.sheet import Sheet
+from experiments.telling.sharing.other_fonts import _font_with, fonts_for
+from experiments.telling.sharing.pdf import sheet_pdf
+from experiments.telling.sharing.sheet import Sheet
 
 HAS, LACKS = "压", "测"
 SETTINGS = "<fontconfig><dir>{folder}</dir><cachedir>{folder}/cache</cachedir></fontconfig>"

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from experiments.alerts.following import follow_metric
-from experiments.alerts.wording import sentence, title
-from experiments.documents.versions import save_version
-from experiments.errors import NotFound, RequestError
-from experiments.history import comparable_runs, compare, thinned_history
-from experiments.judging.gate import experiment_gate, run_gate
-from experiments.judging.gate_rules import GateRules
-from experiments.launch import Candidate, create_experiment, launch_experiment
-from experiments.metrics import METRICS, own_metric
+from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.judging.alerts.following import follow_metric
+from experiments.judging.alerts.wording import sentence, title
+from experiments.judging.comparing.history import comparable_runs, compare, thinned_history
+from experiments.judging.gate.gate import experiment_gate, run_gate
+from experiments.judging.gate.gate_rules import GateRules
 from experiments.models import Alert, AuditEntry, Experiment, Member, Metric, Run, Trend, Workload
-from experiments.planning.rules import Rules
-from experiments.reports.csv_text import report_csv
-from experiments.reports.markdown import report_markdown
-from experiments.reports.report import report_of
-from experiments.runs.own_metrics import learn, metrics_of
+from experiments.registry.documents.versions import save_version
+from experiments.registry.errors import NotFound, RequestError
+from experiments.registry.experiments.rules import Rules
+from experiments.registry.metrics.own_metrics import learn, metrics_of
+from experiments.registry.metrics.vocabulary import METRICS, own_metric
+from experiments.telling.reports.csv_text import report_csv
+from experiments.telling.reports.markdown import report_markdown
+from experiments.telling.reports.report import report_of
 from tests.experiments.conftest import WORKLOAD
 from tests.experiments.finished import finish_next, report, whole_run
 from tests.experiments.trend_runs import nights, runs_of

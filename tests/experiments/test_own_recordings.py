@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from experiments.documents.versions import save_version
-from experiments.judging.cpu_verdicts import of_runs
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
+from experiments.judging.verdicts.cpu_verdicts import of_runs
 from experiments.models import Member, Run, Workload
-from experiments.recorder import Recorder
+from experiments.registry.documents.versions import save_version
+from experiments.running.executing.recorder import Recorder
 from tests.experiments.finished import finish_next, report, whole_run
 
 CLOCK_AHEAD_S = 2

@@ -11,7 +11,7 @@ from agents.drivers.reading import read_report
 from experiments.analysis.findings import HostFigures
 from experiments.analysis.saturation import examine
 from experiments.analysis.validity import RunValidity
-from experiments.judging.judgement import judge
+from experiments.judging.evidence.judgement import judge
 
 ROOT = Path(__file__).parent.parent.parent
 CASES = ROOT / "tests" / "agents" / "cases" / "wrk2"

@@ -19,7 +19,7 @@ from agents.steps.xml_edit import XmlEditStep
 from agents.steps.xml_edits import edit_document
 from agents.xml_document import flatten
 from experiments.analysis.scaling_points import efficiency
-from experiments.library import catalogue
+from experiments.asking.library import catalogue
 
 CASES = Path(__file__).parents[1] / "agents" / "cases"
 FILES = CASES / "published"

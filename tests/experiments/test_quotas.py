@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from experiments.errors import Forbidden, RequestError
-from experiments.hosts.inventory import add_host
-from experiments.launch import Choice, launch_run
+from experiments.asking.intake.imports import import_report
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import Artifact, AuditEntry, Member, Run, Team
-from experiments.runs.imports import import_report
-from experiments.teams.quotas import QUOTAS, QuotaExceeded, measure_files, set_quotas, usage
+from experiments.registry.errors import Forbidden, RequestError
+from experiments.registry.hosts.inventory import add_host
+from experiments.registry.teams.quotas import QUOTAS, QuotaExceeded, measure_files, set_quotas, usage
 from tests.experiments.conftest import MakeMember
 from tests.frontend.conftest import MakeRun, make_run
 

@@ -10,10 +10,10 @@ import pytest
 from agents import events as e
 from agents.errors import FenceError
 from agents.record import Record
-from experiments.dispatch import claim_next
-from experiments.launch import Choice, cancel_run, launch_run
+from experiments.asking.launching.launch import Choice, cancel_run, launch_run
 from experiments.models import ConfigSnapshot, HardwareProfile, Host, HostProfile, Member, Run
-from experiments.recorder import Recorder
+from experiments.running.executing.recorder import Recorder
+from experiments.running.queue.dispatch import claim_next
 from tests.experiments.finished import FACTS, SETTINGS, finish_next, whole_run
 
 

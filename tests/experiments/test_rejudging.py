@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from experiments.judging.rejudging import rejudge
-from experiments.judging.thresholds import change_thresholds
-from experiments.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.asking.intake.imports import import_report
+from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.judging.evidence.thresholds import change_thresholds
 from experiments.models import Experiment, Member, Run, Series, StoredVerdict
-from experiments.runs.imports import import_report
+from experiments.running.ending.rejudging import rejudge
 from tests.experiments.finished import finish_next, report, whole_run
 
 WRK = """Running 10s test @ http://127.0.0.1:8080/

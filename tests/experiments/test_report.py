@@ -19,16 +19,16 @@ from django.test.utils import CaptureQueriesContext
 
 from agents import events as e
 from agents.spectrum import Spectrum
-from experiments.documents.versions import parse_yaml, save_version
-from experiments.launch import Candidate, create_experiment, launch_experiment
-from experiments.markdown_text import block, cell
+from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
 from experiments.models import Application, Experiment, Member, Recipe, Role, Run, Team, Workload
-from experiments.reports.answer import answer_of, changes_of
-from experiments.reports.csv_text import report_csv
-from experiments.reports.markdown import report_markdown
-from experiments.reports.plots import plots_of, ticks_between
-from experiments.reports.report import ExperimentReport, report_of
-from experiments.teams.tokens import issue
+from experiments.registry.documents.versions import parse_yaml, save_version
+from experiments.registry.markdown_text import block, cell
+from experiments.registry.teams.tokens import issue
+from experiments.telling.reports.answer import answer_of, changes_of
+from experiments.telling.reports.csv_text import report_csv
+from experiments.telling.reports.markdown import report_markdown
+from experiments.telling.reports.plots import plots_of, ticks_between
+from experiments.telling.reports.report import ExperimentReport, report_of
 from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, ready_host
 from tests.experiments.finished import finish_next, report, whole_run
 

@@ -10,12 +10,12 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from experiments.dispatch import claim_next, something_to_do
-from experiments.errors import Conflict, Forbidden, RequestError
-from experiments.hosts.reservations import clock, current, end, extend, holding_now, reserve
-from experiments.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
 from experiments.models import AuditEntry, Host, Member, Reservation, Role, Run
-from experiments.queue.waiting import expected_of
+from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.registry.hosts.reservations import clock, current, end, extend, holding_now, reserve
+from experiments.running.queue.dispatch import claim_next, something_to_do
+from experiments.running.queue.waiting import expected_of
 from tests.experiments.conftest import MakeMember
 from tests.experiments.test_retries import grant_all
 

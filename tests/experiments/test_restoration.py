@@ -10,13 +10,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 
-from experiments.errors import Conflict, Forbidden
-from experiments.execution import execute_next
-from experiments.hosts import restoration
-from experiments.hosts.inventory import clear_dirty
-from experiments.hosts.restoration import MOST_TRIES, perform_restore, repeat_due, request_restore
 from experiments.models import AuditEntry, Host, Member, Role, Run
-from experiments.queue.holding import handing_over
+from experiments.registry.errors import Conflict, Forbidden
+from experiments.registry.hosts.inventory import clear_dirty
+from experiments.running.executing.execution import execute_next
+from experiments.running.executing.lease import handing_over
+from experiments.running.restoring import restoration
+from experiments.running.restoring.restoration import MOST_TRIES, perform_restore, repeat_due, request_restore
 from tests.agents.conftest import sshd_host  # noqa: F401 - a fixture
 from tests.agents.run_lab import free_port
 from tests.experiments.broken_server import launch_broken

@@ -10,9 +10,18 @@ import pytest
 from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule
 
-from experiments.errors import Conflict, Forbidden, NotFound, RequestError
-from experiments.history import experiment_runs, metric_history
-from experiments.judging.verdicts import store_verdicts
+from experiments.judging.comparing.history import experiment_runs, metric_history
+from experiments.judging.verdicts.verdicts import store_verdicts
+from experiments.keeping.retention.policy import apply_retention, forecast, set_retention
+from experiments.keeping.retention.removal import remove_expired
+from experiments.keeping.retention.trash import (
+    KEPT_DAYS,
+    restore_experiment,
+    restore_runs,
+    trash_experiment,
+    trash_of,
+    trash_runs,
+)
 from experiments.models import (
     Artifact,
     AuditEntry,
@@ -30,20 +39,11 @@ from experiments.models import (
     ShareLink,
     Variant,
 )
-from experiments.retention.policy import apply_retention, forecast, set_retention
-from experiments.retention.removal import remove_expired
-from experiments.retention.trash import (
-    KEPT_DAYS,
-    restore_experiment,
-    restore_runs,
-    trash_experiment,
-    trash_of,
-    trash_runs,
-)
-from experiments.run_list.filters import RunFilter
-from experiments.run_list.listing import runs_page
-from experiments.sharing.links import revoke_link, share
-from experiments.sharing.subjects import Subject
+from experiments.registry.errors import Conflict, Forbidden, NotFound, RequestError
+from experiments.telling.run_list.filters import RunFilter
+from experiments.telling.run_list.listing import runs_page
+from experiments.telling.sharing.links import revoke_link, share
+from experiments.telling.sharing.subjects import Subject
 from tests.experiments.conftest import MakeMember
 from tests.frontend.conftest import FINGERPRINT, MakeRun, make_run
 

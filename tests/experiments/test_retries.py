@@ -8,12 +8,7 @@ import pytest
 
 from agents import events as e
 from agents.errors import Cause
-from experiments.conclusion import give_up
-from experiments.dispatch import claim_next
-from experiments.errors import RequestError
-from experiments.hosts.inventory import grant
-from experiments.judging.gate import experiment_gate
-from experiments.launch import (
+from experiments.asking.launching.launch import (
     Candidate,
     Choice,
     cancel_experiment,
@@ -22,9 +17,14 @@ from experiments.launch import (
     launch_experiment,
     launch_run,
 )
+from experiments.asking.launching.retries import links_of, queue_retry
+from experiments.judging.gate.gate import experiment_gate
 from experiments.models import Experiment, Host, Member, Run, StoredVerdict
-from experiments.queue.retries import links_of, queue_retry
-from experiments.recorder import Recorder
+from experiments.registry.errors import RequestError
+from experiments.registry.hosts.inventory import grant
+from experiments.running.ending.conclusion import give_up
+from experiments.running.executing.recorder import Recorder
+from experiments.running.queue.dispatch import claim_next
 from tests.experiments.finished import finish_next, report, whole_run
 
 

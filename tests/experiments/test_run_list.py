@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from experiments.errors import RequestError
 from experiments.models import Member, Run
-from experiments.run_list.listing import SORTS, RunFilter, csv_rows, runs_page
+from experiments.registry.errors import RequestError
+from experiments.telling.run_list.listing import SORTS, RunFilter, csv_rows, runs_page
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from experiments.documents.versions import save_version
-from experiments.history import experiment_runs
-from experiments.judging.cpu_verdicts import of_runs, of_variants
-from experiments.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.judging.comparing.history import experiment_runs
+from experiments.judging.comparing.scaling import Scaling, cpus_per_node, groups_of, groups_of_runs, scaling_of
+from experiments.judging.verdicts.cpu_verdicts import of_runs, of_variants
 from experiments.models import Experiment, Member, Recipe, Run
-from experiments.scaling import Scaling, cpus_per_node, groups_of, groups_of_runs, scaling_of
+from experiments.registry.documents.versions import save_version
 from tests.experiments.finished import finish_next, report, whole_run
 
 CPU_SET = {

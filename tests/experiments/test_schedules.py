@@ -12,13 +12,10 @@ from django.db import connection, transaction
 from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule
 
-from experiments.documents.versions import save_version
-from experiments.errors import Conflict, Forbidden, RequestError
-from experiments.launch import Candidate, Choice, create_experiment, launch_run
-from experiments.models import AuditEntry, Experiment, Member, Occasion, Recipe, Role, Run, Schedule
-from experiments.schedules.clock import FIELDS, crontab_of, expression_of, in_words, next_times
-from experiments.schedules.launching import launch_due, launch_if_due
-from experiments.schedules.saving import (
+from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_run
+from experiments.asking.schedules.clock import FIELDS, crontab_of, expression_of, in_words, next_times
+from experiments.asking.schedules.launching import launch_due, launch_if_due
+from experiments.asking.schedules.saving import (
     Plan,
     change_schedule,
     create_schedule,
@@ -26,6 +23,9 @@ from experiments.schedules.saving import (
     pause_schedule,
     resume_schedule,
 )
+from experiments.models import AuditEntry, Experiment, Member, Occasion, Recipe, Role, Run, Schedule
+from experiments.registry.documents.versions import save_version
+from experiments.registry.errors import Conflict, Forbidden, RequestError
 from tests.experiments.conftest import RECIPE, MakeMember
 from tests.experiments.finished import finish_next
 

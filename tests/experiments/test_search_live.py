@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.documents.versions import save_version
+from experiments.asking.searches.live import start_search
 from experiments.models import CapacitySearch, Host, Run, SearchTrial, Workload
-from experiments.searches.live import start_search
+from experiments.registry.documents.versions import save_version
 from tests.faults.conftest import pair, sshd_hosts, stage
 from tests.faults.programs import WITNESS, write_program
 from tests.faults.stage import Actor, Stage, has_event

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from experiments.conclusion import give_up
-from experiments.documents.versions import save_version
-from experiments.errors import Conflict, Forbidden, RequestError
-from experiments.launch import Choice, cancel_run, rerun
+from experiments.asking.launching.launch import Choice, cancel_run, rerun
+from experiments.asking.searches.live import cancel_search, start_search, trial_ended
+from experiments.asking.searches.reading import cost_of
 from experiments.models import CapacitySearch, Host, Member, Role, Run, SearchTrial, Series, Workload
-from experiments.searches.live import cancel_search, start_search, trial_ended
-from experiments.searches.reading import cost_of
+from experiments.registry.documents.versions import save_version
+from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.running.ending.conclusion import give_up
 from tests.experiments.conftest import WORKLOAD, MakeMember
 from tests.experiments.finished import finish_next, report, whole_run
 

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
+from experiments.judging.evidence.load_parts import load_parts
 from experiments.models import Host, Team
-from experiments.runs.load_parts import load_parts
 from tests.faults.conftest import sshd_hosts, stage
 from tests.faults.stage import Actor, Stage, has_event, state_is
 from tests.sshd import SshdHost

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from experiments.errors import Conflict, Forbidden, NotFound, RequestError
 from experiments.models import (
     Alert,
     AuditEntry,
@@ -26,13 +25,14 @@ from experiments.models import (
     Trend,
     Variant,
 )
-from experiments.reports.plots import CurvePlot
-from experiments.sharing.links import MAX_DAYS, live_link, revoke_link, share, sheet_of
-from experiments.sharing.pdf import sheet_pdf
-from experiments.sharing.pictures import badge_of, picture_of, png
-from experiments.sharing.sheet import Sheet, Table
-from experiments.sharing.subjects import Subject, freeze
-from experiments.sharing.texts import sheet_csv, sheet_markdown
+from experiments.registry.errors import Conflict, Forbidden, NotFound, RequestError
+from experiments.telling.reports.plots import CurvePlot
+from experiments.telling.sharing.links import MAX_DAYS, live_link, revoke_link, share, sheet_of
+from experiments.telling.sharing.pdf import sheet_pdf
+from experiments.telling.sharing.pictures import badge_of, picture_of, png
+from experiments.telling.sharing.sheet import Sheet, Table
+from experiments.telling.sharing.subjects import Subject, freeze
+from experiments.telling.sharing.texts import sheet_csv, sheet_markdown
 from tests.experiments.conftest import MakeMember
 from tests.experiments.finished import finish_next, report, whole_run
 from tests.frontend.conftest import MakeRun, make_run

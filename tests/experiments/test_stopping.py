@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from experiments.conclusion import conclude_experiment, conclude_stuck
-from experiments.dispatch import claim_next
-from experiments.errors import Conflict, RequestError
-from experiments.launch import Candidate, cancel_experiment, create_experiment, launch_experiment
+from experiments.asking.launching.launch import Candidate, cancel_experiment, create_experiment, launch_experiment
+from experiments.asking.launching.pausing import pause_experiment, resume_experiment
 from experiments.models import AuditEntry, Experiment, Member, Run, StoredVerdict
-from experiments.planning.pausing import pause_experiment, resume_experiment
-from experiments.planning.rules import Rules
+from experiments.registry.errors import Conflict, RequestError
+from experiments.registry.experiments.rules import Rules
+from experiments.running.ending.conclusion import conclude_experiment, conclude_stuck
+from experiments.running.queue.dispatch import claim_next
 from tests.experiments.finished import finish_next, report, whole_run
 
 Throughput = Callable[[Run], float]

@@ -8,9 +8,9 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from experiments.errors import Forbidden, RequestError
 from experiments.models import AuditEntry, Member, Role, Token
-from experiments.teams.tokens import authenticate, issue, revoke
+from experiments.registry.errors import Forbidden, RequestError
+from experiments.registry.teams.tokens import authenticate, issue, revoke
 from tests.experiments.conftest import MakeMember
 
 

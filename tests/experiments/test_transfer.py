@@ -14,7 +14,12 @@ from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 
-from experiments.demo.seeding import seed_runs
+from experiments.keeping.demo.seeding import seed_runs
+from experiments.keeping.transfer import archive as archives
+from experiments.keeping.transfer.archive import ArchiveError
+from experiments.keeping.transfer.exporting import export_team
+from experiments.keeping.transfer.importing import import_team
+from experiments.keeping.transfer.parts import LEFT_OUT, PARTS, references
 from experiments.models import (
     Artifact,
     AuditEntry,
@@ -29,12 +34,7 @@ from experiments.models import (
     Token,
     Trend,
 )
-from experiments.teams.members import add_service
-from experiments.transfer import archive as archives
-from experiments.transfer.archive import ArchiveError
-from experiments.transfer.exporting import export_team
-from experiments.transfer.importing import import_team
-from experiments.transfer.parts import LEFT_OUT, PARTS, references
+from experiments.registry.teams.members import add_service
 from tests.api.conftest import ApiClient, MakeApi, api, make_api
 from tests.api.test_ingest import result
 

@@ -11,12 +11,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from experiments.dispatch import claim_next
-from experiments.hosts.reservations import reserve
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import Host, Member, Role, Run, Worker
-from experiments.queue.plan import Expected
-from experiments.queue.waiting import expected_end, expected_of, schedule_of
+from experiments.registry.hosts.reservations import reserve
+from experiments.running.queue.dispatch import claim_next
+from experiments.running.queue.plan import Expected
+from experiments.running.queue.waiting import expected_end, expected_of, schedule_of
 from tests.experiments.conftest import MakeMember, ready_host
 from tests.experiments.test_retries import grant_all
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.errors import RequestError
-from experiments.notifying.addresses import check_url, refused, target_of
-from experiments.notifying.request import post
+from experiments.registry.errors import RequestError
+from experiments.telling.notifying.addresses import check_url, refused, target_of
+from experiments.telling.notifying.request import post
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,14 @@ import pytest
 from django.core import mail
 from django.utils import timezone
 
-from experiments.errors import Conflict, Forbidden, RequestError
-from experiments.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
 from experiments.models import AuditEntry, Delivery, DeliveryAttempt, Member, Role, Webhook
-from experiments.notifying import delivering, request
-from experiments.notifying.delivering import PAUSES, deliver
-from experiments.notifying.events import tell
-from experiments.notifying.happenings import EVENTS, RUN_FINISHED, Happening
-from experiments.notifying.webhooks import (
+from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.telling.notifying import delivering, request
+from experiments.telling.notifying.delivering import PAUSES, deliver
+from experiments.telling.notifying.events import tell
+from experiments.telling.notifying.happenings import EVENTS, RUN_FINISHED, Happening
+from experiments.telling.notifying.webhooks import (
     Wanted,
     change_webhook,
     create_webhook,

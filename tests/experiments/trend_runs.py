@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from experiments.alerts.trends import follow
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
+from experiments.judging.alerts.trends import follow
 from experiments.models import Alert, Member, Recipe, Run, Trend
-from experiments.runs.numbers import reserve_numbers
-from experiments.runs.series import extend_series
+from experiments.registry.runs.numbers import reserve_numbers
+from experiments.registry.runs.series import extend_series
 
 START = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 AddRun = Callable[..., Run]

@@ -111,7 +111,7 @@ def _is(event: AnyEvent, wanted: tuple[str, Mapping[str, Any]]) -> bool:
 def _wrap(death: Death) -> None:
     from agents.fencing import FencedSession
     from agents.link import Link
-    from experiments.recorder import Recorder
+    from experiments.running.executing.recorder import Recorder
 
     store = Recorder.store
 

@@ -35,11 +35,11 @@ from django.conf import settings
 from django.db import OperationalError, connection
 
 from benchhub.processes import spawn, wait_until
-from experiments.documents.versions import save_version
-from experiments.hosts.host_keys import fingerprint
-from experiments.hosts.inventory import add_host, approve_key
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import Application, Host, Member, Recipe, Run, RunEvent, Workload
+from experiments.registry.documents.versions import save_version
+from experiments.registry.hosts.host_keys import fingerprint
+from experiments.registry.hosts.inventory import add_host, approve_key
 from experiments.tasks import dispatch
 from tests.agents.run_lab import free_port
 from tests.faults.evidence import gather, host_values, job_processes, run_directories

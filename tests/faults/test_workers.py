@@ -11,9 +11,9 @@ from collections.abc import Callable
 import pytest
 from django.db import connection, transaction
 
-from experiments.errors import Conflict
-from experiments.launch import cancel_run
+from experiments.asking.launching.launch import cancel_run
 from experiments.models import Run
+from experiments.registry.errors import Conflict
 from experiments.tasks import dispatch, execute_run
 from tests.faults.stage import PATIENCE_S, Actor, Stage, has_event, spoilt
 from tests.sshd import SshdHost

@@ -25,7 +25,7 @@ from agents.events import (
     to_json,
 )
 from agents.steps.base import SettingOutcome
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import ConfigSnapshot, HardwareProfile, Member, Run, RunEvent
 from tests.experiments.conftest import admin, make_member, other_admin, stock, team  # noqa: F401 - fixtures
 

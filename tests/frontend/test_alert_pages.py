@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from experiments.alerts.trends import rebuild
+from experiments.judging.alerts.trends import rebuild
 from experiments.models import Alert, HardwareProfile, Member, Role, Run, Series, Trend
-from experiments.runs.series import extend_series
+from experiments.registry.runs.series import extend_series
 from tests.frontend.conftest import FINGERPRINT, MakeRun
 
 DAY = timedelta(days=1)

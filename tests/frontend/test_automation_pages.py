@@ -10,11 +10,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from experiments.launch import Candidate, create_experiment
+from experiments.asking.launching.launch import Candidate, create_experiment
+from experiments.asking.schedules.launching import launch_due
+from experiments.asking.schedules.saving import Plan, create_schedule
 from experiments.models import Bisection, Delivery, DeliveryAttempt, Experiment, Member, Role, Schedule, Webhook
-from experiments.notifying.webhooks import Wanted, create_webhook, secret_of
-from experiments.schedules.launching import launch_due
-from experiments.schedules.saving import Plan, create_schedule
+from experiments.telling.notifying.webhooks import Wanted, create_webhook, secret_of
 from tests.experiments.conftest import MakeMember
 from tests.experiments.finished import finish_next
 from tests.experiments.test_bisections import COMMITS, plan, play, slow_from, start

@@ -14,7 +14,7 @@ from django.urls import resolve, reverse
 from lxml import html
 
 from experiments.models import Member
-from experiments.teams.invitations import invite
+from experiments.registry.teams.invitations import invite
 from tests.benchhub.test_second_factor import PASSWORD, confirmed, protect, signed_in
 from tests.frontend.test_isolation import PAGES, admin, arguments, make_member, other_admin, team
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from experiments.judging.verdicts import store_verdicts
-from experiments.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.pausing import pause_experiment
+from experiments.judging.verdicts.verdicts import store_verdicts
 from experiments.models import Experiment, Member, Role, Run, StoredVerdict, Team
-from experiments.planning.pausing import pause_experiment
-from experiments.planning.rules import Rules
+from experiments.registry.experiments.rules import Rules
 from frontend.help import help_page
 from frontend.templatetags.explained import EXPLAINED
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
@@ -25,7 +25,7 @@ __all__ = ["admin", "make_member", "stock", "team"]
 
 @pytest.fixture(autouse=True)
 def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("experiments.queue.outbox.hint", lambda run_id: None)
+    monkeypatch.setattr("experiments.registry.workers.outbox.hint", lambda run_id: None)
 
 
 def made(admin: Member, stock: dict[str, Any], rules: Rules, *, variants: int = 2) -> Experiment:

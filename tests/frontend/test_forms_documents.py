@@ -14,8 +14,8 @@ from agents.redaction import HIDDEN
 from agents.servers import SERVERS
 from agents.spec import ApplicationDocument, WorkloadDocument
 from agents.steps import STEPS
-from experiments.documents.versions import save_version
 from experiments.models import Application, Member, Recipe, Role, Workload
+from experiments.registry.documents.versions import save_version
 from frontend.forms.document_form import act, form_of, read_body, texts_of
 from frontend.forms.jmeter_plan import plan_rows
 from frontend.forms.model_fields import fields_of, flatten, read_fields

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from experiments.hosts.inventory import add_host, fingerprint
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import AuditEntry, HardwareProfile, Host, HostProfile, Member, Role, Run, Token
+from experiments.registry.hosts.inventory import add_host, fingerprint
 from frontend.forms.hosts import AddressField
 from frontend.hardware import groups, headline
 from frontend.views.hosts import install_command
@@ -21,8 +21,8 @@ __all__ = ["admin", "make_member", "stock", "team"]
 @pytest.fixture(autouse=True)
 def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages are hints; these tests look at what PostgreSQL holds."""
-    monkeypatch.setattr("experiments.queue.outbox.hint", lambda run_id: None)
-    monkeypatch.setattr("experiments.hosts.inventory.send", lambda task, host_id: None)
+    monkeypatch.setattr("experiments.registry.workers.outbox.hint", lambda run_id: None)
+    monkeypatch.setattr("experiments.registry.hosts.inventory.send", lambda task, host_id: None)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from django.utils.html import strip_tags
 
 from agents.plan import build_plan
 from agents.spec import RunSpec
-from experiments.hosts.inventory import grant
 from experiments.models import DryRun, Experiment, Host, Member, Role, Run, Team, Workload
+from experiments.registry.hosts.inventory import grant
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
 from tests.frontend.test_forms_access import address, signed_in
 
@@ -23,7 +23,7 @@ __all__ = ["admin", "make_member", "stock", "team"]
 @pytest.fixture(autouse=True)
 def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages are hints; these tests look at what PostgreSQL holds."""
-    monkeypatch.setattr("experiments.queue.outbox.hint", lambda run_id: None)
+    monkeypatch.setattr("experiments.registry.workers.outbox.hint", lambda run_id: None)
 
 
 def parts(stock: dict[str, Any], prefix: str = "", **more: str) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from experiments.hosts.driver_sets import driver_set
 from experiments.models import Experiment, Member, Run, StoredVerdict, Variant
+from experiments.registry.hosts.driver_sets import driver_set
 from tests.experiments.conftest import admin, make_member, stock, team
 from tests.frontend.test_forms_access import address, signed_in
 

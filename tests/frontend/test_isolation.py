@@ -13,10 +13,8 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 from django.utils import timezone
 
-from experiments.documents.versions import save_version
-from experiments.hosts.driver_sets import driver_set
-from experiments.hosts.reservations import reserve
-from experiments.launch import Candidate, Choice, create_experiment, launch_run
+from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_run
+from experiments.asking.schedules.saving import Plan, create_schedule
 from experiments.models import (
     Alert,
     Application,
@@ -39,12 +37,14 @@ from experiments.models import (
     Trend,
     Workload,
 )
-from experiments.notifying.webhooks import Wanted, create_webhook, send_test
-from experiments.run_list.saved_views import save_view
-from experiments.runs.chart_notes import annotate
-from experiments.schedules.saving import Plan, create_schedule
-from experiments.teams.invitations import invite
-from experiments.teams.tokens import issue
+from experiments.registry.documents.versions import save_version
+from experiments.registry.hosts.driver_sets import driver_set
+from experiments.registry.hosts.reservations import reserve
+from experiments.registry.notes.chart_notes import annotate
+from experiments.registry.teams.invitations import invite
+from experiments.registry.teams.tokens import issue
+from experiments.telling.notifying.webhooks import Wanted, create_webhook, send_test
+from experiments.telling.run_list.saved_views import save_view
 from frontend.urls import urlpatterns
 from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, admin, make_member, other_admin, ready_host, team
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from django.test import Client
 
-from experiments.library.catalogue import names
+from experiments.asking.library.catalogue import names
 from experiments.models import Experiment, HardwareProfile, Host, Member, Recipe, Role, Run, Team
 from tests.experiments.conftest import MakeMember, ready_host
 

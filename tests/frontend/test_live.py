@@ -14,7 +14,7 @@ from django.test import AsyncClient, Client
 
 from agents.events import Logged
 from experiments.models import Member, Run
-from experiments.runs import live_feed
+from experiments.registry.logs import live_feed
 from tests.frontend.conftest import MakeRun, write
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from experiments.alerts.trends import rebuild
+from experiments.judging.alerts.trends import rebuild
+from experiments.judging.comparing.changes import throughput_changes
 from experiments.models import AuditEntry, Experiment, Member, PinnedBaseline, Role, Run
-from experiments.runs.baselines import pin
-from experiments.runs.changes import throughput_changes
-from experiments.runs.notes_html import notes_html
-from experiments.runs.series import extend_series
+from experiments.registry.notes.notes_html import notes_html
+from experiments.registry.runs.baselines import pin
+from experiments.registry.runs.series import extend_series
 from frontend.baseline import baseline_of
 from tests.experiments.conftest import MakeMember, admin, make_member, other_admin, stock, team
 from tests.frontend.conftest import MakeRun, make_run

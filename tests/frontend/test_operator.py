@@ -11,9 +11,9 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 
-from experiments.hosts.inventory import add_host
+from experiments.keeping.operating.broker import Broker
 from experiments.models import Canary, Host, Member, Worker
-from experiments.operating.broker import Broker
+from experiments.registry.hosts.inventory import add_host
 from tests.frontend.conftest import MakeRun
 
 BrowserOf = Callable[[Member], Client]
@@ -66,7 +66,7 @@ def test_a_broker_that_does_not_answer_is_said_and_the_page_still_comes(
     staff: Member, browser_of: BrowserOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent = Broker(answers=False, trouble="no answer in 2 s")
-    monkeypatch.setattr("experiments.operating.operations.look_at_broker", lambda: silent)
+    monkeypatch.setattr("experiments.keeping.operating.operations.look_at_broker", lambda: silent)
 
     answer = page(browser_of(staff), staff)
 

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 
 from experiments.models import AuditEntry, Experiment, Host, Member, PinnedTrend, Role, Series, Trend
-from experiments.overview.first_steps import first_steps
+from experiments.telling.overview.first_steps import first_steps
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
 from tests.frontend.conftest import MakeRun, make_run
 from tests.frontend.test_forms_access import address, signed_in

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from benchhub.security_headers import POLICY
 from experiments.models import Member, Run
-from experiments.teams.invitations import invite
+from experiments.registry.teams.invitations import invite
 from tests.frontend.test_isolation import PAGES, admin, arguments, make_member, other_admin, team
 
 __all__ = ["admin", "arguments", "make_member", "other_admin", "team"]  # fixtures

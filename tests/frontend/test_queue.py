@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from experiments.dispatch import claim_next
-from experiments.hosts.reservations import reserve
-from experiments.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
 from experiments.models import Experiment, Host, Member, Reservation, Role, Run
-from experiments.queue.plan import Expected
+from experiments.registry.hosts.reservations import reserve
+from experiments.running.queue.dispatch import claim_next
+from experiments.running.queue.plan import Expected
 from frontend.templatetags.waiting import about, starts
 from tests.experiments.conftest import MakeMember, admin, make_member, other_admin, stock, team
 from tests.experiments.test_retries import fail, grant_all
@@ -25,7 +25,7 @@ __all__ = ["admin", "make_member", "other_admin", "stock", "team"]
 @pytest.fixture(autouse=True)
 def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages are hints; these tests look at what PostgreSQL holds."""
-    monkeypatch.setattr("experiments.queue.outbox.hint", lambda run_id: None)
+    monkeypatch.setattr("experiments.registry.workers.outbox.hint", lambda run_id: None)
 
 
 @pytest.fixture

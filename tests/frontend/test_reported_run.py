@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from experiments.asking.intake.reported import OwnFigure, SentResult
+from experiments.asking.intake.reporting import store_results
 from experiments.models import Member
-from experiments.runs.reported import OwnFigure, SentResult
-from experiments.runs.reporting import store_results
 from tests.api.test_ingest import result
 from tests.experiments.conftest import admin, make_member, team
 

@@ -7,9 +7,9 @@ from django.test import Client
 from agents.drivers.jtl import read_jtl_text
 from agents.drivers.reading import read_report
 from agents.events import LoadPart, LoadReported
-from experiments.metrics import figures
+from experiments.asking.intake.imports import import_report
 from experiments.models import Member
-from experiments.runs.imports import import_report
+from experiments.registry.metrics.vocabulary import figures
 from tests.agents.recorded import CASES
 from tests.frontend.conftest import MakeRun
 from tests.frontend.test_forms_access import address

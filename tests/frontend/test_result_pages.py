@@ -15,11 +15,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.events import Failed, PhaseStarted
-from experiments.alerts.trends import rebuild
-from experiments.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.judging.alerts.trends import rebuild
 from experiments.models import Experiment, Member, Run, Series, StoredVerdict
-from experiments.runs.artifacts import keep
-from experiments.runs.series import extend_series
+from experiments.registry.runs.artifacts import keep
+from experiments.registry.runs.series import extend_series
 from tests.frontend.conftest import FINGERPRINT, MakeRun
 
 FINISHED = ("state", "outcome", "validity", "metrics", "config", "fingerprint", "finished_at")

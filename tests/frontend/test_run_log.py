@@ -19,8 +19,8 @@ from agents.events import (
     StepIntended,
 )
 from experiments.models import Run
-from experiments.runs.artifacts import keep
-from experiments.runs.log_lines import find, lines_of, outline_of, page_of
+from experiments.registry.logs.log_lines import find, lines_of, outline_of, page_of
+from experiments.registry.runs.artifacts import keep
 from tests.frontend.conftest import MakeRun
 
 pytestmark = pytest.mark.django_db

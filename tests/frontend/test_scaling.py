@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from experiments.launch import Choice, launch_run
+from experiments.asking.intake.timers import import_timers
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import Member, Role
-from experiments.runs.timers import import_timers
 from tests.api.test_timers_and_scaling import TABLE
 from tests.experiments.conftest import MakeMember
 from tests.experiments.finished import finish_next

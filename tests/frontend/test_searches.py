@@ -9,9 +9,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from experiments.documents.versions import save_version
-from experiments.launch import Choice
+from experiments.asking.launching.launch import Choice
 from experiments.models import CapacitySearch, Member, Role, Run, Workload
+from experiments.registry.documents.versions import save_version
 from tests.experiments.conftest import WORKLOAD, MakeMember
 from tests.experiments.finished import finish_next, whole_run
 from tests.experiments.test_searches import RATED, load, play, server, start

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from experiments.models import Experiment, Member, Role, Run, ShareLink
-from experiments.sharing.links import NewLink, revoke_link, share
+from experiments.telling.sharing.links import NewLink, revoke_link, share
 from frontend.sheet_files import CONTENT_TYPES
 from frontend.urls import urlpatterns
 from frontend.views import shared

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from experiments.documents.versions import save_version
-from experiments.launch import rerun
+from experiments.asking.launching.copies import copy_experiment
+from experiments.asking.launching.launch import rerun
 from experiments.models import Experiment, Member, Series, Workload
-from experiments.runs.copies import copy_experiment
+from experiments.registry.documents.versions import save_version
 from tests.experiments.conftest import WORKLOAD, admin, make_member, ready_host, stock, team
 from tests.experiments.finished import finish_next, report, whole_run
 from tests.experiments.test_searches import RATED, load

@@ -16,9 +16,9 @@ from django.test import Client
 from pytest_django import Settings
 
 from experiments.models import AuditEntry, Invitation, Member, Role, Team, Token
-from experiments.teams.audit import record
-from experiments.teams.invitations import invite
-from experiments.teams.members import add_service, set_role
+from experiments.registry.teams.audit import record
+from experiments.registry.teams.invitations import invite
+from experiments.registry.teams.members import add_service, set_role
 from tests.experiments.conftest import MakeMember
 
 BrowserOf = Callable[[Member], Client]

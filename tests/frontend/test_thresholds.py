@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from experiments.analysis.thresholds import Thresholds, limits
-from experiments.launch import Choice, launch_run
+from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import Member, Role, Team
 from frontend.forms.thresholds import ThresholdsForm, title_of
 from tests.experiments.conftest import MakeMember

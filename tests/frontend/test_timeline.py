@@ -11,7 +11,7 @@ from django.test import Client
 from agents.events import LoadStarted, PhaseFinished, PhaseStarted
 from experiments.analysis.thinning import MAX_POINTS
 from experiments.models import Member, Run, SampleSeries
-from experiments.runs.chart_notes import annotate
+from experiments.registry.notes.chart_notes import annotate
 from frontend.sweep_chart import factors_of
 from tests.frontend.conftest import MakeRun
 

@@ -11,8 +11,8 @@ from django.utils import timezone
 from lxml import html
 
 from experiments.models import Host, Member
-from experiments.run_list.saved_views import save_view
-from experiments.runs.chart_notes import annotate, moment_of
+from experiments.registry.notes.chart_notes import annotate, moment_of
+from experiments.telling.run_list.saved_views import save_view
 from tests.frontend.conftest import MakeRun
 
 LONG = "what I found " * 1000

@@ -57,7 +57,7 @@ class Command(up.Command):
         return (self.sut.child(), self.driver.child())
 
     def prepared(self, terminal: Terminal) -> None:
-        from experiments.demo.records import DemoMachine, seed, split_cpus, start
+        from experiments.keeping.demo.records import DemoMachine, seed, split_cpus, start
 
         for host in (self.sut, self.driver):
             switch_off(host)  # what a crash of the machine's last demonstration may have left

@@ -71,7 +71,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _up(self, options: dict[str, Any]) -> None:
-        from experiments.hosts.host_keys import fingerprint
+        from experiments.registry.hosts.host_keys import fingerprint
 
         reason = "You asked for it." if options["loopback"] else why_not()
         if reason is None:
@@ -106,9 +106,9 @@ class Command(BaseCommand):
             )
 
     def _register(self, hosts: tuple[LabHost | DemoHost, ...], login: str, key: Path, slug: str) -> None:
-        from experiments.errors import Conflict
-        from experiments.hosts.own_hosts import OwnHost, keep_own_host
         from experiments.models import Host, Member, Role, Team
+        from experiments.registry.errors import Conflict
+        from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
 
         member = Member.objects.filter(team__slug=slug, role=Role.ADMIN).order_by("pk").first()
         if member is None:

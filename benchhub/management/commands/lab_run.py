@@ -49,8 +49,8 @@ class Command(up.Command):
             parser.add_argument(f"--{program}", type=Path, help="where it is on this machine")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        from experiments.errors import NotFound
-        from experiments.library.catalogue import template
+        from experiments.asking.library.catalogue import template
+        from experiments.registry.errors import NotFound
 
         if not settings.BENCHHUB_EMBEDDED:
             raise CommandError("The lab runs its own database; unset DATABASE_URL and REDIS_URL.")
@@ -108,9 +108,9 @@ class Command(up.Command):
     def _seed(self) -> None:
         from django.contrib.auth import get_user_model
 
-        from experiments.demo.records import ON_ONE_MACHINE
-        from experiments.hosts.own_hosts import OwnHost, keep_own_host
+        from experiments.keeping.demo.records import ON_ONE_MACHINE
         from experiments.models import Host, Member, Role, Team
+        from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
 
         team, _ = Team.objects.get_or_create(slug=TEAM, defaults={"name": "Lab", "thresholds": ON_ONE_MACHINE})
         user, created = get_user_model().objects.get_or_create(
@@ -135,9 +135,9 @@ class Command(up.Command):
     def _run_all(self, terminal: Terminal, url: str) -> None:
         from django.db import close_old_connections
 
-        from experiments.errors import RequestError
-        from experiments.library import catalogue
-        from experiments.library.published import import_published
+        from experiments.asking.library import catalogue
+        from experiments.asking.library.published import import_published
+        from experiments.registry.errors import RequestError
 
         try:
             if self.options["published"]:
@@ -160,9 +160,9 @@ class Command(up.Command):
             terminal.say("lab", "Ctrl-C stops all of it; the results stay for the next start.")
 
     def _run(self, terminal: Terminal, url: str, template: Any) -> None:
-        from experiments.judging.gate import experiment_gate
-        from experiments.launch import launch_experiment
-        from experiments.library.install import Places, create, install
+        from experiments.asking.launching.launch import launch_experiment
+        from experiments.asking.library.install import Places, create, install
+        from experiments.judging.gate.gate import experiment_gate
         from experiments.models import Experiment
 
         sut, driver = self.registered["sut"], self.registered["driver"]
@@ -209,7 +209,7 @@ class Command(up.Command):
 
 def _split_cpus() -> tuple[str, str]:
     """CPU sets for server and driver; BenchHub itself keeps to the driver's, so that the server's are left alone."""
-    from experiments.demo.records import split_cpus
+    from experiments.keeping.demo.records import split_cpus
 
     server, driver = split_cpus(tuple(sorted(os.sched_getaffinity(0))))
     if driver:

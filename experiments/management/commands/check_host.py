@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from experiments.hosts.check import perform_check
 from experiments.management.host_command import HostCommand
+from experiments.registry.hosts.check import perform_check
 
 
 class Command(HostCommand):

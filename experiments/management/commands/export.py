@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from experiments.keeping.transfer.exporting import export_team
 from experiments.models import Team
-from experiments.transfer.exporting import export_team
 
 
 class Command(BaseCommand):

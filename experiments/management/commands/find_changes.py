@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from experiments.alerts.trends import rebuild
+from experiments.judging.alerts.trends import rebuild
 from experiments.models import Alert, Series, Team
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from experiments.transfer.archive import ArchiveError
-from experiments.transfer.importing import import_team
+from experiments.keeping.transfer.archive import ArchiveError
+from experiments.keeping.transfer.importing import import_team
 
 
 class Command(BaseCommand):

@@ -12,10 +12,10 @@ from agents.errors import AgentError
 from agents.proof import HostProof, Proof
 from agents.session import Session
 from agents.ssh import connect
-from experiments.dispatch import next_fence
-from experiments.hosts.host_keys import connect_args
 from experiments.management.host_command import HostCommand
 from experiments.models import Host
+from experiments.registry.hosts.host_keys import connect_args
+from experiments.running.queue.dispatch import next_fence
 
 _MARKS = {True: "proven", False: "FAILED", None: "-"}
 

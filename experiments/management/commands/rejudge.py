@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from experiments.judging.rejudging import rejudge
 from experiments.models import Team
+from experiments.running.ending.rejudging import rejudge
 
 
 class Command(BaseCommand):

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from experiments.errors import RequestError
-from experiments.hosts.restoration import perform_restore, request_restore
 from experiments.management.host_command import HostCommand
 from experiments.models import Host
+from experiments.registry.errors import RequestError
+from experiments.running.restoring.restoration import perform_restore, request_restore
 
 _LOOK_S = 0.5
 

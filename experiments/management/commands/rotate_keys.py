@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from experiments.hosts.key_rotation import rotate_all
-from experiments.hosts.keys import KeyFileError
+from experiments.registry.hosts.key_rotation import rotate_all
+from experiments.registry.hosts.keys import KeyFileError
 
 
 class Command(BaseCommand):

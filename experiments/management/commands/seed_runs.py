@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
-from experiments.demo.seeding import SEED, seed_runs
+from experiments.keeping.demo.seeding import SEED, seed_runs
 from experiments.models import Member, Role, Team
 
 MOST_RUNS = 2_000_000

@@ -8,9 +8,9 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
-from experiments.errors import RequestError
 from experiments.models import Member
-from experiments.teams.tokens import MAX_DAYS, SCOPES, issue
+from experiments.registry.errors import RequestError
+from experiments.registry.teams.tokens import MAX_DAYS, SCOPES, issue
 
 
 class Command(BaseCommand):

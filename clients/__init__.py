@@ -1,0 +1,1 @@
+"""Clients of BenchHub's REST API: they import nothing of BenchHub itself."""

@@ -1,0 +1,124 @@
+"""From the command line to the exit status."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import pkgutil
+import signal
+import sys
+from typing import Any
+from urllib.parse import urlencode
+
+from clients.benchhub_ci.bisecting import bisect
+from clients.benchhub_ci.connection import Api
+from clients.benchhub_ci.judging import address_of, report, rules, wait
+from clients.benchhub_ci.options import parser
+from clients.benchhub_ci.starting import SETUP, trigger
+from clients.benchhub_ci.words import ERROR, PASS, Trouble, say
+
+VERSION_FILE = "version.txt"
+"""Of the served file only; the source tree has none."""
+
+
+def version() -> str:
+    try:
+        found = pkgutil.get_data("clients.benchhub_ci", VERSION_FILE)
+    except OSError:
+        found = None
+    return found.decode().strip() if found else "from the source tree"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal or a job without UTF-8 has no sign for a pass
+    try:
+        options = parser(version()).parse_args(arguments)
+    except SystemExit as stop:  # argparse ends with 2, which means inconclusive here
+        return PASS if stop.code in (0, None) else ERROR
+    try:
+        if not options.url or not options.token:
+            raise Trouble("Set BENCHHUB_URL and BENCHHUB_TOKEN, or give --url and --token.")
+        if not options.url.startswith(("https://", "http://")):
+            raise Trouble(f"The address begins with https:// or http://, not {options.url!r}.")
+        token = options.token.strip()  # secrets are often stored with a line end
+        if not token.isascii() or not token.isprintable():
+            raise Trouble("The token has characters that no token has; is it whole?")
+        return perform(Api(options.url, token, options.patience, version()), options)
+    except Trouble as trouble:
+        say(f"benchhub-ci: {trouble}")
+        return ERROR
+    except (KeyError, TypeError, ValueError) as error:  # else Python would end with 1, which means fail here
+        say(f"benchhub-ci: {options.url} answered in a way that is not BenchHub's ({error!r})")
+        return ERROR
+    except KeyboardInterrupt:
+        say("benchhub-ci: interrupted; what was started goes on")
+        return ERROR
+    except OSError as error:
+        say(f"benchhub-ci: its output is not taken: {error}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python tries again at its end, with a status of its own
+        return ERROR
+
+
+def perform(api: Api, options: argparse.Namespace) -> int:
+    options.started = None
+    if options.command == "check":
+        return check(api)
+    if options.command == "cancel":
+        api.post(address_of(options.id) + "/cancel", {})
+        print(options.id, flush=True)
+        return PASS
+    if options.command == "gate":
+        query = urlencode(rules(options, options.id))
+        return report(api.get(address_of(options.id) + "/verdict" + (f"?{query}" if query else "")), options)
+    if options.command == "trigger":
+        print(trigger(api, options), flush=True)
+        return PASS
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # how CI systems end a job
+    try:
+        return followed(api, options)
+    except KeyboardInterrupt:
+        what = options.started
+        if what is None:
+            raise
+        if not options.cancel_on_interrupt:
+            say(f"benchhub-ci: interrupted; {what} goes on: benchhub-ci wait {what}")
+        else:
+            api.post(address_of(what) + "/cancel", {})
+            say(f"benchhub-ci: interrupted; {what} is cancelled, and its hosts are put back")
+        return ERROR
+
+
+def followed(api: Api, options: argparse.Namespace) -> int:
+    """Start it, unless it is there already, and wait for its end."""
+    query: list[tuple[str, str]] = []
+    if options.command == "wait":
+        options.started = what = options.id
+        wait(api, what, options.timeout, query)
+        print(what, flush=True)
+        return PASS
+    if options.command == "run":
+        query = rules(options, "experiment:" if options.experiment else "run:")  # before anything starts
+        what = trigger(api, options)
+    else:
+        if missing := [name for name in SETUP if not getattr(options, name)]:
+            raise Trouble(f"A bisection needs --{' --'.join(missing)} as well.")
+        what = bisect(api, options)
+        if options.no_wait:
+            print(what, flush=True)
+            return PASS
+    return report(wait(api, what, options.timeout, query), options)
+
+
+def check(api: Api) -> int:
+    """Who the token is; ERROR when it could not start anything."""
+    found: dict[str, Any] = api.get("/me")
+    scopes = found["scopes"] or []
+    print(
+        f"{api.base}: {found['user']}, {found['role']} of {found['team_name']}; scopes: {', '.join(scopes)}", flush=True
+    )
+    if missing := [scope for scope in ("read", "launch") if scope not in scopes]:
+        raise Trouble(f"The token has no scope {' and no scope '.join(missing)}; starting and judging needs both.")
+    return PASS

@@ -1,0 +1,110 @@
+"""The connection to one installation, which outlives a restart of it and a bad moment of the network."""
+
+from __future__ import annotations
+
+import json
+import random
+import ssl
+import time
+from http.client import HTTPException
+from typing import Any, NoReturn
+from urllib.error import HTTPError, URLError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from clients.benchhub_ci.words import Trouble, say
+
+RETRIED_STATUS = {408, 425, 429, 500, 502, 503, 504}
+ANSWER_TIMEOUT_S = 30
+RUBBISH_PATIENCE_S = 20
+HINTS = {401: "The token is unknown here; is BENCHHUB_TOKEN whole, not expired, and of this installation?"}
+
+
+class NoRedirects(HTTPRedirectHandler):
+    """A redirect would carry the token to another place."""
+
+    def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> NoReturn:
+        raise Trouble(f"{req.full_url} redirects to {newurl}; give that address as --url.")
+
+
+class Again(Exception):
+    """Worth another try; `after_s` when the server said how long to wait, `patience_s` when less than usual will do."""
+
+    def __init__(self, message: str, after_s: float | None = None, patience_s: float = float("inf")) -> None:
+        super().__init__(message)
+        self.after_s, self.patience_s = after_s, patience_s
+
+
+class Api:
+    """Talks to one installation; tries again, with growing pauses, until `patience_s` is over."""
+
+    def __init__(self, url: str, token: str, patience_s: float, version: str) -> None:
+        url = url.rstrip("/")
+        self.base = url if url.endswith("/api/v1") else url + "/api/v1"
+        self.token = token
+        self.patience_s = patience_s
+        self.agent = f"benchhub-ci/{version}"
+        self.opener = build_opener(NoRedirects)
+
+    def get(self, path: str, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
+        return self._call("GET", path, None, {}, timeout_s)
+
+    def post(self, path: str, body: dict[str, Any], key: str = "") -> Any:
+        """`key` makes trying again safe: what was started is not started twice."""
+        return self._call("POST", path, body, {"Idempotency-Key": key} if key else {}, ANSWER_TIMEOUT_S)
+
+    def _call(
+        self, method: str, path: str, body: dict[str, Any] | None, headers: dict[str, str], timeout_s: float
+    ) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        began = time.monotonic()
+        pause_s = 0.5
+        while True:
+            try:
+                return self._once(method, path, data, headers, timeout_s)
+            except Again as again:
+                wait_s = again.after_s if again.after_s is not None else pause_s * random.uniform(0.5, 1.5)  # noqa: S311 - spreads clients
+                if time.monotonic() + wait_s > began + min(self.patience_s, again.patience_s):
+                    raise Trouble(f"gave up after {time.monotonic() - began:.0f} s: {again}") from again
+                say(f"{again}; trying again in {wait_s:.1f} s")
+                time.sleep(wait_s)
+                pause_s = min(pause_s * 2, 30)
+
+    def _once(self, method: str, path: str, data: bytes | None, headers: dict[str, str], timeout_s: float) -> Any:
+        request = Request(self.base + path, data=data, method=method)  # noqa: S310 - checked in main
+        request.add_header("Authorization", "Bearer " + self.token)
+        request.add_header("Accept", "application/json")
+        request.add_header("User-Agent", self.agent)
+        if data is not None:
+            request.add_header("Content-Type", "application/json")
+        for name, value in headers.items():
+            request.add_header(name, value)
+        try:
+            with self.opener.open(request, timeout=timeout_s) as answer:
+                return json.loads(answer.read().decode())
+        except HTTPError as error:
+            if error.code in RETRIED_STATUS:
+                after_s = error.headers.get("Retry-After", "")
+                raise Again(explain(error), float(after_s) if after_s.isdigit() else None) from error
+            raise Trouble(explain(error)) from error
+        except (URLError, HTTPException, OSError) as error:
+            reason = getattr(error, "reason", error)
+            if isinstance(reason, ssl.SSLCertVerificationError):
+                why = reason.verify_message
+                raise Trouble(f"{self.base}: {why}; name the file of its authority in SSL_CERT_FILE.") from error
+            if isinstance(reason, ssl.SSLError) and "VERSION" in (reason.reason or ""):
+                raise Trouble(f"{self.base} does not speak HTTPS; does it begin with http://?") from error
+            raise Again(f"no connection to {self.base} ({reason})") from error
+        except ValueError as error:
+            raise Again(f"the answer is not JSON; is {self.base} BenchHub?", None, RUBBISH_PATIENCE_S) from error
+
+
+def explain(error: HTTPError) -> str:
+    """What a problem+json answer says."""
+    try:
+        problem = json.loads(error.read().decode())
+        detail = problem["detail"]
+    except (ValueError, KeyError, TypeError, OSError, HTTPException):
+        return f"HTTP {error.code}, and not from BenchHub: is {error.url} right, or is a proxy between?"
+    field = problem.get("field")
+    said = f"HTTP {error.code}: {detail}" + (f" (field: {field})" if field else "")
+    return f"{said} {HINTS[error.code]}" if error.code in HINTS else said

@@ -1,0 +1,81 @@
+"""The wait for the end, the rules of the gate, and the report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import Any
+from urllib.parse import urlencode
+
+from clients.benchhub_ci.connection import ANSWER_TIMEOUT_S, Api
+from clients.benchhub_ci.words import EXIT_STATUS, Trouble, duration, say
+
+WAIT_S = 50  # proxies give up on an answer after 60 s
+KINDS = ("run", "experiment", "bisection")
+
+
+def address_of(what: str) -> str:
+    """The path of run:12, experiment:3 or bisection:4."""
+    kind, colon, number = what.partition(":")
+    if kind not in KINDS or not colon or not (number.isascii() and number.isdigit()):
+        raise Trouble(f"An ID is run:12, experiment:3 or bisection:4, not {what!r}.")
+    return f"/{kind}s/{number}"
+
+
+def rules(options: argparse.Namespace, what: str) -> list[tuple[str, str]]:
+    """The gate's rules as a query. A single run has none but what too little data means, a bisection none at all."""
+    found = [("inconclusive", options.inconclusive)] if options.inconclusive else []
+    others = [("metric", metric) for metric in options.metric or ()]
+    if options.margin is not None:
+        others.append(("margin_pct", str(options.margin)))
+    if options.baseline:
+        others.append(("baseline", options.baseline))
+    if others and what.startswith("run:"):
+        raise Trouble(
+            "--metric, --margin and --baseline compare experiments; a single run is only checked for validity."
+        )
+    if found + others and what.startswith("bisection:"):
+        raise Trouble("A bisection has its metric and its margin from the start; give neither these nor other rules.")
+    return found + others
+
+
+def wait(api: Api, what: str, timeout_s: float, query: list[tuple[str, str]]) -> Any:
+    """The verdict once it is finished. Trouble when that takes longer than `timeout_s`."""
+    path = address_of(what) + "/verdict"
+    began = time.monotonic()
+    until = began + timeout_s
+    said: list[str] = []
+    wait_s = 0  # at first, so that the log begins with how it stands
+    while True:
+        verdict = api.get(f"{path}?{urlencode([*query, ('wait', str(wait_s))])}", timeout_s=wait_s + ANSWER_TIMEOUT_S)
+        if verdict["finished"]:
+            return verdict
+        for reason in verdict["reasons"]:
+            if reason not in said:  # a log of hours needs no line per minute
+                say(f"{duration(time.monotonic() - began)} {what}: {reason}")
+        said = verdict["reasons"]
+        if time.monotonic() >= until:
+            raise Trouble(f"{what} is not finished; go on with: benchhub-ci wait {what}")
+        time.sleep(min(1, max(0, until - time.monotonic())))
+        wait_s = int(max(0, min(WAIT_S, until - time.monotonic())))
+
+
+def report(verdict: dict[str, Any], options: argparse.Namespace) -> int:
+    """Markdown to standard output and into the files that were asked for; the exit status."""
+    print(verdict["markdown"], flush=True)
+    say(f"{verdict['outcome']}: {verdict['url']}")
+    for reason in verdict["reasons"]:
+        say(reason)
+    say(f"Comment: {'yes' if verdict['comment'] else 'no'}. {verdict['comment_reason']}")
+    try:
+        if options.json:
+            with open(options.json, "w", encoding="utf-8") as file:
+                json.dump(verdict, file, indent=2)
+        if options.comment:
+            # Left empty, not left out: an older file would be taken for this job's.
+            with open(options.comment, "w", encoding="utf-8") as file:
+                file.write(verdict["markdown"] if verdict["comment"] else "")
+    except OSError as error:
+        raise Trouble(f"A file cannot be written: {error}") from error
+    return EXIT_STATUS[verdict["outcome"]]

@@ -1,0 +1,1 @@
+"""What all operations of the API share: sign-in, bodies, problems, limits, the description."""

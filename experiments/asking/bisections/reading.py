@@ -1,0 +1,43 @@
+"""The read side of bisections: names, steps and what is still to come; pages and API alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from experiments.analysis.bisection import steps_left
+from experiments.analysis.sequential import LOOKS
+from experiments.asking.bisections.live import steps_over
+from experiments.models import Bisection, BisectionStep, Team
+from experiments.registry.errors import NotFound
+from experiments.running.queue.estimates import estimates_for
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """What is still to come, at least and at most; a step that stays unclear adds another one."""
+
+    steps: int
+    least: timedelta
+    most: timedelta
+
+
+def find_bisection(team: Team, bisection_id: int) -> Bisection:
+    found: Bisection | None = Bisection.objects.for_team(team).with_names().filter(pk=bisection_id).first()
+    if found is None:
+        raise NotFound(f"There is no bisection {bisection_id}.")
+    return found
+
+
+def steps_of(bisection: Bisection) -> list[BisectionStep]:
+    return list(bisection.steps.select_related("experiment"))
+
+
+def remaining(bisection: Bisection) -> Remaining:
+    """Two runs a block, and from the first look to the cap in blocks for each step that is not over."""
+    if bisection.state != Bisection.State.RUNNING:
+        return Remaining(0, timedelta(), timedelta())
+    steps = steps_left(len(bisection.candidates), steps_over(bisection))
+    estimates = estimates_for({bisection.workload_id}, {bisection.sut_id})
+    block = timedelta(seconds=2 * estimates.takes_s(bisection.workload_id, bisection.sut_id))
+    return Remaining(steps, steps * min(LOOKS[0], bisection.max_blocks) * block, steps * bisection.max_blocks * block)

@@ -1,0 +1,1 @@
+"""Results that come from elsewhere."""

@@ -1,0 +1,174 @@
+"""What others send about a run that they measured: its figures, its parameters and its series, checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+
+from django.utils import timezone
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from agents.drivers.figures import MAX_OWN, MAX_VALUE, NAME, is_known, report_of
+from agents.errors import ParseError
+from agents.facts.described import COMMANDS, MAX_CHARS
+from agents.recipe import Value
+from agents.report import OwnMetric
+from experiments.registry.documents.configuration import IN_PART, PARAMETERS
+from experiments.registry.errors import RequestError
+from experiments.registry.metrics.vocabulary import METRICS, figures
+from experiments.registry.runs.parameters import parameter_texts
+
+MAX_FIGURES = 100
+MAX_PARAMETERS = 200
+MAX_SERIES = 50
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+_TOTAL, _OTHER = "errors_total", "errors_other"
+
+Number = Annotated[float, Field(strict=True)]
+
+
+class _Sent(BaseModel):
+    """What it does not know, it refuses."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, allow_inf_nan=False, frozen=True)
+
+
+class OwnFigure(_Sent):
+    """A figure that BenchHub does not know by name."""
+
+    value: Number
+    unit: str = Field(min_length=1, max_length=20)
+    direction: Literal["higher", "lower"] = Field(description="Which of the two is better")
+
+
+class SentSeries(_Sent):
+    """One channel over time: as many values as times, times in seconds from where measuring began, rising."""
+
+    channel: str = Field(min_length=1, max_length=120, description="For example `heap.used_bytes`")
+    unit: str = Field("", max_length=20)
+    role: Literal["sut", "driver"] = "sut"
+    at_s: list[Number] = Field(min_length=1)
+    values: list[Number] = Field(min_length=1)
+
+
+class SentResult(_Sent):
+    """A run that was measured elsewhere."""
+
+    tool: str = Field(min_length=1, max_length=60, description="What measured it, with its version: `gatling 3.14`")
+    metrics: dict[str, Number] = Field(
+        {}, max_length=MAX_FIGURES, description="Figures by the names of `GET /metrics`; also requests and duration_s"
+    )
+    own_metrics: dict[str, OwnFigure] = Field({}, max_length=MAX_OWN, description="Figures with names of your own")
+    parameters: dict[str, Value] = Field(
+        {}, max_length=MAX_PARAMETERS, description="What was chosen for this run; compared beside its figures"
+    )
+    series: list[SentSeries] = Field([], max_length=MAX_SERIES)
+    labels: dict[str, str] = {}
+    tags: list[str] = []
+    notes: str = Field("", max_length=10_000)
+    application: str = Field("", max_length=120)
+    recipe: str = Field("", max_length=120)
+    workload: str = Field("", max_length=120)
+    history: str = Field(
+        "",
+        max_length=120,
+        description="Runs with the same history, application, workload, tool and machine are points of one series. A "
+        "run that names neither history nor application nor workload is in none",
+    )
+    machine: str = Field(
+        "",
+        max_length=MAX_CHARS,
+        description=f"The SUT, as `{COMMANDS}` prints it there, or part of it: its hardware profile",
+    )
+    load_model: Literal["closed", "open"] = "closed"
+    latency_basis: Literal["service_time", "response_time"] = "service_time"
+    measured_at: AwareDatetime | None = Field(None, description="Now when left out")
+    failure: str = Field("", max_length=2_000, description="Why it failed; a failed run needs no figures")
+
+
+def check_time(measured_at: datetime | None) -> datetime:
+    """When it was measured, now when nobody said; RequestError for a time that cannot be."""
+    now = timezone.now()
+    if measured_at is None:
+        return now
+    if not _EARLIEST <= measured_at <= now + timedelta(days=1):
+        raise RequestError("measured_at must lie between 1970 and now.", field="measured_at")
+    return measured_at
+
+
+def read_figures(result: SentResult) -> tuple[dict[str, object], dict[str, float]]:
+    """The figures as those of a load report, and as the run's metrics. RequestError names what is wrong."""
+    given: dict[str, float] = {}
+    beside: dict[str, float] = {}
+    for name, value in result.metrics.items():
+        if is_known(name):
+            given[name] = value
+        elif name in METRICS:
+            if not 0 <= value <= MAX_VALUE:
+                raise RequestError(f"{name} must be a number of at least 0.", field=f"metrics.{name}")
+            beside[name] = value
+        else:
+            text = f"BenchHub knows no figure {name[:60]!r}; send it in own_metrics, with its unit and direction."
+            raise RequestError(text, field=f"metrics.{name[:60]}")
+    if _TOTAL in beside and not any(name.startswith("errors_") for name in given):
+        given[_OTHER] = beside.pop(_TOTAL)
+    own = [_own(name, figure) for name, figure in result.own_metrics.items()]
+    try:
+        report = report_of(given, own, load_model=result.load_model, latency_basis=result.latency_basis)
+    except ParseError as error:
+        if not given and not own and beside:
+            text = "Beside figures of the hosts a run needs one of the load, or an own one."
+        else:
+            text = f"{error.message[0].upper()}{error.message[1:]}."
+        raise RequestError(text, field="metrics") from error
+    said = replace(report, tool=result.tool).to_json()
+    return said, beside | figures(said)
+
+
+def figures_text(result: SentResult) -> str:
+    """The figures as JSON that the reader of a team's own benchmarks understands, kept as the run's artifact."""
+    own = {name: figure.model_dump() for name, figure in result.own_metrics.items()}
+    return json.dumps({name: value for name, value in result.metrics.items() if is_known(name)} | own)
+
+
+def configuration_of(parameters: Mapping[str, Value]) -> dict[str, str]:
+    """The parameters as the part of a configuration that is known; nothing when there are none."""
+    if not parameters:
+        return {}
+    found = {IN_PART: "only what was reported"}
+    for name, text in parameter_texts(parameters).items():
+        if not 1 <= len(name) <= 120 or not name.isprintable():
+            raise RequestError("The name of a parameter has 1 to 120 printable characters.", field="parameters")
+        if len(text) > 1000:
+            raise RequestError("The value of a parameter has at most 1,000 characters.", field=f"parameters.{name}")
+        found[PARAMETERS + name] = text
+    return found
+
+
+def check_series(series: Sequence[SentSeries]) -> None:
+    """RequestError for a channel that comes twice, or whose times and values do not fit together."""
+    seen = set()
+    for number, one in enumerate(series):
+        if (one.role, one.channel) in seen:
+            text = f"The channel {one.channel!r} of the {one.role} comes twice."
+            raise RequestError(text, field=f"series.{number}.channel")
+        seen.add((one.role, one.channel))
+        if len(one.at_s) != len(one.values):
+            text = f"{one.channel} has {len(one.at_s):,} times and {len(one.values):,} values; it needs as many."
+            raise RequestError(text, field=f"series.{number}.values")
+        if any(after < before for before, after in zip(one.at_s, one.at_s[1:], strict=False)):
+            raise RequestError(f"The times of {one.channel} must rise.", field=f"series.{number}.at_s")
+
+
+def _own(name: str, figure: OwnFigure) -> OwnMetric:
+    if not NAME.fullmatch(name) or is_known(name) or name in METRICS:
+        why = "is known to BenchHub; send it in metrics" if NAME.fullmatch(name) else "is no name"
+        raise RequestError(
+            f"{name[:60]!r} {why}. A name has at most 60 small letters, digits, _ and .", field="own_metrics"
+        )
+    if abs(figure.value) > MAX_VALUE or not figure.unit.isprintable():
+        raise RequestError(f"{name} is out of range, or its unit is no text.", field=f"own_metrics.{name}")
+    return OwnMetric(name, figure.value, figure.unit, figure.direction)

@@ -1,0 +1,1 @@
+"""Runs and experiments that people launch."""

@@ -1,0 +1,287 @@
+"""The library that BenchHub ships: applications, recipes, workloads and experiment templates, as YAML with sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+from pydantic import Field, ValidationError, model_validator
+
+from agents.drivers.concurrency import CONCURRENCY_FIELDS
+from agents.model import Frozen, first_problem
+from agents.recipe import Parameter, ParameterName, RecipeDocument, Value
+from experiments.registry.documents.yaml_text import parse_yaml
+from experiments.registry.errors import NotFound
+
+DIRECTORY = Path(__file__).parent
+
+Scale = Literal["small", "published"]
+"""`small` fits one machine with two CPUs; `published` is what the source used."""
+
+WORKS: Mapping[int, str] = {
+    1: "Tomcat on a many-core server",
+    2: "x86_64 against arm64",
+    3: "Connectors, JVM memory and kernel keys",
+    4: "CPU scalability",
+    5: "Thread pool against virtual threads",
+}
+
+_SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+class Source(Frozen):
+    """Where values come from."""
+
+    text: str = Field(min_length=1, max_length=400)
+    url: str = Field("", pattern=r"^(https://\S+)?$")
+
+
+class Setting(Parameter):
+    """What an installation is told: `default` fits a small machine, `published` is the value of the source."""
+
+    published: Value | None = None
+
+    def at(self, scale: Scale) -> Value | None:
+        """The value at a scale, None when a person must give it."""
+        return self.published if scale == "published" and self.published is not None else self.default
+
+
+class Item(Frozen):
+    """What everything in the library has. `name` is the name of its file."""
+
+    name: str = ""
+    title: str = Field(pattern=r"^[^/]{1,120}$")
+    works: tuple[int, ...] = Field(min_length=1)
+    source: tuple[Source, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _known_works(self) -> Item:
+        if unknown := set(self.works) - set(WORKS):
+            raise ValueError(f"there is no work {min(unknown)}")
+        return self
+
+
+AnyItem = TypeVar("AnyItem", bound=Item)
+
+
+class ShippedRecipe(Item):
+    """A recipe; its own parameters are filled in at each launch."""
+
+    document: RecipeDocument
+
+
+class ShippedDocument(Item):
+    """An application or a workload; `${setting}` in the document is filled in when it is installed."""
+
+    settings: dict[ParameterName, Setting] = {}
+    document: dict[str, Any]
+
+
+class WorkloadUse(Frozen):
+    """The workload of a template. `fixed` settings are not asked; what is fixed gets a title of its own.
+
+    `published` values replace fixed ones at that scale.
+    """
+
+    use: str
+    title: str = ""
+    fixed: dict[ParameterName, Value] = {}
+    published: dict[ParameterName, Value] = {}
+
+    def fixed_at(self, scale: Scale) -> dict[str, Value]:
+        return {**self.fixed, **(self.published if scale == "published" else {})}
+
+
+class Concurrency(Frozen):
+    """The numbers of connections, or users, that every variant of a template has one after the other."""
+
+    small: tuple[int, ...] = Field(min_length=2, max_length=10)
+    published: tuple[int, ...] = Field(min_length=2, max_length=10)
+
+    def at(self, scale: Scale) -> tuple[int, ...]:
+        return self.published if scale == "published" else self.small
+
+
+class TemplateVariant(Frozen):
+    """One variant: `parameters` of the recipe at both scales, `published` in their place or beside them at that scale.
+
+    `other_sut` runs it on the second server; `only` leaves it out at the other scale; `concurrency` are its connections
+    or users in place of the workload's.
+    """
+
+    name: str = Field(min_length=1, max_length=120)
+    application: str
+    recipe: str
+    parameters: dict[ParameterName, Value] = {}
+    published: dict[ParameterName, Value] = {}
+    other_sut: bool = False
+    only: Scale | None = None
+    concurrency: int | None = Field(None, ge=1)
+
+    def parameters_at(self, scale: Scale) -> dict[str, Value]:
+        return {**self.parameters, **(self.published if scale == "published" else {})}
+
+
+class Needs(Frozen):
+    """What the hosts must have; `published_cpus` of the SUT at the published scale."""
+
+    cpus: int = Field(1, ge=1)
+    published_cpus: int = Field(1, ge=1)
+    memory_gb: float = Field(0.5, gt=0)
+    published_memory_gb: float = Field(4, gt=0)
+    java: int = Field(17, ge=8)
+    root: bool = False
+    sut: tuple[str, ...] = ()
+    driver: tuple[str, ...] = ()
+
+
+class ExperimentTemplate(Item):
+    """An experiment that can be launched: the question, what competes, how it is decided, and what hosts it needs.
+
+    The first variant is the baseline. `answer` says what the page shows and how to read it. With `concurrency` every
+    variant is there once per number of connections or users. `machines` is in what the servers of a template that
+    compares two are meant to differ: in one of these at least.
+    """
+
+    question: str = Field(min_length=1, max_length=400)
+    answer: str = Field(min_length=1, max_length=1000)
+    workload: WorkloadUse
+    concurrency: Concurrency | None = None
+    variants: tuple[TemplateVariant, ...] = Field(min_length=1, max_length=20)
+    machines: tuple[Literal["architecture", "kernel", "OS", "memory"], ...] = ("architecture",)
+    needs: Needs
+    repetitions: int = Field(5, ge=1, le=100)
+    order: Literal["blocks", "interleaved", "sequential"] = "blocks"
+    metric: str = "throughput_rps"
+    margin_ratio: float = Field(0.03, gt=0, lt=1)
+
+    @property
+    def two_suts(self) -> bool:
+        return any(variant.other_sut for variant in self.variants)
+
+    def variants_at(self, scale: Scale) -> tuple[TemplateVariant, ...]:
+        """The variants of a scale, each of them once per number of connections or users."""
+        chosen = tuple(variant for variant in self.variants if variant.only in (None, scale))
+        if self.concurrency is None:
+            return chosen
+        return tuple(
+            variant.model_copy(
+                update={"name": f"{variant.name}, {count} {self.concurrency_unit}", "concurrency": count}
+            )
+            for variant in chosen
+            for count in self.concurrency.at(scale)
+        )
+
+    @property
+    def concurrency_unit(self) -> str:
+        """connections or users, as the load tool has it."""
+        return CONCURRENCY_FIELDS[workload(self.workload.use).document["driver"]["kind"]]
+
+    def applications(self) -> tuple[ShippedDocument, ...]:
+        return tuple(application(name) for name in dict.fromkeys(v.application for v in self.variants))
+
+    def settings(self) -> dict[str, Setting]:
+        """What an installation may be told: those of its applications and of its workload, fixed ones left out."""
+        shipped = workload(self.workload.use)
+        found = {name: setting for app in self.applications() for name, setting in app.settings.items()}
+        return found | {n: s for n, s in shipped.settings.items() if n not in self.workload.fixed}
+
+
+class RecordedReport(Frozen):
+    """One report as its tool wrote it (a `file`, or `text`), the recipe behind it, labels, and tables of timers.
+
+    `machine` is the file with what `agents.facts.described.COMMANDS` printed on the server. The label `setup` is what
+    was asked of it, where several reports are repetitions.
+    """
+
+    name: str = Field(min_length=1, max_length=120)
+    file: str = Field("", pattern=r"^([a-z0-9-]+\.txt)?$")
+    text: str = ""
+    command: str = ""
+    machine: str = Field("", pattern=r"^([a-z0-9-]+\.txt)?$")
+    recipe: str = ""
+    labels: dict[str, str] = {}
+    timers: dict[str, str] = {}
+
+    def content(self) -> str:
+        return self.text or recorded_text(self.file)
+
+
+class Recorded(Item):
+    """Published figures that become runs without execution; `metric` is the one that is charted."""
+
+    answer: str = Field(min_length=1, max_length=1000)
+    kind: str
+    command: str = ""
+    workload: str = ""
+    metric: str = "throughput_rps"
+    metric_label: str = "Throughput"
+    unit: str = "requests/s"
+    reports: tuple[RecordedReport, ...] = Field(min_length=1)
+
+
+def recorded_text(file: str) -> str:
+    """A published text, byte for byte."""
+    return (DIRECTORY / "recorded" / file).read_text(encoding="utf-8")
+
+
+def templates() -> tuple[ExperimentTemplate, ...]:
+    """Every experiment template, by work and title."""
+    found = [template(name) for name in names("experiments")]
+    return tuple(sorted(found, key=lambda one: (one.works, one.title)))
+
+
+def template(name: str) -> ExperimentTemplate:
+    return _read("experiments", name, ExperimentTemplate)
+
+
+def application(name: str) -> ShippedDocument:
+    return _read("applications", name, ShippedDocument)
+
+
+def recipe(name: str) -> ShippedRecipe:
+    return _read("recipes", name, ShippedRecipe)
+
+
+def workload(name: str) -> ShippedDocument:
+    return _read("workloads", name, ShippedDocument)
+
+
+def recorded(name: str) -> Recorded:
+    return _read("recorded", name, Recorded)
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """The names of the files of one kind: applications, recipes, workloads, experiments, recorded."""
+    return tuple(sorted(path.stem for path in (DIRECTORY / kind).glob("*.yaml")))
+
+
+def text_of(kind: str, name: str) -> str:
+    """The YAML as it is shipped. NotFound when there is no such file."""
+    if not _SLUG.fullmatch(name) or name not in names(kind):
+        raise NotFound(f"The library has no {kind.removesuffix('s')} {name[:120]!r}.")
+    return (DIRECTORY / kind / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def _read(kind: str, name: str, model: type[AnyItem]) -> AnyItem:
+    return cast("AnyItem", _validated(kind, name, model))  # a cache forgets the type
+
+
+@cache
+def _validated(kind: str, name: str, model: type[Item]) -> Item:
+    raw = parse_yaml(text_of(kind, name))
+    try:
+        return model.model_validate({**raw, "name": name})
+    except ValidationError as error:
+        path, problem = first_problem(error)
+        raise ValueError(f"{kind}/{name}.yaml, {'.'.join(map(str, path))}: {problem}") from error
+
+
+def parts_of(shown: ExperimentTemplate) -> Iterator[tuple[str, Item]]:
+    """The kind and the item of everything that a template is made of, each once."""
+    yield from (("application", one) for one in shown.applications())
+    yield from (("recipe", recipe(name)) for name in dict.fromkeys(v.recipe for v in shown.variants))
+    yield "workload", workload(shown.workload.use)

@@ -1,1 +1,0 @@
-"""Applications, recipes and workloads: versions of documents, and their YAML."""

@@ -1,1 +1,0 @@
-"""Hosts: adding and reaching them, their keys and hardware, reservations, quarantine and the way back."""

@@ -1,0 +1,1 @@
+"""Change points of trends, and what people make of them."""

@@ -1,0 +1,1 @@
+"""Runs beside each other: history, scaling, machines."""

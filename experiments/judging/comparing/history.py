@@ -1,0 +1,284 @@
+"""The read side: series, comparison, configuration difference. Pages, API and gate all read here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import F, FloatField, Q, QuerySet, Subquery
+from django.db.models.expressions import RawSQL
+from django.db.models.fields.json import KeyTransform
+from django.db.models.functions import Cast
+
+from agents.asked import asked_by
+from agents.spec import RunSpec
+from experiments.models import Experiment, Run, SampleSeries, Series, Team
+from experiments.models.runs import RunQuerySet
+from experiments.registry.documents.configuration import PARAMETERS, ConfigurationDiff, diff
+from experiments.registry.errors import RequestError
+from experiments.registry.metrics.own_metrics import metric_named, metrics_of
+from experiments.registry.metrics.vocabulary import MetricSpec
+from experiments.registry.runs.summary import figure
+
+MAX_POINTS = 2000
+SHOWN_POINTS = 600
+"""In a chart of a whole series: about one for each pixel of its width."""
+MAX_COMPARED = 10
+_POINT = ("number", "finished_at", "value", "recipe__name", "validity", "labels", "experiment_id")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run in a series."""
+
+    number: int
+    at: datetime
+    value: float
+    recipe: str
+    validity: str
+    labels: Mapping[str, str]
+    experiment_id: int | None
+
+
+@dataclass(frozen=True)
+class MetricHistory:
+    """The history of one metric: points in the order of their numbers.
+
+    `truncated`: older points were left out. `thinned`: points between these were left out.
+    """
+
+    metric: MetricSpec
+    points: tuple[Point, ...]
+    truncated: bool
+    thinned: bool = False
+
+
+def series_of(team: Team) -> list[Series]:
+    """The team's series, the one with the newest run first."""
+    found = Series.objects.for_team(team).select_related("sut_profile", "last_run")
+    return list(found.order_by(F("last_run_id").desc(nulls_last=True)))
+
+
+def metric_history(
+    team: Team,
+    fingerprint: str,
+    metric: str,
+    *,
+    recipe: str = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int = MAX_POINTS,
+) -> MetricHistory:
+    """The newest `limit` counted runs of a series, oldest first. Latency that saturation hides is left out."""
+    spec = metric_named(team.pk, metric)
+    runs = _history_runs(team, fingerprint, metric, recipe, since, until)
+    found = _points(runs.order_by("-number")[: limit + 1])
+    return MetricHistory(spec, tuple(reversed(found[:limit])), truncated=len(found) > limit)
+
+
+def thinned_history(
+    team: Team,
+    fingerprint: str,
+    metric: str,
+    *,
+    recipe: str = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
+    keep: Iterable[int] = (),
+    most: int = SHOWN_POINTS,
+) -> MetricHistory:
+    """The history for a chart: of more than `most` runs at most that many, evenly spread, oldest first.
+
+    The newest run and those with the numbers in `keep` are always there. What is read from the database depends on
+    `most`, not on the length of the series: one run is looked up in each stretch of run numbers.
+    """
+    spec = metric_named(team.pk, metric)
+    runs = _history_runs(team, fingerprint, metric, recipe, since, until)
+    first, last, beyond = _ends(team, runs.values("number"), most)
+    if first is None or last is None or beyond is None:
+        return MetricHistory(spec, tuple(_points(runs.order_by("number"))), truncated=False)
+    step = -(-(last - first + 1) // most)
+    start = RawSQL("stretch.first", ())
+    one = runs.filter(number__gte=start, number__lt=start + step).order_by("number").values_list(*_POINT)[:1]
+    kept = runs.filter(number__in=[last, *keep]).values_list(*_POINT)
+    found = {point.number: point for point in _for_each_stretch((first, last, step), one, kept)}
+    return MetricHistory(spec, tuple(found[number] for number in sorted(found)), truncated=False, thinned=True)
+
+
+def _ends(team: Team, numbers: QuerySet[Any, Any], most: int) -> tuple[int | None, int | None, int | None]:
+    """The first and the last number, and one that only a series of more than `most` runs has; one query."""
+    newest_first = numbers.order_by("-number")
+    looked_up = (numbers.order_by("number")[:1], newest_first[:1], newest_first[most : most + 1])
+    row = Team.objects.filter(pk=team.pk).values_list(*(Subquery(query) for query in looked_up))[0]
+    return row[0], row[1], row[2]
+
+
+def _for_each_stretch(
+    series: tuple[int, int, int], one: QuerySet[Any, Any], kept: QuerySet[Any, Any]
+) -> Iterator[Point]:
+    """What `one` finds for each stretch of (first, last, step), which it knows as stretch.first; and the `kept`."""
+    of_one, parameters = one.query.sql_with_params()
+    of_kept, more = kept.query.sql_with_params()
+    stretches = "generate_series(%s::int, %s::int, %s::int) AS stretch(first)"
+    sql = f"SELECT one.* FROM {stretches} CROSS JOIN LATERAL ({of_one}) AS one UNION ALL {of_kept}"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(sql, (*series, *parameters, *more))
+        for number, at, value, recipe, validity, labels, experiment_id in cursor.fetchall():
+            yield Point(number, at, value, recipe or "", validity, json.loads(labels), experiment_id)
+
+
+def _history_runs(
+    team: Team, fingerprint: str, metric: str, recipe: str, since: datetime | None, until: datetime | None
+) -> RunQuerySet:
+    """The counted runs of a series that have the figure, as `value`; not sorted."""
+    runs = Run.objects.for_team(team).counted().filter(fingerprint=fingerprint)
+    if "\0" in recipe:
+        raise RequestError("No recipe has a NUL character in its name.", field="recipe")
+    if recipe:
+        runs = runs.filter(recipe__name=recipe)
+    if since:
+        runs = runs.filter(finished_at__gte=since)
+    if until:
+        runs = runs.filter(finished_at__lt=until)
+    if metric.startswith("latency_"):
+        runs = runs.filter(hides_latency=False)
+    found: RunQuerySet = runs.annotate(value=Cast(KeyTransform(metric, "metrics"), FloatField()))
+    return found.filter(value__isnull=False)
+
+
+def _points(runs: RunQuerySet) -> list[Point]:
+    rows = runs.values_list(*_POINT)
+    return [
+        Point(number, at, value, recipe_name or "", validity, labels, experiment_id)
+        for number, at, value, recipe_name, validity, labels, experiment_id in rows
+    ]
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """One metric over the compared runs, the baseline first.
+
+    `changes_pct` against it: None for itself, and where it is 0 or below, as nothing is a part of that.
+    """
+
+    metric: MetricSpec
+    values: tuple[float | None, ...]
+    changes_pct: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Confounder:
+    """Something that differs between the runs apart from the recipe under test."""
+
+    what: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs side by side; the first is the baseline."""
+
+    runs: tuple[Run, ...]
+    comparable: bool
+    confounders: tuple[Confounder, ...]
+    rows: tuple[MetricRow, ...]
+    configuration: ConfigurationDiff
+    hardware: ConfigurationDiff
+
+
+def compare(runs: Sequence[Run]) -> Comparison:
+    """Compare finished runs of one team. RequestError when there are not 2 to 10 of them.
+
+    The runs need `config`, `sut_profile` and the names loaded (`comparable_runs`).
+    """
+    if not 2 <= len(runs) <= MAX_COMPARED:
+        raise RequestError(f"Choose between 2 and {MAX_COMPARED} runs to compare.", field="runs")
+    confounders = _confounders(runs)
+    metrics = metrics_of(runs[0].team_id, (name for run in runs for name in run.metrics))
+    return Comparison(
+        runs=tuple(runs),
+        comparable=not confounders,
+        confounders=confounders,
+        rows=tuple(row for metric in metrics.values() if (row := _row(metric, runs)) is not None),
+        configuration=configuration_diff(runs),
+        hardware=diff([r.sut_profile.facts if r.sut_profile else {} for r in runs], asked=lambda _path: False),
+    )
+
+
+def comparable_runs(team: Team, numbers: Sequence[int]) -> list[Run]:
+    """The team's runs with these numbers in the order asked for; RequestError names one that does not exist."""
+    found = {
+        run.number: run
+        for run in Run.objects.for_team(team)
+        .filter(number__in=numbers)
+        .select_related("config", "sut_profile", "recipe", "workload", "application", "sut", "drivers", "variant")
+        .prefetch_related("drivers__hosts")
+    }
+    missing = [number for number in numbers if number not in found]
+    if missing:
+        raise RequestError(f"There is no run #{missing[0]}.", field="runs")
+    return [found[number] for number in dict.fromkeys(numbers)]
+
+
+def configuration_diff(runs: Sequence[Run]) -> ConfigurationDiff:
+    """What differs in the effective configurations; asked = explained by the recipes' differing steps, or reported."""
+    explained = asked_by([RunSpec.model_validate(run.spec) for run in runs if run.spec])
+    return diff(
+        [run.config.values if run.config else {} for run in runs],
+        asked=lambda path: path.startswith(PARAMETERS) or explained(path),
+    )
+
+
+def samples_of(run: Run, *, channels: Sequence[str] = ()) -> list[SampleSeries]:
+    """In-run series of the run, all or the named channels."""
+    series = run.samples.order_by("role", "channel")
+    return list(series.filter(channel__in=channels) if channels else series)
+
+
+def experiment_runs(experiment: Experiment) -> list[Run]:
+    """The experiment's runs in order, with names, without wide columns."""
+    return list(experiment.runs.kept().with_names().order_by("number"))
+
+
+def live_runs(team: Team) -> list[Run]:
+    """Runs that are not finished: running ones first, then the queue in its order."""
+    return list(
+        Run.objects.for_team(team)
+        .with_names()
+        .filter(~Q(state=Run.State.FINISHED))
+        .order_by(F("started_at").asc(nulls_last=True), "number")
+    )
+
+
+def _row(metric: MetricSpec, runs: Sequence[Run]) -> MetricRow | None:
+    values = tuple(figure(run, metric.name) for run in runs)
+    if all(value is None for value in values):
+        return None
+    base = values[0]
+    changes = tuple(
+        None if index == 0 or value is None or base is None or base <= 0 else (value / base - 1) * 100
+        for index, value in enumerate(values)
+    )
+    return MetricRow(metric, values, changes)
+
+
+def _confounders(runs: Sequence[Run]) -> tuple[Confounder, ...]:
+    checks: dict[str, Callable[[Run], str]] = {
+        "workload": lambda run: str(run.workload or "imported"),
+        "load tool": lambda run: str(run.spec["workload"]["driver"]["kind"]) if run.spec else "imported",
+        "application": lambda run: str(run.application or "imported"),
+        "SUT": lambda run: str(run.sut or "unknown"),
+        "SUT hardware": lambda run: str(run.sut_profile) if run.sut_profile else "unknown",
+        "driver hosts": lambda run: str(run.drivers or "unknown"),
+        "validity": lambda run: str(run.validity or "not judged"),
+    }
+    found = []
+    for what, read in checks.items():
+        values = tuple(read(run) for run in runs)
+        if len(set(values)) > 1:
+            found.append(Confounder(what, values))
+    return tuple(found)

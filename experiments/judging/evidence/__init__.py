@@ -1,0 +1,1 @@
+"""What was seen of a run, and whether its figures count."""

@@ -1,0 +1,345 @@
+"""What the record and the samples of a run say about its validity: the figures of its hosts, the load over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agents.cpuset import parse_cpus
+from agents.events import FactsCollected, GcPausesRead, LoadReported, Role
+from agents.preparation import server_cpus
+from agents.record import Record
+from agents.spec import RunSpec
+from experiments.analysis.findings import Course, GcPauses, RecordedCpu, ThreadGroup
+from experiments.analysis.thresholds import Thresholds
+from experiments.analysis.validity import HostFigures, RunValidity
+from experiments.judging.evidence.judgement import judge, mean_in, stalled_s, unseen_s
+from experiments.judging.evidence.load_course import began_unix_s
+from experiments.models import SampleSeries
+
+PACKETS = ".rx_packets_per_s"
+JVM_SERVERS = ("tomcat", "liberty")
+"""Servers that are one process, a JVM, of which BenchHub keeps a log of the garbage collector."""
+
+
+@dataclass
+class Channels:
+    """The in-run samples of all hosts, t = 0 where measuring began."""
+
+    series: dict[tuple[str, str], SampleSeries]
+
+    def mean(self, role: str, channels: Sequence[str], duration_s: float) -> float | None:
+        """The mean over the measured window and over these channels; None when none of them has a sample there."""
+        means = [
+            value
+            for channel in channels
+            if (found := self.series.get((role, channel)))
+            and (value := mean_in(found.at_s, found.values, duration_s)) is not None
+        ]
+        return sum(means) / len(means) if means else None
+
+    def busiest_mean(self, roles: Sequence[Role], channel: str, duration_s: float) -> float | None:
+        """The mean of that host where it is highest; None when it is not known of any."""
+        means = [self.mean(role, [channel], duration_s) for role in roles]
+        return max((mean for mean in means if mean is not None), default=None)
+
+    def rise(self, role: str, channel: str, duration_s: float) -> int | None:
+        """By how much a counter rose in the window; None when it was not seen on both sides of some time in it."""
+        if (found := self.series.get((role, channel))) is None:
+            return None
+        seen = list(zip(found.at_s, found.values, strict=True))
+        before = [value for at_s, value in seen if at_s <= 0] or [value for _, value in seen[:1]]
+        after = [value for at_s, value in seen if 0 < at_s <= duration_s]
+        return max(0, round(after[-1] - before[-1])) if after and len(seen) > 1 else None
+
+    def names(self, role: str, prefix: str) -> list[str]:
+        return [channel for owner, channel in self.series if owner == role and channel.startswith(prefix)]
+
+
+def window_s(spec: RunSpec, record: Record, measured: LoadReported) -> float:
+    """How long was measured; idle time behind the end of the load is no part of it."""
+    duration_s = float(record.loads[measured.index].duration_s)
+    if spec.workload.driver.may_end_early or "started_ms" in measured.report:
+        return min(duration_s, measured.report.get("duration_s") or duration_s)
+    return duration_s
+
+
+def validity_of(
+    spec: RunSpec, record: Record, measured: LoadReported, channels: Channels, thresholds: Thresholds
+) -> RunValidity:
+    """Judge the run from its record and its samples; the same again, later, from what is stored of them."""
+    duration_s = window_s(spec, record, measured)
+    return judge(
+        measured.report,
+        requested_duration_s=_requested_s(spec, measured, float(record.loads[measured.index].duration_s)),
+        hosts=host_figures(spec, record, measured, channels, duration_s),
+        course=course_of(channels, duration_s),
+        thresholds=thresholds,
+    )
+
+
+def host_figures(
+    spec: RunSpec, record: Record, measured: LoadReported, channels: Channels, duration_s: float
+) -> HostFigures:
+    """All that was seen on the hosts in the measured window."""
+    sut, drivers = record.facts["sut"], [record.facts[role] for role in spec.driver_roles]
+    same_machine = bool(sut.boot_id) and sut.boot_id in [driver.boot_id for driver in drivers]
+    shared = same_machine and bool(
+        set(parse_cpus(server_cpus(spec))) & set(parse_cpus(spec.workload.cpus))
+        or not (server_cpus(spec) and spec.workload.cpus)
+    )
+    further_off = max((sut, *drivers), key=lambda facts: abs(facts.clock_offset_s or 0.0))
+    stalls = [
+        stalled
+        for name in _carrying(channels)
+        if (stalled := stalled_s((line := channels.series["sut", name]).at_s, line.values, duration_s)) is not None
+    ]
+    neighbours_ratio, no_neighbours = _neighbours(spec, channels, duration_s, shared=shared)
+    nic, cpu_nodes, nic_node, no_numa = _numa(spec, sut, channels, duration_s)
+    rate, ports = _ports(spec.driver_roles, channels, duration_s)
+    gc, no_gc = _gc(spec, record, measured, sut, duration_s)
+    return HostFigures(
+        exit_status=measured.exit_status,
+        # A job of another boot is dead: the tool's exit status and the server that lived on prove that there was none.
+        boot_id_changed=False
+        if "collect" in record.finished_phases and all(facts.boot_id for facts in (sut, *drivers))
+        else None,
+        driver_cpu_mean_ratio=channels.busiest_mean(spec.driver_roles, "cpu_set.busy_ratio", duration_s),
+        driver_thread_max_ratio=max(
+            filter(None, (_only_thread(role, channels, duration_s) for role in spec.driver_roles)), default=None
+        ),
+        busiest_driver=_busiest_driver(spec, channels, duration_s),
+        several_tools=bool(measured.parts),
+        start_spread_s=measured.start_spread_s,
+        sut_cpu_mean_ratio=channels.mean("sut", ["cpu_set.busy_ratio"], duration_s),
+        neighbours_ratio=neighbours_ratio,
+        steal_ratio=channels.mean("sut", ["cpu.steal_ratio"], duration_s),
+        swap_pages=channels.rise("sut", "swap.pages_count", duration_s),
+        memory_available_ratio=_least_memory(channels, duration_s),
+        governor=sut.profile.get("power.governor"),
+        mean_mhz=channels.mean("sut", ["cpu_set.mean_mhz"], duration_s),
+        throttle_count=channels.rise("sut", "frequency.throttle_count", duration_s),
+        cpu_nodes=cpu_nodes,
+        nic=nic,
+        nic_node=nic_node,
+        new_connections_per_s=rate,
+        local_ports=ports,
+        gc=gc,
+        threads=_thread_groups(channels, duration_s),
+        server_cpus=_server_cpu_count(spec, channels),
+        network_stalled_s=min(stalls) if stalls else None,
+        clock_offset_s=further_off.clock_offset_s,
+        clock_midpoint_s=further_off.clock_midpoint_s,
+        clock_round_trip_s=further_off.clock_round_trip_s,
+        shared_cpus=shared,
+        sut_unseen_s=_unseen_s(spec, channels, "sut", duration_s),
+        driver_unseen_s=max(_unseen_s(spec, channels, role, duration_s) for role in spec.driver_roles),
+        recorded_cpus=recorded_cpus(spec, channels, duration_s),
+        unknown={check: why for check, why in (("neighbours", no_neighbours), ("numa", no_numa), ("gc", no_gc)) if why},
+    )
+
+
+def course_of(channels: Channels, duration_s: float) -> Course | None:
+    """The load over time: as the load tool recorded it, else by the packets that reached the SUT.
+
+    Not by those of the loopback interface: on one machine that carries much besides the load.
+    """
+    if (recorded := channels.series.get(("driver", "load.throughput_rps"))) is not None:
+        return Course("requests per second, as the load tool recorded them", recorded.at_s, recorded.values)
+    busiest = _busiest(channels, duration_s)
+    if busiest is None or (nic := _nic_of(busiest)) == "lo":
+        return None
+    packets = channels.series["sut", busiest]
+    source = f"packets per second that the SUT received on {nic}, in place of requests"
+    return Course(source, packets.at_s, packets.values)
+
+
+def gc_points(record: Record, started_unix_s: float) -> tuple[list[float], list[float]]:
+    """When the JVM paused for garbage collection, counted from `started_unix_s` of BenchHub's clock, and for how long.
+
+    The pauses are of the SUT's clock, so what is known of its offset is taken off.
+    """
+    offset_s = (record.facts["sut"].clock_offset_s if "sut" in record.facts else None) or 0.0
+    found = sorted(
+        (round(at - offset_s - started_unix_s, 3), pause_ms)
+        for read in record.gc_pauses.values()
+        for at, pause_ms in zip(read.at_unix_s, read.pause_ms, strict=True)
+    )
+    return [at_s for at_s, _ in found], [pause_ms for _, pause_ms in found]
+
+
+def recorded_cpus(spec: RunSpec, channels: Channels, duration_s: float) -> tuple[RecordedCpu, ...]:
+    """What each recorder saw of the CPUs on which server and load tool ran, beside what the own monitor saw."""
+    found = []
+    for role in spec.hosts:
+        cpus = parse_cpus(server_cpus(spec) if role == "sut" else spec.workload.cpus)
+        own = channels.mean(role, ["cpu_set.busy_ratio"], duration_s)
+        for tool in spec.workload.recorders:
+            names = [f"{tool}.cpu.{cpu}.busy_ratio" for cpu in cpus] or [f"{tool}.cpu.busy_ratio"]
+            found.append(RecordedCpu(tool, role, channels.mean(role, names, duration_s), own))
+    return tuple(found)
+
+
+def _requested_s(spec: RunSpec, measured: LoadReported, duration_s: float) -> float | None:
+    """How long the load was to last; None when the tool did an amount of work, or began as late as it may."""
+    driver = spec.workload.driver
+    lasted_s = measured.report.get("duration_s") or 0.0
+    in_time = driver.late_start_s > 0 and lasted_s >= duration_s - driver.late_start_s
+    return None if driver.may_end_early or in_time else duration_s
+
+
+def _busiest_driver(spec: RunSpec, channels: Channels, duration_s: float) -> str:
+    """The name of the driver host with the fullest CPUs; "" when there is only one, or nothing was seen."""
+    means = {role: channels.mean(role, ["cpu_set.busy_ratio"], duration_s) for role in spec.driver_roles}
+    seen = {role: mean for role, mean in means.items() if mean is not None}
+    return spec.hosts[max(seen, key=lambda role: seen[role])].name if len(means) > 1 and seen else ""
+
+
+def _ports(roles: Sequence[Role], channels: Channels, duration_s: float) -> tuple[float | None, int | None]:
+    """New connections per second, and the ports for them, of the driver host that is nearest to its limit."""
+    found = []
+    for role in roles:
+        rate = channels.mean(role, ["tcp.opened_connections_per_s"], duration_s)
+        ports = channels.series.get((role, "tcp.local_ports_count"))
+        if rate is not None and ports is not None and ports.values and ports.values[-1] > 0:
+            found.append((rate, int(ports.values[-1])))
+    return max(found, key=lambda pair: pair[0] / pair[1], default=(None, None))
+
+
+def _only_thread(role: Role, channels: Channels, duration_s: float) -> float | None:
+    """Threads of one name are summed; only the tool with a single thread shows that thread alone."""
+    names = channels.names(role, "threads.")
+    means = [
+        mean
+        for name in names
+        if name.endswith(".cpu_ratio") and (mean := channels.mean(role, [name], duration_s)) is not None
+    ]
+    counts = channels.mean(role, [name for name in names if name.endswith(".count")], 1e9)
+    return max(means) if means and counts == 1 else None
+
+
+def _neighbours(spec: RunSpec, channels: Channels, duration_s: float, *, shared: bool) -> tuple[float | None, str]:
+    """The share of the server's CPUs that others used, or why that is unknown. Interrupts are left out."""
+    if spec.application.server.kind not in JVM_SERVERS:
+        return None, "the server may be several processes, and only the first one's CPU time is read"
+    if shared:
+        return None, "the load tool runs on the server's CPUs"
+    busy = channels.mean("sut", ["cpu_set.busy_ratio"], duration_s)
+    interrupts = channels.mean("sut", ["cpu_set.interrupt_ratio"], duration_s)
+    server = channels.mean("sut", ["process.cpu_ratio"], duration_s)
+    cpus = _server_cpu_count(spec, channels)
+    if busy is None or interrupts is None or server is None or not cpus:
+        return None, ""
+    return max(0.0, busy - interrupts - server / cpus), ""
+
+
+def _server_cpu_count(spec: RunSpec, channels: Channels) -> int:
+    """The CPUs that the server could use: its set, else those that were online; 0 = not seen."""
+    return len(parse_cpus(server_cpus(spec))) or sum(
+        name.split(".")[1].isdigit() and name.endswith(".busy_ratio") for name in channels.names("sut", "cpu.")
+    )
+
+
+def _thread_groups(channels: Channels, duration_s: float) -> tuple[ThreadGroup, ...]:
+    """The server's threads by name. A name that is not always among the busiest counts as 0 while it is not."""
+    process = channels.series.get(("sut", "process.cpu_ratio"))
+    readings = sum(0 <= at_s <= duration_s for at_s in process.at_s) if process else 0
+    found = []
+    for channel in channels.names("sut", "threads.") if readings else ():
+        name = channel.removeprefix("threads.").removesuffix(".cpu_ratio")
+        line = channels.series["sut", channel]
+        used = [value for at_s, value in zip(line.at_s, line.values, strict=True) if 0 <= at_s <= duration_s]
+        count = channels.mean("sut", [f"threads.{name}.count"], duration_s)
+        if channel.endswith(".cpu_ratio") and count:
+            found.append(ThreadGroup(name, max(1, round(count)), sum(used) / max(readings, len(used))))
+    return tuple(found)
+
+
+def _least_memory(channels: Channels, duration_s: float) -> float | None:
+    """The smallest share of the SUT's memory that was available in the window."""
+    left, used = (channels.series.get(("sut", f"memory.{name}_bytes")) for name in ("available", "used"))
+    if left is None or used is None:
+        return None
+    shares = [
+        free / (free + taken)
+        for at_s, free, taken in zip(left.at_s, left.values, used.values, strict=False)
+        if 0 <= at_s <= duration_s and free + taken > 0
+    ]
+    return min(shares, default=None)
+
+
+def _numa(
+    spec: RunSpec, sut: FactsCollected, channels: Channels, duration_s: float
+) -> tuple[str, tuple[int, ...], int | None, str]:
+    """The card that carried the load, the nodes of the server's CPUs, the card's node, or why that is unknown."""
+    prefix = "cpu.core_of."
+    node_of = {
+        int(path.removeprefix(prefix)): place.partition("/")[0]
+        for path, place in sut.profile.items()
+        if path.startswith(prefix)
+    }
+    cpus = parse_cpus(server_cpus(spec)) or tuple(node_of)
+    nodes = tuple(sorted({int(node) for cpu in cpus if (node := node_of.get(cpu, "-")).isdigit()}))
+    busiest = _busiest(channels, duration_s)
+    if busiest is None:
+        return "", nodes, None, "no network card of the SUT carried packets"
+    nic = _nic_of(busiest)
+    if nic == "lo":
+        return nic, nodes, None, "the load came over the loopback interface"
+    if len(set(node_of.values()) - {"-"}) == 1:
+        return nic, nodes, nodes[0] if nodes else None, ""
+    node = sut.profile.get(f"nic.{nic}.numa_node", "")
+    return nic, nodes, int(node) if node.isdigit() else None, ""
+
+
+def _carrying(channels: Channels) -> list[str]:
+    """The channels of the SUT's interfaces that received anything."""
+    names = [name for name in channels.names("sut", "network.") if name.endswith(PACKETS)]
+    return [name for name in names if sum(channels.series["sut", name].values) > 0]
+
+
+def _busiest(channels: Channels, duration_s: float) -> str | None:
+    means = {name: channels.mean("sut", [name], duration_s) or 0.0 for name in _carrying(channels)}
+    return max(means, key=lambda name: means[name], default=None)
+
+
+def _nic_of(channel: str) -> str:
+    return channel.removeprefix("network.").removesuffix(PACKETS)
+
+
+def _gc(
+    spec: RunSpec, record: Record, measured: LoadReported, sut: FactsCollected, duration_s: float
+) -> tuple[GcPauses | None, str]:
+    """The pauses inside the measured window, of the instance that paused longest, or why they are unknown."""
+    if not record.gc_pauses:
+        if spec.application.server.kind not in JVM_SERVERS:
+            return None, "BenchHub keeps a log of the garbage collector for Tomcat and Liberty only"
+        return None, "the JVM wrote no log of its garbage collector (HotSpot from Java 9 on can)"
+    each = [pauses_in(read, sut, began_unix_s(record), duration_s) for read in record.gc_pauses.values()]
+    worst = max(each, key=lambda pauses: pauses.total_s)
+    return replace(worst, full=sum(pauses.full for pauses in each), instances=len(each)), ""
+
+
+def pauses_in(read: GcPausesRead, sut: FactsCollected, started_unix_s: float, duration_s: float) -> GcPauses:
+    """The pauses that ended inside the window, which began at `started_unix_s` of BenchHub's clock."""
+    began_s = started_unix_s + (sut.clock_offset_s or 0.0)
+    inside = [
+        (pause_ms, full)
+        for at_unix_s, pause_ms, full in zip(read.at_unix_s, read.pause_ms, read.full, strict=True)
+        if 0 <= at_unix_s - began_s <= duration_s
+    ]
+    return GcPauses(
+        count=len(inside),
+        total_s=sum(pause_ms for pause_ms, _ in inside) / 1000,
+        longest_ms=max((pause_ms for pause_ms, _ in inside), default=0.0),
+        full=sum(full for _, full in inside),
+        cut=read.cut and bool(read.at_unix_s) and read.at_unix_s[0] > began_s,
+    )
+
+
+def _unseen_s(spec: RunSpec, channels: Channels, role: str, duration_s: float) -> float:
+    """Seconds of the window without samples of the host, whichever monitor has the most of them."""
+    lines = [line for (owner, name), line in channels.series.items() if owner == role and name.startswith("cpu")]
+    at_s: Any = max((line.at_s for line in lines), key=len, default=())
+    return unseen_s(at_s, duration_s, spec.monitor_interval_s)

@@ -1,0 +1,1 @@
+"""Whether a pipeline may go on."""

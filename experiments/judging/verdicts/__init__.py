@@ -1,0 +1,1 @@
+"""Whether variants differ."""

@@ -1,0 +1,103 @@
+"""How long a team keeps its runs: what would go is counted before it is switched on; then it goes to the trash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Max, Min, Sum
+from django.db.models.functions import Length
+from django.utils import timezone
+
+from experiments.keeping.retention.exemptions import exemptions, past_retention, without_exempt
+from experiments.keeping.retention.trash import refresh
+from experiments.models import Artifact, Member, Role, Run, Team
+from experiments.registry.errors import RequestError
+from experiments.registry.teams import audit
+from experiments.registry.teams.access import require
+
+MIN_DAYS, MAX_DAYS = 7, 3660
+MOST_AT_ONCE = 200
+"""Runs of one team that one round moves; the next round takes the next ones."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a retention of `days` would take now: runs, when they ended, the size of their files.
+
+    `kept` are the older runs that it leaves, by the reason; a run may have several.
+    """
+
+    days: int
+    runs: int
+    oldest_at: datetime | None
+    newest_at: datetime | None
+    artifact_bytes: int
+    kept: Mapping[str, int]
+
+
+def forecast(team: Team, days: int) -> Forecast:
+    """Count without changing anything. RequestError when the days are out of range."""
+    _check(days)
+    runs = past_retention(team, days)
+    taken = without_exempt(team, runs)
+    numbers = taken.aggregate(first=Min("finished_at"), last=Max("finished_at"))
+    size = Artifact.objects.filter(run__in=taken.values("pk")).aggregate(size=Sum(Length("content")))["size"]
+    kept = {why: count for why, condition in exemptions(team).items() if (count := runs.filter(condition).count())}
+    return Forecast(days, taken.count(), numbers["first"], numbers["last"], size or 0, kept)
+
+
+def set_retention(member: Member, days: int | None) -> None:
+    """Keep runs that nothing exempts for so many days; None = for ever. Admins may."""
+    require(member, Role.ADMIN)
+    if days is not None:
+        _check(days)
+    with transaction.atomic():
+        team = Team.objects.select_for_update(of=("self",), no_key=True).get(pk=member.team_id)
+        before = team.retention_days
+        if before == days:
+            return
+        Team.objects.filter(pk=team.pk).update(retention_days=days)
+        said = {"retention_days": "for ever" if days is None else days}
+        audit.record(
+            member,
+            "retention.set",
+            f"team {team.name}",
+            before={"retention_days": "for ever" if before is None else before},
+            after=said,
+        )
+    member.team.retention_days = days
+
+
+def apply_retention() -> int:
+    """Move a bounded number of runs of each team that has a retention to the trash; returns how many went."""
+    moved = 0
+    for team in Team.objects.filter(retention_days__isnull=False).order_by("pk"):
+        moved += _apply(team, team.retention_days or MAX_DAYS)
+    return moved
+
+
+def _apply(team: Team, days: int) -> int:
+    with transaction.atomic():
+        due = without_exempt(team, past_retention(team, days)).order_by("pk")
+        ids = list(due.values_list("pk", flat=True)[:MOST_AT_ONCE])
+        runs = list(
+            Run.objects.for_team(team)
+            .select_for_update(of=("self",))
+            .filter(pk__in=ids)
+            .only("number", "fingerprint", "experiment_id", "team_id")
+        )
+        if not runs:
+            return 0
+        Run.objects.filter(pk__in=[run.pk for run in runs]).update(trashed_at=timezone.now())
+        after = {"runs": sorted(run.number for run in runs)}
+        audit.record(team, "retention.trash", f"{len(runs)} runs older than {days} days", after=after)
+        refresh(team, runs)
+    return len(runs)
+
+
+def _check(days: int) -> None:
+    if not MIN_DAYS <= days <= MAX_DAYS:
+        raise RequestError(f"Runs are kept for {MIN_DAYS} to {MAX_DAYS} days, or for ever.", field="days")

@@ -1,0 +1,60 @@
+"""What was in the trash for 30 days is removed for good, a bounded number of runs at a time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+
+from experiments.keeping.retention.trash import KEPT_DAYS
+from experiments.models import ConfigSnapshot, Experiment, Run, Team
+from experiments.registry.teams.audit import record
+
+BATCH, MOST_BATCHES = 50, 20
+"""Runs of one transaction, and transactions of one round: locks stay short, and a round ends."""
+
+
+def remove_expired() -> int:
+    """Remove runs and experiments whose time in the trash is over; returns the number of runs that went."""
+    before = timezone.now() - timedelta(days=KEPT_DAYS)
+    removed = 0
+    for _ in range(MOST_BATCHES):
+        count = _remove_runs(before)
+        removed += count
+        if count < BATCH:
+            break
+    _remove_experiments(before)
+    return removed
+
+
+def _remove_runs(before: object) -> int:
+    with transaction.atomic():
+        due = Run.objects.filter(trashed_at__lt=before).order_by("trashed_at", "pk")
+        runs = list(
+            due.select_for_update(of=("self",), skip_locked=True).only("number", "team_id", "config_id")[:BATCH]
+        )
+        ids = [run.pk for run in runs]
+        Run.objects.filter(pk__in=ids).delete()
+        configs = {run.config_id for run in runs if run.config_id is not None}
+        used = Run.objects.filter(config=OuterRef("pk"))
+        ConfigSnapshot.objects.filter(~Exists(used), pk__in=configs).delete()
+        for team_id in sorted({run.team_id for run in runs}):
+            numbers = sorted(run.number for run in runs if run.team_id == team_id)
+            _record(team_id, f"{len(numbers)} run{'s' if len(numbers) > 1 else ''}", {"runs": numbers})
+    return len(runs)
+
+
+def _remove_experiments(before: object) -> None:
+    """Those whose runs have all gone: the last ones may need another round."""
+    has_runs = Run.objects.filter(experiment=OuterRef("pk"))
+    due = Experiment.objects.filter(~Exists(has_runs), trashed_at__lt=before)
+    with transaction.atomic():  # the lock: one that is restored at this moment stays
+        for experiment in due.select_for_update(of=("self",), skip_locked=True).order_by("pk")[:BATCH]:
+            _record(experiment.team_id, f"experiment {experiment.name}", {"experiment": experiment.pk})
+            experiment.delete()
+
+
+def _record(team_id: int, subject: str, before: dict[str, object]) -> None:
+    record(Team.objects.get(pk=team_id), "trash.remove", subject, before=before)

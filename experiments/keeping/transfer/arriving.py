@@ -1,0 +1,74 @@
+"""What a row must become in the installation where it arrives: nothing starts by itself, no host is taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.db.models import Model
+
+from agents.ssh import new_key_pair
+from experiments.models import Bisection, CapacitySearch, DriverSet, Experiment, Host, Run, Schedule, Trend
+from experiments.registry.hosts.keys import seal
+
+Row = dict[str, Any]
+Ids = Mapping[type[Model], Mapping[int, int]]
+
+MOVED = "It was under way when its team was exported."
+NEW_KEY = "Imported: put its new public key on the host, test the connection, then take it into service."
+
+
+def arrive(model: type[Model], row: Row, pk: int | None, ids: Ids) -> None:
+    """Change the row, whose references are already those of this installation; `pk` is its new id where it has one."""
+    if model in _RULES:
+        _RULES[model](row, pk, ids)
+
+
+def _host(row: Row, pk: int | None, _ids: Ids) -> None:
+    """A host gets a new key pair, as private keys do not travel, and waits for a person."""
+    private_key, row["public_key"] = new_key_pair(f"benchhub {row['name']}")
+    row["private_key"] = seal(private_key, row=f"host:{pk}")
+    row["state"], row["state_reason"] = Host.State.DRAINED, NEW_KEY
+
+
+def _experiment(row: Row, _pk: int | None, _ids: Ids) -> None:
+    if row["state"] == Experiment.State.RUNNING:
+        row["state"], row["state_reason"] = Experiment.State.PAUSED, MOVED
+
+
+def _run(row: Row, _pk: int | None, _ids: Ids) -> None:
+    """ValueError for one that is not over: it would be waited for, or start on somebody's host."""
+    if row["state"] != Run.State.FINISHED:
+        raise ValueError(f"a run that is {row['state']}")
+
+
+def _search(row: Row, _pk: int | None, _ids: Ids) -> None:
+    if row["state"] == "running":
+        row["state"], row["sentence"] = "stopped", MOVED
+
+
+def _schedule(row: Row, _pk: int | None, _ids: Ids) -> None:
+    if row["state"] == Schedule.State.ACTIVE:
+        row["state"], row["state_reason"] = Schedule.State.PAUSED, "Imported: resume it when its hosts are in service."
+    row["due_at"] = None
+
+
+def _trend(row: Row, _pk: int | None, ids: Ids) -> None:
+    row["last_experiment_id"] = ids[Experiment].get(row["last_experiment_id"])
+
+
+def _driver_set(row: Row, _pk: int | None, ids: Ids) -> None:
+    """Its key names hosts by their ids, which keep their order."""
+    row["key"] = ",".join(str(ids[Host][int(one)]) for one in str(row["key"]).split(","))
+
+
+_RULES: Mapping[type[Model], Callable[[Row, int | None, Ids], None]] = {
+    Host: _host,
+    Experiment: _experiment,
+    Run: _run,
+    CapacitySearch: _search,
+    Bisection: _search,
+    Schedule: _schedule,
+    Trend: _trend,
+    DriverSet: _driver_set,
+}

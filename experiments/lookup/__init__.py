@@ -1,1 +1,0 @@
-"""The one search box: everything of a team that has a name."""

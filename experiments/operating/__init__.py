@@ -1,1 +1,0 @@
-"""What an operator sees: workers, queues, canaries, counts and the state of the services."""

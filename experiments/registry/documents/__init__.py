@@ -1,0 +1,1 @@
+"""Applications, recipes and workloads: versions, YAML, differences of configurations."""

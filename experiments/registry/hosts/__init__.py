@@ -1,0 +1,1 @@
+"""Hosts: keys, checks, hardware profiles, reservations, quarantine."""

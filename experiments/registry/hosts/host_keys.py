@@ -1,0 +1,73 @@
+"""A host's keys: the pinned one of the host, and the sealed one that BenchHub logs in with."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+    load_ssh_private_key,
+)
+
+from agents.errors import ConnectError
+from agents.ssh import Address
+from experiments.models import Host
+from experiments.registry.errors import RequestError
+from experiments.registry.hosts.denied import denial
+from experiments.registry.hosts.keys import KeyFileError, unseal
+
+
+def fingerprint(line: str) -> str:
+    """`SHA256:...` of a public key line, as ssh-keygen -l prints it. ValueError when it is not one."""
+    try:
+        blob = base64.b64decode(line.split()[1], validate=True)
+    except (IndexError, binascii.Error) as error:
+        raise ValueError(f"{line[:60]!r} is not a public key") from error
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+
+
+def key_row(host: Host) -> str:
+    """The name under which the host's private key is sealed."""
+    return f"host:{host.pk}"
+
+
+def public_half(private_key: str) -> str:
+    """The authorized_keys line of a private key in OpenSSH or PEM form, without a passphrase."""
+    data = private_key.strip().encode() + b"\n"
+    for load in (load_ssh_private_key, load_pem_private_key):
+        try:
+            key = load(data, password=None)
+            return key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+        except TypeError as error:
+            raise RequestError("Give the private key without a passphrase.", field="private_key") from error
+        except (ValueError, UnsupportedAlgorithm):
+            continue
+    raise RequestError("This is not a private key in OpenSSH or PEM form.", field="private_key")
+
+
+def connect_args(host: Host) -> tuple[Address, str]:
+    """Where the host is and the private key to log in with. For workers only; ConnectError when no key opens it.
+
+    Its name is looked up again each time: it may lead to the installation's own database since it was stored.
+    """
+    if why := denial(host.address, host.port, look_up=True):
+        raise ConnectError(why, hint="Give the host another address.", permanent=True)
+    try:
+        private_key = unseal(bytes(host.private_key), row=key_row(host))
+    except KeyFileError as error:
+        raise ConnectError(
+            f"The private key for {host.name} cannot be opened: {error}",
+            hint="Give the workers the key file with which it was stored, or store the key again.",
+            permanent=True,
+        ) from error
+    return _address(host), private_key
+
+
+def _address(host: Host) -> Address:
+    jump = _address(host.jump) if host.jump else None
+    return Address(host.name, host.address, host.port, host.user, host.host_key, jump)

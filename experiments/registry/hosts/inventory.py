@@ -1,0 +1,265 @@
+"""Hosts: adding them, approving their keys, and who may launch on them. Connecting happens in workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from pydantic import ValidationError
+
+from agents.model import first_problem
+from agents.spec import HostAddress
+from agents.ssh import new_key_pair
+from experiments.models import Host, HostGrant, Member, Role
+from experiments.registry.errors import Conflict, RequestError
+from experiments.registry.hosts.check import check_state, perform_check
+from experiments.registry.hosts.denied import denial
+from experiments.registry.hosts.host_keys import connect_args, fingerprint, key_row, public_half
+from experiments.registry.hosts.keys import seal
+from experiments.registry.hosts.quarantine import NOT_APPROVED, back_in_service, refuse_while_restoring
+from experiments.registry.notes.labels import check_labels
+from experiments.registry.teams.access import require
+from experiments.registry.teams.audit import record
+from experiments.registry.teams.quotas import admit_host
+from experiments.registry.workers.outbox import CHECK_HOST, send
+
+MAX_REASON = 1000
+"""Letters of why a host is clean again, as in the API."""
+
+__all__ = [
+    "add_host",
+    "approve_key",
+    "clear_dirty",
+    "connect_args",
+    "fingerprint",
+    "grant",
+    "perform_check",
+    "request_check",
+    "revoke",
+    "set_drained",
+    "update_host",
+]
+
+_CHANGEABLE = ("name", "address", "port", "user", "roles", "data_address", "jump", "labels")
+_NO_KEY_YET = "ssh-ed25519 none"  # HostAddress wants a key; a host that is only being described has none
+
+
+def add_host(
+    member: Member,
+    *,
+    name: str,
+    address: str,
+    port: int,
+    user: str,
+    private_key: str | None = None,
+    roles: str,
+    data_address: str = "",
+    jump: Host | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Host:
+    """A new host of the team, its key encrypted. Without `private_key` a pair is made: put `public_key` on the host."""
+    require(member, Role.EDITOR)
+    host = Host(
+        team_id=member.team_id,
+        name=name.strip(),
+        address=address.strip(),
+        port=port,
+        user=user.strip(),
+        roles=roles,
+        data_address=data_address.strip(),
+        jump=jump,
+        labels=check_labels(labels or {}),
+    )
+    _check(host)
+    if private_key is None:
+        private_key, host.public_key = new_key_pair(f"benchhub {host.name}")
+    else:
+        host.public_key = public_half(private_key)
+    try:
+        with transaction.atomic():
+            admit_host(member.team)
+            host.save()
+            host.private_key = seal(private_key, row=key_row(host))
+            host.save(update_fields=["private_key"])
+            record(member, "host.add", f"host {host.name}", after=described(host))
+    except IntegrityError as error:
+        raise RequestError(f"There is a host named {host.name} already.", field="name") from error
+    return host
+
+
+def update_host(member: Member, host: Host, *, private_key: str | None = None, **changes: Any) -> Host:
+    """Change what is named in `changes` (name, address, port, user, roles, data_address, jump, labels).
+
+    Another address or port is another machine until proven equal: its host key must be approved again.
+    """
+    require(member, Role.EDITOR)
+    unknown = sorted(set(changes) - set(_CHANGEABLE))
+    if unknown:
+        raise RequestError(f"A host has no field {unknown[0]} that can be changed.", field=unknown[0])
+    if "labels" in changes:
+        changes["labels"] = check_labels(changes["labels"])
+    try:
+        with transaction.atomic():
+            host = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
+            before = described(host)
+            for key, value in changes.items():
+                setattr(host, key, value.strip() if isinstance(value, str) else value)
+            _check(host)
+            after = described(host)
+            if any(before[key] != after[key] for key in ("address", "port")):
+                if host.leased_by_id is not None:
+                    raise Conflict(f"A run uses {before['name']} and must put it back; wait for its end.")
+                host.host_key = host.offered_host_key = ""
+                if host.state not in (Host.State.DIRTY, Host.State.DRAINED):
+                    host.state, host.state_reason = Host.State.NEW, NOT_APPROVED
+            if private_key is not None:
+                host.public_key = public_half(private_key)
+                host.private_key = seal(private_key, row=key_row(host))
+            host.save()
+            record(member, "host.update", f"host {host.name}", before=before, after=after)
+    except IntegrityError as error:
+        raise RequestError(f"There is a host named {host.name} already.", field="name") from error
+    return host
+
+
+def request_check(member: Member, host: Host) -> None:
+    """Ask a worker to test the connection; `host.last_check` says how it went."""
+    require(member, Role.LAUNCHER)
+    host_id = host.pk
+    with transaction.atomic():
+        host.last_check = check_state("pending", "Waiting for a worker.")
+        host.save(update_fields=["last_check"])
+        transaction.on_commit(lambda: send(CHECK_HOST, host_id), robust=True)
+
+
+def approve_key(member: Member, host: Host, fingerprint_text: str) -> None:
+    """Pin the key that the host offered, when it is the one that the person saw (`SHA256:...`)."""
+    require(member, Role.EDITOR)
+    with transaction.atomic():
+        locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
+        if not locked.offered_host_key:
+            raise Conflict("This host has not shown a key yet; test the connection first.")
+        offered = fingerprint(locked.offered_host_key)
+        if fingerprint_text.strip() != offered:
+            raise RequestError(
+                f"The host offers {offered}, which is not the fingerprint that you approve.", field="fingerprint"
+            )
+        before = fingerprint(locked.host_key) if locked.host_key else None
+        locked.host_key, locked.offered_host_key = locked.offered_host_key, ""
+        if locked.state in (Host.State.NEW, Host.State.UNREACHABLE):
+            locked.state, locked.state_reason = Host.State.READY, ""
+        locked.save(update_fields=["host_key", "offered_host_key", "state", "state_reason"])
+        record(
+            member,
+            "host.approve_key",
+            f"host {locked.name}",
+            before={"fingerprint": before},
+            after={"fingerprint": offered},
+        )
+        request_check(member, locked)
+    host.refresh_from_db()
+
+
+def set_drained(member: Member, host: Host, drained: bool) -> None:
+    """Take a host out of service, or put it back. A run that holds it goes on to its end."""
+    require(member, Role.EDITOR)
+    with transaction.atomic():
+        locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
+        before = locked.state
+        if drained and locked.state in (Host.State.READY, Host.State.UNREACHABLE):
+            locked.state, locked.state_reason = Host.State.DRAINED, f"Drained by {member.user.get_username()}."
+        elif not drained and locked.state == Host.State.DRAINED:
+            back_in_service(locked)
+        elif (locked.state == Host.State.DRAINED) != drained:
+            raise Conflict(f"{locked.name} is {locked.get_state_display()}; that must be solved first.")
+        locked.save(update_fields=["state", "state_reason"])
+        if before != locked.state:
+            record(member, "host.state", f"host {locked.name}", before={"state": before}, after={"state": locked.state})
+    host.refresh_from_db()
+
+
+def clear_dirty(member: Member, host: Host, reason: str) -> None:
+    """Say that a host which could not be proven restored is as it should be. The reason goes into the audit trail."""
+    require(member, Role.EDITOR)
+    if not reason.strip():
+        raise RequestError("Say why the host is clean again.", field="reason")
+    if len(reason) > MAX_REASON:
+        raise RequestError(f"The reason has at most {MAX_REASON} characters.", field="reason")
+    with transaction.atomic():
+        locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
+        if locked.state != Host.State.DIRTY:
+            raise Conflict(f"{locked.name} is not dirty.")
+        refuse_while_restoring(locked)
+        before = {"state": locked.state, "reason": locked.state_reason}
+        back_in_service(locked)
+        locked.last_restore = {}
+        locked.save()
+        after = {"state": locked.state, "reason": reason.strip()}
+        record(member, "host.clear_dirty", f"host {locked.name}", before=before, after=after)
+    host.refresh_from_db()
+
+
+def grant(member: Member, host: Host, other: Member) -> None:
+    """Let another member launch on the host."""
+    require(member, Role.ADMIN)
+    if {host.team_id, other.team_id} != {member.team_id}:
+        raise RequestError("The member and the host belong to different teams.", field="member")
+    with transaction.atomic():
+        _, created = HostGrant.objects.get_or_create(host=host, member=other)
+        if created:
+            record(member, "host.grant", f"host {host.name}", after={"user": other.user.get_username()})
+
+
+def revoke(member: Member, host: Host, other: Member) -> None:
+    """Take the grant back; runs that are queued stay queued."""
+    require(member, Role.ADMIN)
+    with transaction.atomic():
+        deleted, _ = HostGrant.objects.filter(host=host, member=other, host__team_id=member.team_id).delete()
+        if deleted:
+            record(member, "host.revoke", f"host {host.name}", before={"user": other.user.get_username()})
+
+
+def described(host: Host) -> dict[str, Any]:
+    """What the audit trail keeps of a host; never a private key."""
+    return {
+        "name": host.name,
+        "address": host.address,
+        "port": host.port,
+        "user": host.user,
+        "roles": host.roles,
+        "data_address": host.data_address,
+        "jump": host.jump.name if host.jump else None,
+        "labels": host.labels,
+        "public_key": host.public_key,
+    }
+
+
+def _check(host: Host) -> None:
+    if "/" in host.name or not host.name.isprintable():
+        raise RequestError("A host's name is printable and has no slash.", field="name")
+    try:
+        HostAddress(
+            name=host.name,
+            address=host.address,
+            port=host.port,
+            user=host.user,
+            host_key=_NO_KEY_YET,
+            data_address=host.data_address,
+        )
+    except ValidationError as error:
+        path, problem = first_problem(error)
+        raise RequestError(f"{path[0]}: {problem}", field=str(path[0])) from error
+    for field in ("address", "data_address"):
+        if why := denial(getattr(host, field), host.port):
+            raise RequestError(why, field=field)
+    if host.roles not in Host.Roles.values:
+        raise RequestError(f"A host is one of {', '.join(Host.Roles.values)}.", field="roles")
+    seen, hop = {host.pk} - {None}, host.jump
+    while hop is not None:
+        if hop.team_id != host.team_id:
+            raise RequestError("There is no such jump host.", field="jump")
+        if hop.pk in seen:
+            raise RequestError("The jump hosts lead back to this host.", field="jump")
+        seen.add(hop.pk)
+        hop = hop.jump

@@ -1,0 +1,1 @@
+"""What a run said while it went on: events, log files, the live feed."""

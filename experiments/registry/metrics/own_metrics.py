@@ -1,0 +1,84 @@
+"""The metrics of a team: those that BenchHub knows, then those of the team's own benchmarks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from django.db.models import Q
+
+from experiments.models import Metric, Team
+from experiments.models.prepared import execute
+from experiments.registry.errors import RequestError
+from experiments.registry.metrics.vocabulary import METRICS, MetricSpec, own_metric
+from experiments.registry.teams.audit import record
+
+MOST_FOLLOWED = 4
+"""A run with at most so many own figures has few enough for all of them to be judged and watched unasked."""
+_MOST_NAMED = 40
+_DECLARED = """SELECT name, unit, direction FROM experiments_metric
+WHERE team_id = %s::bigint AND name IN (SELECT json_array_elements_text(%s::json))"""
+
+
+def metrics_of(team_id: int, names: Iterable[str] | None = None) -> dict[str, MetricSpec]:
+    """The team's metrics, or those among `names`: the known ones in their order, then its own by name."""
+    if names is None:
+        return METRICS | _own(team_id, Q())
+    wanted = set(names)
+    found = {name: metric for name, metric in METRICS.items() if name in wanted}
+    return found | (_own(team_id, Q(name__in=others)) if (others := wanted - METRICS.keys()) else {})
+
+
+def metric_named(team_id: int, name: str, *, field: str = "metric") -> MetricSpec:
+    """The metric. RequestError names the field when the team has none of this name."""
+    return check_metrics(team_id, [name], field=field)[name]
+
+
+def check_metrics(team_id: int, names: Sequence[str], *, field: str) -> dict[str, MetricSpec]:
+    """The metrics of these names. RequestError names the field and the first one that the team does not have."""
+    found = metrics_of(team_id, (name for name in names if "\0" not in name))
+    if (unknown := next((name for name in names if name not in found), None)) is not None:
+        known = list(metrics_of(team_id))
+        more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+        listed = ", ".join(known[:_MOST_NAMED])
+        raise RequestError(f"There is no metric {unknown[:60]!r}; known: {listed}{more}.", field=field)
+    return found
+
+
+def followed_metrics(team_id: int, names: Iterable[str] | None = None) -> dict[str, MetricSpec]:
+    """The team's own metrics, or those among `names`, that are judged and watched unasked."""
+    if names is None:
+        return _own(team_id, Q(followed=True))
+    others = set(names) - METRICS.keys()
+    return _own(team_id, Q(followed=True, name__in=others)) if others else {}
+
+
+def learn(team: Team, declared: Iterable[MetricSpec]) -> None:
+    """Remember unit and direction of own metrics; what is declared last counts. Call inside a transaction."""
+    newest = {one.name: one for one in declared if one.name not in METRICS}
+    if not newest:
+        return
+    # In most cases all that happens here, and with each result.
+    declared_before = execute(_DECLARED, [team.pk, json.dumps(list(newest))])
+    stored = {name: (unit, direction) for name, unit, direction in declared_before}
+    changed = []
+    for name in sorted(newest):  # in one order, so that two who learn at the same time do not wait for each other
+        new, old = newest[name], stored.get(name)
+        if old == (new.unit, new.direction):
+            continue
+        if old is not None:
+            said = {"unit": old[0], "direction": old[1]}
+            record(team, "metric.declare", name, before=said, after={"unit": new.unit, "direction": new.direction})
+        followed = len(newest) <= MOST_FOLLOWED
+        changed.append(Metric(team=team, name=name, unit=new.unit, direction=new.direction, followed=followed))
+    Metric.objects.bulk_create(
+        changed, update_conflicts=True, unique_fields=["team", "name"], update_fields=["unit", "direction"]
+    )
+
+
+def _own(team_id: int, which: Q) -> dict[str, MetricSpec]:
+    rows = Metric.objects.filter(which, team_id=team_id).order_by("name")
+    return {
+        name: own_metric(name, unit, "higher" if direction == Metric.Direction.HIGHER else "lower")
+        for name, unit, direction in rows.values_list("name", "unit", "direction")
+    }

@@ -1,0 +1,1 @@
+"""What people write to runs, experiments and charts: notes, labels, tags."""

@@ -1,0 +1,1 @@
+"""What belongs to one run: numbers, files, parameters, series, baselines."""

@@ -1,0 +1,1 @@
+"""Teams: members, rights, tokens, quotas, the audit trail."""

@@ -1,0 +1,133 @@
+"""What a team may use: files, runs a day, runs that wait, hosts. Set by staff, checked where something is added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Sum
+from django.db.models.functions import Length
+from django.utils import timezone
+
+from experiments.models import Artifact, Host, Member, Run, Team
+from experiments.models.prepared import execute
+from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.registry.teams import audit
+
+_ADMIT = """UPDATE experiments_team SET
+    next_run_number = next_run_number + %(count)s::int,
+    runs_on_day = CASE WHEN runs_day = %(today)s::date THEN runs_on_day + %(count)s::int ELSE %(count)s::int END,
+    runs_day = %(today)s::date
+WHERE id = %(team)s::bigint
+RETURNING next_run_number, runs_on_day, artifact_bytes, quota_runs_per_day, quota_artifact_bytes, quota_queued_runs"""
+
+MAX_QUOTA = 2**31 - 1
+MAX_BYTES = 2**50
+
+
+@dataclass(frozen=True)
+class Quota:
+    """One limit: the field of the team that holds it, what it is in words, what its numbers count."""
+
+    field: str
+    label: str
+    unit: str
+    most: int
+
+
+QUOTAS = (
+    Quota("quota_artifact_bytes", "files of runs", "bytes", MAX_BYTES),
+    Quota("quota_runs_per_day", "runs per day (UTC), imports too", "runs", MAX_QUOTA),
+    Quota("quota_queued_runs", "runs waiting in the queue", "runs", MAX_QUOTA),
+    Quota("quota_hosts", "hosts", "hosts", MAX_QUOTA),
+)
+
+
+class QuotaExceeded(Conflict):
+    """The team has used what it may use."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """How much of a quota is used; the size of files is as measured in the last hour."""
+
+    quota: Quota
+    used: int
+    limit: int
+
+    @property
+    def ratio(self) -> float:
+        return self.used / self.limit if self.limit else 1.0
+
+
+def admit_runs(team: Team, count: int, *, queued: bool = True) -> int:
+    """Reserve run numbers for runs that somebody asks for and return the first; QuotaExceeded names what is used up.
+
+    Call it in the transaction that stores the runs: its lock on the team's row makes the count exact.
+    """
+    given: dict[str, int | date] = {"count": count, "today": timezone.now().date(), "team": team.pk}
+    # One statement, for results come by the hundred in a second.
+    ((next_number, on_day, artifact_bytes, runs_per_day, most_bytes, most_queued),) = execute(_ADMIT, given)
+    if on_day > runs_per_day:
+        raise _exceeded("runs per day", f"{runs_per_day:,}", "It begins anew at midnight UTC.")
+    if artifact_bytes >= most_bytes:
+        limit = f"{most_bytes / 2**30:,.1f} GiB"
+        raise _exceeded("files of runs", limit, "Delete runs that nobody needs, or set a retention.")
+    if queued and waiting(team) + count > most_queued:
+        raise _exceeded("runs waiting in the queue", f"{most_queued:,}", "Wait, or cancel some.")
+    return int(next_number) - count
+
+
+def admit_host(team: Team) -> None:
+    """QuotaExceeded when the team has as many hosts as it may have."""
+    limit = Team.objects.select_for_update(no_key=True).get(pk=team.pk).quota_hosts
+    if Host.objects.for_team(team).count() >= limit:
+        raise _exceeded("hosts", f"{limit:,}", "Remove one that nothing was measured on.")
+
+
+def waiting(team: Team) -> int:
+    """The team's runs in the queue."""
+    return Run.objects.filter(team=team, state=Run.State.QUEUED).count()
+
+
+def usage(team: Team) -> list[Use]:
+    """All quotas with what is used of them."""
+    now = Team.objects.get(pk=team.pk)
+    today = now.runs_on_day if now.runs_day == timezone.now().date() else 0
+    used = (now.artifact_bytes, today, waiting(now), Host.objects.for_team(now).count())
+    return [Use(quota, count, getattr(now, quota.field)) for quota, count in zip(QUOTAS, used, strict=True)]
+
+
+def set_quotas(user: User, member: Member, values: Mapping[str, int]) -> None:
+    """Change quotas of the member's team, by field. Staff may; RequestError names a value that is out of range."""
+    if not user.is_staff:
+        raise Forbidden("Quotas are changed by the staff of this installation.")
+    for quota in QUOTAS:
+        if not 0 <= values.get(quota.field, 0) <= quota.most:
+            raise RequestError(f"The quota of {quota.label} must be between 0 and {quota.most:,}.", field=quota.field)
+    with transaction.atomic():
+        team = Team.objects.select_for_update(no_key=True).get(pk=member.team_id)
+        changed = {
+            quota.field: values[quota.field]
+            for quota in QUOTAS
+            if quota.field in values and values[quota.field] != getattr(team, quota.field)
+        }
+        if not changed:
+            return
+        before = {name: getattr(team, name) for name in changed}
+        Team.objects.filter(pk=team.pk).update(**changed)
+        audit.record(member, "quota.set", f"team {team.name}", before=before, after=changed)
+
+
+def measure_files() -> None:
+    """Measure the files of every team's runs: adding them up takes too long to do it whenever a run is launched."""
+    sizes = dict(Artifact.objects.values_list("run__team").annotate(size=Sum(Length("content"))).order_by())
+    for team in Team.objects.only("pk"):
+        Team.objects.filter(pk=team.pk).update(artifact_bytes=sizes.get(team.pk, 0), measured_at=timezone.now())
+
+
+def _exceeded(quota: str, limit: str, advice: str) -> QuotaExceeded:
+    return QuotaExceeded(f"The team's quota is used up: {quota}, at most {limit}. {advice} Staff can raise it.")

@@ -1,0 +1,1 @@
+"""Workers: which there are, what is handed to them, what they have done."""

@@ -1,0 +1,1 @@
+"""From claimed to ended."""

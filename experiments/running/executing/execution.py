@@ -1,0 +1,95 @@
+"""Executes claimed runs in a worker: holds the lease, feeds the recorder, lets the runner work."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+
+from agents.errors import MISTAKE_HINT, FenceError
+from agents.events import Logged
+from agents.log_context import bound
+from agents.record import Record
+from experiments.models import Run
+from experiments.registry.workers.outbox import hint
+from experiments.registry.workers.tallies import count
+from experiments.running.ending.conclusion import conclude, give_up
+from experiments.running.executing.connecting import DATABASE_AWAY, runner_for, with_database
+from experiments.running.executing.lease import UNKNOWN_HOLDER_HINT, HandedOver, Heart, handing_over
+from experiments.running.executing.recorder import Recorder
+from experiments.running.queue.dispatch import claim_next
+
+logger = logging.getLogger(__name__)
+
+MAX_ATTEMPTS = 50
+"""Workers that may begin with one run: one that kills each of them must come to an end, too."""
+
+TAKEN_OVER = (
+    "Another worker took this run over: the one before it has stopped or was silent. "
+    "What ran on the hosts went on; its readings meanwhile are missing."
+)
+
+
+def worker_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}:{threading.get_native_id()}"
+
+
+def execute_next() -> bool:
+    """Claim and execute one run, to its end or until it is handed over. False when there was none to claim."""
+    if handing_over.is_set():
+        return False
+    run = claim_next(worker_name())
+    if run is None:
+        return False
+    with bound(run=run.pk, fence=run.fence):
+        return _execute_claimed(run)
+
+
+def _execute_claimed(run: Run) -> bool:
+    logger.info("run %s (#%s): claimed with fence %s, attempt %s", run.pk, run.number, run.fence, run.attempts)
+    if run.attempts > MAX_ATTEMPTS:
+        give_up(
+            run.pk, run.fence, f"{MAX_ATTEMPTS} workers began with this run and none came to its end.", MISTAKE_HINT
+        )
+        return True
+    try:
+        if run.attempts > 1:
+            count("adoptions")
+        async_to_sync(_execute)(run)
+    except FenceError as error:
+        _taken_over(run, error)
+    except HandedOver:
+        logger.info("run %s: handed over", run.pk)
+        hint(run.pk)
+    except DATABASE_AWAY as error:
+        logger.warning("run %s: the database is away (%s); the run is adopted when its lease is over", run.pk, error)
+        return False
+    except Exception:
+        logger.exception("run %s: given up, in a way that nobody foresaw", run.pk)
+        give_up(run.pk, run.fence, "BenchHub made a mistake and could not carry on with this run.", MISTAKE_HINT)
+    return True
+
+
+def _taken_over(run: Run, error: FenceError) -> None:
+    """Stop; but when this database knows of no newer holder, the host is used by somebody whom it does not know."""
+    if Run.objects.filter(pk=run.pk, fence=run.fence).exclude(state=Run.State.FINISHED).exists():
+        give_up(run.pk, run.fence, error.message, UNKNOWN_HOLDER_HINT, doubt="somebody else works on it")
+        return
+    logger.warning("run %s: another worker took over; this one stops", run.pk)
+
+
+async def _execute(run: Run) -> None:
+    recorder = Recorder(run.pk, run.fence)
+    record: Record = await with_database(run, recorder.record)
+    if run.attempts > 1:
+        await with_database(run, recorder.store, Logged("runner", (TAKEN_OVER,), "warning"))
+    heart = Heart(recorder)
+    runner = runner_for(
+        run, recorder, record, cancelled=lambda: heart.cancelled, patience_s=settings.BENCHHUB_PATIENCE_S
+    )
+    await heart.hold(runner.run())
+    await with_database(run, conclude, run.pk, run.fence, record)

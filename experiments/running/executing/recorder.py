@@ -1,0 +1,194 @@
+"""Events of a live run become rows: the only writer while a run is live, and every write is fenced."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.errors import FenceError
+from agents.events import (
+    AnyEvent,
+    ConfigurationCaptured,
+    FactsCollected,
+    Failed,
+    LoadReported,
+    LoadStarted,
+    Logged,
+    PhaseStarted,
+    from_json,
+    to_json,
+)
+from agents.record import Record
+from agents.redaction import Redactor, without_secrets
+from agents.spec import RunSpec, fingerprint
+from experiments.models import ConfigSnapshot, Host, Run, RunEvent
+from experiments.registry.hosts.driver_sets import hosts_by_role
+from experiments.registry.hosts.profiles import store_profile
+from experiments.registry.runs.artifacts import keep
+from experiments.registry.runs.snapshots import content_digest
+
+_TAKE_SEQ = """
+UPDATE experiments_run SET last_seq = %(seq)s WHERE id = %(run)s AND fence = %(fence)s AND last_seq = %(seq)s - 1
+"""
+
+STATES = {
+    "connect": Run.State.PREPARING,
+    "facts": Run.State.PREPARING,
+    "snapshot": Run.State.PREPARING,
+    "tune": Run.State.PREPARING,
+    "start": Run.State.PREPARING,
+    "warm_up": Run.State.WARMING_UP,
+    "measure": Run.State.MEASURING,
+    "collect": Run.State.COLLECTING,
+    "stop": Run.State.RESTORING,
+    "restore": Run.State.RESTORING,
+    "verify": Run.State.RESTORING,
+}
+
+
+class Recorder:
+    """Writes the events of one run for the holder of its fence."""
+
+    def __init__(self, run_id: int, fence: int) -> None:
+        self.run_id = run_id
+        self.fence = fence
+        self._seq: int | None = None
+        self._redactors: dict[str, Redactor] = {}
+
+    def record(self) -> Record:
+        """What the stored events add up to; samples and log lines leave no state, so they are not read."""
+        rows = RunEvent.objects.filter(run_id=self.run_id).exclude(kind__in=("samples", "logged")).order_by("seq")
+        return Record.fold(from_json(payload) for payload in rows.values_list("payload", flat=True).iterator())
+
+    def store(self, event: AnyEvent) -> None:
+        """Store one event, without secrets in what people read of it, and what it means for the run's row.
+
+        FenceError when another worker holds the run now.
+        """
+        event = self._fit_to_show(event)
+        with transaction.atomic():
+            if (seq := self._next_seq()) is None:
+                return
+            RunEvent.objects.create(
+                run_id=self.run_id,
+                seq=seq,
+                kind=event.kind,
+                payload=_storable(to_json(event)),
+                fence=self.fence,
+                at=Now(),
+            )
+            if changes := self._changes(event):
+                # The way back of a finished run may be taken once more; the run stays finished.
+                Run.objects.filter(pk=self.run_id).exclude(state=Run.State.FINISHED).update(**changes)
+        self._seq = seq
+
+    def _fit_to_show(self, event: AnyEvent) -> AnyEvent:
+        """The event without secrets in its texts. The lines of one source are one text: a key has many lines."""
+        match event:
+            case Logged():
+                redactor = self._redactors.setdefault(event.source, Redactor())
+                text = redactor.feed("".join(f"{line}\n" for line in event.lines))
+                return replace(event, lines=tuple(text.split("\n")[:-1]))
+            case LoadReported():
+                return replace(event, output=without_secrets(event.output))
+            case Failed():
+                return replace(event, message=without_secrets(event.message), hint=without_secrets(event.hint))
+            case _:
+                return event
+
+    def keep_file(self, name: str, content: bytes, media_type: str) -> None:
+        """Keep a file of the run; the same name again replaces it. FenceError when another worker holds the run now."""
+        with transaction.atomic():
+            run = Run.objects.select_for_update(of=("self",)).get(pk=self.run_id)
+            if run.fence != self.fence:
+                raise FenceError("Another worker holds this run now.")
+            keep(run, name, content, media_type=media_type)
+
+    def beat(self) -> bool:
+        """Hold the lease for another while; True when a person asked for the end. FenceError = the run is not ours."""
+        until = Now() + timedelta(seconds=settings.BENCHHUB_LEASE_S)
+        held = Run.objects.filter(pk=self.run_id, fence=self.fence).update(lease_until=until)
+        if not held:
+            raise FenceError("Another worker holds this run now.")
+        return Run.objects.filter(pk=self.run_id, cancel_requested_at__isnull=False).exists()
+
+    def let_go(self) -> None:
+        """Hand the run over: its lease ends now, so that the next worker adopts it at once."""
+        Run.objects.filter(pk=self.run_id, fence=self.fence).update(lease_until=Now(), owner="")
+
+    def _next_seq(self) -> int | None:
+        """The next event's number; None when it is stored already: its commit was done, only the answer was lost."""
+        if self._seq is None:
+            self._seq = self._stored_seq()
+        seq = self._seq + 1
+        with connection.cursor() as cursor:
+            cursor.execute(_TAKE_SEQ, {"run": self.run_id, "fence": self.fence, "seq": seq})
+            if cursor.rowcount:
+                return seq
+        if self._stored_seq() != seq:
+            raise FenceError("Another writer has stored events of this run.")
+        self._seq = seq
+        return None
+
+    def _stored_seq(self) -> int:
+        mine = Run.objects.filter(pk=self.run_id, fence=self.fence)
+        stored: int | None = mine.values_list("last_seq", flat=True).first()
+        if stored is None:
+            raise FenceError("Another worker holds this run now.")
+        return stored
+
+    def _changes(self, event: AnyEvent) -> dict[str, Any]:
+        match event:
+            case PhaseStarted():
+                return {"state": STATES[event.phase]}
+            case LoadStarted(measured=True):
+                return {"measured_at": timezone.now()}
+            case Failed():
+                outcome = Run.Outcome.CANCELLED if event.cancelled else Run.Outcome.FAILED
+                return {"outcome": outcome, "failure": event.message, "failure_hint": event.hint}
+            case ConfigurationCaptured():
+                return {"config": self._config(event)}
+            case FactsCollected():
+                return self._facts(event)
+            case _:
+                return {}
+
+    def _config(self, event: ConfigurationCaptured) -> ConfigSnapshot:
+        team_id = Run.objects.values_list("team_id", flat=True).get(pk=self.run_id)
+        values = dict(event.values)
+        config, _ = ConfigSnapshot.objects.get_or_create(
+            team_id=team_id, digest=content_digest(values), defaults={"values": values}
+        )
+        return config
+
+    def _facts(self, event: FactsCollected) -> dict[str, Any]:
+        run = Run.objects.select_related("sut_profile").get(pk=self.run_id)
+        host = Host.objects.filter(pk=hosts_by_role(run).get(event.role, 0)).first()
+        profile = store_profile(host, event.digest, event.profile) if host is not None else None
+        if event.role == "sut":
+            return {"sut_profile": profile}
+        if event.role != "driver":
+            return {}
+        spec = RunSpec.model_validate(run.spec)
+        digest = run.sut_profile.digest if run.sut_profile else ""
+        return {"fingerprint": fingerprint(spec, driver_version=event.tool_version, profile_digest=digest)}
+
+
+def _storable(data: Any) -> Any:
+    """JSON that PostgreSQL takes: no NUL in a text (a tool may print one), no number that is none."""
+    if isinstance(data, str):
+        return data.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, dict):
+        return {_storable(key): _storable(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_storable(value) for value in data]
+    return data

@@ -1,0 +1,1 @@
+"""What is due, whose turn it is, how long a run waits."""

@@ -1,0 +1,207 @@
+"""Gives every waiting run its hosts and a worker slot in turn, and says in one sentence why it has to wait for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from experiments.models import Experiment, Host
+from experiments.models.experiments import HELD
+from experiments.registry.hosts.reservations import Hold
+from experiments.running.queue.estimates import Estimates
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A run that is active, or one that waits: then `place` counts from 1 and `reason` says why it does.
+
+    `runs_before` use its hosts or will before it does. `starts_at` None: only a person can end the wait.
+    """
+
+    run_id: int
+    place: int
+    reason: str
+    runs_before: int
+    takes_s: float
+    starts_at: datetime | None
+    ends_at: datetime | None
+
+
+@dataclass(frozen=True)
+class UnfinishedRun:
+    """What the queue needs to know of one unfinished run."""
+
+    pk: int
+    number: int
+    team_id: int
+    state: str
+    user_id: int | None
+    sut_id: int | None
+    driver_ids: tuple[int, ...]
+    workload_id: int | None
+    started_at: datetime | None
+    urgency: int
+    experiment_state: str | None = None
+
+    @cached_property
+    def hosts(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(pk for pk in (self.sut_id, *self.driver_ids) if pk is not None))
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What is known of the workers that execute runs. `slots` None = nothing: none of them has ever said so.
+
+    `busy`: runs that are active in the whole installation. `last_seen_at` is of the one that was seen last.
+    """
+
+    slots: int | None
+    busy: int
+    last_seen_at: datetime | None
+    others_first: bool
+
+    def reason(self, now: datetime) -> str:
+        """Why none of them takes a run whose hosts are free; "" when one may be on its way."""
+        if self.slots is None:
+            return ""
+        if self.slots == 0:
+            since = self.last_seen_at or now
+            minutes = max(int((now - since).total_seconds() // 60), 1)
+            return f"No worker has been seen for {minutes} min; an operator must start one (worker-runs)."
+        if self.busy < self.slots:
+            return ""
+        all_busy = "The only worker slot is busy" if self.slots == 1 else f"All {self.slots} worker slots are busy"
+        return f"{all_busy}{', and it is another team’s turn' if self.others_first else ''}."
+
+
+class Plan:
+    """Gives every run its hosts and a worker slot in turn, and remembers why it had to wait for them."""
+
+    def __init__(
+        self,
+        *,
+        now: datetime,
+        hosts: Mapping[int, Host],
+        holds: Sequence[Hold],
+        workers: Workers,
+        estimates: Estimates,
+    ) -> None:
+        self._now = now
+        self._hosts = hosts
+        self._holds = {pk: [hold for hold in holds if hold.host_id == pk] for pk in {hold.host_id for hold in holds}}
+        self._workers = workers
+        self._estimates = estimates
+        self._free_at: dict[int, datetime] = {}
+        self._slot_free_at = [now] * (workers.slots or 0)
+        self._last_on: dict[int, UnfinishedRun] = {}
+        self._before: Counter[frozenset[int]] = Counter()
+        self._place = 0
+
+    def add_active(self, row: UnfinishedRun) -> Expected:
+        takes_s = self._estimates.takes_s(row.workload_id, row.sut_id)
+        ends_at = max((row.started_at or self._now) + timedelta(seconds=takes_s), self._now)
+        self._occupy(row, ends_at)
+        if self._slot_free_at:
+            self._slot_free_at[self._slot_for(self._now)] = ends_at
+        return Expected(row.pk, 0, "", 0, takes_s, row.started_at, ends_at)
+
+    def add_waiting(self, row: UnfinishedRun) -> Expected:
+        self._place += 1
+        takes_s = self._estimates.takes_s(row.workload_id, row.sut_id)
+        if blocked := self._blocked(row):
+            return Expected(row.pk, self._place, blocked, 0, takes_s, None, None)
+        reason, before = self._reason(row), self._runs_before(row)
+        stands_back = self.stands_back(row)
+        starts_at, slot = self._start(row)
+        ends_at = starts_at + timedelta(seconds=takes_s) if starts_at else None
+        if not stands_back:  # one that waits for the end of a reservation holds up nobody
+            self._occupy(row, ends_at or self._now)
+            self._last_on |= dict.fromkeys(row.hosts, row)
+            if slot is not None and ends_at is not None:
+                self._slot_free_at[slot] = ends_at
+        return Expected(row.pk, self._place, reason, before, takes_s, starts_at, ends_at)
+
+    def stands_back(self, row: UnfinishedRun) -> bool:
+        """Whether a person or the end of a reservation must come first: such a run holds up nobody."""
+        return bool(self._blocked(row)) or any(self._kept_from(row, pk, self._now) for pk in row.hosts)
+
+    def _blocked(self, row: UnfinishedRun) -> str:
+        """The sentence of what only a person can put right: a host, or an experiment that is held."""
+        if row.experiment_state in HELD:
+            return f"Its experiment is {Experiment.State(row.experiment_state).label}; resume it on its page."
+        if row.sut_id is None or not row.driver_ids or any(pk not in self._hosts for pk in row.hosts):
+            return "A host of this run does not exist any more; cancel the run."
+        for pk in row.hosts:
+            host = self._hosts[pk]
+            if host.state != Host.State.READY:
+                return out_of_service(host)
+        return ""
+
+    def _reason(self, row: UnfinishedRun) -> str:
+        for pk in row.hosts:
+            host = self._hosts[pk]
+            if hold := self._kept_from(row, pk, self._now):
+                return f"{host.name} is reserved by {hold.words}."
+            if host.leased_by is not None:
+                return f"{host.name} is used by run #{host.leased_by.number}."
+        for pk in row.hosts:
+            if pk in self._last_on:
+                return f"Run #{self._last_on[pk].number} is before it on {self._hosts[pk].name}."
+        return self._workers.reason(self._now) or "It is next."
+
+    def _runs_before(self, row: UnfinishedRun) -> int:
+        hosts = frozenset(row.hosts)
+        return sum(count for used, count in self._before.items() if used & hosts)
+
+    def _start(self, row: UnfinishedRun) -> tuple[datetime | None, int | None]:
+        """When its hosts and a worker slot are free, and which slot that is, when slots are known."""
+        if self._workers.slots == 0:
+            return None, None
+        starts_at = max([self._now, *(self._free_at[pk] for pk in row.hosts if pk in self._free_at)])
+        slot = self._slot_for(starts_at) if self._slot_free_at else None
+        if slot is not None:
+            starts_at = max(starts_at, self._slot_free_at[slot])
+        return self._after_holds(row, starts_at), slot
+
+    def _slot_for(self, moment: datetime) -> int:
+        """The slot that stands idle for the shortest time until then, else the one that is free first."""
+        idle = [index for index, free_at in enumerate(self._slot_free_at) if free_at <= moment]
+        if idle:
+            return max(idle, key=self._slot_free_at.__getitem__)
+        return min(range(len(self._slot_free_at)), key=self._slot_free_at.__getitem__)
+
+    def _after_holds(self, row: UnfinishedRun, starts_at: datetime) -> datetime:
+        while kept := [hold for pk in row.hosts if (hold := self._kept_from(row, pk, starts_at))]:
+            starts_at = max(hold.until for hold in kept)
+        return starts_at
+
+    def _kept_from(self, row: UnfinishedRun, host_id: int, moment: datetime) -> Hold | None:
+        """The reservation of somebody else that keeps this run off the host at that time."""
+        holds = (hold for hold in self._holds.get(host_id, ()) if hold.holds_at(moment))
+        return next((hold for hold in holds if hold.user_id != row.user_id), None)
+
+    def _occupy(self, row: UnfinishedRun, until: datetime) -> None:
+        for pk in row.hosts:
+            self._free_at[pk] = max(self._free_at.get(pk, until), until)
+        self._before[frozenset(row.hosts)] += 1
+
+
+def out_of_service(host: Host) -> str:
+    """Why nothing starts on a host that is not ready, and what to do about it."""
+    detail = host.state_reason.rstrip(".")
+    because = f": {detail}" if detail else ""
+    match host.state:
+        case Host.State.NEW:
+            what = "has shown a key that nobody has approved" if host.offered_host_key else "has no approved host key"
+            return f"{host.name} {what}; an editor approves it on the host's page."
+        case Host.State.DIRTY:
+            short = because.removeprefix(": ").partition(": ")[0]  # what differs is on the host's page, and may be long
+            return f"{host.name} is dirty{f': {short}' if short else ''}. Put it right on the host's page."
+        case Host.State.UNREACHABLE:
+            return f"{host.name} is unreachable{because}. Test its connection on the host's page when it is back."
+        case _:
+            ends = f"; run #{host.leased_by.number} on it ends first" if host.leased_by else ""
+            return f"{host.name} is {host.state}{because}{ends}. An editor takes it back into service."

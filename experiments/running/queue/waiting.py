@@ -1,0 +1,149 @@
+"""Why a queued run waits, and when it may be expected to start: the queue of a team, read and thought through."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from experiments.models import Host, Run, Team, Worker
+from experiments.registry.hosts.driver_sets import members_of
+from experiments.registry.hosts.reservations import holds_on
+from experiments.registry.workers.workers import SILENT_AFTER
+from experiments.running.queue.estimates import estimates_for
+from experiments.running.queue.fairness import Shares, shares_of, urgency
+from experiments.running.queue.plan import Expected, Plan, UnfinishedRun, Workers
+
+RUNS_QUEUE = "runs"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A team's queue as far as it can be foreseen: active runs by number, waiting ones in the order they will start.
+
+    Runs of other teams count as long as they are active; what those teams have waiting is not foreseen.
+    """
+
+    at: datetime
+    active: tuple[Expected, ...]
+    waiting: tuple[Expected, ...]
+
+    def of(self, run_id: int) -> Expected | None:
+        return self._by_run.get(run_id)
+
+    @cached_property
+    def _by_run(self) -> dict[int, Expected]:
+        return {expected.run_id: expected for expected in (*self.active, *self.waiting)}
+
+
+def schedule_of(team: Team) -> Schedule:
+    """The team's queue. Ten queries, however many runs wait."""
+    now = timezone.now()
+    rows = _rows(Q(team=team, state=Run.State.QUEUED) | Q(state__in=Run.ACTIVE))
+    active = [row for row in rows if row.state != Run.State.QUEUED]
+    queued = [row for row in rows if row.state == Run.State.QUEUED]
+    if not any(row.team_id == team.pk for row in rows):
+        return Schedule(now, (), ())
+    hosts = _hosts(queued)
+    estimates = estimates_for(
+        {row.workload_id for row in rows if row.workload_id}, {row.sut_id for row in rows if row.sut_id}
+    )
+    plan = Plan(
+        now=now,
+        hosts=hosts,
+        holds=holds_on(list(hosts), after=now),
+        workers=_workers(team, len(active), now),
+        estimates=estimates,
+    )
+    running = [plan.add_active(row) for row in active]
+    shares = shares_of([team.pk])
+    waiting = [plan.add_waiting(row) for row in _in_order(queued, shares, plan)]
+    mine = {row.pk for row in active if row.team_id == team.pk}
+    return Schedule(now, tuple(one for one in running if one.run_id in mine), tuple(waiting))
+
+
+def expected_of(run: Run) -> Expected | None:
+    """What its team's schedule says of a queued run; None of one that does not wait."""
+    return schedule_of(run.team).of(run.pk) if run.state == Run.State.QUEUED else None
+
+
+def expected_end(team: Team, runs: Iterable[Run]) -> datetime | None:
+    """When the last of these runs may be expected to end; None when all have ended, or a person must act before."""
+    live = [run.pk for run in runs if run.is_live]
+    if not live:
+        return None
+    schedule = schedule_of(team)
+    ends = [expected.ends_at if (expected := schedule.of(pk)) else schedule.at for pk in live]
+    known = [end for end in ends if end is not None]
+    return max(known) if len(known) == len(ends) else None
+
+
+def _rows(wanted: Q) -> list[UnfinishedRun]:
+    found = (
+        Run.objects.exclude(state=Run.State.FINISHED)
+        .filter(wanted)
+        .annotate(urgency=urgency())
+        .order_by("team", "number")
+    )
+    names = ("pk", "number", "team_id", "state", "created_by_id", "sut_id", "drivers_id", "workload_id", "started_at")
+    rows = list(found.values_list(*names, "urgency", "experiment__state", named=True))
+    drivers = members_of({row.drivers_id for row in rows if row.drivers_id is not None})
+    return [
+        UnfinishedRun(
+            pk=row.pk,
+            number=row.number,
+            team_id=row.team_id,
+            state=row.state,
+            user_id=row.created_by_id,
+            sut_id=row.sut_id,
+            driver_ids=drivers.get(row.drivers_id, ()),
+            workload_id=row.workload_id,
+            started_at=row.started_at,
+            urgency=row.urgency,
+            experiment_state=row.experiment__state,
+        )
+        for row in rows
+    ]
+
+
+def _hosts(rows: Iterable[UnfinishedRun]) -> dict[int, Host]:
+    wanted = {pk for row in rows for pk in row.hosts}
+    fields = ("name", "state", "state_reason", "offered_host_key", "leased_by__number")
+    found = Host.objects.filter(pk__in=wanted).select_related("leased_by").only(*fields)
+    return {host.pk: host for host in found}
+
+
+def _workers(team: Team, busy: int, now: datetime) -> Workers:
+    said = [worker for worker in Worker.objects.all() if RUNS_QUEUE in worker.queues]
+    alive = [worker for worker in said if worker.seen_at > now - SILENT_AFTER]
+    slots = sum(worker.slots for worker in alive) if all(worker.slots for worker in alive) else None
+    live = (
+        Run.objects.exclude(state=Run.State.FINISHED)
+        .values("team")
+        .annotate(
+            active=Count("pk", filter=~Q(state=Run.State.QUEUED)), queued=Count("pk", filter=Q(state=Run.State.QUEUED))
+        )
+    )
+    teams = {row["team"]: row for row in live}
+    mine = teams[team.pk]["active"] if team.pk in teams else 0
+    others_first = any(row["queued"] and row["active"] < mine for pk, row in teams.items() if pk != team.pk)
+    last_seen_at = max((worker.seen_at for worker in said), default=None)
+    return Workers(slots if said else None, busy, last_seen_at, others_first)
+
+
+def _in_order(queued: Sequence[UnfinishedRun], shares: Shares, plan: Plan) -> list[UnfinishedRun]:
+    """The order in which they will start as far as the fair order goes: members take turns inside one urgency."""
+    turns: Counter[tuple[int | None, int]] = Counter()
+    keys = {}
+    for row in sorted(queued, key=lambda row: row.pk):
+        turn = turns[row.user_id, row.urgency]
+        turns[row.user_id, row.urgency] += not plan.stands_back(row)
+        keys[row.pk] = shares.key(
+            team_id=row.team_id, user_id=row.user_id, urgency=row.urgency, run_id=row.pk, ahead=turn
+        )
+    return sorted(queued, key=lambda row: keys[row.pk])

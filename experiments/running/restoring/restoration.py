@@ -1,0 +1,200 @@
+"""Putting a dirty host back once more: because a person asked, or by itself once the host can be reached again."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.control import CANCELLED_PATIENCE_S
+from agents.errors import MISTAKE_HINT, FenceError
+from agents.events import Restored, Role
+from agents.record import Record
+from experiments.models import Host, Member, Run, Team
+from experiments.models import Role as MemberRole
+from experiments.registry.errors import Conflict
+from experiments.registry.hosts.driver_sets import hosts_by_role
+from experiments.registry.hosts.quarantine import back_in_service, refuse_while_restoring, restore_state
+from experiments.registry.teams import audit
+from experiments.registry.teams.access import require
+from experiments.registry.workers.outbox import RESTORE_HOST, send
+from experiments.running.executing.connecting import runner_for, with_database
+from experiments.running.executing.lease import UNKNOWN_HOLDER_HINT, HandedOver, Heart
+from experiments.running.executing.recorder import Recorder
+from experiments.running.queue.dispatch import NEXT_FENCE
+
+logger = logging.getLogger(__name__)
+
+FIRST_AGAIN = timedelta(minutes=1)
+LONGEST_AGAIN = timedelta(minutes=30)
+MOST_TRIES = 60
+"""How often BenchHub tries by itself: about a day and a quarter."""
+GIVEN_UP = "It could not be reached for more than a day. Restore it once it is back, or say that you checked it."
+SAID_AGAIN = timedelta(seconds=15)
+"""A pending one that nobody works on after that has lost its message or its worker."""
+
+
+def request_restore(who: Member | Team, host: Host, *, force: bool = False) -> None:
+    """Ask a worker to put a dirty host back; `host.last_restore` says how it went.
+
+    Editors may, and the operator, who speaks for the team. `force` also puts back what somebody else has changed since.
+    """
+    if isinstance(who, Member):
+        require(who, MemberRole.EDITOR)
+    host_id = host.pk
+    with transaction.atomic():
+        locked = Host.objects.select_for_update(of=("self",)).get(pk=host_id)
+        if locked.state != Host.State.DIRTY:
+            raise Conflict(f"{locked.name} is not dirty.")
+        refuse_while_restoring(locked)
+        if locked.dirty_run_id is None:
+            raise Conflict(
+                f"The run that left {locked.name} like this is not stored any more; look at it, then say that you did."
+            )
+        locked.last_restore = restore_state("pending", "Waiting for a worker.", force=force)
+        locked.save(update_fields=["last_restore"])
+        audit.record(who, "host.restore", f"host {locked.name}", after={"force": force})
+        transaction.on_commit(lambda: send(RESTORE_HOST, host_id), robust=True)
+    host.refresh_from_db()
+
+
+def repeat_due() -> None:
+    """Send what nobody works on: a request whose message was lost, a host that is due to be tried again."""
+    now = timezone.now()
+    dirty = Host.objects.filter(state=Host.State.DIRTY, dirty_run__isnull=False).exclude(last_restore={})
+    for host in dirty.exclude(dirty_run__lease_until__gt=Now()):
+        last = host.last_restore
+        waited = now - datetime.fromisoformat(str(last["at"]))
+        pause = min(FIRST_AGAIN * 2 ** min(int(last["tries"]), 10), LONGEST_AGAIN)
+        if (last["state"] == "pending" and waited > SAID_AGAIN) or (last["state"] == "again" and waited > pause):
+            send(RESTORE_HOST, host.pk)
+
+
+def perform_restore(host_id: int) -> None:
+    """Put the host back as the run that left it dirty found it, and prove it. Runs in workers; safe to repeat."""
+    begun = _begin(host_id)
+    if begun is None:
+        return
+    run, fence, force = begun
+    roles = tuple(role for role, pk in hosts_by_role(run).items() if pk == host_id)
+    try:
+        restored = async_to_sync(_restore)(run, fence, roles, force)
+    except HandedOver:
+        logger.info("host %s: handed over", host_id)
+        send(RESTORE_HOST, host_id)
+    except FenceError as error:
+        logger.warning("host %s: %s", host_id, error)
+        _store_failure(host_id, fence, error.message, UNKNOWN_HOLDER_HINT)  # nothing is stored for a newer holder
+    except Exception:
+        logger.exception("host %s could not be put back, in a way that nobody foresaw", host_id)
+        _store_failure(host_id, fence, "BenchHub made a mistake in putting this host back.", MISTAKE_HINT)
+    else:
+        _store(host_id, fence, restored, roles)
+
+
+def _begin(host_id: int) -> tuple[Run, int, bool] | None:
+    """Take the host for this attempt, unless somebody is at it, or at another host of its run: messages may come
+    twice. A worker that died is told by its lease, and fenced out.
+    """
+    with transaction.atomic():
+        host = Host.objects.select_for_update(of=("self",)).filter(pk=host_id, state=Host.State.DIRTY).first()
+        if host is None or host.last_restore.get("state") not in ("pending", "again"):
+            return None
+        run = Run.objects.select_for_update(of=("self",)).filter(pk=host.dirty_run_id).first()
+        if run is None or run.state != Run.State.FINISHED or run.spec is None:
+            return None
+        if host.leased_by_id not in (None, run.pk):
+            return None
+        last = host.last_restore
+        if int(last["tries"]) >= MOST_TRIES:  # workers that never come back from it
+            host.last_restore = restore_state("failed", "No worker came to the end of putting it back.", MISTAKE_HINT)
+            host.leased_by = None
+            host.save(update_fields=["last_restore", "leased_by"])
+            return None
+        until = Now() + timedelta(seconds=settings.BENCHHUB_LEASE_S)
+        free = Run.objects.filter(Q(lease_until=None) | Q(lease_until__lte=Now()), pk=run.pk)
+        if not free.update(fence=NEXT_FENCE, lease_until=until):
+            return None
+        run.refresh_from_db(fields=["fence"])
+        host.last_restore = restore_state(
+            "pending", "BenchHub is putting it back.", force=bool(last["force"]), tries=int(last["tries"]) + 1
+        )
+        host.leased_by = run
+        host.save(update_fields=["last_restore", "leased_by"])
+        return run, run.fence, bool(last["force"])
+
+
+async def _restore(run: Run, fence: int, roles: tuple[Role, ...], force: bool) -> Restored:
+    recorder = Recorder(run.pk, fence)
+    heart = Heart(recorder)
+    record: Record = await with_database(run, recorder.record)
+    runner = runner_for(run, recorder, record, cancelled=lambda: False, patience_s=CANCELLED_PATIENCE_S)
+    await heart.hold(runner.restore_again(roles=roles, force=force))
+    if record.restored is None:
+        raise AssertionError("the way back always ends in a Restored event")
+    return record.restored
+
+
+def _store(host_id: int, fence: int, restored: Restored, roles: tuple[Role, ...]) -> None:
+    differences = [text for role in roles for text in restored.differences.get(role, ())]
+    away = any(role in restored.away for role in roles)
+    with transaction.atomic():
+        held = _held(host_id, fence)
+        if held is None:
+            return
+        host, run = held
+        last = host.last_restore
+        if not differences:
+            back_in_service(host)
+            host.last_restore = restore_state("proven", f"Proven to be as it was before run #{run.number}.")
+        elif away and int(last["tries"]) < MOST_TRIES:
+            host.last_restore = restore_state(
+                "again",
+                f"It could not be reached: {differences[0]}",
+                "BenchHub tries again by itself.",
+                force=bool(last["force"]),
+                tries=int(last["tries"]),
+            )
+        else:
+            hint = (
+                GIVEN_UP
+                if away
+                else "Put right by hand what the list says, then restore once more, or say that you checked it. "
+                "What somebody else changed is only overwritten when you ask for that."
+            )
+            host.differences = differences
+            host.last_restore = restore_state("failed", "It was tried again, and is still not as it was.", hint)
+        _let_go(host, run)
+        host.save()
+        if not differences and not Host.objects.filter(dirty_run=run).exists():
+            Run.objects.filter(pk=run.pk).update(restore=Run.Restore.VERIFIED)
+
+
+def _store_failure(host_id: int, fence: int, message: str, hint: str) -> None:
+    with transaction.atomic():
+        held = _held(host_id, fence)
+        if held is None:
+            return
+        host, run = held
+        host.last_restore = restore_state("failed", message, hint)
+        _let_go(host, run)
+        host.save(update_fields=["last_restore", "leased_by"])
+
+
+def _held(host_id: int, fence: int) -> tuple[Host, Run] | None:
+    """Host and run, locked, while this attempt is the newest one and nobody cleared the host meanwhile."""
+    host = Host.objects.select_for_update(of=("self",)).get(pk=host_id)
+    run = Run.objects.select_for_update(of=("self",)).filter(pk=host.leased_by_id, fence=fence).first()
+    return None if run is None or host.state != Host.State.DIRTY else (host, run)
+
+
+def _let_go(host: Host, run: Run) -> None:
+    """The end of an attempt: another host of the run may be next. The caller saves the host."""
+    host.leased_by = None
+    Run.objects.filter(pk=run.pk).update(lease_until=None)

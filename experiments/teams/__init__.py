@@ -1,1 +1,0 @@
-"""Teams: who may do what, tokens, and the audit trail."""
