@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from agents.errors import Cause
-from agents.spectrum import Spectrum
-from agents.steps.base import SettingOutcome
+from agents.base.errors import Cause
+from agents.base.setting_outcome import SettingOutcome
+from agents.results.spectrum import Spectrum
 
 Role = Annotated[str, Field(pattern=r"^(sut|driver(-[2-9]|-[1-9][0-9])?)$")]
 """A host's part in a run: `sut`, `driver`, `driver-2` and so on (`RunSpec.hosts`)."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agents.drivers.base import Target
+from agents.base.errors import AgentError
+from agents.base.process_start import Launch
+from agents.drivers.base.driver import Target
 from agents.drivers.shares import share_words
-from agents.errors import AgentError
 from agents.events import PhaseName
-from agents.journal import undo_text
-from agents.launch import Launch
-from agents.preparation import launch_of
-from agents.recorders import RECORDERS
+from agents.recordings.tools import RECORDERS
+from agents.remote.journal import undo_text
+from agents.running.preparation import launch_of
+from agents.running.tuning import instance_directory
 from agents.spec import Phase, RunSpec
 from agents.steps import is_host_step
-from agents.steps.base import State, StepContext
-from agents.tuning import instance_directory
+from agents.steps.base.step import State, StepContext
 
 RUN_DIRECTORY = "$HOME/.benchhub/runs/RUN"
 """Stands for the run's directory on a host: its name is known only when the run exists."""

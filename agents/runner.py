@@ -9,24 +9,24 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Literal
 
-from agents import snapshot
-from agents.control import Cancelled, Control
-from agents.deadman import Renewal
-from agents.errors import MISTAKE_HINT, AgentError, CommandError, ConnectError, FenceError, HostError, MistakeError
+from agents.base.errors import MISTAKE_HINT, AgentError, CommandError, ConnectError, FenceError, HostError, MistakeError
+from agents.base.log_context import bound
 from agents.events import FactsCollected, Failed, Logged, PhaseFinished, PhaseName, PhaseStarted, Role, SnapshotTaken
-from agents.loading import Loading
-from agents.log_context import bound
 from agents.monitors import MONITORS
-from agents.preparation import check_cpus, check_drivers, look_at_host, server_cpus
-from agents.reach import Reach, raise_first
 from agents.record import Record
-from agents.recording import Recording
-from agents.restoring import Restoring
-from agents.serving import Serving
+from agents.remote.deadman import Renewal
+from agents.running import snapshot
+from agents.running.control import Cancelled, Control
+from agents.running.host_links import Reach, raise_first
+from agents.running.loading import Loading
+from agents.running.monitoring import Watch
+from agents.running.preparation import check_cpus, check_drivers, look_at_host, server_cpus
+from agents.running.recording import Recording
+from agents.running.restoring import Restoring
+from agents.running.serving import Serving
+from agents.running.tool_job import LoadSite
+from agents.running.tuning import Tuning, host_steps
 from agents.spec import RunSpec
-from agents.tool_job import LoadSite
-from agents.tuning import Tuning, host_steps
-from agents.watch import Watch
 
 logger = logging.getLogger(__name__)
 

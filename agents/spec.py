@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from agents.cpuset import CpuSet
+from agents.base.cpuset import CpuSet
+from agents.base.errors import PlanError
+from agents.base.model import Frozen
 from agents.drivers import AnyDriver
-from agents.drivers.base import Driver
+from agents.drivers.base.driver import Driver
 from agents.drivers.shares import share_of
-from agents.errors import PlanError
 from agents.events import Role
-from agents.model import Frozen
-from agents.recorders import RecorderNames
+from agents.recordings.tools import RecorderNames
 from agents.servers import AnyServer
 from agents.steps import AnyStep
 from agents.steps.affinity import AffinityStep

@@ -18,10 +18,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.command import Command, script
-from agents.jobs import Job, JobStatus, StreamName
-from agents.ssh import connect
-from agents.tool_job import MAX_OUTPUT_BYTES
+from agents.base.command import Command, script
+from agents.remote.jobs import Job, JobStatus, StreamName
+from agents.remote.ssh import connect
+from agents.running.tool_job import MAX_OUTPUT_BYTES
 from bench.memory import memory_bytes, reset_peak_bytes
 from bench.sshd import Hosts, running_hosts
 

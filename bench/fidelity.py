@@ -21,15 +21,15 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.command import Command
-from agents.drivers.base import Target
-from agents.drivers.wrk import Wrk
+from agents.base.command import Command
+from agents.base.session import Session
+from agents.drivers.base.driver import Target
+from agents.drivers.wrk.wrk import Wrk
 from agents.events import AnyEvent
-from agents.jobs import Job
 from agents.monitors import MONITORS
-from agents.session import Session
-from agents.ssh import Address, connect
-from agents.watch import Watch
+from agents.remote.jobs import Job
+from agents.remote.ssh import Address, connect
+from agents.running.monitoring import Watch
 from bench.sshd import free_port, running_hosts
 from bench.web import wait_until_it_answers
 from experiments.analysis.verdict import judge

@@ -18,11 +18,12 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from agents.drivers import DRIVERS, jtl_csv
+from agents.base.errors import ParseError
+from agents.drivers import DRIVERS
+from agents.drivers.jmeter.jtl import csv_file
 from agents.drivers.reading import read_report
-from agents.errors import ParseError
 from agents.recordings import read_recording
-from agents.timer_tables import read_timer_table
+from agents.results.timer_tables import read_timer_table
 from tests.agents.mutations import mutate
 from tests.agents.recorded import Case, cases
 
@@ -82,7 +83,7 @@ def every_parser() -> dict[str, list[Whole]]:
     for kind in DRIVERS:
         for case in cases(kind):
             found[case.format].append(Whole(_beginning(case), partial(_report, kind)))
-            if case.format == jtl_csv.FORMAT:
+            if case.format == csv_file.FORMAT:
                 found[f"{case.format}, compiled"].append(Whole(_beginning(case), _compiled_report))
         for case in cases(f"{kind}/patterns"):
             found[f"{kind}, patterns"].append(Whole(case.text, partial(_own_report, kind, case.about["driver"])))
@@ -100,7 +101,7 @@ def _report(kind: str, text: str) -> object:
 
 def _compiled_report(text: str) -> object:
     """As the reader of result files takes large ones."""
-    return jtl_csv.read_csv(io.BytesIO(text.encode("utf-8", "replace")), compiled_from_bytes=0).to_json()
+    return csv_file.read_csv(io.BytesIO(text.encode("utf-8", "replace")), compiled_from_bytes=0).to_json()
 
 
 def _own_report(kind: str, options: object, text: str) -> object:

@@ -26,9 +26,9 @@ from typing import BinaryIO
 import numpy as np
 import polars as pl
 
-from agents.drivers.jtl import read_jtl_file
-from agents.report import LoadReport
-from agents.request_figures import RequestFigures
+from agents.drivers.jmeter.jtl.files import read_jtl_file
+from agents.results.report import LoadReport
+from agents.results.request_figures import RequestFigures
 from bench.memory import memory_bytes, reset_peak_bytes
 
 SEED = 20_261_120
@@ -39,7 +39,10 @@ BLOCK_ROWS = 500_000
 T0_MS = 1_795_165_521_000
 
 _BARE = "import sys, polars as pl; pl.scan_csv(sys.argv[1]).group_by('elapsed').len().collect()"
-_READ = "import sys, pathlib; from agents.drivers.jtl import read_jtl_file; read_jtl_file(pathlib.Path(sys.argv[1]))"
+_READ = (
+    "import sys, pathlib; from agents.drivers.jmeter.jtl.files import read_jtl_file; "
+    "read_jtl_file(pathlib.Path(sys.argv[1]))"
+)
 
 _LABELS = ["create", "read", "update", "delete", "list", "search"]
 _CODES = [("201", "Created"), ("200", "OK"), ("200", "OK"), ("204", "No Content"), ("200", "OK"), ("200", "OK")]

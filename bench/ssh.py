@@ -25,11 +25,11 @@ from pathlib import Path
 
 import asyncssh
 
-from agents.command import Command
+from agents.base.command import Command
 from agents.facts import FACTS, collect, facts_command, parse_facts
-from agents.readiness import probe_command
-from agents.ssh import Address, connect
-from agents.transfer import put_command
+from agents.remote.ssh import Address, connect
+from agents.remote.transfer import put_command
+from agents.running.readiness import probe_command
 from bench.sshd import Hosts, running_hosts
 from bench.web import web_server
 from experiments.analysis.verdict import judge

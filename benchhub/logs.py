@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from django.db import InterfaceError, OperationalError
 
-from agents.log_context import current
-from agents.redaction import without_secrets
+from agents.base.log_context import current
+from agents.base.redaction import without_secrets
 
 # What every record has, and what libraries add that says the message once more.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponseBase
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from agents.log_context import bound
+from agents.base.log_context import bound
 from benchhub.probes import SHARED_COUNTS
 
 HEADER = "X-Request-ID"

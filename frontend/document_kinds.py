@@ -8,14 +8,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from agents.base.errors import AgentError
+from agents.base.redaction import masked
 from agents.drivers import DRIVERS
-from agents.drivers.base import Target
-from agents.errors import AgentError
-from agents.recipe import RecipeDocument
-from agents.redaction import masked
+from agents.drivers.base.driver import Target
 from agents.servers import SERVERS
 from agents.spec import ApplicationDocument, WorkloadDocument
 from agents.steps import STEPS, is_host_step
+from agents.steps.recipe import RecipeDocument
 from experiments.models import Application, Document, Recipe, Workload
 from frontend.forms.model_fields import fields_of, flatten, label_of, show_scalar
 

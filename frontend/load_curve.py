@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from agents.drivers.base import Driver
+from agents.drivers.base.driver import Driver
 from agents.drivers.concurrency import concurrency
 from agents.drivers.rates import offered_rate_rps
 from experiments.models import Experiment, Run, Variant

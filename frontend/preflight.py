@@ -8,8 +8,8 @@ from typing import Literal
 
 from django.db.models import Q
 
-from agents.cpuset import format_cpus, parse_cpus
-from agents.preparation import server_cpus
+from agents.base.cpuset import format_cpus, parse_cpus
+from agents.running.preparation import server_cpus
 from agents.spec import RunSpec
 from experiments.asking.launching.cpu_sets import shared_cpus
 from experiments.asking.launching.launch import Choice, freeze

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models.fields.json import KeyTransform
 
-from agents.drivers.figures import FORMAT, read_json
+from agents.drivers.command.figures import FORMAT, read_json
 from experiments.models import Run, RunEvent
 
 MAX_ROWS = 100

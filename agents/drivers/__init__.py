@@ -6,20 +6,20 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agents.drivers.ab import Ab
-from agents.drivers.autocannon import Autocannon
-from agents.drivers.base import Driver
-from agents.drivers.command import CommandDriver
-from agents.drivers.h2load import H2load
-from agents.drivers.hey import Hey
-from agents.drivers.hyperfoil import Hyperfoil
-from agents.drivers.jmeter import Jmeter
-from agents.drivers.k6 import K6
-from agents.drivers.oha import Oha
-from agents.drivers.siege import Siege
-from agents.drivers.vegeta import Vegeta
-from agents.drivers.wrk import Wrk
-from agents.drivers.wrk2 import Wrk2
+from agents.drivers.ab.driver import Ab
+from agents.drivers.autocannon.driver import Autocannon
+from agents.drivers.base.driver import Driver
+from agents.drivers.command.driver import CommandDriver
+from agents.drivers.h2load.driver import H2load
+from agents.drivers.hey.driver import Hey
+from agents.drivers.hyperfoil.driver import Hyperfoil
+from agents.drivers.jmeter.driver import Jmeter
+from agents.drivers.k6.driver import K6
+from agents.drivers.oha.driver import Oha
+from agents.drivers.siege.driver import Siege
+from agents.drivers.vegeta.driver import Vegeta
+from agents.drivers.wrk.wrk import Wrk
+from agents.drivers.wrk.wrk2 import Wrk2
 
 AnyDriver = Annotated[
     Ab | Autocannon | CommandDriver | H2load | Hey | Hyperfoil | Jmeter | K6 | Oha | Siege | Vegeta | Wrk | Wrk2,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agents.drivers.base import AnyTool, Driver
-from agents.drivers.command import CommandDriver
-from agents.drivers.jmeter import Jmeter
-from agents.errors import PlanError
+from agents.base.errors import PlanError
+from agents.drivers.base.driver import AnyTool, Driver
+from agents.drivers.command.driver import CommandDriver
+from agents.drivers.jmeter.driver import Jmeter
 
 RATE_FIELDS: dict[str, str] = {
     "autocannon": "offered_rate_rps",

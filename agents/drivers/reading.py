@@ -8,32 +8,28 @@ from dataclasses import replace
 from getopt import GetoptError, gnu_getopt
 from pathlib import Path, PurePosixPath
 
-from agents.drivers import (
-    ab_text,
-    autocannon_json,
-    figures,
-    h2load_text,
-    hdr_log,
-    hey_text,
-    hyperfoil,
-    hyperfoil_json,
-    hyperfoil_text,
-    jmeter,
-    k6,
-    k6_json,
-    k6_text,
-    oha_reports,
-    siege_reports,
-    vegeta_json,
-    wrk,
-    wrk2,
-    wrk_csv,
-)
-from agents.drivers.command_line import GRAMMARS, CommandLine, read_command_of, words_of
-from agents.drivers.jmeter_text import read_statistics, read_summary
-from agents.drivers.jtl import read_jtl_file, read_jtl_text
-from agents.errors import ParseError
-from agents.report import LoadReport
+from agents.base.errors import ParseError
+from agents.drivers.ab import text_report as ab_text
+from agents.drivers.autocannon import json_report as autocannon_json
+from agents.drivers.base.command_line import GRAMMARS, CommandLine, read_command_of, words_of
+from agents.drivers.command import figures
+from agents.drivers.h2load import text_report as h2load_text
+from agents.drivers.hey import text_report as hey_text
+from agents.drivers.hyperfoil import driver as hyperfoil
+from agents.drivers.hyperfoil import json_report as hyperfoil_json
+from agents.drivers.hyperfoil import text_report as hyperfoil_text
+from agents.drivers.jmeter import driver as jmeter
+from agents.drivers.jmeter.jtl.files import read_jtl_file, read_jtl_text
+from agents.drivers.jmeter.text_reports import read_statistics, read_summary
+from agents.drivers.k6 import driver as k6
+from agents.drivers.k6 import json_report as k6_json
+from agents.drivers.k6 import text_report as k6_text
+from agents.drivers.oha import reports as oha_reports
+from agents.drivers.siege import reports as siege_reports
+from agents.drivers.vegeta import json_report as vegeta_json
+from agents.drivers.wrk import csv_summary, wrk, wrk2
+from agents.formats import hdr_log
+from agents.results.report import LoadReport
 
 READERS: dict[str, Callable[[str], LoadReport]] = {
     "ab": ab_text.read_text,
@@ -69,7 +65,7 @@ READERS: dict[str, Callable[[str], LoadReport]] = {
     "vegeta-json": vegeta_json.read_json,
     "wrk": wrk.read,
     "wrk-text": wrk.read_printed,
-    "wrk-lua-csv": wrk_csv.read_csv,
+    "wrk-lua-csv": csv_summary.read_csv,
     "wrk2": wrk2.read,
     "wrk2-text": wrk2.read,
 }

@@ -6,12 +6,12 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from agents.drivers.base import Driver
-from agents.drivers.command import CommandDriver
-from agents.drivers.jmeter import Jmeter
-from agents.drivers.k6 import K6
-from agents.errors import PlanError
-from agents.model import first_problem
+from agents.base.errors import PlanError
+from agents.base.model import first_problem
+from agents.drivers.base.driver import Driver
+from agents.drivers.command.driver import CommandDriver
+from agents.drivers.jmeter.driver import Jmeter
+from agents.drivers.k6.driver import K6
 
 AnyTool = TypeVar("AnyTool", bound=Driver)
 

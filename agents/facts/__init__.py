@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from agents.base.session import Session
 from agents.facts import access, java, kernel, lscpu, memory, network, os_release, power, topology
 from agents.facts.base import Fact
 from agents.facts.host import HostFacts, collect_facts, facts_command, parse_facts
-from agents.session import Session
 
 FACTS: dict[str, Fact] = {
     "access": Fact(access.command(), access.parse),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from agents.command import Command
+from agents.base.command import Command
 
 MAX_FACT_BYTES = 1_000_000
 

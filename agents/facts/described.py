@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from agents.errors import ParseError
+from agents.base.errors import ParseError
 from agents.facts import kernel, lscpu, memory, os_release
 from agents.facts.base import FactValue
 from agents.facts.host import HostFacts

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from agents.command import Command, script
-from agents.errors import CommandError, ParseError
+from agents.base.command import Command, script
+from agents.base.errors import CommandError, ParseError
+from agents.base.session import Session
 from agents.facts.access import Access
 from agents.facts.base import Fact, FactValue, decode
 from agents.facts.java import Jdks
@@ -21,7 +22,6 @@ from agents.facts.network import Nics
 from agents.facts.os_release import OsRelease
 from agents.facts.power import Power
 from agents.facts.topology import Topology
-from agents.session import Session
 
 Value = TypeVar("Value")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from agents.command import Command, script
-from agents.errors import ParseError
+from agents.base.command import Command, script
+from agents.base.errors import ParseError
 from agents.facts.base import decode, known
 
 # A JDK has a file `release`, which costs nothing to read; java itself (0.1 s of CPU) is started for PATH only.

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from agents.command import Command, script
-from agents.cpuset import format_cpus, parse_cpus
-from agents.errors import ParseError
+from agents.base.command import Command, script
+from agents.base.cpuset import format_cpus, parse_cpus
+from agents.base.errors import ParseError
 from agents.facts.base import decode, known
 
 SCRIPT = "LC_ALL=C lscpu"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from agents.command import Command, script
+from agents.base.command import Command, script
 from agents.facts.base import decode
 
 # speed cannot be read while a link is down, and is -1 for many virtual ones: both mean unknown. So does numa_node -1.

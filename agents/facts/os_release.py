@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agents.command import Command, script
-from agents.errors import ParseError
+from agents.base.command import Command, script
+from agents.base.errors import ParseError
 from agents.facts.base import decode, known
 
 SCRIPT = "cat /etc/os-release || cat /usr/lib/os-release"

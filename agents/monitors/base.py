@@ -6,6 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+TICKS_PER_S = 100
+"""The kernel shows CPU time in ticks of 10 ms on every platform that servers run on (USER_HZ)."""
+
 
 @dataclass(frozen=True)
 class Channel:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from agents.monitors.base import Channel, Monitor, Reading
-
-TICKS_PER_S = 100
-"""The kernel shows CPU time in ticks of 10 ms on every platform that servers run on (USER_HZ)."""
+from agents.monitors.base import TICKS_PER_S, Channel, Monitor, Reading
 
 _CPU = re.compile(r"cpu([0-9]{1,5}) ([0-9 ]{1,400})", re.ASCII)
 _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")

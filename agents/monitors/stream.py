@@ -13,8 +13,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.command import Command, script
-from agents.errors import ParseError, PlanError
+from agents.base.command import Command, script
+from agents.base.errors import ParseError, PlanError
 from agents.monitors.base import Channel, Monitor, Reading
 
 MAX_FRAME_BYTES = 8 << 20

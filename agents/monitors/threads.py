@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.monitors.base import Channel, Monitor, Reading
-from agents.monitors.cpu import TICKS_PER_S
+from agents.monitors.base import TICKS_PER_S, Channel, Monitor, Reading
 
 MAX_NAMES = 30
 _NUMBERED = re.compile(r"-[0-9]{1,6}$", re.ASCII)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agents.errors import ParseError
+from agents.base.errors import ParseError
 from agents.recordings.base import Recording
 from agents.recordings.mpstat import read_mpstat
 from agents.recordings.nmon import read_nmon

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from agents.errors import ParseError
+from agents.base.errors import ParseError
 
 MAX_CHARS = 16_000_000
 MAX_CHANNELS = 5000

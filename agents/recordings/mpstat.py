@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from agents.errors import ParseError
-from agents.json_document import JsonObject, has_object, read_object
+from agents.base.errors import ParseError
+from agents.formats.json_document import JsonObject, has_object, read_object
 from agents.recordings.base import Channels, Recording, checked, number, seconds_of_day, since_first
 
 AS_MONTH_FIRST = "the date is read as month/day/year; set S_TIME_FORMAT=ISO for one that cannot be misread"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from agents.errors import ParseError
+from agents.base.errors import ParseError
 from agents.recordings.base import Channels, Recording, checked, number, seconds_of_day
 
 MAX_SNAPSHOTS = 100_000

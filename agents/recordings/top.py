@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from agents.errors import ParseError
+from agents.base.errors import ParseError
 from agents.recordings.base import Channels, Recording, checked, number, since_first
 
 ONE_FRAME = (

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agents.servers.base import Server
+from agents.servers.base.server import Server
 from agents.servers.command import CommandServer
-from agents.servers.liberty import Liberty
-from agents.servers.tomcat import Tomcat
+from agents.servers.liberty.server import Liberty
+from agents.servers.tomcat.server import Tomcat
 
 AnyServer = Annotated[CommandServer | Liberty | Tomcat, Field(discriminator="kind")]
 

@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from agents.command import Command, script
-from agents.errors import ParseError, PlanError
-from agents.jvm import OPTIONS_VARIABLE, jvm_problems, options_value
-from agents.launch import Launch
-from agents.servers.base import Server
-from agents.servers.frames import FRAME, parse_frames
-from agents.servers.process import PROCESS_FRAMES, parse_process
+from agents.base.command import Command, script
+from agents.base.errors import ParseError, PlanError
+from agents.base.process_start import Launch
+from agents.formats.jvm import OPTIONS_VARIABLE, jvm_problems, options_value
+from agents.servers.base.frames import FRAME, parse_frames
+from agents.servers.base.process import PROCESS_FRAMES, parse_process
+from agents.servers.base.server import Server
 
 Argument = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
 

@@ -7,7 +7,7 @@ from typing import Annotated, TypeGuard
 from pydantic import Field
 
 from agents.steps.affinity import AffinityStep
-from agents.steps.base import HostStep, Step
+from agents.steps.base.step import HostStep, Step
 from agents.steps.command import CommandStep
 from agents.steps.cpu_online import CpuOnlineStep
 from agents.steps.environment import EnvironmentStep
@@ -16,13 +16,13 @@ from agents.steps.governor import GovernorStep
 from agents.steps.irq_affinity import IrqAffinityStep
 from agents.steps.jvm_options import JvmOptionsStep
 from agents.steps.limits import LimitsStep
-from agents.steps.packages import PackagesStep
+from agents.steps.packages.step import PackagesStep
 from agents.steps.properties import PropertiesStep
 from agents.steps.service import ServiceStep
 from agents.steps.swap import SwapStep
 from agents.steps.sysctl import SysctlStep
 from agents.steps.thp import ThpStep
-from agents.steps.xml_edit import XmlEditStep
+from agents.steps.xml_edit.step import XmlEditStep
 
 AnyStep = Annotated[
     AffinityStep

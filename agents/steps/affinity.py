@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from agents.cpuset import CpuSet
-from agents.launch import Launch
-from agents.steps.base import LaunchStep
+from agents.base.cpuset import CpuSet
+from agents.base.process_start import Launch
+from agents.steps.base.step import LaunchStep
 
 
 class AffinityStep(LaunchStep):

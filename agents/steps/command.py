@@ -10,8 +10,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from agents.command import Command, script
-from agents.steps.base import HostStep, Result, SettingOutcome, State, StepContext
+from agents.base.command import Command, script
+from agents.base.setting_outcome import Result, SettingOutcome
+from agents.steps.base.step import HostStep, State, StepContext
 
 Shell = Annotated[str, StringConstraints(min_length=1, max_length=16384, pattern=r"^[^\x00]+$")]
 Argument = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]

@@ -6,10 +6,11 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from agents.command import Command, script
-from agents.cpuset import CpuSet, format_cpus, parse_cpus
-from agents.errors import ParseError, PlanError
-from agents.steps.base import HostStep, SettingOutcome, State, StepContext
+from agents.base.command import Command, script
+from agents.base.cpuset import CpuSet, format_cpus, parse_cpus
+from agents.base.errors import ParseError, PlanError
+from agents.base.setting_outcome import SettingOutcome
+from agents.steps.base.step import HostStep, State, StepContext
 
 _PROBE = """
 cd "$1/devices/system/cpu" || exit 1

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
-from agents.launch import Launch
-from agents.steps.base import LaunchStep
+from agents.base.process_start import Launch
+from agents.steps.base.step import LaunchStep
 
 
 def _not_ours(name: str) -> str:

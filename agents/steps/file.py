@@ -7,10 +7,11 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from agents.command import Command
-from agents.steps.base import Result, SettingOutcome, State, StepContext
-from agents.steps.places import runs_code
-from agents.steps.remote_file import MAX_FILE_BYTES, RemoteFileStep, decode_content, encode_content
+from agents.base.command import Command
+from agents.base.setting_outcome import Result, SettingOutcome
+from agents.steps.base.places import runs_code
+from agents.steps.base.remote_file import MAX_FILE_BYTES, RemoteFileStep, decode_content, encode_content
+from agents.steps.base.step import State, StepContext
 
 NEW_FILE_MODE = "0644"
 

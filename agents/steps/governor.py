@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import StringConstraints, model_validator
 
-from agents.command import Command
-from agents.cpuset import CpuSet, format_cpus, parse_cpus
-from agents.errors import PlanError
-from agents.steps.base import HostStep, Result, SettingOutcome, State, StepContext
-from agents.steps.settings_files import parse_settings, read_settings, write_settings
+from agents.base.command import Command
+from agents.base.cpuset import CpuSet, format_cpus, parse_cpus
+from agents.base.errors import PlanError
+from agents.base.setting_outcome import Result, SettingOutcome
+from agents.steps.base.settings_files import parse_settings, read_settings, write_settings
+from agents.steps.base.step import HostStep, State, StepContext
 
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,32}$")]
 

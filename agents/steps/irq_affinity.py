@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from agents.command import Command, script
-from agents.cpuset import CpuSet, format_cpus, parse_cpus
-from agents.errors import PlanError
-from agents.steps.base import HostStep, Result, SettingOutcome, State, StepContext
+from agents.base.command import Command, script
+from agents.base.cpuset import CpuSet, format_cpus, parse_cpus
+from agents.base.errors import PlanError
+from agents.base.setting_outcome import Result, SettingOutcome
+from agents.steps.base.step import HostStep, State, StepContext
 
 # The counts of a large host fill megabytes: they are cut off on the host.
 _NAMES = r"""sed -n 's/^ *\([0-9]\{1,\}\): *\([0-9]\{1,\} \{1,\}\)*/\1 /p' "$1/interrupts" | tr -s ' ' """

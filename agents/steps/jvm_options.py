@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from agents.jvm import JvmOption
-from agents.launch import Launch
-from agents.steps.base import LaunchStep
+from agents.base.process_start import Launch
+from agents.formats.jvm import JvmOption
+from agents.steps.base.step import LaunchStep
 
 # Agents, commands that the JVM runs, where it finds classes and libraries, and files anywhere that it writes or reads.
 _LOADS_CODE = re.compile(

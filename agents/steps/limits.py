@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from agents.launch import Launch
-from agents.steps.base import LaunchStep
+from agents.base.process_start import Launch
+from agents.steps.base.step import LaunchStep
 
 _MAX = 2**53
 

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from agents.errors import PlanError
-from agents.steps.base import Result, SettingOutcome, State
-from agents.steps.remote_file import FileEditStep, decode_content
+from agents.base.errors import PlanError
+from agents.base.setting_outcome import Result, SettingOutcome
+from agents.steps.base.remote_file import FileEditStep, decode_content
+from agents.steps.base.step import State
 
 
 def _as_text(value: object) -> object:

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, StringConstraints
 
-from agents.command import Command, script
-from agents.errors import ParseError, PlanError
-from agents.steps.base import HostStep, Result, SettingOutcome, State, StepContext
+from agents.base.command import Command, script
+from agents.base.errors import ParseError, PlanError
+from agents.base.setting_outcome import Result, SettingOutcome
+from agents.steps.base.step import HostStep, State, StepContext
 
 # Without systemd the exit status of the init script counts: 0 runs, 1 to 3 does not, anything else says nothing.
 _PROBE = """

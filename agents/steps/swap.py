@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from agents.command import Command, script
-from agents.errors import ParseError, PlanError
-from agents.steps.base import HostStep, Result, SettingOutcome, State, StepContext
+from agents.base.command import Command, script
+from agents.base.errors import ParseError, PlanError
+from agents.base.setting_outcome import Result, SettingOutcome
+from agents.steps.base.step import HostStep, State, StepContext
 
 _PROBE = """
 cat "$1/swaps" 2>/dev/null

@@ -8,9 +8,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from agents.command import Command, script
-from agents.errors import ParseError, PlanError
-from agents.steps.base import HostStep, SettingOutcome, State, StepContext
+from agents.base.command import Command, script
+from agents.base.errors import ParseError, PlanError
+from agents.base.setting_outcome import SettingOutcome
+from agents.steps.base.step import HostStep, State, StepContext
 
 _ALLOWED = re.compile(
     r"(?:net\.(?:core|ipv4|ipv6|unix|netfilter|mptcp)\.|vm\."

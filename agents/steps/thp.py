@@ -7,9 +7,10 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from agents.command import Command, script
-from agents.errors import PlanError
-from agents.steps.base import HostStep, SettingOutcome, State, StepContext
+from agents.base.command import Command, script
+from agents.base.errors import PlanError
+from agents.base.setting_outcome import SettingOutcome
+from agents.steps.base.step import HostStep, State, StepContext
 
 _DIRECTORY = "kernel/mm/transparent_hugepage"
 _CHOSEN = re.compile(r"\[([^\]]+)\]")

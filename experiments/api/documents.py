@@ -12,8 +12,8 @@ from ninja import Router
 from ninja.params.functions import Query
 from pydantic import BaseModel
 
-from agents.recipe import RecipeDocument
 from agents.spec import ApplicationDocument, WorkloadDocument
+from agents.steps.recipe import RecipeDocument
 from experiments.api.finding import find_document
 from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged

@@ -6,9 +6,9 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import BaseModel, Field
 
-from agents.drivers import jmx
-from agents.errors import PlanError
-from agents.jmx_properties import plan_properties, suggested
+from agents.base.errors import PlanError
+from agents.drivers.jmeter import jmx
+from agents.drivers.jmeter.jmx_properties import plan_properties, suggested
 from experiments.api.plumbing.auth import WRITE, member_of
 from experiments.api.shapes import Body
 from experiments.models import Role

@@ -10,8 +10,8 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from agents.recipe import Value
 from agents.spec import MAX_DRIVERS
+from agents.steps.recipe import Value
 from experiments.api.finding import named_host, named_hosts
 from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.shapes import Body, Named, Parameters, RunRow

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.recipe import Value
 from agents.spec import MAX_DRIVERS
+from agents.steps.recipe import Value
 from experiments.asking.launching.retries import links_of
 from experiments.judging.comparing.changes import Basis, ThroughputChange, throughput_changes
 from experiments.models import Document, Host, Run

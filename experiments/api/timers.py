@@ -8,7 +8,7 @@ from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from agents.timer_tables import MAX_CHARS
+from agents.results.timer_tables import MAX_CHARS
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db import models
 from pydantic import BaseModel
 
-from agents.recipe import RecipeDocument
 from agents.spec import ApplicationDocument, WorkloadDocument
+from agents.steps.recipe import RecipeDocument
 from experiments.models.teams import Team, TeamOwnedQuerySet
 
 

@@ -8,7 +8,7 @@ from experiments.models.runs import Run
 
 
 class TimerTable(models.Model):
-    """One table of one run. `rows`: each a `agents.timer_tables.TimerRow`; the text is an artifact of the run."""
+    """One table of one run. `rows`: each a `agents.results.timer_tables.TimerRow`; the text is a file of the run."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="timer_tables")
     name = models.CharField(max_length=60)

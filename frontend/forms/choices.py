@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 from django.db.models import Q
 
-from agents.recipe import RecipeDocument
+from agents.steps.recipe import RecipeDocument
 from experiments.models import Application, Host, Recipe, Team, Workload
 from experiments.models.documents import Document
 from experiments.models.teams import TeamOwnedQuerySet

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents.drivers import DRIVERS
-from agents.recipe import RecipeDocument
 from agents.servers import SERVERS
 from agents.spec import Phase, WorkloadDocument
 from agents.steps import STEPS
+from agents.steps.recipe import RecipeDocument
 from experiments.registry.errors import RequestError
 from frontend.forms import jmeter_plan
 from frontend.forms.model_fields import ModelField, Texts, fields_of, flatten, read_fields, read_scalar, show_scalar

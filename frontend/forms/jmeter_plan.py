@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agents.drivers import jmx
-from agents.drivers.jmeter import Jmeter
-from agents.errors import PlanError
-from agents.jmx_properties import PlanProperty, plan_properties, suggested
-from agents.redaction import HIDDEN
+from agents.base.errors import PlanError
+from agents.base.redaction import HIDDEN
+from agents.drivers.jmeter import jmx
+from agents.drivers.jmeter.driver import Jmeter
+from agents.drivers.jmeter.jmx_properties import PlanProperty, plan_properties, suggested
 from experiments.registry.errors import RequestError
 from frontend.forms.model_fields import Texts, flatten, read_fields, show_scalar
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from django import forms
 from django.urls import reverse
 
-from agents.recipe import Value
+from agents.steps.recipe import Value
 from experiments.asking.launching.launch import EXPERIMENT_RETRIES, Candidate, Choice
 from experiments.models import Application, Experiment, Host, Recipe, Run, Workload
 from experiments.models.documents import Document

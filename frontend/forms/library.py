@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from django import forms
 
-from agents.recipe import Value
+from agents.steps.recipe import Value
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import ExperimentTemplate, Scale
 from experiments.asking.library.install import Places, installed

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from agents.recipe import Parameter, Value
+from agents.steps.recipe import Parameter, Value
 from experiments.registry.errors import RequestError
 from frontend.forms.model_fields import label_of
 

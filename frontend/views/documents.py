@@ -10,8 +10,8 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.drivers.jmeter import Jmeter
-from agents.redaction import masked
+from agents.base.redaction import masked
+from agents.drivers.jmeter.driver import Jmeter
 from experiments.models import Document, Role, Run
 from experiments.registry.documents.versions import archive, diff_versions, to_yaml
 from experiments.registry.errors import NotFound, RequestError

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from agents.errors import AgentError
+from agents.base.errors import AgentError
 from agents.plan import Plan, build_plan
 from agents.spec import RunSpec
 from experiments.asking.launching import dryrun

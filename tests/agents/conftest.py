@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from agents.ssh import SshSession, connect
+from agents.remote.ssh import SshSession, connect
 from tests.agents.run_lab import lab, lab_hosts
 from tests.sshd import SshdHost, sshd_host
 

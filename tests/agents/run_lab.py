@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from agents.control import Control
+from agents.base.session import Session
 from agents.record import Record
+from agents.remote.ssh import connect
 from agents.runner import Runner
-from agents.session import Session
+from agents.running.control import Control
 from agents.spec import HostAddress, RunSpec
-from agents.ssh import connect
 from tests.agents.specs import make_spec
 from tests.sshd import SshdHost, exists, running_sshd
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from agents import events as e
-from agents.steps.base import SettingOutcome
+from agents.base.setting_outcome import SettingOutcome
 
 OUTCOME = SettingOutcome("vm.swappiness", "10", "60", "10", "applied", "")
 ALL: list[e.AnyEvent] = [

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agents.launch import Launch
+from agents.base.process_start import Launch
 from agents.plan import CONTROL_S, Plan, PlanItem, build_plan
-from agents.preparation import launch_of, server_cpus
-from agents.steps.base import State
+from agents.running.preparation import launch_of, server_cpus
+from agents.steps.base.step import State
 from tests.agents.specs import make_spec
 
 SPEC = make_spec(

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from agents.errors import ConnectError
+from agents.base.errors import ConnectError
+from agents.base.session import Session
 from agents.record import Record
-from agents.session import Session
+from agents.remote.ssh import connect
 from agents.spec import HostAddress
-from agents.ssh import connect
 from tests.agents.run_lab import (
     REFUSED,
     XML_STEP,
@@ -296,7 +296,7 @@ async def test_a_cut_while_measuring_does_no_harm(lab: Lab) -> None:
 
 
 async def test_a_cancelled_run_does_not_wait_for_a_host_that_is_away(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.control.CANCELLED_PATIENCE_S", 0.0)
+    monkeypatch.setattr("agents.running.control.CANCELLED_PATIENCE_S", 0.0)
     watched = Watched(lab, patience_s=3600.0)
     reach = watched.connect
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from agents.jobs import Job
-from agents.restoring import Restoring
+from agents.remote.jobs import Job
+from agents.running.restoring import Restoring
 from tests.agents.run_lab import (
     REFUSED,
     Lab,
@@ -45,7 +45,7 @@ async def test_a_bug_is_a_failure_and_the_host_is_restored(lab: Lab, monkeypatch
     def broken(*_: object) -> None:
         raise KeyError("bug")
 
-    monkeypatch.setattr("agents.serving.wait_until_ready", broken)
+    monkeypatch.setattr("agents.running.serving.wait_until_ready", broken)
     record = await Watched(lab).run(lab.spec(file_step(lab)))
     assert record.failed is not None
     assert record.failed.message == "BenchHub made a mistake in the phase start."

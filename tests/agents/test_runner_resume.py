@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from agents import events as e
-from agents.command import Command
-from agents.errors import FenceError
+from agents.base.command import Command
+from agents.base.errors import FenceError
+from agents.base.session import Session
 from agents.record import Record
-from agents.session import Session
+from agents.remote.ssh import connect
 from agents.spec import RunSpec
-from agents.ssh import connect
 from tests.agents.run_lab import Lab, Watched, assert_left_as_it_was, die_after, file_step, make_lab, needs_wrk, stored
 from tests.sshd import children, eventually, exists, running_sshd
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.drivers.hdr_log import read_log
-from agents.drivers.jtl import read_jtl_text
-from agents.drivers.wrk_units import duration_ms, rate, size_bytes
+from agents.drivers.jmeter.jtl.files import read_jtl_text
+from agents.drivers.wrk.units import duration_ms, rate, size_bytes
+from agents.formats.hdr_log import read_log
 from experiments.analysis.percentiles import CountedValues, curve_of
 
 HERE = Path(__file__)

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from django.db import OperationalError
 
-from agents.log_context import bound
-from agents.redaction import without_secrets
+from agents.base.log_context import bound
+from agents.base.redaction import without_secrets
 from benchhub.logs import ContextFilter, JsonFormatter, LineFormatter
 
 

@@ -20,7 +20,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from benchhub.embedded import PROJECT_DIR
 from tests.agents.run_lab import free_port
-from tests.agents.tomcat_install import ARCHIVE
+from tests.agents.servers.tomcat_install import ARCHIVE
 
 READY_S = 600.0
 LOOK_MS = 180_000.0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 
-from agents.ssh import new_key_pair
+from agents.remote.ssh import new_key_pair
 from experiments.models import Application, Host, Member, Recipe, Role, Team, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.hosts.check import check_state

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from agents.errors import FenceError
+from agents.base.errors import FenceError
 from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
 from experiments.models import Experiment, Host, Member, Run, Series, StoredVerdict
 from experiments.running.ending.conclusion import conclude, give_up

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import pytest
 from pytest_django import Settings
 
-from agents.errors import ConnectError
+from agents.base.errors import ConnectError
 from benchhub.environment import database_settings, network_services
 from experiments.models import Host, Member
 from experiments.registry.errors import RequestError

@@ -212,7 +212,7 @@ def _together(threads: Sequence[threading.Thread]) -> None:
 
 
 def test_events_of_a_former_holder_are_refused(launch: Any) -> None:
-    from agents.errors import FenceError
+    from agents.base.errors import FenceError
 
     launch("a", "b")
     old = claim_next("worker 1")

@@ -17,7 +17,7 @@ from experiments.asking.launching.launch import Choice, cancel_run, launch_run
 from experiments.models import Application, Host, Recipe, Run, Team, Workload
 from experiments.registry.documents.versions import save_version
 from tests.agents.run_lab import free_port
-from tests.agents.tomcat_install import unpack_tomcat
+from tests.agents.servers.tomcat_install import unpack_tomcat
 from tests.faults.conftest import pair, sshd_hosts, stage
 from tests.faults.stage import TOOL_TIMEOUT_S, Actor, Stage, has_event, spoilt, state_is
 from tests.sshd import exists

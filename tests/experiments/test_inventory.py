@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.core.management.utils import get_random_secret_key
 from pytest_django import Settings
 
-from agents.ssh import new_key_pair
+from agents.remote.ssh import new_key_pair
 from experiments.models import AuditEntry, HardwareProfile, Host, Member, Role, Run
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.registry.hosts import inventory

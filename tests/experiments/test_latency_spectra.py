@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import events as e
-from agents.spectrum import Spectrum
+from agents.results.spectrum import Spectrum
 from experiments.asking.intake.imports import import_report
 from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import LatencySpectrum, Member, Run

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agents.asked import asked_by
 from agents.facts.lscpu import parse as parse_lscpu
 from agents.plan import build_plan
-from agents.recipe import Value
+from agents.running.explained_differences import asked_by
 from agents.spec import RunSpec
-from agents.steps.base import State
+from agents.steps.base.step import State
+from agents.steps.recipe import Value
 from agents.steps.sysctl import SysctlStep
 from experiments.asking.launching.launch import choice_with, freeze
 from experiments.asking.library import catalogue

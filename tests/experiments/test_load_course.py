@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.drivers.jtl import read_jtl_text
+from agents.drivers.jmeter.jtl.files import read_jtl_text
 from agents.events import FactsCollected, LoadReported, LoadStarted
 from agents.record import Record
 from experiments.judging.evidence.load_course import began_unix_s, load_points

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from agents import snapshot
 from agents.drivers.reading import read_report
-from agents.servers.liberty_config import parse_liberty
-from agents.steps.base import State
+from agents.formats.xml_document import flatten
+from agents.running import snapshot
+from agents.servers.liberty.configuration import parse_liberty
+from agents.steps.base.step import State
 from agents.steps.jvm_options import JvmOptionsStep
 from agents.steps.sysctl import SysctlStep
-from agents.steps.xml_edit import XmlEditStep
-from agents.steps.xml_edits import edit_document
-from agents.xml_document import flatten
+from agents.steps.xml_edit.edits import edit_document
+from agents.steps.xml_edit.step import XmlEditStep
 from experiments.analysis.scaling_points import efficiency
 from experiments.asking.library import catalogue
 

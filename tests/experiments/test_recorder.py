@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from agents.errors import FenceError
+from agents.base.errors import FenceError
 from agents.record import Record
 from experiments.asking.launching.launch import Choice, cancel_run, launch_run
 from experiments.models import ConfigSnapshot, HardwareProfile, Host, HostProfile, Member, Run
@@ -118,7 +118,7 @@ def test_text_that_the_database_does_not_take_is_stored_all_the_same(run: Run, r
 
 
 def test_a_file_that_is_to_be_put_back_is_stored_to_the_letter(run: Run, recorder: Recorder) -> None:
-    from agents.steps.remote_file import decode_content, encode_content
+    from agents.steps.base.remote_file import decode_content, encode_content
 
     for data in (b"", b"plain\n", b"\xff\xfe", b"nul\0", b"base64:AAAA", "ünïcode\r\n".encode()):
         recorder.store(e.StepIntended(1, "t", {"content": encode_content(data)}, ()))

@@ -18,7 +18,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents import events as e
-from agents.spectrum import Spectrum
+from agents.results.spectrum import Spectrum
 from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
 from experiments.models import Application, Experiment, Member, Recipe, Role, Run, Team, Workload
 from experiments.registry.documents.versions import parse_yaml, save_version

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from agents.errors import Cause
+from agents.base.errors import Cause
 from experiments.asking.launching.launch import (
     Candidate,
     Choice,

@@ -109,8 +109,8 @@ def _is(event: AnyEvent, wanted: tuple[str, Mapping[str, Any]]) -> bool:
 
 
 def _wrap(death: Death) -> None:
-    from agents.fencing import FencedSession
-    from agents.link import Link
+    from agents.remote.fencing import FencedSession
+    from agents.remote.link import Link
     from experiments.running.executing.recorder import Recorder
 
     store = Recorder.store

@@ -22,15 +22,15 @@ from typing import Any
 
 import pytest
 
-import agents.ssh
+import agents.remote.ssh
 from agents import events as e
-from agents.control import Control
+from agents.base.session import Session
 from agents.events import to_json
 from agents.record import Record
+from agents.remote.ssh import connect
 from agents.runner import Runner
-from agents.session import Session
+from agents.running.control import Control
 from agents.spec import HostAddress, RunSpec
-from agents.ssh import connect
 from benchhub.lab.lab import Lab, LabHost
 from benchhub.processes import wait_until
 from tests.agents.specs import make_spec
@@ -179,7 +179,7 @@ class Play:
     def give_up_soon(self) -> None:
         """From now on a host that is away is given up after a second."""
         self.patience_s = 1.0
-        agents.ssh.CONNECT_TIMEOUT_S = HASTY_S
+        agents.remote.ssh.CONNECT_TIMEOUT_S = HASTY_S
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -230,7 +230,7 @@ class Play:
         assert self._spec is not None
         self.fence += 1
         self.patience_s = 600.0
-        agents.ssh.CONNECT_TIMEOUT_S = CONNECT_TIMEOUT_S
+        agents.remote.ssh.CONNECT_TIMEOUT_S = CONNECT_TIMEOUT_S
         await self.runner(self._spec, self.record).restore_again(force=force)
         return self.restored
 
@@ -349,9 +349,9 @@ class Play:
 @pytest.fixture
 def play(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Play:
     """A run on the lab that notices a silent link after about two seconds, not after twenty."""
-    monkeypatch.setattr("agents.ssh.KEEPALIVE_INTERVAL_S", 0.5)
-    monkeypatch.setattr("agents.ssh.CONNECT_TIMEOUT_S", CONNECT_TIMEOUT_S)  # `give_up_soon` changes it
-    monkeypatch.setattr("agents.ssh.CLOSE_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("agents.remote.ssh.KEEPALIVE_INTERVAL_S", 0.5)
+    monkeypatch.setattr("agents.remote.ssh.CONNECT_TIMEOUT_S", CONNECT_TIMEOUT_S)  # `give_up_soon` changes it
+    monkeypatch.setattr("agents.remote.ssh.CLOSE_TIMEOUT_S", 0.5)
     play = Play(lab)
     play.lay_out()
     return play

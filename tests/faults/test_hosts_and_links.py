@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from agents.ssh import KEEPALIVE_INTERVAL_S
+from agents.remote.ssh import KEEPALIVE_INTERVAL_S
 from tests.faults.lab_run import LIGHT, Play, play
 from tests.lab.conftest import lab, lab_of_module
 
@@ -69,7 +69,7 @@ async def test_a_link_that_passes_only_one_way_costs_no_run(play: Play, name: st
 
 async def test_a_slow_and_lossy_link_costs_time_only(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     # The limit that users have; by the hasty one of `play` such a link counts as away every now and then.
-    monkeypatch.setattr("agents.ssh.KEEPALIVE_INTERVAL_S", KEEPALIVE_INTERVAL_S)
+    monkeypatch.setattr("agents.remote.ssh.KEEPALIVE_INTERVAL_S", KEEPALIVE_INTERVAL_S)
     play.lab.rate(1_000_000, kind="management")
     play.lab.loss(5, kind="management")
     record = await play.run(play.spec(*LIGHT))

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from agents.base.setting_outcome import SettingOutcome
 from agents.events import (
     AnyEvent,
     LoadReported,
@@ -24,7 +25,6 @@ from agents.events import (
     StepReverted,
     to_json,
 )
-from agents.steps.base import SettingOutcome
 from experiments.asking.launching.launch import Choice, launch_run
 from experiments.models import ConfigSnapshot, HardwareProfile, Member, Run, RunEvent
 from tests.experiments.conftest import admin, make_member, other_admin, stock, team  # noqa: F401 - fixtures

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from agents.base.redaction import HIDDEN
 from agents.drivers import DRIVERS
-from agents.drivers.jmeter import Jmeter
-from agents.redaction import HIDDEN
+from agents.drivers.jmeter.driver import Jmeter
 from agents.servers import SERVERS
 from agents.spec import ApplicationDocument, WorkloadDocument
 from agents.steps import STEPS

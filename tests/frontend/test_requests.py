@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.test import Client
 
-from agents.drivers.jtl import read_jtl_text
+from agents.drivers.jmeter.jtl.files import read_jtl_text
 from agents.drivers.reading import read_report
 from agents.events import LoadPart, LoadReported
 from experiments.asking.intake.imports import import_report

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agents.ssh import Address, SshSession, connect
+from agents.remote.ssh import Address, SshSession, connect
 from benchhub.lab.lab import Lab, LabHost, why_not
 
 DISK_BYTES = 64 << 20

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from agents.command import Command, script
-from agents.cpuset import format_cpus, parse_cpus
-from agents.errors import ConnectError
+from agents.base.command import Command, script
+from agents.base.cpuset import format_cpus, parse_cpus
+from agents.base.errors import ConnectError
 from agents.facts import collect
-from agents.jobs import Job
-from agents.ssh import connect
-from agents.steps.base import StepContext
+from agents.remote.jobs import Job
+from agents.remote.ssh import connect
+from agents.steps.base.step import StepContext
 from agents.steps.cpu_online import CpuOnlineStep
 from benchhub.lab.lab import Lab, LabError
 from benchhub.lab.links import namespaces

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from agents.proof import HostProof, Proof
-from agents.session import Session
-from agents.ssh import connect
+from agents.base.session import Session
+from agents.remote.ssh import connect
+from agents.running.proof import HostProof, Proof
 from benchhub.lab.lab import Lab, LabHost
 from tests.lab.conftest import login
 from tests.sshd import eventually

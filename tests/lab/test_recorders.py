@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from agents import events as e
-from agents.recorders import RECORDERS
 from agents.recordings import read_recording
+from agents.recordings.tools import RECORDERS
 from agents.spec import RunSpec
 from tests.agents.run_lab import WorkerDiedError
 from tests.faults.lab_run import LIGHT, Play, play

@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from agents.cpuset import parse_cpus
+from agents.base.cpuset import parse_cpus
 from benchhub.demo.hosts import DemoHost, free_port
 from benchhub.demo.tomcat import VERSION, find_java_home
 from benchhub.lab import loopback

@@ -16,7 +16,7 @@ from ninja.errors import HttpError
 from ninja.errors import ValidationError as RequestValidationError
 from pydantic import BaseModel
 
-from agents.model import as_written
+from agents.base.model import as_written
 from experiments.api.plumbing.body import BodyError
 from experiments.api.plumbing.conditional import PreconditionFailed
 from experiments.api.plumbing.limits import TooMany

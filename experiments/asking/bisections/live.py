@@ -12,7 +12,7 @@ from typing import cast
 from django.db import transaction
 from django.utils import timezone
 
-from agents.errors import MISTAKE_HINT
+from agents.base.errors import MISTAKE_HINT
 from experiments.analysis.bisection import Between, Compare, Decision, FirstBad, Step, StepResult, decide
 from experiments.asking.bisections.plan import BisectionPlan, candidates_for
 from experiments.asking.launching.launch import cancel_experiment, create_experiment, launch_experiment

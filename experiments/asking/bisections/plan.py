@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agents.recipe import RecipeDocument, Value
+from agents.steps.recipe import RecipeDocument, Value
 from experiments.asking.launching.launch import Candidate, Choice, freeze
 from experiments.models import Application, Bisection, Experiment, Host, Recipe, Run, Team, Workload
 from experiments.registry.errors import RequestError

@@ -10,11 +10,11 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from agents.base.errors import ParseError
 from agents.drivers.reading import read_report
-from agents.errors import ParseError
 from agents.facts.host import HostFacts
-from agents.report import LoadReport
-from agents.spectrum import spectrum_of
+from agents.results.report import LoadReport
+from agents.results.spectrum import spectrum_of
 from experiments.analysis.thresholds import Thresholds
 from experiments.judging.alerts.trends import follow
 from experiments.judging.evidence.judgement import findings_json, judge

@@ -10,8 +10,8 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from agents.cpuset import parse_cpus
-from agents.errors import ParseError
+from agents.base.cpuset import parse_cpus
+from agents.base.errors import ParseError
 from agents.events import Role as Part
 from agents.recordings import read_recording
 from agents.recordings.base import Recording

@@ -11,11 +11,11 @@ from typing import Annotated, Literal
 from django.utils import timezone
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from agents.drivers.figures import MAX_OWN, MAX_VALUE, NAME, is_known, report_of
-from agents.errors import ParseError
+from agents.base.errors import ParseError
+from agents.drivers.command.figures import MAX_OWN, MAX_VALUE, NAME, is_known, report_of
 from agents.facts.described import COMMANDS, MAX_CHARS
-from agents.recipe import Value
-from agents.report import OwnMetric
+from agents.results.report import OwnMetric
+from agents.steps.recipe import Value
 from experiments.registry.documents.configuration import IN_PART, PARAMETERS
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import METRICS, figures

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.drivers.figures import FORMAT, MAX_VALUE
+from agents.drivers.command.figures import FORMAT, MAX_VALUE
 from agents.facts.host import HostFacts
 from experiments.analysis.thresholds import Thresholds
 from experiments.analysis.validity import Finding

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from agents.errors import ParseError
-from agents.timer_tables import TimerRow, read_timer_table
+from agents.base.errors import ParseError
+from agents.results.timer_tables import TimerRow, read_timer_table
 from experiments.analysis.timers import TimerColumn, TimerGrowth, Timing, compare_timers, sentence
 from experiments.judging.comparing.scaling import cpus_of
 from experiments.models import Member, Role, Run, TimerTable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.cpuset import format_cpus, parse_cpus
-from agents.preparation import server_cpus
+from agents.base.cpuset import format_cpus, parse_cpus
+from agents.running.preparation import server_cpus
 from agents.spec import RunSpec
 from experiments.models import Host
 from experiments.registry.errors import RequestError

@@ -11,13 +11,13 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Prefetch
 
-from agents.errors import MISTAKE_HINT, AgentError
+from agents.base.errors import MISTAKE_HINT, AgentError
 from agents.plan import Plan, build_plan
-from agents.recorders import insist_on_recorders
+from agents.recordings.tools import insist_on_recorders
+from agents.remote.ssh import connect
 from agents.spec import RunSpec
-from agents.ssh import connect
 from agents.steps import is_host_step
-from agents.steps.base import State, StepContext
+from agents.steps.base.step import State, StepContext
 from experiments.asking.launching.launch import Choice, freeze
 from experiments.models import DryRun, Host, Member, Run
 from experiments.registry.hosts.driver_sets import driver_set

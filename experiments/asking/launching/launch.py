@@ -11,13 +11,13 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from pydantic import ValidationError
 
-from agents.cpuset import parse_cpus
-from agents.errors import PlanError
-from agents.model import first_problem
-from agents.recipe import RecipeDocument, Value
+from agents.base.cpuset import parse_cpus
+from agents.base.errors import PlanError
+from agents.base.model import first_problem
 from agents.spec import Application as SpecApplication
 from agents.spec import Recipe as SpecRecipe
 from agents.spec import RunSpec
+from agents.steps.recipe import RecipeDocument, Value
 from experiments.asking.launching.cpu_sets import check_cpu_sets
 from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Run, Variant, Workload
 from experiments.models.experiments import HELD, OPEN

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.errors import PlanError
-from agents.recipe import Parameter, RecipeDocument
+from agents.base.errors import PlanError
 from agents.spec import HostAddress, RunSpec
+from agents.steps.recipe import Parameter, RecipeDocument
 from experiments.asking.launching.launch import Choice, built_in_values
 from experiments.models import Application, Document, Host, Member, Recipe, Workload
 from experiments.registry.documents.versions import save_version

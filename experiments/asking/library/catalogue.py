@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeVar, cast
 
 from pydantic import Field, ValidationError, model_validator
 
+from agents.base.model import Frozen, first_problem
 from agents.drivers.concurrency import CONCURRENCY_FIELDS
-from agents.model import Frozen, first_problem
-from agents.recipe import Parameter, ParameterName, RecipeDocument, Value
+from agents.steps.recipe import Parameter, ParameterName, RecipeDocument, Value
 from experiments.registry.documents.yaml_text import parse_yaml
 from experiments.registry.errors import NotFound
 

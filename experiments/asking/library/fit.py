@@ -9,12 +9,12 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from agents.cpuset import parse_cpus
+from agents.base.cpuset import parse_cpus
+from agents.base.errors import PlanError
 from agents.drivers.concurrency import at_concurrency
 from agents.drivers.shares import share_words
-from agents.errors import PlanError
-from agents.recipe import Value
 from agents.spec import WorkloadDocument
+from agents.steps.recipe import Value
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import ExperimentTemplate, Scale
 from experiments.asking.library.install import Places, filled_in, settings_for

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.errors import PlanError
-from agents.recipe import Value, substitute
+from agents.base.errors import PlanError
+from agents.steps.recipe import Value, substitute
 from experiments.asking.launching.launch import Candidate, create_experiment
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import ExperimentTemplate, Scale, ShippedDocument

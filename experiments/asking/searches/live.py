@@ -13,8 +13,8 @@ from typing import cast
 from django.db import transaction
 from django.utils import timezone
 
+from agents.base.errors import PlanError
 from agents.drivers.rates import rate_step_rps
-from agents.errors import PlanError
 from agents.spec import WorkloadDocument
 from experiments.analysis.search import (
     DEFAULT_WIDTH_RATIO,

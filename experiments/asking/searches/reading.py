@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from agents.drivers.base import Driver
+from agents.drivers.base.driver import Driver
 from agents.drivers.rates import at_rate
-from agents.report import LatencyBasis
+from agents.results.report import LatencyBasis
 from experiments.analysis.search import expected_trials
 from experiments.asking.launching.launch import Choice
 from experiments.models import CapacitySearch, Run, SearchTrial, Team

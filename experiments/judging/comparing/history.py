@@ -14,7 +14,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Cast
 
-from agents.asked import asked_by
+from agents.running.explained_differences import asked_by
 from agents.spec import RunSpec
 from experiments.models import Experiment, Run, SampleSeries, Series, Team
 from experiments.models.runs import RunQuerySet

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any
 
-from agents.cpuset import parse_cpus
-from agents.drivers.base import Driver
+from agents.base.cpuset import parse_cpus
+from agents.drivers.base.driver import Driver
 from agents.drivers.concurrency import CONCURRENCY_FIELDS, at_concurrency, concurrency, concurrency_text
 from agents.drivers.rates import offered_rate_rps
 from experiments.analysis.best_load import LoadTried, best_load_sentences

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agents.cpuset import parse_cpus
+from agents.base.cpuset import parse_cpus
 from agents.events import FactsCollected, GcPausesRead, LoadReported, Role
-from agents.preparation import server_cpus
 from agents.record import Record
+from agents.running.preparation import server_cpus
 from agents.spec import RunSpec
 from experiments.analysis.findings import Course, GcPauses, RecordedCpu, ThreadGroup
 from experiments.analysis.thresholds import Thresholds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from agents.errors import ParseError
+from agents.base.errors import ParseError
 from agents.events import RecordingKept
 from agents.record import Record
 from agents.recordings import read_recording

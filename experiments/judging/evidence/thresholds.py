@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from django.db import transaction
 from pydantic import ValidationError
 
-from agents.model import first_problem
+from agents.base.model import first_problem
 from experiments.analysis.thresholds import Thresholds
 from experiments.models import Member, Role, Team
 from experiments.registry.errors import RequestError

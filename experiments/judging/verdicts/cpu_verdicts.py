@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any
 
-from agents.recorders import RECORDERS
+from agents.recordings.tools import RECORDERS
 from experiments.analysis.findings import percent
 from experiments.analysis.quadrant import CpuVerdict, Demand, judge_cpu
 from experiments.models import Run, StoredVerdict, Variant

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.contrib.auth import get_user_model
 from django.db import transaction
 
-from agents.cpuset import format_cpus
+from agents.base.cpuset import format_cpus
 from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
 from experiments.asking.library.install import install_recipe
 from experiments.keeping.demo.history import make_history

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
+from agents.base.errors import ParseError
 from agents.drivers.reading import FILE_READERS, READERS, read_report
-from agents.errors import ParseError
 
 MAX_BYTES = 64 << 20
 

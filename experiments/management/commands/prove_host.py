@@ -8,10 +8,10 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.core.management.base import CommandError
 
-from agents.errors import AgentError
-from agents.proof import HostProof, Proof
-from agents.session import Session
-from agents.ssh import connect
+from agents.base.errors import AgentError
+from agents.base.session import Session
+from agents.remote.ssh import connect
+from agents.running.proof import HostProof, Proof
 from experiments.management.host_command import HostCommand
 from experiments.models import Host
 from experiments.registry.hosts.host_keys import connect_args

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agents.base.errors import PlanError
 from agents.drivers.concurrency import at_concurrency
 from agents.drivers.rates import at_rate, offered_rate_rps
-from agents.errors import PlanError
 from agents.spec import Workload as SpecWorkload
 from agents.spec import WorkloadDocument
 from experiments.models import Workload

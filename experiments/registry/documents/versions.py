@@ -10,13 +10,13 @@ from django.db import transaction
 from django.db.models import Max
 from pydantic import ValidationError
 
-from agents.drivers.command import CommandDriver
-from agents.errors import PlanError
-from agents.model import first_problem
-from agents.recipe import RecipeDocument
+from agents.base.errors import PlanError
+from agents.base.model import first_problem
+from agents.drivers.command.driver import CommandDriver
 from agents.spec import WorkloadDocument
 from agents.steps import STEPS
-from agents.steps.base import Step
+from agents.steps.base.step import Step
+from agents.steps.recipe import RecipeDocument
 from experiments.models import Document, Member, Recipe, Role, Team
 from experiments.registry.documents.configuration import Difference, diff
 from experiments.registry.documents.yaml_text import dump_yaml, parse_yaml

@@ -10,8 +10,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents import facts
-from agents.errors import MISTAKE_HINT, AgentError
-from agents.ssh import HostKey, connect, scan_host_key
+from agents.base.errors import MISTAKE_HINT, AgentError
+from agents.remote.ssh import HostKey, connect, scan_host_key
 from experiments.models import Host
 from experiments.registry.hosts.host_keys import connect_args, fingerprint
 from experiments.registry.hosts.profiles import store_profile

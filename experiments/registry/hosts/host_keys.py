@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 
-from agents.errors import ConnectError
-from agents.ssh import Address
+from agents.base.errors import ConnectError
+from agents.remote.ssh import Address
 from experiments.models import Host
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.denied import denial

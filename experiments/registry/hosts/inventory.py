@@ -8,9 +8,9 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from pydantic import ValidationError
 
-from agents.model import first_problem
+from agents.base.model import first_problem
+from agents.remote.ssh import new_key_pair
 from agents.spec import HostAddress
-from agents.ssh import new_key_pair
 from experiments.models import Host, HostGrant, Member, Role
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.hosts.check import check_state, perform_check

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from django.utils import timezone
 
-from agents.errors import ParseError
+from agents.base.errors import ParseError
 from agents.facts.described import MAX_CHARS, read_machine
 from agents.facts.host import HostFacts
 from experiments.models import HardwareProfile, Host, HostProfile, Team

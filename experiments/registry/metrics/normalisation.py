@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from agents.cpuset import parse_cpus
-from agents.preparation import server_cpus
+from agents.base.cpuset import parse_cpus
+from agents.running.preparation import server_cpus
 from agents.spec import RunSpec
 
 MOST_CPUS = 4096

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from agents.redaction import without_secrets
+from agents.base.redaction import without_secrets
 from experiments.models import Artifact, Run
 from experiments.registry.errors import RequestError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.spectrum import Spectrum
+from agents.results.spectrum import Spectrum
 from experiments.analysis.percentiles import CountedValues, PercentileCurve, curve_of
 from experiments.models import LatencySpectrum, Run
 

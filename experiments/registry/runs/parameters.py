@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agents.recipe import Value
+from agents.steps.recipe import Value
 
 
 def parameter_texts(parameters: Mapping[str, Value]) -> dict[str, str]:

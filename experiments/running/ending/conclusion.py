@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from agents.errors import MISTAKE_HINT, FenceError
+from agents.base.errors import MISTAKE_HINT, FenceError
 from agents.events import LoadReported, Restored, SnapshotTaken, from_json, to_json
 from agents.record import Record
 from agents.spec import RunSpec

@@ -11,14 +11,14 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import InterfaceError, InternalError, OperationalError, close_old_connections
 
-from agents.control import Control
-from agents.errors import ConnectError
-from agents.log_context import bound
+from agents.base.errors import ConnectError
+from agents.base.log_context import bound
+from agents.base.session import Session
 from agents.record import Record
+from agents.remote.ssh import connect as ssh_connect
 from agents.runner import Runner
-from agents.session import Session
+from agents.running.control import Control
 from agents.spec import HostAddress, RunSpec
-from agents.ssh import connect as ssh_connect
 from experiments.models import Host, Run
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.host_keys import connect_args

@@ -10,9 +10,9 @@ import threading
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
-from agents.errors import MISTAKE_HINT, FenceError
+from agents.base.errors import MISTAKE_HINT, FenceError
+from agents.base.log_context import bound
 from agents.events import Logged
-from agents.log_context import bound
 from agents.record import Record
 from experiments.models import Run
 from experiments.registry.workers.outbox import hint

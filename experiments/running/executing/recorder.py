@@ -12,7 +12,8 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agents.errors import FenceError
+from agents.base.errors import FenceError
+from agents.base.redaction import Redactor, without_secrets
 from agents.events import (
     AnyEvent,
     ConfigurationCaptured,
@@ -26,7 +27,6 @@ from agents.events import (
     to_json,
 )
 from agents.record import Record
-from agents.redaction import Redactor, without_secrets
 from agents.spec import RunSpec, fingerprint
 from experiments.models import ConfigSnapshot, Host, Run, RunEvent
 from experiments.registry.hosts.driver_sets import hosts_by_role

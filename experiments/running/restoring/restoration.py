@@ -12,10 +12,10 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agents.control import CANCELLED_PATIENCE_S
-from agents.errors import MISTAKE_HINT, FenceError
+from agents.base.errors import MISTAKE_HINT, FenceError
 from agents.events import Restored, Role
 from agents.record import Record
+from agents.running.control import CANCELLED_PATIENCE_S
 from experiments.models import Host, Member, Run, Team
 from experiments.models import Role as MemberRole
 from experiments.registry.errors import Conflict

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from agents.redaction import masked
+from agents.base.redaction import masked
 from experiments.models import Host, Team
 from experiments.telling.sharing.sheet import Sheet
 

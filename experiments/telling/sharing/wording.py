@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from django.conf import settings
 
-from agents.redaction import masked
+from agents.base.redaction import masked
 from experiments.models import Bisection, CapacitySearch, Host, Run
 from experiments.registry.documents.configuration import ConfigurationDiff
 from experiments.registry.metrics.vocabulary import MetricSpec

@@ -1,0 +1,1 @@
+"""What everything else stands on: errors, commands, redaction, the protocol of a session, and small types."""

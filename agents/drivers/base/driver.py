@@ -1,0 +1,125 @@
+"""What every load tool must offer: a command line, and a parser for its output. No SSH here."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+from pydantic import ValidationError
+
+from agents.base.command import Command
+from agents.base.errors import PlanError
+from agents.base.model import Frozen, first_problem
+from agents.results.report import LatencyBasis, LoadModel, LoadReport
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the load goes. `url` is complete: scheme, address, port and path."""
+
+    url: str
+
+
+@dataclass(frozen=True)
+class Byproduct:
+    """A file that `command` makes of the results in the tool's directory, when measuring is over."""
+
+    command: Command
+    file: str
+    media_type: str
+
+
+class Driver(Frozen, ABC):
+    """A load tool and its options. One file per tool; registered in `agents.drivers.AnyDriver`."""
+
+    formats: ClassVar[tuple[str, ...]]
+    """The texts that `parse` reads, first the one of `command`."""
+    result_file: ClassVar[str] = ""
+    """The file, in the command's working directory, that holds the results of a tool that does not print them."""
+
+    kind: str
+
+    @property
+    def needs_shell(self) -> bool:
+        """Whether its author can run programs of their own on the driver host through it."""
+        return False
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether the load is an amount of work, so that the phase's duration is only its upper bound."""
+        return False
+
+    @property
+    def late_start_s(self) -> float:
+        """By how much the span from the first request to the last answer may fall short of the phase's duration."""
+        return 0.0
+
+    @property
+    def max_result_bytes(self) -> int:
+        """How large the result file may become."""
+        return 0
+
+    def is_progress(self, line: str) -> bool:
+        """Whether a line that the tool prints is worth showing while it runs."""
+        return False
+
+    def with_option(self, name: str, value: Any, *, refusal: str) -> Self:
+        """The tool with another value of an option; PlanError, with `refusal`, when the others do not go with it."""
+        try:
+            return type(self).model_validate({**self.model_dump(by_alias=True), name: value})
+        except ValidationError as error:
+            raise PlanError(f"{self.kind} {refusal}: {first_problem(error)[1]}") from error
+
+    def warming_up(self) -> Driver:
+        """The tool as it warms the server up; most do it as they measure."""
+        return self
+
+    @property
+    @abstractmethod
+    def load_model(self) -> LoadModel:
+        """Whether requests follow a schedule (open) or wait for earlier answers (closed), with these options."""
+
+    @property
+    @abstractmethod
+    def latency_basis(self) -> LatencyBasis:
+        """Whether latency counts from when a request was due (response time) or from when it was sent."""
+
+    @abstractmethod
+    def version_command(self) -> Command:
+        """Prints the tool's version; used by preflight too: a missing tool fails here and names the package."""
+
+    @abstractmethod
+    def parse_version(self, output: bytes) -> str:
+        """The version from the output (stdout and stderr) of `version_command`. ParseError when it is another tool."""
+
+    @abstractmethod
+    def command(self, target: Target, duration_s: float) -> Command:
+        """The command line that puts load on `target` for `duration_s`. Affinity and limits are the launcher's."""
+
+    def files(self) -> dict[str, str]:
+        """Files that the command needs in its working directory: relative name -> text."""
+        return {}
+
+    @abstractmethod
+    def parse(self, output: str) -> LoadReport:
+        """The report in `output`, completed by what only the options know (threads, connections, offered rate).
+
+        Raises ParseError when the text is not a whole report of this tool.
+        """
+
+    def byproduct(self) -> Byproduct | None:
+        """What is made of the results for people to look at; no figure is read from it."""
+        return None
+
+    def parse_results(self, path: Path, printed: LoadReport, on_progress: Callable[[int, int], None]) -> LoadReport:
+        """The report in the fetched result file; `printed` is what `parse` made of the output.
+
+        `on_progress` gets the bytes read and the bytes in all; what it raises ends the reading. Raises ParseError.
+        """
+        return printed
+
+
+AnyTool = TypeVar("AnyTool", bound=Driver)

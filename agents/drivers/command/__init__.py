@@ -1,0 +1,1 @@
+"""Any benchmark with its own output."""

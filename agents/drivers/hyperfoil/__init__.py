@@ -1,0 +1,1 @@
+"""Hyperfoil, through its wrk and wrk2 commands."""

@@ -1,0 +1,1 @@
+"""JMeter: its test plans, its result files, and what it prints."""

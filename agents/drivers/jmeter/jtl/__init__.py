@@ -1,0 +1,1 @@
+"""JMeter's result files (JTL), CSV or XML, of any size."""

@@ -1,0 +1,394 @@
+"""Sessions over SSH. Only this module imports asyncssh: its defaults hide lost connections and choke on bad bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import shlex
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import asyncssh
+
+from agents.base.command import Command, CommandResult
+from agents.base.errors import CommandError, ConnectError
+from agents.base.session import Stream
+from agents.remote.login_turns import LoginTurns
+from agents.remote.standing_still import wait_for
+from agents.remote.transfer import get_command, put_command
+
+CONNECT_TIMEOUT_S = 15
+CLOSE_TIMEOUT_S = 5
+KEEPALIVE_INTERVAL_S = 5
+KEEPALIVE_MISSES = 3
+MAX_CHANNELS = 4
+"""Channels at a time on one connection; sshd allows 10 by default, and a host may allow fewer."""
+KILL_AFTER_S = 5
+"""How long a command that is out of time may take to end before it is killed."""
+ANSWER_WITHIN_S = 10
+"""How long after that the host may take to say so."""
+_ENDED_BY_TIMEOUT = (124, 137)  # timeout(1): it sent TERM; it sent KILL
+SESSION_TRIES = 50
+"""Tries a tenth of a second apart: sshd needs a moment to notice that an earlier session on the connection is over."""
+MAX_LOGINS_PER_HOST = 2
+"""Logins in progress to one host: sshd starts to reset connections when many log in at once (MaxStartups)."""
+
+# Asked for after the pinned key's own: a host that lost its key then shows another one and is refused for that, instead
+# of hanging up without a reason.
+_OTHER_HOST_KEYS = ["ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512", "rsa-sha2-256"]
+_CHUNK_BYTES = 1 << 16
+_LOST = (asyncssh.Error, OSError)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a host answers and who it must prove to be: `host_key` is one pinned line "ssh-ed25519 AAAA...".
+
+    `jump` is the host to go through; it is logged in to with the same private key.
+    """
+
+    name: str
+    address: str
+    port: int
+    user: str
+    host_key: str
+    jump: Address | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.address}:{self.port})"
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """A host's public key: `line` to pin, `fingerprint` ("SHA256:...") for a person to compare."""
+
+    line: str
+    fingerprint: str
+
+
+_logins = LoginTurns(MAX_LOGINS_PER_HOST)
+
+
+async def connect(address: Address, private_key: str | bytes, passphrase: str | None = None) -> SshSession:
+    """Log in with a key, to exactly the host whose key is pinned.
+
+    Raises ConnectError: permanent when the key is refused or unusable or the host key differs, else worth another try.
+    """
+    try:
+        key = asyncssh.import_private_key(private_key, passphrase)
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as exc:
+        raise ConnectError(
+            f"The private key for {address} cannot be used: {exc}",
+            hint="Store the key again, in OpenSSH format and with its passphrase if it has one.",
+            permanent=True,
+        ) from exc
+    jump = await connect(address.jump, private_key, passphrase) if address.jump else None
+    try:
+        connection = await _log_in(address, key, jump)
+    except BaseException:
+        if jump:
+            await jump.close()
+        raise
+    return SshSession(address, connection, jump)
+
+
+async def _log_in(address: Address, key: asyncssh.SSHKey, jump: SshSession | None) -> asyncssh.SSHClientConnection:
+    pinned = _pinned_key(address)
+    key_types = [name.decode() for name in pinned.sig_algorithms]
+    async with _logins.turn(address.address, address.port):
+        try:
+            return await asyncssh.connect(
+                address.address,
+                address.port,
+                username=address.user,
+                client_keys=[key],
+                known_hosts=([pinned], [], []),
+                server_host_key_algs=key_types + [name for name in _OTHER_HOST_KEYS if name not in key_types],
+                tunnel=jump.connection if jump else (),
+                config=None,
+                agent_path=None,
+                preferred_auth="publickey",
+                connect_timeout=CONNECT_TIMEOUT_S,
+                login_timeout=CONNECT_TIMEOUT_S,
+                keepalive_interval=KEEPALIVE_INTERVAL_S,
+                keepalive_count_max=KEEPALIVE_MISSES,
+            )
+        except asyncssh.PermissionDenied as exc:
+            raise ConnectError(
+                f"{address} refuses the key of user {address.user}.",
+                hint=f"Add the public key to ~/.ssh/authorized_keys of {address.user} on {address.name}.",
+                permanent=True,
+            ) from exc
+        except (asyncssh.HostKeyNotVerifiable, asyncssh.KeyExchangeFailed) as exc:
+            raise ConnectError(
+                f"{address} did not prove to be the approved host with key {pinned.get_fingerprint('sha256')}: {exc}",
+                hint="If it was installed anew, scan its key, compare the fingerprint on its console and approve it. "
+                "Else another machine answers in its place: find out which before going on.",
+                permanent=True,
+            ) from exc
+        except (*_LOST, ValueError) as exc:
+            raise _unreachable(str(address), exc) from exc
+
+
+async def scan_host_key(address: str, port: int, jump: SshSession | None = None) -> HostKey:
+    """The key that a host shows, without logging in; a person must compare the fingerprint before it is pinned."""
+    async with _logins.turn(address, port):
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                key = await asyncssh.get_server_host_key(
+                    address, port, tunnel=jump.connection if jump else (), config=None
+                )
+        except (*_LOST, ValueError) as exc:
+            raise _unreachable(f"{address}:{port}", exc) from exc
+    if key is None:
+        raise ConnectError(f"{address}:{port} showed no host key.", hint="Is it an SSH server?")
+    return HostKey(_public_line(key), key.get_fingerprint("sha256"))
+
+
+def new_key_pair(comment: str) -> tuple[str, str]:
+    """A new ed25519 key: the private key as OpenSSH text, and the line for authorized_keys."""
+    key = asyncssh.generate_private_key("ssh-ed25519", comment=comment)
+    return key.export_private_key("openssh").decode(), key.export_public_key("openssh").decode().strip()
+
+
+def _public_line(key: asyncssh.SSHKey) -> str:
+    return " ".join(key.export_public_key("openssh").decode().split()[:2])
+
+
+def _pinned_key(address: Address) -> asyncssh.SSHKey:
+    try:
+        return asyncssh.import_public_key(address.host_key)
+    except asyncssh.KeyImportError as exc:
+        raise ConnectError(
+            f"No usable host key is approved for {address}.",
+            hint="Scan the host's key, compare the fingerprint on its console and approve it.",
+            permanent=True,
+        ) from exc
+
+
+def _unreachable(where: str, exc: Exception) -> ConnectError:
+    if isinstance(exc, TimeoutError):
+        reason, hint = f"no answer within {CONNECT_TIMEOUT_S} s", "Is the host up, and the way to it open in firewalls?"
+    elif isinstance(exc, ConnectionRefusedError):
+        reason, hint = "the connection was refused", "Is sshd running, and on this port?"
+    else:
+        reason, hint = str(exc) or type(exc).__name__, "Check the address, the port and the network."
+    return ConnectError(f"{where} cannot be reached: {reason}.", hint=hint)
+
+
+class SshSession:
+    """An open SSH connection; see `agents.base.session.Session` for what its methods promise."""
+
+    def __init__(
+        self, address: Address, connection: asyncssh.SSHClientConnection, jump: SshSession | None = None
+    ) -> None:
+        self.address = address
+        self.connection = connection
+        self._jump = jump
+        self._channels = asyncio.Semaphore(MAX_CHANNELS)
+        self._streams = 0
+
+    @property
+    def host(self) -> str:
+        return self.address.name
+
+    async def run(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
+        # The host ends the command itself: a root login may not be signalled through sshd, and a link that was cut for
+        # a while delays an answer, which is no fault of the command. Only the host can tell the two apart.
+        limit_s = math.ceil(command.timeout_s) + 1
+        words = ("timeout", "-k", str(KILL_AFTER_S), str(limit_s), *command.argv)
+        async with self._channels:
+            text, begun_s = f"exec {self._shell(words, command.privileged)}", time.monotonic()
+            exchange = asyncio.create_task(self._exchange(text, command.stdin, max_output_bytes))
+            try:
+                stood_still_s = await wait_for(exchange, limit_s + KILL_AFTER_S + ANSWER_WITHIN_S)
+                if not exchange.done():
+                    await self._insist_on_an_answer()
+                    raise self._overdue(command)
+                status, out, err = exchange.result()
+            finally:
+                exchange.cancel()
+                await asyncio.wait({exchange})
+        duration_s = time.monotonic() - begun_s
+        if status in _ENDED_BY_TIMEOUT and duration_s >= command.timeout_s:
+            if stood_still_s:
+                raise ConnectError(
+                    f"BenchHub itself stood still for {stood_still_s:.0f} s, and {self.host} ended a command meanwhile."
+                )
+            raise self._overdue(command)
+        return CommandResult(status, out.data, err.data, duration_s, out.truncated or err.truncated)
+
+    async def _exchange(self, text: str, stdin: bytes, max_output_bytes: int) -> tuple[int | None, _Output, _Output]:
+        """Exit status, standard output and standard error of a command that gets this standard input."""
+        process = await self._open(text)
+        try:
+            out, err, _ = await asyncio.gather(
+                _read(process.stdout, max_output_bytes),
+                _read(process.stderr, max_output_bytes),
+                _send(process.stdin, stdin),
+            )
+            await process.wait_closed()
+        finally:
+            _end(process)
+        return _exit_status(process), out, err
+
+    async def mutate(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
+        return await self.run(command, max_output_bytes=max_output_bytes)
+
+    async def start(self, command: Command) -> Stream:
+        if command.stdin:
+            raise ValueError("a stream takes no standard input")
+        if self._streams >= MAX_CHANNELS - 1:
+            raise CommandError(f"{self._streams} streams are open to {self.host}; the last channel is for commands.")
+        await self._channels.acquire()
+        self._streams += 1
+        try:
+            words = ("sh", "-c", _UNTIL_STDIN_CLOSES, "sh", *command.argv)
+            return _SshStream(await self._open(f"exec {self._shell(words, command.privileged)}"), self._stream_closed)
+        except BaseException:
+            self._stream_closed()
+            raise
+
+    async def put(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
+        self._told(await self.run(put_command(path, data, mode=mode))).check(f"Writing {path} on {self.host}")
+
+    async def get(self, path: str, *, offset: int = 0, max_bytes: int = 1 << 20) -> bytes:
+        result = await self.run(get_command(path, offset=offset, max_bytes=max_bytes), max_output_bytes=max_bytes)
+        return self._told(result).check(f"Reading {path} on {self.host}").stdout
+
+    async def close(self) -> None:
+        self.connection.close()
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await self.connection.wait_closed()
+        except TimeoutError:
+            self.connection.abort()
+        if self._jump:
+            await self._jump.close()
+
+    def _told(self, result: CommandResult) -> CommandResult:
+        """Both may be repeated, so a lost connection is one to open again, not a failed file."""
+        if result.exit_status is None:
+            raise ConnectError(f"The connection to {self.address} ended while a file was on its way.")
+        return result
+
+    def _shell(self, words: tuple[str, ...], privileged: bool) -> str:
+        sudo = ("sudo", "-n", "--") if privileged and self.address.user != "root" else ()
+        return shlex.join((*sudo, *words))
+
+    def _overdue(self, command: Command) -> CommandError:
+        return CommandError(
+            f"A command on {self.host} did not end within {command.timeout_s:g} s, and was ended: {_brief(command)}"
+        )
+
+    async def _insist_on_an_answer(self) -> None:
+        """ConnectError when the host is silent: then it was the link that failed, and not the command that hung."""
+        try:
+            async with asyncio.timeout(KEEPALIVE_INTERVAL_S):
+                process = await self._open("true")
+                await process.wait_closed()
+        except TimeoutError as exc:
+            raise ConnectError(f"{self.address} has been silent for {KEEPALIVE_INTERVAL_S:g} s.") from exc
+        if process.exit_status is None:
+            raise ConnectError(f"The connection to {self.address} ended under a command.")
+
+    async def _open(self, text: str) -> asyncssh.SSHClientProcess[bytes]:
+        if "\0" in text:
+            raise CommandError("A command for a shell cannot contain a NUL character.")
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await self.connection.create_process(text, encoding=None)
+            except _LOST as exc:
+                if not isinstance(exc, asyncssh.ChannelOpenError) or self.connection.is_closed():
+                    raise ConnectError(f"The connection to {self.address} takes no command: {exc}") from exc
+                if tries == SESSION_TRIES:  # a new connection would be refused the same
+                    raise ConnectError(
+                        f"{self.address} refuses another session on one connection; BenchHub needs {MAX_CHANNELS}.",
+                        hint="Set MaxSessions in its sshd_config to 10, which is sshd's default, and reload sshd.",
+                        permanent=True,
+                    ) from exc
+            await asyncio.sleep(0.1)
+
+    def _stream_closed(self) -> None:
+        self._streams -= 1
+        self._channels.release()
+
+
+# A loop of small commands would outlive its reader: only the one that happens to write gets SIGPIPE. So the command
+# runs in a group of its own, which ends when the channel closes its standard input.
+_UNTIL_STDIN_CLOSES = """
+setsid "$@" </dev/null &
+exec >&- 2>&-
+cat >/dev/null
+kill -s TERM -- "-$!"
+"""
+
+
+class _SshStream:
+    def __init__(self, process: asyncssh.SSHClientProcess[bytes], on_close: Callable[[], None]) -> None:
+        self._process = process
+        self._on_close = on_close
+        self._open = True
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with suppress(*_LOST):
+            while chunk := await self._process.stdout.read(_CHUNK_BYTES):
+                yield chunk
+
+    async def close(self) -> None:
+        if self._open:
+            self._open = False
+            _end(self._process)
+            self._on_close()
+
+
+@dataclass(frozen=True)
+class _Output:
+    data: bytes
+    truncated: bool
+
+
+async def _read(reader: asyncssh.SSHReader[bytes], max_bytes: int) -> _Output:
+    """All that comes is read, so that the remote side never blocks; only `max_bytes` of it are kept."""
+    kept = bytearray()
+    truncated = False
+    with suppress(*_LOST):
+        while chunk := await reader.read(_CHUNK_BYTES):
+            room = max_bytes - len(kept)
+            truncated = truncated or len(chunk) > room
+            kept += chunk[:room]
+    return _Output(bytes(kept), truncated)
+
+
+async def _send(writer: asyncssh.SSHWriter[bytes], data: bytes) -> None:
+    """A command need not read its standard input: that it ends before is told by its exit status."""
+    with suppress(*_LOST):
+        for start in range(0, len(data), _CHUNK_BYTES):
+            writer.write(data[start : start + _CHUNK_BYTES])
+            await writer.drain()
+        writer.write_eof()
+
+
+def _end(process: asyncssh.SSHClientProcess[bytes]) -> None:
+    if not process.is_closing():
+        with suppress(*_LOST):
+            process.terminate()
+        process.close()
+
+
+def _exit_status(process: asyncssh.SSHClientProcess[bytes]) -> int | None:
+    """The status as a shell tells it, 128 + number for a signal; None when the host did not tell."""
+    if killed := process.exit_signal:
+        number = getattr(signal, f"SIG{killed[0]}", None)
+        return 128 + number if isinstance(number, signal.Signals) else 255
+    return process.exit_status
+
+
+def _brief(command: Command) -> str:
+    text = " ".join(" ".join(command.argv[:4]).split())
+    return text if len(text) <= 120 else text[:117] + "..."

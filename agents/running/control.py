@@ -1,0 +1,61 @@
+"""What a runner asks of its surroundings, and the end that a person asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from agents.base.errors import AgentError
+from agents.base.session import Session
+from agents.events import AnyEvent
+from agents.record import Record
+from agents.remote.link import PATIENCE_S
+from agents.running.collecting import KeepFile
+from agents.spec import HostAddress
+
+Connect = Callable[[HostAddress], Awaitable[Session]]
+
+CANCELLED_PATIENCE_S = 30.0
+"""How long a cancelled run waits for a host that is away."""
+DEADMAN_S = 1800
+"""After how long without a worker a host puts itself back: longer than a cut and an adoption may take together."""
+
+
+class Cancelled(AgentError):
+    """A person asked for the end of the run."""
+
+    cause = "person"
+
+    def __init__(self) -> None:
+        super().__init__("The run was cancelled.", hint="The load was ended and the host is put back.")
+
+
+@dataclass(frozen=True)
+class Control:
+    """How to connect, where events go, whether to stop, the fence, and how long hosts and workers may be away."""
+
+    connect: Connect
+    emit: Callable[[AnyEvent], Awaitable[None]]
+    cancelled: Callable[[], bool]
+    fence: int
+    patience_s: float = PATIENCE_S
+    deadman_s: int = DEADMAN_S
+    keep_file: KeepFile | None = None
+
+    def emit_into(self, record: Record) -> Callable[[AnyEvent], Awaitable[None]]:
+        """Stores an event, then takes it into the record: what is not stored has not happened."""
+
+        async def emit(event: AnyEvent) -> None:
+            await self.emit(event)
+            record.add(event)
+
+        return emit
+
+    def check(self) -> None:
+        """Cancelled when a person asked for the end."""
+        if self.cancelled():
+            raise Cancelled
+
+    def patience_now_s(self) -> float:
+        """How long to wait for a host that is away, as things are now."""
+        return min(self.patience_s, CANCELLED_PATIENCE_S) if self.cancelled() else self.patience_s

@@ -1,0 +1,82 @@
+"""How a run reaches its hosts: links that survive cuts, the fence, and the run's directory on each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from agents.base.errors import ConnectError
+from agents.base.session import Session
+from agents.events import Role
+from agents.record import Record
+from agents.remote.deadman import DeadMan
+from agents.remote.fencing import FencedSession, fence_directory
+from agents.remote.link import Link
+from agents.running.control import Control
+from agents.spec import RunSpec
+
+
+class Reach:
+    """Links are made at first use and kept; `on_trouble` is told of a cut in plain words."""
+
+    def __init__(
+        self, spec: RunSpec, record: Record, control: Control, on_trouble: Callable[[str], Awaitable[None]]
+    ) -> None:
+        self._record = record
+        self._control = control
+        self._on_trouble = on_trouble
+        self._hosts = spec.hosts
+        self._links: dict[Role, Link] = {}
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The parts of all hosts of the run, the SUT first."""
+        return tuple(self._hosts)
+
+    async def open(self) -> None:
+        """Connect to all hosts now: what cannot be reached at the start is told before anything is changed."""
+        raise_first(await asyncio.gather(*(self.link(role).open() for role in self.roles), return_exceptions=True))
+
+    async def close(self) -> None:
+        for link in self._links.values():
+            await link.close()
+
+    def link(self, role: Role) -> Link:
+        """The host as it is, for looking; changes go through `session`."""
+        if role not in self._links:
+            address = self._hosts[role]
+
+            async def connect() -> Session:
+                return await self._control.connect(address)
+
+            self._links[role] = Link(
+                address.name, connect, patience_s=self._control.patience_now_s, on_trouble=self._on_trouble
+            )
+        return self._links[role]
+
+    def session(self, role: Role) -> FencedSession:
+        """The host behind its fence. ConnectError when the run has not been there."""
+        return self.behind_fence(role, fence_directory(self.directory(role)))
+
+    def behind_fence(self, role: Role, directory: str) -> FencedSession:
+        """The host behind the fence that is kept in `directory` there."""
+        control = self._control
+        return FencedSession(self.link(role), control.fence, directory, role, control.patience_now_s, self._on_trouble)
+
+    def deadman(self, role: Role) -> DeadMan:
+        """The timer that puts the host back when no worker comes any more."""
+        session = self.session(role)
+        return DeadMan(session, self.directory(role), session.directory, self._control.fence, self._control.deadman_s)
+
+    def directory(self, role: Role) -> str:
+        """The run's own directory on the host."""
+        if role not in self._record.facts:
+            raise ConnectError(f"{self._hosts[role].name} was not reached yet.")
+        return self._record.facts[role].directory
+
+
+def raise_first(results: Iterable[object]) -> None:
+    """Several things were tried at once and all have ended; the first failure counts."""
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result

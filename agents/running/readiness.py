@@ -1,0 +1,111 @@
+"""Waits until the server under test answers: its log line, and an HTTP probe from the driver host."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import regex
+
+from agents.base.command import TIMEOUT_S, Command, script
+from agents.base.errors import CommandError, NotReady, PlanError
+from agents.base.regular_expression import SIMPLER
+from agents.base.session import Session
+from agents.remote.jobs import Job
+from agents.servers.base.server import Readiness
+
+PROBE_ROUND_S = 2.0
+PAUSE_S = 0.1
+MATCH_TIMEOUT_S = 1.0
+
+# Prints the body and, on the last line, the status; tries for a while before it answers, to save round trips.
+_PROBE = r"""
+end=$(( $(date +%s) + $2 ))
+while :; do
+  answer=$(curl -sS -k --noproxy '*' --max-time 5 -w '\n%{http_code}' "$1" 2>&1)
+  status=$(printf '%s' "$answer" | tail -n 1)
+  [ "$status" = "$3" ] && break
+  [ "$(date +%s)" -ge "$end" ] && break
+  sleep 0.1
+done
+printf '%s' "$answer" | head -c 65536
+printf '\n%s' "$status"
+"""
+
+
+# Exits 0 when somebody listens on the port: state 0A in the kernel's own table, ports in hexadecimal.
+_LISTENING = """
+port=$(printf %04X "$1")
+grep -qs " [0-9A-F]*:$port [0-9A-F]*:0000 0A " /proc/net/tcp /proc/net/tcp6
+"""
+
+
+def listening_command(port: int) -> Command:
+    """Succeeds when some process listens on this TCP port, at whatever address."""
+    return script(_LISTENING, str(port))
+
+
+def probe_command(url: str, status: int) -> Command:
+    """Requests `url` until it answers with `status` or the round is over."""
+    return script(_PROBE, url, str(int(PROBE_ROUND_S)), str(status), timeout_s=PROBE_ROUND_S + TIMEOUT_S)
+
+
+async def wait_until_ready(
+    ready: Readiness,
+    url: str,
+    *,
+    driver: Session,
+    server: Job,
+    read_log: Callable[[], Awaitable[str]],
+    check: Callable[[], None],
+) -> None:
+    """Returns when the server is ready.
+
+    Raises NotReady with the last answer when it is not within `ready.timeout_s`, CommandError when its process ended.
+    `read_log` is awaited for the server's log; `check` raises when the run was cancelled.
+    """
+    deadline = time.monotonic() + ready.timeout_s
+    while True:
+        check()
+        last = time.monotonic() > deadline  # a look that began in time may be old: who looks may have stood still
+        logged = not ready.log_pattern or _matches(ready.log_pattern, await read_log())
+        wrong = await _probe(driver, url, ready) if logged else f"its log has no line like {ready.log_pattern!r} yet"
+        status = await server.status()
+        if status.state != "running":  # whatever answered, it was not this server
+            tail = (await read_log()).strip().splitlines()[-5:]
+            raise CommandError(
+                f"The server ended while starting (exit status {status.exit_status}).",
+                hint="Its last lines: " + (" / ".join(tail) or "none"),
+            )
+        if not wrong:
+            return
+        if last:
+            raise NotReady(
+                f"The server was not ready within {ready.timeout_s:g} s: {wrong}.",
+                hint=f"It was asked for {url} from {driver.host}. See the server's log.",
+            )
+        await asyncio.sleep(PAUSE_S)
+
+
+async def _probe(driver: Session, url: str, ready: Readiness) -> str:
+    """ "" when the answer is as expected, else what was wrong, in words."""
+    result = await driver.run(probe_command(url, ready.status), max_output_bytes=1 << 17)
+    body, _, status = result.text.rpartition("\n")
+    if status != str(ready.status):
+        detail = body.strip().splitlines()[0][:200] if body.strip() else ""
+        return f"{url} answered {status or 'nothing'} instead of {ready.status} {detail}".strip()
+    if ready.body_contains and ready.body_contains not in body:
+        return f"{url} answered {status}, but without {ready.body_contains!r} in the body"
+    return ""
+
+
+def _matches(pattern: str, log: str) -> bool:
+    """Whether the log has it. PlanError for a pattern that would keep the worker busy for seconds: it must beat."""
+    try:
+        return regex.search(pattern, log, timeout=MATCH_TIMEOUT_S) is not None
+    except TimeoutError:
+        raise PlanError(
+            f"The log pattern {pattern!r} takes longer than {MATCH_TIMEOUT_S:g} s to look for.",
+            hint=SIMPLER,
+        ) from None

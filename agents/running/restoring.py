@@ -1,0 +1,198 @@
+"""The way back: end what runs, undo what was changed, and prove by a second snapshot that the host is as before."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from agents.base.command import Command
+from agents.base.errors import MISTAKE_HINT, AgentError, CommandError, ConnectError, FenceError, HostError
+from agents.base.log_context import bound
+from agents.events import (
+    JobEnded,
+    JobIntended,
+    Logged,
+    PhaseFinished,
+    PhaseName,
+    PhaseStarted,
+    Restored,
+    Role,
+    SnapshotTaken,
+)
+from agents.record import Record
+from agents.remote.deadman import DeadMan, Renewal
+from agents.remote.jobs import Job
+from agents.running import snapshot
+from agents.running.control import Control
+from agents.running.host_links import Reach, raise_first
+from agents.running.preparation import boot_id_command
+from agents.running.tuning import Tuning, host_steps
+from agents.spec import RunSpec
+
+logger = logging.getLogger(__name__)
+
+
+class Restoring:
+    """Brings the hosts of `roles` back, from any record, as often as it takes. `attempt` and `force`: see Tuning."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        reach: Reach,
+        record: Record,
+        control: Control,
+        roles: tuple[Role, ...],
+        *,
+        attempt: str = "",
+        force: bool = False,
+    ) -> None:
+        self._spec = spec
+        self._reach = reach
+        self._record = record
+        self._control = control
+        self._roles = roles
+        self._attempt = attempt
+        self._force = force
+        self._left: dict[Role, list[str]] = {role: [] for role in reach.roles}
+        self._away: set[Role] = set()
+        self._emit = control.emit_into(record)
+
+    async def bring_back(self) -> None:
+        """Ends in a Restored event whatever happens: proven equal, or what differs. Only FenceError comes out of it."""
+        seen = tuple(role for role in self._roles if role in self._record.facts)
+        if "sut" in self._record.facts:  # else no host was touched yet
+            timers = [self._reach.deadman(role) for role in seen]
+            await self._keep_quiet(timers)
+            async with Renewal(timers, arm=False):  # an undo may take longer than the timers wait
+                await self._do("stop", self._stop)
+                if "sut" in self._roles:
+                    await self._do("restore", self._restore)
+                    await self._do("verify", self._verify)
+        for role in seen:
+            if not self._left[role]:
+                await self._clean_up(role)
+            elif role not in self._away:
+                await self._leave_to_a_person(role)
+        differences = {role: tuple(dict.fromkeys(left)) for role, left in self._left.items() if left}
+        for role, left in differences.items():
+            lines = (f"{self._reach.link(role).host} is not proven to be as before:", *left)
+            await self._emit(Logged("runner", lines, "error"))
+        await self._emit(Restored(differences, tuple(role for role in self._reach.roles if role in self._away)))
+
+    async def _keep_quiet(self, timers: list[DeadMan]) -> None:
+        """No host must put itself back at the same time. One that is away, or has done it, is no problem."""
+        for timer in timers:
+            with suppress(CommandError, ConnectError, HostError):
+                await timer.renew()
+
+    async def _do(self, phase: PhaseName, action: Callable[[], Awaitable[None]]) -> None:
+        """One phase of the way back; what stops it is written down, and the next one is tried all the same."""
+        with bound(step=phase):
+            await self._emit(PhaseStarted(phase, time.time()))
+            try:
+                await action()
+            except FenceError:
+                raise
+            except AgentError as error:
+                for role in self._touched_by(phase):
+                    self._note(role, f"{phase}: {error.message}", error)
+            except Exception:
+                logger.exception("could not %s, in a way that nobody foresaw", phase)
+                for role in self._touched_by(phase):
+                    self._left[role].append(f"{phase}: BenchHub made a mistake. {MISTAKE_HINT}")
+            else:
+                await self._emit(PhaseFinished(phase, self._record.phase_s(phase)))
+
+    def _touched_by(self, phase: PhaseName) -> tuple[Role, ...]:
+        """The hosts that cannot be called proven when this phase failed as a whole."""
+        return self._roles if phase == "stop" else ("sut",)
+
+    async def _stop(self) -> None:
+        """End every job that was ever intended, except undos; what is left counts as not restored.
+
+        A tuning step that has ended may have left a process on purpose, which its undo ends.
+        """
+        ends = [
+            self._end(name, intended)
+            for name, intended in self._record.jobs.items()
+            if intended.role in self._roles
+            and not (name.startswith("undo-") or (name.startswith("step-") and name in self._record.ended_jobs))
+        ]
+        raise_first(await asyncio.gather(*ends, return_exceptions=True))
+
+    async def _end(self, name: str, intended: JobIntended) -> None:
+        role = intended.role
+        try:
+            job = Job(self._reach.session(role), intended.directory, intended.privileged)
+            remaining = await job.kill(cookie=intended.cookie)
+            if name not in self._record.ended_jobs and not remaining:
+                await self._emit(JobEnded(name, (await job.status()).exit_status))
+        except FenceError:
+            raise
+        except AgentError as error:
+            self._note(role, f"whether a process of {name} still runs is not known: {error.message}", error)
+        else:
+            self._left[role] += [f"process {process} of {name} is still running" for process in remaining]
+
+    async def _restore(self) -> None:
+        sut = self._reach.session("sut")
+        tuning = Tuning(
+            sut,
+            self._reach.directory("sut"),
+            self._record,
+            self._emit,
+            attempt=self._attempt,
+            force=self._force,
+            instances=self._spec.application.server.count,
+        )
+        if problems := await tuning.revert(host_steps(self._spec)):
+            boot_id = (await sut.run(boot_id_command())).text.strip()
+            if boot_id and boot_id != self._record.facts["sut"].boot_id:
+                self._left["sut"].append(f"{sut.host} was restarted during the run")
+            self._left["sut"] += problems
+        for name, intended in self._record.jobs.items():
+            if name.startswith(("step-", "undo-")):
+                await self._end(name, intended)
+
+    async def _verify(self) -> None:
+        before = self._record.snapshots.get("before")
+        if before is None:
+            return
+        after = await snapshot.read(self._reach.session("sut"))
+        await self._emit(SnapshotTaken("after", after))
+        self._left["sut"] += snapshot.differences(before.values, after)
+
+    async def _clean_up(self, role: Role) -> None:
+        """End the timer, and remove the run's directory: what it held is in the record, so that may fail."""
+        try:
+            session, directory = self._reach.session(role), self._reach.directory(role)
+            try:
+                await self._reach.deadman(role).disarm()
+            except ConnectError as error:  # it would go off later, perhaps in the middle of another run
+                self._note(role, f"the dead-man timer could not be ended: {error.message}", error)
+                return
+            by_root = any(job.privileged for job in self._record.jobs.values() if job.role == role)
+            remove = Command(("rm", "-rf", "--", directory), privileged=by_root)
+            (await session.mutate(remove)).check(f"Removing {directory}")
+        except FenceError:
+            raise
+        except AgentError as error:
+            text = f"The run's directory on {self._reach.link(role).host} stays: {error.message}"
+            await self._emit(Logged("runner", (text,)))
+
+    async def _leave_to_a_person(self, role: Role) -> None:
+        """End the timer: a worker has been here, and restore.sh would overwrite what somebody else has changed."""
+        try:
+            await self._reach.deadman(role).disarm()
+        except FenceError:
+            raise
+        except AgentError as error:
+            logger.warning("the dead-man timer of %s was not ended: %s", self._reach.link(role).host, error)
+
+    def _note(self, role: Role, problem: str, error: AgentError) -> None:
+        self._left[role].append(problem)
+        if isinstance(error, ConnectError):
+            self._away.add(role)

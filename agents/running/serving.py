@@ -1,0 +1,199 @@
+"""The server under test: started once, waited for, looked at, and still there at the end of the load."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+
+from agents.base.command import Command
+from agents.base.cpuset import parse_cpus
+from agents.base.errors import CommandError, HostError, NotReady, PlanError
+from agents.base.redaction import masked, without_secrets
+from agents.base.session import Session
+from agents.events import ConfigurationCaptured, GcPausesRead, JobIntended, JobStarted, Logged
+from agents.formats import gc_log
+from agents.record import Record
+from agents.remote.jobs import Job
+from agents.running import snapshot
+from agents.running.control import Control
+from agents.running.host_links import Reach
+from agents.running.preparation import boot_id_command, insist_same_boot, launch_of
+from agents.running.readiness import listening_command, wait_until_ready
+from agents.running.tuning import instance_directory
+from agents.spec import RunSpec
+
+MAX_LOG_BYTES = 256 << 10
+MAX_GC_LOG_BYTES = 8 << 20
+LAST_LINES = 200
+MAX_PROBLEMS = 3
+OF_EACH = ("process.cpus", "process.memory_nodes", "process.limits.nofile")
+"""What is captured of every instance; the rest is captured of the first one, because it is the same."""
+
+
+class Serving:
+    """The server of one run. Safe to call again: a server that runs already is found, not started twice."""
+
+    def __init__(
+        self, spec: RunSpec, reach: Reach, record: Record, control: Control, check: Callable[[], None]
+    ) -> None:
+        self._spec = spec
+        self._server = spec.application.server
+        self._reach = reach
+        self._record = record
+        self._check = check
+        self._emit = control.emit_into(record)
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes of all instances that are known to have started."""
+        started = [self._record.started_jobs.get(_name(number)) for number in range(self._server.count)]
+        return [job.pid for job in started if job is not None and job.pid is not None]
+
+    async def start(self) -> None:
+        """Start every instance, wait until all are ready, and capture what they and the hosts really have."""
+        sut = self._reach.session("sut")
+        for number in range(self._server.count):
+            await self._start(sut, number)
+        for number in range(self._server.count):
+            await self._until_ready(sut, number)
+        await self._capture(sut)
+
+    async def _start(self, sut: Session, number: int) -> None:
+        server, name = self._server.instance(number), _name(number)
+        instance, job, launch = self._instance(number), self._job(number), launch_of(self._spec)
+        if name not in self._record.jobs:
+            if (await sut.run(listening_command(server.port))).ok:
+                raise PlanError(
+                    f"Another server listens on port {server.port} of {sut.host}.",
+                    hint="Stop it, or give the application another port.",
+                )
+            await self._emit(JobIntended(name, "sut", job.directory, secrets.token_hex(16)))
+        cookie = self._record.jobs[name].cookie
+        started = await job.start(
+            server.start_command(instance, launch),
+            cookie=cookie,
+            environment=server.environment(instance, launch),
+            cwd=instance,
+            limits=launch.limits,
+            cpus=launch.cpus or server.cpus,
+        )
+        insist_same_boot(self._record.facts["sut"], sut.host, started.boot_id)
+        if name not in self._record.started_jobs:
+            await self._emit(JobStarted(name, "sut", job.directory, started.pid, cookie))
+
+    async def _until_ready(self, sut: Session, number: int) -> None:
+        ready = self._server.ready
+        try:
+            for role in self._spec.driver_roles:
+                await wait_until_ready(
+                    ready,
+                    self._spec.urls[number].removesuffix(self._spec.workload.path) + ready.path,
+                    driver=self._reach.session(role),
+                    server=self._job(number),
+                    read_log=lambda: self._log(number),
+                    check=self._check,
+                )
+        except (CommandError, NotReady) as error:
+            boot_id = (await sut.run(boot_id_command())).text.strip()
+            insist_same_boot(self._record.facts["sut"], sut.host, boot_id)  # then that is why
+            refused = " ".join(self._server.problems(await self._log(number))[:MAX_PROBLEMS])
+            raise type(error)(f"{error.message} {refused}".strip(), hint=error.hint) from error
+
+    async def keep_last_words(self) -> None:
+        """The end of the server's log; HostError or CommandError when it did not live through the load."""
+        for number in range(self._server.count):
+            lines = without_secrets(await self._log(number)).splitlines()  # before the cut, which may lie in a key
+            await self._emit(Logged(_name(number), tuple(lines[-LAST_LINES:])))
+        await self.insist()
+        for number in range(self._server.count):
+            await self._read_gc_log(number)
+
+    async def _read_gc_log(self, number: int) -> None:
+        """The pauses of the JVM's garbage collector; a server without such a log has none to tell."""
+        path = self._server.gc_log_path(self._instance(number))
+        if path is None:
+            return
+        result = await self._reach.session("sut").run(gc_log.read_command(path), max_output_bytes=MAX_GC_LOG_BYTES)
+        if not result.ok:
+            return
+        pauses = gc_log.parse_pauses(result.text)
+        await self._emit(
+            GcPausesRead(
+                tuple(pause.at_unix_s for pause in pauses),
+                tuple(pause.pause_ms for pause in pauses),
+                tuple(pause.full for pause in pauses),
+                cut=len(pauses) >= gc_log.MAX_PAUSES,
+                instance=number,
+            )
+        )
+
+    async def insist(self) -> None:
+        """HostError when the server's host was restarted, CommandError when an instance ended by itself."""
+        for number in range(self._server.count):
+            status = await self._job(number).status()
+            if status.state == "running":
+                continue
+            sut = self._reach.session("sut")
+            insist_same_boot(self._record.facts["sut"], sut.host, (await sut.run(boot_id_command())).text.strip())
+            how = "in an unknown way" if status.exit_status is None else f"with exit status {status.exit_status}"
+            last = (await self._log(number)).strip().splitlines()[-1:] if status.state != "absent" else []
+            raise CommandError(
+                f"The server ended during the load {how}.",
+                hint=f"Its last line: {last[0][:300]}" if last else "It left no log; was its directory removed?",
+            )
+
+    async def _capture(self, sut: Session) -> None:
+        """What the machines really have now that the server runs; and what the server says it ignored."""
+        directory = self._reach.directory("sut")
+        facts = self._record.facts
+        values = {f"{role}.{k}": v for role in self._reach.roles for k, v in facts[role].profile.items()}
+        values |= await self._effective(sut, 0)
+        for number in range(1, self._server.count):
+            effective = await self._effective(sut, number)
+            values |= {f"instances.{number + 1}.{path}": effective[path] for path in OF_EACH if path in effective}
+        values |= await snapshot.read(sut)
+        values["load_tool.version"] = facts["driver"].tool_version
+        values["server.version"] = facts["sut"].tool_version
+        shown = {path: masked(path, value).replace(directory, "$RUN") for path, value in values.items()}
+        await self._emit(ConfigurationCaptured(shown))
+        for number in range(self._server.count):
+            for problem in self._server.problems(await self._log(number)):
+                await self._emit(Logged("runner", (problem,), "warning"))
+
+    async def _effective(self, sut: Session, number: int) -> Mapping[str, str]:
+        """What one instance really has. HostError when the kernel does not let it run on exactly its own CPUs."""
+        server, started = self._server.instance(number), self._record.started_jobs[_name(number)]
+        if started.pid is None:
+            raise CommandError("The server's process is not known.", hint="See the server's log.")
+        command = server.effective_command(self._instance(number), started.pid)
+        result = await sut.run(command, max_output_bytes=4 << 20)
+        values = server.parse_effective(result.check("Reading the effective configuration").stdout)
+        asked, found = launch_of(self._spec).cpus or server.cpus, values.get("process.cpus")
+        if asked and found is not None and parse_cpus(found) != parse_cpus(asked):
+            raise HostError(
+                f"The server on port {server.port} was bound to the CPUs {asked}, but /proc shows {found}.",
+                hint="Does it, or a service on the host, change the affinity of its process?",
+            )
+        return values
+
+    async def _log(self, number: int = 0) -> str:
+        """The end of the server's log: its own file, or what it printed."""
+        job, path = self._job(number), self._server.log_path(self._instance(number))
+        if path is not None:
+            tail = Command(("tail", "-c", str(MAX_LOG_BYTES), "--", path))
+            return (await job.session.run(tail, max_output_bytes=MAX_LOG_BYTES)).text
+        status = await job.status()
+        out = await job.read("out", max(0, status.out_bytes - MAX_LOG_BYTES), MAX_LOG_BYTES)
+        err = await job.read("err", max(0, status.err_bytes - MAX_LOG_BYTES), MAX_LOG_BYTES)
+        return (out + err).decode("utf-8", "replace")
+
+    def _job(self, number: int) -> Job:
+        return Job(self._reach.session("sut"), f"{self._reach.directory('sut')}/jobs/{_name(number)}")
+
+    def _instance(self, number: int) -> str:
+        return instance_directory(self._reach.directory("sut"), number)
+
+
+def _name(number: int) -> str:
+    """The job of the instance with this number, counted from 0."""
+    return f"server-{number + 1}" if number else "server"

@@ -1,0 +1,270 @@
+"""Applies the host steps of a recipe under the undo journal, and takes them back."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+from agents.base.command import Command
+from agents.base.errors import AgentError, CommandError, ConnectError, FenceError, PlanError
+from agents.base.redaction import masked, masked_outcome
+from agents.base.session import Session
+from agents.base.setting_outcome import SettingOutcome
+from agents.events import AnyEvent, JobEnded, JobIntended, Logged, StepApplied, StepIntended, StepReverted
+from agents.record import Record
+from agents.remote.jobs import Job, JobStatus
+from agents.remote.journal import undo_text, write_command
+from agents.servers.base.server import Server
+from agents.spec import RunSpec
+from agents.steps import is_host_step
+from agents.steps.base.step import HostStep, State, StepContext
+
+Emit = Callable[[AnyEvent], Awaitable[None]]
+
+INSTANCE = 0
+"""Index of the journal entry for the private instance directories; the recipe's steps count from 1."""
+EACH = 1000
+"""A step inside the instance is repeated in every instance: in the one with number n at its index + n times this."""
+
+MAX_STEP_OUTPUT_BYTES = 1 << 16
+FIRST_LOOK_S = 0.05
+SELDOM_S = 1.0
+
+
+class Tuning:
+    """The changes of one run on its SUT. Every method may be called again after a crash at any line.
+
+    `check` raises when the run is to end; it is asked while a long step runs. `attempt` tells a later try at the way
+    back from the first one, so that what may only run once per try runs again. `force` also puts back what somebody
+    else has changed since.
+    """
+
+    def __init__(
+        self,
+        sut: Session,
+        directory: str,
+        record: Record,
+        emit: Emit,
+        *,
+        check: Callable[[], None] = lambda: None,
+        attempt: str = "",
+        force: bool = False,
+        instances: int = 1,
+    ) -> None:
+        self._sut = sut
+        self._directory = directory
+        self._record = record
+        self._emit = emit
+        self._check = check
+        self._attempt = attempt
+        self._force = force
+        self._instances = [instance_directory(directory, number) for number in range(instances)]
+
+    async def create_instances(self, server: Server) -> None:
+        """Make the private instance directories; their removal is the first entry of the journal."""
+        remove = Command(("rm", "-rf", "--", *self._instances))
+        await self._intend(StepIntended(INSTANCE, "Private instance directory", {}, undo_text([remove])))
+        if INSTANCE in self._record.applied:
+            return
+        await self._change(remove, "Clearing the instance directory")
+        for number, directory in enumerate(self._instances):
+            made = server.instance(number).create_instance(directory)
+            await self._change(made, f"Creating a private {server.kind} instance")
+        await self._emit(StepApplied(INSTANCE, (), {}))
+
+    def _context(self, index: int) -> StepContext:
+        return StepContext(instance=self._instances[index // EACH])
+
+    async def apply(self, index: int, step: HostStep) -> None:
+        """Journal, apply and read back one step. PlanError when a setting is unsupported and the recipe says fail."""
+        if (applied := self._record.applied.get(index)) is not None:
+            self._insist(step, applied.outcomes)
+            return
+        intended = self._record.intended.get(index)
+        context = self._context(index)
+        before: State = intended.before if intended else await self._state(step, context)
+        commands = step.apply(context, before)
+        await self._intend(StepIntended(index, step.title(), before, undo_text(step.revert(context, before))))
+        for number, command in enumerate(commands):
+            if step.once:
+                await self._change_once(f"step-{index}-{number}", command, step.title(), check=self._check)
+            else:
+                await self._change(command, step.title())
+        effective = await self._state(step, context)
+        outcomes = step.outcomes(before, effective)
+        shown = tuple(map(masked_outcome, outcomes))
+        await self._emit(StepApplied(index, shown, effective))
+        lines = tuple(
+            f"  {o.setting}: {_or_not_there(o.before)} -> {_or_not_there(o.effective)} ({o.result})" for o in shown
+        )
+        await self._emit(Logged("runner", (step.title(), *lines)))
+        self._insist(step, outcomes)
+
+    async def revert(self, steps: Mapping[int, HostStep]) -> tuple[str, ...]:
+        """Take back every step that may have been applied, the last one first; what could not be, in plain words.
+
+        ConnectError when the host stays away: then none of the others can be taken back either.
+        """
+        problems: list[str] = []
+        todo = [index for index in sorted(self._record.intended, reverse=True) if index not in self._record.reverted]
+        kept = bool(todo) and (await self._sut.run(Command(("test", "-d", self._instances[0])))).ok
+        for index in todo:
+            step = steps.get(index)
+            if not kept and step is not None and step.in_instance:
+                await self._emit(StepReverted(index))  # gone with the instance, which restore.sh has removed
+                continue
+            try:
+                problems += await self._revert_one(index, step)
+            except (ConnectError, FenceError):
+                raise
+            except AgentError as error:
+                title = self._record.intended[index].title
+                problems.append(error.message if title in error.message else f"{title}: {error.message}")
+        return tuple(problems)
+
+    async def _revert_one(self, index: int, step: HostStep | None) -> list[str]:
+        if index == INSTANCE:
+            await self._change(Command(("rm", "-rf", "--", *self._instances)), "Removing the instance directory")
+            await self._emit(StepReverted(index))
+            return []
+        if step is None:
+            return [f"{self._record.intended[index].title}: the step is not in the recipe any more"]
+        context, before = self._context(index), self._record.intended[index].before
+        await self._let_undos_end(index, step, before)
+        now = await self._state(step, context)
+        foreign = self._foreign(index, step, before, now)
+        conflicts = self._conflicts(index, step, before, now, foreign)
+        if foreign and not step.independent:
+            return conflicts
+        before = {**before, **{key: now.get(key) for key in foreign}}
+        if now != before or not before:  # a step that shows no state is always undone
+            for number, command in enumerate(step.revert(context, before)):
+                if step.once:
+                    name = f"undo-{index}-{number}{self._attempt}"
+                    await self._change_once(name, command, f"Undoing: {step.title()}", check=lambda: None)
+                else:
+                    await self._change(command, f"Undoing: {step.title()}")
+            now = await self._state(step, context)
+        left = [f"{step.title()}: {key} could not be put back" for key in step.differing(before, now)]
+        if conflicts or left:
+            return conflicts + left
+        await self._emit(StepReverted(index))
+        return []
+
+    async def _let_undos_end(self, index: int, step: HostStep, before: State) -> None:
+        """Wait for an undo that an earlier worker began: no second one may run beside it, and only its end tells what
+        is left to do."""
+        undo = step.revert(self._context(index), before)
+        limit_s = max((command.timeout_s for command in undo), default=0.0)
+        for name, intended in list(self._record.jobs.items()):
+            if name.startswith(f"undo-{index}-") and name not in self._record.ended_jobs:
+                job = Job(self._sut, intended.directory, privileged=intended.privileged)
+                await _until_ended(job, intended.cookie, limit_s, f"Undoing: {step.title()}", lambda: None)
+
+    def _foreign(self, index: int, step: HostStep, before: State, now: State) -> list[str]:
+        """A setting that is neither as found, nor as asked, nor as read back was changed by someone else: leave it."""
+        applied = self._record.applied.get(index)
+        if applied is None or self._force:
+            return []  # died while applying: any mixture of both states is ours
+        wanted = step.wanted(before)
+        return [
+            key
+            for key in step.differing(before, now)
+            if now.get(key) not in (applied.effective.get(key), wanted.get(key))
+        ]
+
+    def _conflicts(self, index: int, step: HostStep, before: State, now: State, foreign: list[str]) -> list[str]:
+        what, applied = "it" if step.independent else "this step", self._record.applied
+        return [
+            f"{step.title()}: someone else changed {key} during the run, so {what} was left as it is. It was "
+            f"{_shown(key, before[key])}, the run made it {_shown(key, applied[index].effective.get(key))}, "
+            f"now it is {_shown(key, now.get(key))}"
+            for key in foreign
+        ]
+
+    async def _state(self, step: HostStep, context: StepContext) -> State:
+        result = await self._sut.run(step.probe(context), max_output_bytes=4 << 20)
+        return step.parse(result.check(f"Reading {step.title()}").stdout)
+
+    async def _intend(self, entry: StepIntended) -> None:
+        if entry.index not in self._record.intended:
+            await self._emit(entry)  # PostgreSQL first, then the host, then the change
+        command = write_command(f"{self._directory}/journal", self._record.intended, entry.index)
+        await self._change(command, "Writing the undo journal")
+
+    async def _change(self, command: Command, what: str) -> None:
+        (await self._sut.mutate(command)).check(what)
+
+    async def _change_once(self, name: str, command: Command, what: str, *, check: Callable[[], None]) -> None:
+        """A command that may not be repeated, as a detached job: after a cut, or when another worker comes, it is found
+        running or ended. CommandError when it fails, or when nobody knows how it ended."""
+        job = Job(self._sut, f"{self._directory}/jobs/{name}", privileged=command.privileged)
+        if name not in self._record.jobs:
+            await self._emit(JobIntended(name, "sut", job.directory, secrets.token_hex(16), command.privileged))
+        cookie = self._record.jobs[name].cookie
+        await job.start(command, cookie=cookie, max_output_bytes=MAX_STEP_OUTPUT_BYTES)
+        status = await _until_ended(job, cookie, command.timeout_s, what, check)
+        if name not in self._record.ended_jobs:
+            await self._emit(JobEnded(name, status.exit_status))
+        if status.exit_status != 0:
+            said = await job.read("err", 0, MAX_STEP_OUTPUT_BYTES) or await job.read("out", 0, MAX_STEP_OUTPUT_BYTES)
+            last = " / ".join(said.decode("utf-8", "replace").strip().splitlines()[-3:])
+            how = f"exit status {status.exit_status}" if status.exit_status is not None else "an unknown end"
+            raise CommandError(f"{what} failed with {how}{': ' if last else ''}{last}")
+
+    def _insist(self, step: HostStep, outcomes: tuple[SettingOutcome, ...]) -> None:
+        """PlanError when the host does not have, or did not take, what the step asks for."""
+        missing = [
+            f"{o.setting} ({o.detail})" if o.detail else o.setting for o in outcomes if o.result == "unsupported"
+        ]
+        if missing and step.unsupported == "fail":
+            raise PlanError(
+                f"{self._sut.host} does not have {', '.join(missing)}.",
+                hint="Remove the setting from the recipe, or let the step skip what is unsupported.",
+            )
+        refused = [o for o in outcomes if o.result == "refused"]
+        if refused:
+            first = refused[0]
+            why = f", {first.detail}" if first.detail else ""
+            raise PlanError(
+                f"{self._sut.host} did not take {first.setting} = {first.wanted}: it shows {first.effective}{why}.",
+                hint="The value may be out of range, read-only here, or need root.",
+            )
+
+
+async def _until_ended(job: Job, cookie: str, limit_s: float, what: str, check: Callable[[], None]) -> JobStatus:
+    """The job's status once it does not run any more; CommandError when it had to be ended after `limit_s`."""
+    end_s, pause_s = time.monotonic() + limit_s, FIRST_LOOK_S
+    while (status := await job.status()).state == "running":
+        check()
+        if time.monotonic() > end_s:
+            await job.kill(cookie=cookie)
+            raise CommandError(f"{what}: it did not end within {limit_s:g} s, and was ended.")
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 2, SELDOM_S)
+    return status
+
+
+def _or_not_there(value: str | None) -> str:
+    return "not there" if value is None else value
+
+
+def _shown(key: str, value: str | None) -> str:
+    if value is None:
+        return "not there"
+    text = " ".join(masked(key, value).split())
+    return repr(text if len(text) <= 80 else f"{text[:77]}...")
+
+
+def instance_directory(directory: str, number: int) -> str:
+    """Where the instance with this number, counted from 0, lives in the run's directory."""
+    return f"{directory}/instance-{number + 1}" if number else f"{directory}/instance"
+
+
+def host_steps(spec: RunSpec) -> dict[int, HostStep]:
+    """The recipe's host steps by their place in it, counted from 1, and again for each further instance."""
+    steps = {i: step for i, step in enumerate(spec.recipe.steps, start=1) if is_host_step(step)}
+    again = range(1, spec.application.server.count)
+    return steps | {n * EACH + i: step for n in again for i, step in steps.items() if step.in_instance}

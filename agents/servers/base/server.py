@@ -1,0 +1,111 @@
+"""What every server under test must offer. Instances are private to a run; the installation is never edited."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from agents.base.command import Command
+from agents.base.cpuset import CpuSet, format_cpus, parse_cpus
+from agents.base.model import Frozen
+from agents.base.process_start import Launch
+from agents.base.regular_expression import RegularExpression
+
+MAX_INSTANCES = 64
+
+
+class Readiness(Frozen):
+    """When the server counts as started: an HTTP probe from the driver host, and optionally a line in its log."""
+
+    path: str = Field("/", pattern=r"^/[^\s]*$")
+    status: int = Field(200, ge=100, le=599)
+    body_contains: str = ""
+    log_pattern: RegularExpression = ""
+    timeout_s: float = Field(60.0, gt=0, le=900)
+
+
+class Server(Frozen, ABC):
+    """A server under test and how it is started. Registered in `agents.servers.AnyServer`."""
+
+    kind: str
+    port: int = Field(8080, ge=1, le=65535)
+    cpus: CpuSet = ""
+    instance_cpus: tuple[CpuSet, ...] = Field(
+        (),
+        max_length=MAX_INSTANCES,
+        description="For several instances of the server: the CPUs of each, one per line. They listen on the port, the "
+        "port + 1 and so on, and each has a load tool of its own with all options of the workload.",
+    )
+    ready: Readiness = Readiness()
+
+    @model_validator(mode="after")
+    def _instances_have_cpus_of_their_own(self) -> Server:
+        if not self.instance_cpus:
+            return self
+        if self.cpus:
+            raise ValueError("give cpus for one instance, or instance_cpus for several, not both")
+        sets = [set(parse_cpus(cpus)) for cpus in self.instance_cpus]
+        if not all(sets) or len(set.union(*sets)) < sum(map(len, sets)):
+            raise ValueError("each of instance_cpus names CPUs that no other has")
+        if self.port + self.count - 1 > 65535:
+            raise ValueError(f"{self.count} instances from port {self.port} on need ports above 65535")
+        return self
+
+    @property
+    def count(self) -> int:
+        """How many instances there are."""
+        return max(1, len(self.instance_cpus))
+
+    @property
+    def all_cpus(self) -> str:
+        """The CPUs of all instances."""
+        return format_cpus([cpu for cpus in self.instance_cpus for cpu in parse_cpus(cpus)]) or self.cpus
+
+    def instance(self, number: int) -> Self:
+        """The instance with this number, counted from 0, as a server of its own."""
+        if not self.instance_cpus:
+            return self
+        own = {"port": self.port + number, "cpus": self.instance_cpus[number], "instance_cpus": ()}
+        return self.model_copy(update=own)
+
+    @abstractmethod
+    def version_command(self) -> Command:
+        """Prints the version of the installation; fails with a clear message when it is not there."""
+
+    @abstractmethod
+    def parse_version(self, output: bytes) -> str: ...
+
+    @abstractmethod
+    def create_instance(self, instance: str) -> Command:
+        """Makes the private instance directory `instance` (it does not exist yet)."""
+
+    @abstractmethod
+    def start_command(self, instance: str, launch: Launch) -> Command:
+        """Runs the server in the foreground: the launcher detaches it, sets limits, environment and affinity."""
+
+    @abstractmethod
+    def environment(self, instance: str, launch: Launch) -> dict[str, str]:
+        """The environment of the server process, `launch.environment` included."""
+
+    @abstractmethod
+    def log_path(self, instance: str) -> str | None:
+        """The server's own log, None when it logs to its standard output."""
+
+    def gc_log_path(self, instance: str) -> str | None:
+        """The log of its JVM's garbage collector (`agents.formats.gc_log`); None where the server keeps none."""
+        return None
+
+    @abstractmethod
+    def effective_command(self, instance: str, pid: int) -> Command:
+        """Reads what the running server really has (configuration files, final flags)."""
+
+    @abstractmethod
+    def parse_effective(self, output: bytes) -> Mapping[str, str]:
+        """Flat `section.path` -> value from the output of `effective_command`."""
+
+    @abstractmethod
+    def problems(self, log: str) -> tuple[str, ...]:
+        """Settings that the server says it ignored or could not use, in plain words, from its log."""

@@ -1,0 +1,1 @@
+"""Packages that a run needs."""

@@ -1,0 +1,135 @@
+"""Recipes as a team writes them: typed parameters, and steps with `${parameter}` that become typed steps."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+
+from agents.base.errors import PlanError
+from agents.base.model import Frozen, first_problem
+from agents.steps import AnyStep
+
+Value = bool | int | float | str
+ParameterName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
+MAX_STEPS = 200
+
+_REFERENCE = re.compile(r"\$\{\s*([a-z][a-z0-9_]*)\s*(?:([-+*])\s*(\d{1,9})\s*)?\}")
+_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
+_STEPS: TypeAdapter[tuple[AnyStep, ...]] = TypeAdapter(tuple[AnyStep, ...])
+
+
+class Parameter(Frozen):
+    """A value that a variant may set. Without a default it must be given."""
+
+    type: Literal["int", "float", "str", "bool"] = "int"
+    default: Value | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[Value, ...] = ()
+    description: str = ""
+
+    def check(self, name: str, value: object) -> Value:
+        """`value` when it fits, else PlanError naming the parameter."""
+        allowed = _TYPES[self.type]
+        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+            raise PlanError(f"Parameter {name}: {value!r} is not of type {self.type}.")
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            if not math.isfinite(value):
+                raise PlanError(f"Parameter {name}: {value} is not a number that can be set.")
+            if self.minimum is not None and value < self.minimum:
+                raise PlanError(f"Parameter {name}: {value} is below the minimum {self.minimum:g}.")
+            if self.maximum is not None and value > self.maximum:
+                raise PlanError(f"Parameter {name}: {value} is above the maximum {self.maximum:g}.")
+        if self.choices and value not in self.choices:
+            raise PlanError(f"Parameter {name}: {value!r} is not one of {', '.join(map(repr, self.choices))}.")
+        return value  # type: ignore[return-value]
+
+
+class RecipeDocument(Frozen):
+    """What a recipe version holds. Steps stay raw until the parameters are known."""
+
+    description: str = Field("", max_length=4000)
+    parameters: dict[ParameterName, Parameter] = {}
+    steps: tuple[dict[str, Any], ...] = Field((), max_length=MAX_STEPS)
+
+    @model_validator(mode="after")
+    def _defaults_fit(self) -> RecipeDocument:
+        for name, parameter in self.parameters.items():
+            if parameter.default is not None:
+                try:
+                    parameter.check(name, parameter.default)
+                except PlanError as error:
+                    raise ValueError(error.message) from error
+        return self
+
+    def values(self, given: Mapping[str, Value]) -> dict[str, Value]:
+        """Every parameter's value: the given one, else its default. PlanError names what is unknown or missing."""
+        unknown = sorted(set(given) - set(self.parameters))
+        if unknown:
+            known = ", ".join(sorted(self.parameters)) or "none"
+            raise PlanError(f"The recipe has no parameter {unknown[0]!r}; it has: {known}.")
+        out: dict[str, Value] = {}
+        for name, parameter in self.parameters.items():
+            value = given.get(name, parameter.default)
+            if value is None:
+                raise PlanError(f"Parameter {name} has no default and was not given.")
+            out[name] = parameter.check(name, value)
+        return out
+
+    def resolve(
+        self, given: Mapping[str, Value], *, built_in: Mapping[str, Value] | None = None
+    ) -> tuple[AnyStep, ...]:
+        """Typed steps with every `${name}`, `${name - 1}` replaced.
+
+        `built_in` are the values that every recipe may use (`sut_cpu_count`). PlanError names the step and the field
+        that is wrong.
+        """
+        values = {**(built_in or {}), **self.values(given)}
+        raw = [_filled_in(step, values) for step in self.steps]
+        try:
+            return _STEPS.validate_python(raw)
+        except ValidationError as error:
+            location, problem = first_problem(error)
+            index, *path = location or (0,)
+            where = ".".join(str(p) for p in path)
+            step = int(index) + 1 if isinstance(index, int) else 1
+            raise PlanError(f"Step {step} of the recipe, {where or 'kind'}: {problem}.") from error
+
+
+def _filled_in(step: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:
+    """The step, references replaced. A shell step gets them as arguments only: shell text is never put together."""
+    if step.get("kind") == "command":
+        return {**step, "arguments": substitute(step.get("arguments", []), values)}
+    return {name: substitute(child, values) for name, child in step.items()}
+
+
+def substitute(node: Any, values: Mapping[str, Value]) -> Any:
+    """`node` with every `${name}` in its texts replaced. PlanError names one that has no value."""
+    if isinstance(node, dict):
+        return {key: substitute(child, values) for key, child in node.items()}
+    if isinstance(node, list | tuple):
+        return [substitute(child, values) for child in node]
+    if not isinstance(node, str):
+        return node
+    return _REFERENCE.sub(lambda match: _text(_value(match, values)), node)
+
+
+def _value(match: re.Match[str], values: Mapping[str, Value]) -> Value:
+    name, sign, operand = match.groups()
+    if name not in values:
+        raise PlanError(f"${{{name}}} is used in the recipe but is no parameter; known: {', '.join(sorted(values))}.")
+    value = values[name]
+    if sign is None:
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PlanError(f"${{{name} {sign} {operand}}}: {name} is not a number.")
+    number = int(operand)
+    return value + number if sign == "+" else value - number if sign == "-" else value * number
+
+
+def _text(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

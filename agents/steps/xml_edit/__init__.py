@@ -1,0 +1,1 @@
+"""Edits of an XML configuration file."""
