@@ -20,7 +20,7 @@ from experiments.registry.errors import RequestError
 from experiments.registry.hosts.keys import SECOND_FACTOR_ROW, seal, unseal
 from experiments.registry.teams.groups import follow_groups
 from experiments.registry.teams.invitations import accept, find
-from frontend.views.invitations import INVITATION
+from frontend.pages.team.invitations import INVITATION
 
 logger = logging.getLogger(__name__)
 

@@ -75,6 +75,7 @@ BENCHHUB_URL = "".join(envlist("BENCHHUB_URL")).rstrip("/") or next(
 INSTALLED_APPS = [
     "benchhub.apps.BenchhubConfig",
     "frontend.apps.FrontendConfig",
+    "frontend.shared",
     "experiments.apps.ExperimentsConfig",
     "ninja",
     "django_celery_beat",
@@ -110,6 +111,7 @@ ASGI_APPLICATION = "benchhub.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "frontend" / "pages"],  # run/page.html is frontend/pages/run/page.html
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -195,7 +197,7 @@ ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if BENCHHUB_HTTPS else "http"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[BenchHub] "
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # else anybody could have mails sent to anybody
-_FORMS = "frontend.forms.account."
+_FORMS = "frontend.pages.account.forms."
 ACCOUNT_FORMS = {
     "login": _FORMS + "SignInForm",
     "signup": _FORMS + "SignUpForm",

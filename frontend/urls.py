@@ -5,56 +5,50 @@ from __future__ import annotations
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
-from frontend import live
-from frontend.document_kinds import KINDS
-from frontend.sheet_files import CONTENT_TYPES
-from frontend.views import (
-    alerts,
-    audit,
-    baselines,
-    bisections,
-    bulk,
-    chart_notes,
-    compare,
-    document_edit,
-    documents,
-    experiment,
-    find,
-    gate,
-    hardware,
-    help_pages,
-    home,
-    host_actions,
-    hosts,
-    imports,
-    invitations,
-    library,
-    new_experiment,
-    new_run,
-    notes,
-    operator,
-    overview,
-    queue,
-    report,
-    reservations,
-    run,
-    run_list,
-    run_log,
-    saved_views,
-    scaling,
-    schedules,
-    searches,
-    settings,
-    shared,
-    shares,
-    team,
-    thresholds,
-    timers,
-    trash,
-    trends,
-    usage,
-    webhooks,
-)
+from frontend.pages.alerts import views as alerts
+from frontend.pages.audit import views as audit
+from frontend.pages.baselines import views as baselines
+from frontend.pages.bisections import views as bisections
+from frontend.pages.chart_notes import views as chart_notes
+from frontend.pages.compare import views as compare
+from frontend.pages.documents import edit
+from frontend.pages.documents import views as documents
+from frontend.pages.experiments import views as experiment
+from frontend.pages.find import views as find
+from frontend.pages.gate import views as gate
+from frontend.pages.hardware import views as hardware
+from frontend.pages.help import views as help_pages
+from frontend.pages.home import views as home
+from frontend.pages.hosts import actions, reservations
+from frontend.pages.hosts import views as hosts
+from frontend.pages.imports import views as imports
+from frontend.pages.library import views as library
+from frontend.pages.new_experiment import views as new_experiment
+from frontend.pages.new_run import views as new_run
+from frontend.pages.notes import views as notes
+from frontend.pages.operator import views as operator
+from frontend.pages.overview import views as overview
+from frontend.pages.queue import views as queue
+from frontend.pages.report import views as report
+from frontend.pages.run import live, timers
+from frontend.pages.run import views as run
+from frontend.pages.run_log import views as run_log
+from frontend.pages.runs import bulk, saved_views
+from frontend.pages.runs import views as run_list
+from frontend.pages.scaling import views as scaling
+from frontend.pages.schedules import views as schedules
+from frontend.pages.searches import views as searches
+from frontend.pages.shares import public
+from frontend.pages.shares import views as shares
+from frontend.pages.team import invitations, members
+from frontend.pages.team import views as team
+from frontend.pages.thresholds import views as thresholds
+from frontend.pages.trash import views as trash
+from frontend.pages.trends import views as trends
+from frontend.pages.usage import views as usage
+from frontend.pages.webhooks import views as webhooks
+from frontend.shared.document_kinds import KINDS
+from frontend.shared.sheet_files import CONTENT_TYPES
 
 
 class DocumentKindConverter(StringConverter):
@@ -85,13 +79,13 @@ urlpatterns = [
     path("", home.home, name="home"),
     path("favicon.ico", home.favicon, name="favicon"),
     # What was shared: without a login
-    path("robots.txt", shared.robots, name="robots"),
-    path("s/<str:token>/", shared.shared_page, name="shared_page"),
-    path("s/<str:token>/embed/", shared.shared_embed, name="shared_embed"),
-    path("s/<str:token>/badge.svg", shared.shared_badge, name="shared_badge"),
-    path("s/<str:token>/report.<report_form:form>", shared.shared_report, name="shared_report"),
-    path("s/<str:token>/chart.<picture_form:form>", shared.shared_picture, name="shared_chart"),
-    path("s/<str:token>/<str:plot_name>.<picture_form:form>", shared.shared_picture, name="shared_picture"),
+    path("robots.txt", public.robots, name="robots"),
+    path("s/<str:token>/", public.shared_page, name="shared_page"),
+    path("s/<str:token>/embed/", public.shared_embed, name="shared_embed"),
+    path("s/<str:token>/badge.svg", public.shared_badge, name="shared_badge"),
+    path("s/<str:token>/report.<report_form:form>", public.shared_report, name="shared_report"),
+    path("s/<str:token>/chart.<picture_form:form>", public.shared_picture, name="shared_chart"),
+    path("s/<str:token>/<str:plot_name>.<picture_form:form>", public.shared_picture, name="shared_picture"),
     path("teams/new/", team.new_team, name="new_team"),
     path("invitations/<str:text>/", invitations.invitation, name="invitation"),
     # Overview
@@ -204,8 +198,8 @@ urlpatterns = [
         path(f"{TEAM}{kind.plural}/<int:pk>/", documents.document_page, {"kind": kind.plural}, name=kind.singular)
         for kind in KINDS.values()
     ),
-    path(TEAM + "<document_kind:kind>/new/", document_edit.document_new, name="new_document"),
-    path(TEAM + "<document_kind:kind>/<int:pk>/edit/", document_edit.document_edit, name="edit_document"),
+    path(TEAM + "<document_kind:kind>/new/", edit.document_new, name="new_document"),
+    path(TEAM + "<document_kind:kind>/<int:pk>/edit/", edit.document_edit, name="edit_document"),
     path(TEAM + "<document_kind:kind>/<int:pk>/diff/", documents.document_diff, name="document_diff"),
     path(TEAM + "<document_kind:kind>/<int:pk>/yaml", documents.document_yaml, name="document_yaml"),
     path(TEAM + "<document_kind:kind>/<int:pk>/archive", documents.document_archive, name="archive_document"),
@@ -225,7 +219,7 @@ urlpatterns = [
     path(TEAM + "hosts/<int:pk>/", hosts.host_page, name="host"),
     path(TEAM + "hosts/<int:pk>/edit/", hosts.host_edit, name="edit_host"),
     path(TEAM + "hosts/<int:pk>/profiles/", hosts.profile_diff, name="profile_diff"),
-    path(TEAM + "hosts/<int:pk>/<slug:action>", host_actions.host_action, name="host_action"),
+    path(TEAM + "hosts/<int:pk>/<slug:action>", actions.host_action, name="host_action"),
     # Queue
     path(TEAM + "queue/", queue.queue, name="queue"),
     path(TEAM + "queue/<int:number>/cancel", queue.queue_cancel, name="cancel_queued"),
@@ -235,15 +229,15 @@ urlpatterns = [
     # Operator
     path(TEAM + "operator/", operator.operator, name="operator"),
     # Settings
-    path(TEAM + "settings/", settings.members, name="settings"),
-    path(TEAM + "settings/members/<int:pk>", settings.member_change, name="member_change"),
+    path(TEAM + "settings/", members.members, name="settings"),
+    path(TEAM + "settings/members/<int:pk>", members.member_change, name="member_change"),
     path(TEAM + "settings/invitations", invitations.invite_member, name="invite_member"),
     path(TEAM + "settings/invitations/<int:pk>", invitations.invitation_change, name="invitation_change"),
-    path(TEAM + "settings/services", settings.service_new, name="new_service"),
+    path(TEAM + "settings/services", members.service_new, name="new_service"),
     path(TEAM + "settings/team/", team.team, name="team"),
     path(TEAM + "settings/team/leave", team.leave_team, name="leave_team"),
-    path(TEAM + "settings/tokens/", settings.tokens, name="tokens"),
-    path(TEAM + "settings/tokens/<int:pk>/revoke", settings.token_revoke, name="revoke_token"),
+    path(TEAM + "settings/tokens/", members.tokens, name="tokens"),
+    path(TEAM + "settings/tokens/<int:pk>/revoke", members.token_revoke, name="revoke_token"),
     path(TEAM + "settings/webhooks/", webhooks.webhook_list, name="webhooks"),
     path(TEAM + "settings/webhooks/mails", webhooks.choose_mails, name="choose_mails"),
     path(TEAM + "settings/webhooks/<int:webhook_id>/", webhooks.webhook, name="webhook"),
@@ -268,5 +262,5 @@ urlpatterns = [
     path(TEAM + "settings/usage/quotas", usage.quotas, name="quotas"),
     path(TEAM + "settings/audit/", audit.audit, name="audit"),
     path(TEAM + "settings/audit/csv", audit.audit_csv, name="audit_csv"),
-    path(TEAM + "settings/demo/delete", settings.demo_delete, name="delete_demo"),
+    path(TEAM + "settings/demo/delete", members.demo_delete, name="delete_demo"),
 ]

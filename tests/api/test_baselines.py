@@ -10,7 +10,7 @@ import pytest
 from experiments.models import Member, Run
 from tests.api.conftest import ApiClient
 from tests.frontend.conftest import MakeRun, make_run
-from tests.frontend.test_notes_and_baselines import in_trends
+from tests.frontend.pages.test_notes_and_baselines import in_trends
 
 __all__ = ["make_run"]
 

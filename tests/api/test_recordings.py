@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.models import Artifact, AuditEntry, Member, Run, SampleSeries
-from frontend.charts import groups_of
+from frontend.charts.samples import groups_of
 from tests.agents.recorded import CASES
 from tests.api.conftest import ApiClient, MakeApi
 

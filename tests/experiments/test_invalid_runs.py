@@ -11,7 +11,7 @@ from experiments.asking.launching.launch import Choice, launch_run
 from experiments.judging.comparing.history import comparable_runs, compare, metric_history
 from experiments.judging.gate.gate import run_gate
 from experiments.models import Member, Run, Series, Trend
-from frontend.baseline import baseline_of
+from frontend.shared.baseline import baseline_of
 from tests.experiments.finished import finish_next, report, whole_run
 
 INVALID = report(5000.0, errors_connect=1280)

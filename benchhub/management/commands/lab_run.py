@@ -187,7 +187,7 @@ class Command(up.Command):
         self.failed = self.failed or not experiment.verdicts.exists()
 
     def _settings(self, terminal: Terminal, template: Any) -> dict[str, Any]:
-        from frontend.forms.parameters import typed
+        from frontend.shared.forms.parameters import typed
 
         wanted = template.settings()
         names = ("sut", "sut2") if template.two_suts else ("sut",)

@@ -1,0 +1,1 @@
+"""What python says of each chart; static/js/charts draws it."""

@@ -1,0 +1,1 @@
+"""One folder per page: its view, forms, presenter and templates."""

@@ -1,0 +1,1 @@
+"""Sign-in and account: allauth's forms and templates, in the product's words."""

@@ -1,0 +1,1 @@
+"""Alerts: the list, and one with what it rests on and what was decided."""

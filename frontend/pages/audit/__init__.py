@@ -1,0 +1,1 @@
+"""Settings, Audit: who changed what."""

@@ -1,0 +1,1 @@
+"""Baselines: the list, pinning, unpinning."""

@@ -1,0 +1,1 @@
+"""Bisections: the list, a new one, and one with its answer."""

@@ -1,0 +1,1 @@
+"""Notes on charts: written on a run or a series, changed, deleted."""

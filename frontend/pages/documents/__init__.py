@@ -1,0 +1,1 @@
+"""Applications, recipes and workloads: lists, one with its versions, the editor."""

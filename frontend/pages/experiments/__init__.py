@@ -1,0 +1,1 @@
+"""Experiments: the list, and one with its question, matrix and answer."""

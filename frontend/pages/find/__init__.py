@@ -1,0 +1,1 @@
+"""Find: everything with a name."""

@@ -1,0 +1,1 @@
+"""The gate of an experiment: what a pipeline would be told."""

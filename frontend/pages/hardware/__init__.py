@@ -1,0 +1,1 @@
+"""Hardware: two hosts side by side."""

@@ -1,0 +1,1 @@
+"""Help: the documentation inside the product."""

@@ -1,0 +1,1 @@
+"""Hosts: the list, one with its history, what is done to it, reservations."""

@@ -1,0 +1,202 @@
+"""Hosts: the list, adding one, and the page of one with what it showed over time."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Prefetch, QuerySet
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from experiments.models import Host, HostGrant, HostProfile, Member, Role, Run
+from experiments.registry.documents.configuration import diff
+from experiments.registry.errors import NotFound, RequestError
+from experiments.registry.hosts import inventory
+from experiments.registry.hosts.reservations import current, holding_now
+from experiments.registry.teams.access import may_launch_on
+from frontend.pages.hosts.forms import HostForm, NewHostForm
+from frontend.pages.hosts.reservation_forms import ReservationForm
+from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.forms.launching import refuse
+from frontend.shared.hardware import groups, headline
+from frontend.shared.preflight import host_checks
+from frontend.shared.query import id_in
+from frontend.shared.typed import take_typed
+
+MAX_HISTORY = 50
+
+
+@require_safe
+@team_view()
+def host_list(request: TeamRequest) -> HttpResponseBase:
+    """Every host with its state, hardware and who uses or keeps it; the number of queries does not grow with them."""
+    hosts = list(_hosts(request))
+    holds = holding_now(hosts)
+    rows = [
+        {
+            "host": host,
+            "headline": headline(host.profile.facts if host.profile else {}),
+            "hold": holds.get(host.pk),
+        }
+        for host in hosts
+    ]
+    context = {"rows": rows, "reservations": current(request.team), **_reservation(request)}
+    return render(request, "hosts/list.html", context | {"now": timezone.now()})
+
+
+@require_http_methods(["GET", "POST"])
+@team_view(role=Role.EDITOR)
+def host_new(request: TeamRequest) -> HttpResponseBase:
+    """Add a host and go on to its page, which leads through the rest."""
+    form = NewHostForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        address, port = form.cleaned_data["address"]
+        try:
+            host = inventory.add_host(
+                request.member,
+                name=form.cleaned_data["name"],
+                address=address,
+                port=port,
+                user=form.cleaned_data["user"],
+                roles=form.cleaned_data["roles"],
+                private_key=form.cleaned_data["private_key"].replace("\r\n", "\n") or None,
+            )
+            inventory.request_check(request.member, host)
+        except RequestError as error:
+            refuse(form, error)
+        else:
+            return redirect("host", request.team.slug, host.pk)
+    return render(request, "hosts/new.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@require_safe
+@team_view()
+def host_page(request: TeamRequest, pk: int) -> HttpResponseBase:
+    """State, what to do next, facts, grants and history. The page asks for itself while a check is pending."""
+    host = get_host(request, pk)
+    return _page(request, host)
+
+
+@require_http_methods(["GET", "POST"])
+@team_view(role=Role.EDITOR)
+def host_edit(request: TeamRequest, pk: int) -> HttpResponseBase:
+    """Change a host's address, role, jump host or labels."""
+    host = get_host(request, pk)
+    initial = {name: getattr(host, name) for name in ("name", "user", "roles", "data_address", "labels")}
+    initial |= {"address": (host.address, host.port), "jump": host.jump_id}
+    form = HostForm(request.team, host, request.POST or None, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        changes = dict(form.cleaned_data)
+        changes["address"], changes["port"] = form.cleaned_data["address"]
+        try:
+            inventory.update_host(request.member, host, **changes)
+        except RequestError as error:
+            refuse(form, error)
+        else:
+            messages.success(request, f"{changes['name']} is saved.")
+            return redirect("host", request.team.slug, host.pk)
+    return render(request, "hosts/edit.html", {"host": host, "form": form}, status=422 if form.errors else 200)
+
+
+@require_safe
+@team_view()
+def profile_diff(request: TeamRequest, pk: int) -> HttpResponseBase:
+    """What differs between two profiles of the host: `?a=<id>&b=<id>` of its history, the last two by default."""
+    host = get_host(request, pk)
+    history = _history(host)
+    by_id = {str(entry.pk): entry for entry in history}
+    newer = by_id.get(request.GET.get("b", ""), history[0] if history else None)
+    older = by_id.get(request.GET.get("a", ""), history[1] if len(history) > 1 else newer)
+    if newer is None or older is None:
+        raise NotFound(f"{host.name} has not shown its hardware yet.")
+    found = diff([older.profile.facts, newer.profile.facts], asked=lambda _path: False)
+    context = {
+        "host": host,
+        "history": history,
+        "older": older,
+        "newer": newer,
+        "differences": (*found.drift, *found.noise),
+    }
+    return render(request, "hosts/diff.html", context)
+
+
+def get_host(request: TeamRequest, pk: int) -> Host:
+    """A host of the team with all that its page shows. NotFound for another team's."""
+    host = _hosts(request).filter(pk=pk).first()
+    if host is None:
+        raise NotFound("There is no such host.")
+    return host
+
+
+def _hosts(request: TeamRequest) -> QuerySet[Host]:
+    wide = ("spec", "findings", "metrics")
+    hidden = ["private_key", "jump__private_key"]
+    hidden += [f"{run}__{name}" for run in ("leased_by", "dirty_run") for name in wide]
+    return Host.objects.for_team(request.team).with_state().defer(*hidden)
+
+
+def _page(request: TeamRequest, host: Host) -> HttpResponse:
+    history = _history(host)
+    granted = HostGrant.objects.filter(host=host).select_related("member__user").order_by("member__user__username")
+    members = request.team.members.select_related("user").prefetch_related(
+        Prefetch("grants", HostGrant.objects.filter(host=host))
+    )
+    context = {
+        "host": host,
+        "headline": headline(host.profile.facts if host.profile else {}),
+        "groups": groups(host.profile.facts) if host.profile else [],
+        "history": history,
+        "offered": _fingerprint(host.offered_host_key),
+        "pinned": _fingerprint(host.host_key),
+        "install": install_command(host),
+        "grants": granted,
+        "may_be_granted": [m for m in members if not m.grants.all() and m.role != Role.ADMIN and m.role != Role.VIEWER],
+        "admins": [m for m in members if m.role == Role.ADMIN],
+        "hold": holding_now([host]).get(host.pk),
+        "reservations": current(request.team).filter(hosts=host),
+        **_reservation(request, host),
+        "now": timezone.now(),
+        "may_launch": may_launch_on(request.member, host),
+        "checks": host_checks(request.member, host),
+        "runs": Run.objects.for_team(request.team).with_names().filter(sut=host).order_by("-number")[:5],
+        "pending": host.last_check.get("state") == "pending" or host.last_restore.get("state") == "pending",
+    }
+    return render(request, "hosts/page.html", context)
+
+
+def _reservation(request: TeamRequest, host: Host | None = None) -> dict[str, Any]:
+    """The form, with what was typed into it, for this host, when that was refused."""
+    typed = take_typed(request, reverse("reserve", args=[request.team.slug]))
+    if typed and host and str(host.pk) not in typed.all.get("hosts", ()):
+        typed = None
+    initial = dict(typed.value) if typed else None
+    return {"form": ReservationForm(request.team, auto_id="reserve_%s", initial=initial), "typed": typed}
+
+
+def install_command(host: Host) -> str:
+    """One line that puts the public key on the host, for somebody who can log in to it."""
+    port = f"-p {host.port} " if host.port != 22 else ""
+    remote = "umask 077; mkdir -p ~/.ssh; cat >> ~/.ssh/authorized_keys"
+    target = shlex.quote(f"{host.user}@{host.address}")
+    return f"echo {shlex.quote(host.public_key)} | ssh {port}{target} {shlex.quote(remote)}"
+
+
+def _history(host: Host) -> list[HostProfile]:
+    return list(host.profile_history.select_related("profile")[:MAX_HISTORY])
+
+
+def _fingerprint(line: str) -> str:
+    return inventory.fingerprint(line) if line else ""
+
+
+def member_of(request: TeamRequest, pk: str) -> Member:
+    """A member of the team by its id. NotFound for another team's."""
+    found = request.team.members.select_related("user").filter(pk=id_in(pk) or 0).first()
+    if found is None:
+        raise NotFound("There is no such member.")
+    return found

@@ -1,0 +1,1 @@
+"""Imports: a report becomes a run, a recording stands beside one."""

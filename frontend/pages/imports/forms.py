@@ -1,0 +1,134 @@
+"""Reports and recordings that tools wrote elsewhere: a file, or its text."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+
+from agents.drivers import DRIVERS
+from agents.facts.described import COMMANDS, MAX_CHARS
+from agents.recordings import RECORDINGS
+from experiments.asking.intake.imports import MAX_REPORT_CHARS
+from experiments.asking.intake.recordings import MAX_RECORDING_CHARS
+from experiments.models import Application, Recipe, Run, Team, Workload
+from frontend.shared.forms.launching import LabelsField
+
+_DOCUMENTS = {"application": Application, "recipe": Recipe, "workload": Workload}
+_UTC = forms.DateTimeInput(attrs={"type": "datetime-local", "step": "1"})
+
+
+class OutputForm(forms.Form):
+    """What a tool wrote, uploaded or pasted."""
+
+    max_chars = 0
+
+    file = forms.FileField(required=False, label="File")
+    text = forms.CharField(
+        required=False,
+        strip=False,
+        label="or its text",
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """Puts the file's text into `text`."""
+        found = super().clean() or {}
+        upload: UploadedFile[Any] | None = found.get("file")
+        if upload is not None and found.get("text"):
+            raise forms.ValidationError("Give a file or its text, not both.")
+        if upload is None:
+            if not found.get("text"):
+                self.add_error("file", "Choose a file, or paste its text.")
+            return found
+        if (upload.size or 0) > self.max_chars:
+            size = f"The file has {upload.size:,} bytes; at most {self.max_chars:,} are read here."
+            self.add_error("file", f"{size} `manage.py parse` reads files of any size.")
+            return found
+        try:
+            found["text"] = upload.read().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            self.add_error("file", "The file is not UTF-8 text.")
+        if "\0" in found.get("text", ""):
+            self.add_error("file", "The file holds NUL characters; it is no text.")
+        return found
+
+
+class ReportForm(OutputForm):
+    """A load tool's report becomes a run without execution."""
+
+    max_chars = MAX_REPORT_CHARS
+
+    kind = forms.ChoiceField(label="Load tool", choices=[(kind, kind) for kind in DRIVERS])
+    command = forms.CharField(
+        required=False,
+        max_length=100_000,
+        label="Its command line",
+        help_text="Some figures, such as the offered rate, stand only there.",
+        widget=forms.TextInput(
+            attrs={"placeholder": "wrk2 -t8 -c400 -R20000 -d60s http://sut/", "autocomplete": "off"}
+        ),
+    )
+    measured_at = forms.DateTimeField(
+        required=False, label="Measured at (UTC)", help_text="Now, when it is empty.", widget=_UTC
+    )
+    application = forms.ChoiceField(required=False)
+    recipe = forms.ChoiceField(required=False)
+    workload = forms.ChoiceField(
+        required=False, help_text="Imports of one application, workload, tool and load form a history."
+    )
+    labels = LabelsField(required=False, help_text="key=value, one per line. cpus=4 puts the run on the scaling page.")
+    machine = forms.CharField(
+        required=False,
+        max_length=MAX_CHARS,
+        label="Machine of the server",
+        help_text=f"What this printed there: {COMMANDS}. Each machine has a history of its own.",
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "mono"}),
+    )
+
+    field_order = (
+        "kind", "file", "text", "command", "measured_at", "workload", "application", "recipe", "labels", "machine",
+    )  # fmt: skip
+
+    def __init__(self, team: Team, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, model in _DOCUMENTS.items():
+            found = model.objects.for_team(team).newest_versions().values_list("name", flat=True)
+            field = cast("forms.ChoiceField", self.fields[name])
+            field.choices = [("", "none"), *((one, one) for one in found)]
+
+    def given(self) -> dict[str, Any]:
+        """What `import_report` takes."""
+        return {name: value for name, value in self.cleaned_data.items() if name != "file"}
+
+
+class RecordingForm(OutputForm):
+    """What another monitor wrote on one of a run's hosts, put onto the run's clock."""
+
+    max_chars = MAX_RECORDING_CHARS
+
+    kind = forms.ChoiceField(label="Monitor", choices=[(kind, kind) for kind in RECORDINGS])
+    role = forms.ChoiceField(label="Host")
+    started_at = forms.DateTimeField(
+        required=False,
+        label="First sample at (UTC)",
+        help_text="When it is empty the file's own clock counts, read as UTC.",
+        widget=_UTC,
+    )
+
+    field_order = ("kind", "role", "file", "text", "started_at")
+
+    def __init__(self, run: Run, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        drivers = run.drivers.names if run.drivers else [""]
+        roles = ["sut", "driver", *(f"driver-{number}" for number in range(2, len(drivers) + 1))]
+        names = [
+            f"{run.sut.name}, the SUT" if run.sut else "SUT",
+            *(f"{one}, driver host" if one else "driver host" for one in drivers),
+        ]
+        cast("forms.ChoiceField", self.fields["role"]).choices = list(zip(roles, names, strict=True))
+
+    def given(self) -> dict[str, Any]:
+        """What `import_recording` takes."""
+        return {name: value for name, value in self.cleaned_data.items() if name != "file"}

@@ -1,0 +1,60 @@
+"""Imports: a report of a load tool becomes a run, a recording of a monitor stands beside the samples of one."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from experiments.asking.intake.imports import import_report
+from experiments.asking.intake.recordings import import_recording
+from experiments.models import Role, Run
+from experiments.registry.errors import RequestError
+from frontend.pages.imports.forms import OutputForm, RecordingForm, ReportForm
+from frontend.shared.access import TeamRequest, team_view
+
+
+@require_http_methods(["GET", "POST"])
+@team_view(role=Role.LAUNCHER)
+def import_run(request: TeamRequest) -> HttpResponseBase:
+    """The form, and the run that comes of it."""
+    form = ReportForm(request.team, request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = import_report(request.member, **form.given())
+        except RequestError as error:
+            _refuse(form, error)
+        else:
+            messages.success(request, f"The report is run #{run.number}: {run.validity}.")
+            return redirect("run", request.team.slug, run.number)
+    status = 422 if request.method == "POST" else 200
+    return render(request, "imports/run.html", {"form": form}, status=status)
+
+
+@require_http_methods(["GET", "POST"])
+@team_view(role=Role.LAUNCHER)
+def add_recording(request: TeamRequest, number: int) -> HttpResponseBase:
+    """The form for a finished run, and its charts with the recording in them."""
+    run = Run.objects.for_team(request.team).select_related("drivers").filter(number=number).first()
+    if run is None:
+        raise Http404("No such run.")
+    form = RecordingForm(run, request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            stored = import_recording(request.member, run, **form.given())
+        except RequestError as error:
+            _refuse(form, error)
+        else:
+            span = f"from {stored.first_s:,.0f} to {stored.last_s:,.0f} s of the measured time"
+            notes = "".join(f" Note: {note}." for note in stored.notes)
+            messages.success(request, f"{len(stored.channels)} channels added, {span}.{notes}")
+            return redirect("run", request.team.slug, number)
+    status = 422 if request.method == "POST" else 200
+    return render(request, "imports/recording.html", {"form": form, "run": run}, status=status)
+
+
+def _refuse(form: OutputForm, error: RequestError) -> None:
+    """Show an error at the field that it names."""
+    name = "file" if error.field == "text" and form.cleaned_data.get("file") else error.field
+    form.add_error(name if name in form.fields else None, error.message)

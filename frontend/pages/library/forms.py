@@ -1,0 +1,149 @@
+"""The form that installs a template of the library: scale, hosts and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django import forms
+
+from agents.steps.recipe import Value
+from experiments.asking.library import catalogue
+from experiments.asking.library.catalogue import ExperimentTemplate, Scale
+from experiments.asking.library.install import Places, installed
+from experiments.models import Host, Team
+from experiments.registry.errors import NotFound, RequestError
+from frontend.shared.access import TeamRequest
+from frontend.shared.forms.choices import TeamChoices
+from frontend.shared.forms.launching import ExperimentForm, VariantForm
+from frontend.shared.forms.model_fields import show_scalar
+from frontend.shared.forms.parameters import parameter_field
+from frontend.shared.forms.variants import Rows
+from frontend.shared.query import id_in
+
+HOST_FIELDS = ("sut", "other_sut", "drivers")
+SCALES = (("small", "small: fits a machine with two CPUs"), ("published", "published: the values of the source"))
+
+
+class InstallForm(forms.Form):
+    """Settings are fields `s_NAME`; empty ones take the value of the scale."""
+
+    scale_choice = forms.ChoiceField(label="Scale", choices=SCALES, initial="small")
+    sut = forms.ModelChoiceField(Host.objects.none(), label="SUT", empty_label="Choose…")
+    other_sut = forms.ModelChoiceField(Host.objects.none(), label="Second SUT", empty_label="Choose…")
+    drivers = forms.ModelMultipleChoiceField(
+        Host.objects.none(),
+        label="Driver hosts",
+        help_text="Several divide the load and begin together. Ctrl or ⌘ chooses more than one.",
+        widget=forms.SelectMultiple(attrs={"size": 3}),
+    )
+
+    def __init__(self, team: Team, template: ExperimentTemplate, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data)
+        self.template = template
+        if not template.two_suts:
+            del self.fields["other_sut"]
+        choices = TeamChoices(team)
+        for name in HOST_FIELDS:
+            if name in self.fields:
+                field = cast("forms.ModelChoiceField[Any]", self.fields[name])
+                choices.fill(field, "drivers" if name == "drivers" else "sut", "")
+                offered = [value for value, _ in cast("list[tuple[str, str]]", field.choices) if value]
+                position = 1 if name == "other_sut" else 0
+                if len(offered) > position:
+                    field.initial = offered[position : position + 1] if name == "drivers" else offered[position]
+        for name, setting in sorted(template.settings().items()):
+            self.fields[f"s_{name}"] = parameter_field(name, setting)
+
+    @property
+    def scale(self) -> Scale:
+        chosen = self.cleaned_data.get("scale_choice") if self.is_bound else None
+        return "published" if chosen == "published" else "small"
+
+    @property
+    def host_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in HOST_FIELDS if name in self.fields]
+
+    @property
+    def needed_fields(self) -> list[forms.BoundField]:
+        """Settings without a default."""
+        return [self[f"s_{name}"] for name, one in sorted(self.template.settings().items()) if one.default is None]
+
+    @property
+    def other_fields(self) -> list[forms.BoundField]:
+        return [self[f"s_{name}"] for name, one in sorted(self.template.settings().items()) if one.default is not None]
+
+    def given(self) -> dict[str, Value]:
+        """The settings that were filled in."""
+        values = {name: self.cleaned_data.get(f"s_{name}") for name in self.template.settings()}
+        return {name: value for name, value in values.items() if value not in (None, "")}
+
+    def places(self) -> Places | None:
+        """The chosen hosts, None while one is missing."""
+        sut = self.cleaned_data.get("sut")
+        drivers = tuple(self.cleaned_data.get("drivers") or ())
+        return Places(sut, drivers, self.cleaned_data.get("other_sut")) if sut and drivers else None
+
+    def clean_drivers(self) -> list[Host]:
+        return sorted(self.cleaned_data["drivers"], key=lambda host: host.pk)
+
+    def host_ids(self) -> dict[str, list[int]]:
+        chosen = {field.name: self.cleaned_data[field.name] for field in self.host_fields}
+        return {
+            name: [one.pk for one in ([found] if isinstance(found, Host) else found)] for name, found in chosen.items()
+        }
+
+    def refuse(self, error: RequestError) -> None:
+        """Show an error at the field that it names."""
+        name = error.field.replace("settings.", "s_")
+        self.add_error(name if name in self.fields else None, error.message)
+
+
+def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tuple[ExperimentForm, Rows]:
+    """New experiment filled in with an installed template. NotFound when that or a host is not there."""
+    template = catalogue.template(name)
+    scale: Scale = "published" if request.GET.get("scale") == "published" else "small"
+    ready = installed(request.member, template, scale)
+    if ready is None:
+        raise NotFound(f"{template.title} is not installed in this team yet; open it in the library.")
+    hosts = {role: _hosts(request, role) for role in HOST_FIELDS}
+    if len(hosts["sut"]) != 1 or not hosts["drivers"] or len(hosts["drivers"]) != len(request.GET.getlist("drivers")):
+        raise NotFound("A host of this link is not there any more; choose the hosts in the library again.")
+    candidates = ready.candidates(Places(hosts["sut"][0], hosts["drivers"], next(iter(hosts["other_sut"]), None)))
+    form = ExperimentForm(
+        choices,
+        initial={
+            "name": template.title,
+            "question": template.question,
+            "workload": ready.workload.pk,
+            "repetitions": template.repetitions,
+            "order": template.order,
+            "primary_metric": template.metric,
+            "margin_pct": round(template.margin_ratio * 100, 4),
+            "labels": {"library": template.name, "scale": scale},
+        },
+    )
+    forms_by_row = {
+        str(row): VariantForm(
+            choices,
+            prefix=f"v{row}",
+            initial={
+                "name": one.name,
+                "application": one.application.pk,
+                "recipe": one.recipe.pk,
+                "sut": one.sut.pk,
+                "drivers": [driver.pk for driver in one.drivers],
+                "concurrency": one.concurrency,
+                **{f"p_{key}": show_scalar(value) for key, value in one.parameters.items()},
+            },
+        )
+        for row, one in enumerate(candidates)
+    }
+    return form, Rows(forms_by_row, "0")
+
+
+def _hosts(request: TeamRequest, role: str) -> tuple[Host, ...]:
+    """The team's hosts that a link names, in its order."""
+    wanted = [pk for text in request.GET.getlist(role) if (pk := id_in(text)) is not None]
+    found: dict[int, Host] = Host.objects.for_team(request.team).in_bulk(wanted)
+    return tuple(found[pk] for pk in wanted if pk in found)

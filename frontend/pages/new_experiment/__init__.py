@@ -1,0 +1,1 @@
+"""New experiment: the form and what is known before the launch."""

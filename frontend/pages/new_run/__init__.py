@@ -1,0 +1,1 @@
+"""New run: the form and what is known before the launch."""

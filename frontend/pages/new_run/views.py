@@ -1,0 +1,185 @@
+"""New run: the form, beside it what is known before anything is touched, a dry run, and the equal API call."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from agents.base.errors import AgentError
+from agents.plan import Plan, build_plan
+from agents.spec import RunSpec
+from experiments.asking.launching import dryrun
+from experiments.asking.launching.launch import Choice, launch_run
+from experiments.models import DryRun, Role, Run
+from experiments.registry.errors import NotFound, RequestError
+from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.forms.choices import TeamChoices
+from frontend.shared.forms.launching import PartsForm, RunForm, refuse, urgency_parts, versioned
+from frontend.shared.forms.model_fields import show_scalar
+from frontend.shared.preflight import Check, checks_of, place_in_queue, spec_or_check
+from frontend.shared.query import id_in
+
+
+@require_http_methods(["GET", "POST"])
+@team_view(role=Role.LAUNCHER)
+def new_run(request: TeamRequest) -> HttpResponseBase:
+    """Launch one run. `?from=<number>` copies a run; `?recipe=<id>` and the like choose parts."""
+    choices = TeamChoices(request.team)
+    if request.method == "GET":
+        return _page(request, choices, RunForm(choices, initial=_initial(request), auto_id="id_%s"))
+    form = RunForm(choices, request.POST)
+    if form.is_valid():
+        try:
+            run = launch_run(
+                request.member,
+                form.choice(),
+                labels=form.cleaned_data["labels"],
+                tags=form.cleaned_data["tags"],
+                notes=form.cleaned_data["notes"],
+                priority=form.cleaned_data["priority"],
+                retries=form.cleaned_data["retries"],
+            )
+        except RequestError as error:
+            refuse(form, error)
+        else:
+            return redirect("run", request.team.slug, run.number)
+    return _page(request, choices, form, status=422)
+
+
+@require_safe
+@team_view(role=Role.LAUNCHER)
+def run_parameters(request: TeamRequest) -> HttpResponseBase:
+    """The parameter fields of the recipe that was just chosen, for one run or for one variant (`prefix`)."""
+    prefix = request.GET.get("prefix", "")
+    if prefix and not (prefix.isalnum() and len(prefix) < 10):
+        raise BadRequest("prefix")
+    recipe = request.GET.get(f"{prefix}-recipe" if prefix else "recipe", "")
+    form = PartsForm(TeamChoices(request.team), initial={"recipe": recipe}, prefix=prefix or None)
+    return render(request, "launching/parameters.html", {"form": form})
+
+
+@require_POST
+@team_view(role=Role.LAUNCHER)
+def run_preview(request: TeamRequest) -> HttpResponseBase:
+    """Preflight, plan, queue place and the API call of what the form holds; never an error page."""
+    form = RunForm(TeamChoices(request.team), request.POST)
+    if not form.is_valid():
+        missing = [str(form[name].label) for name in form.errors if name in form.fields]
+        return render(request, "launching/beside.html", {"missing": missing})
+    return render(request, "launching/beside.html", preview_of(request, form.choice()) | {"curl": _curl(request, form)})
+
+
+@require_POST
+@team_view(role=Role.LAUNCHER)
+def run_dry(request: TeamRequest) -> HttpResponseBase:
+    """Start a dry run of what the form holds; the fragment asks for its result until it is there."""
+    form = RunForm(TeamChoices(request.team), request.POST)
+    if not form.is_valid():
+        return render(request, "new_run/_dry_run.html", {"problem": "Fill in the form first."})
+    try:
+        found = dryrun.request(request.member, form.choice())
+    except RequestError as error:
+        return render(request, "new_run/_dry_run.html", {"problem": error.message})
+    return render(request, "new_run/_dry_run.html", {"dry_run": found})
+
+
+@require_safe
+@team_view(role=Role.LAUNCHER)
+def dry_run_result(request: TeamRequest, pk: int) -> HttpResponseBase:
+    """A dry run's plan with the real commands, or why there is none."""
+    found = DryRun.objects.for_team(request.team).filter(pk=pk).first()
+    if found is None:
+        raise NotFound("There is no such dry run.")
+    return render(request, "new_run/_dry_run.html", {"dry_run": found})
+
+
+def preview_of(request: TeamRequest, choice: Choice) -> dict[str, Any]:
+    """What the fragment beside the form shows of one choice."""
+    spec, problems = spec_or_check(choice)
+    plan, plan_problems = _plan(spec)
+    return {
+        "checks": problems + plan_problems + checks_of(request.member, choice, spec),
+        "spec": spec,
+        "plan": plan,
+        "place": place_in_queue(request.team, (choice.sut, *choice.drivers)),
+    }
+
+
+def api_url(request: HttpRequest, path: str) -> str:
+    """The absolute address of an API path."""
+    return request.build_absolute_uri(reverse("api-1:api-root") + path)
+
+
+def curl(url: str, body: dict[str, Any]) -> str:
+    """The equal API call as one shell command; the token comes from the environment."""
+    data = json.dumps(body, ensure_ascii=False, indent=2)
+    return (
+        f"curl -sS {shlex.quote(url)} \\\n"
+        '  -H "Authorization: Bearer $BENCHHUB_TOKEN" -H "Content-Type: application/json" \\\n'
+        f"  -d {shlex.quote(data)}"
+    )
+
+
+def _plan(spec: RunSpec | None) -> tuple[Plan | None, list[Check]]:
+    if spec is None:
+        return None, []
+    try:
+        return build_plan(spec), []
+    except AgentError as error:
+        return None, [Check("fail", error.message)]
+
+
+def _curl(request: TeamRequest, form: RunForm) -> str:
+    body = {**form.api_parts(), "workload": versioned(form.cleaned_data["workload"])}
+    if form.cleaned_data["labels"]:
+        body["labels"] = form.cleaned_data["labels"]
+    if form.cleaned_data["tags"]:
+        body["tags"] = form.cleaned_data["tags"]
+    body |= urgency_parts(form.cleaned_data, retries=0)
+    return curl(api_url(request, "runs"), body)
+
+
+def _initial(request: TeamRequest) -> dict[str, Any]:
+    """The parts of the run to copy; without one, those of the member's last run; then what the URL names."""
+    source = request.GET.get("from", "")
+    runs = Run.objects.for_team(request.team).filter(origin=Run.Origin.EXECUTED)
+    if source:
+        run = runs.filter(number=id_in(source)).first()
+        if run is None:
+            raise NotFound(f"There is no run #{source} to copy.")
+        initial = _parts(run) | {"labels": run.labels, "tags": ", ".join(run.tags)}
+    else:
+        initial = last_parts(request)
+    if drivers := [pk for pk in request.GET.getlist("drivers") if id_in(pk) is not None]:
+        initial["drivers"] = drivers
+    for name in ("application", "recipe", "workload", "sut"):
+        if id_in(request.GET.get(name, "")) is not None:
+            initial[name] = request.GET[name]
+            if name == "recipe":
+                initial = {key: value for key, value in initial.items() if not key.startswith("p_")}
+    return initial
+
+
+def last_parts(request: TeamRequest) -> dict[str, Any]:
+    """The parts of the member's last run; nothing before the first one."""
+    runs = Run.objects.for_team(request.team).filter(origin=Run.Origin.EXECUTED, created_by=request.user)
+    run = runs.order_by("-number").first()
+    return _parts(run) if run else {}
+
+
+def _parts(run: Run) -> dict[str, Any]:
+    parts: dict[str, Any] = {name: getattr(run, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}
+    parts["drivers"] = [host.pk for host in run.drivers.in_order] if run.drivers else []
+    given = run.spec["recipe"]["parameters"] if run.spec else {}
+    return parts | {f"p_{name}": show_scalar(value) for name, value in given.items()}
+
+
+def _page(request: TeamRequest, choices: TeamChoices, form: RunForm, status: int = 200) -> HttpResponse:
+    return render(request, "new_run/page.html", {"form": form, "missing": choices.missing()}, status=status)

@@ -1,0 +1,1 @@
+"""Notes, tags and the archive of runs and experiments."""

@@ -1,0 +1,1 @@
+"""Overview: what runs, pinned trends, hosts, first steps."""

@@ -1,0 +1,198 @@
+"""Overview: what runs now, what was found last, how the hosts are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.db.models import F
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from experiments.judging.alerts.triage import AlertFilter
+from experiments.judging.alerts.wording import title, trend_name
+from experiments.judging.comparing.history import live_runs, metric_history, series_of
+from experiments.models import Alert, Host, Run, StoredVerdict, Team, Trend
+from experiments.registry.metrics.own_metrics import metric_named
+from experiments.registry.metrics.vocabulary import label_of
+from experiments.running.queue.waiting import schedule_of
+from experiments.telling.overview.first_steps import FirstSteps, first_steps, hide_first_steps
+from experiments.telling.overview.pinned import pin_trend, pinned_trends, unpin_trend
+from frontend.charts.sparkline import points_of
+from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.refusals import RefusalSaid
+
+LATEST = 8
+SPARKLINES = 4
+SPARKLINE_POINTS = 40
+MOST_HOSTS = 12
+CALM = ("leased", Host.State.READY)
+"""States of hosts that nobody has to look after."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run that is under way; `done_pct` is what the estimate of its end makes of it, None where it tells nothing."""
+
+    run: Run
+    done_pct: int | None
+    ends_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """One line: what it is of, its last value and run, and the polyline."""
+
+    href: str
+    title: str
+    note: str
+    points: str
+    value: float
+    unit: str
+    number: int
+    trend_id: int | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A line of the checklist that a new team sees; `also` is a second way to do it, as (page of the help, words)."""
+
+    done: bool
+    text: str
+    url_name: str
+    also: tuple[str, str] | None = None
+
+
+@team_view()
+def overview(request: TeamRequest) -> HttpResponse:
+    team = request.team
+    live = live_runs(team)
+    now = {
+        "running": _running(team, [run for run in live if run.state != Run.State.QUEUED]),
+        "waiting": [run for run in live if run.state == Run.State.QUEUED],
+    }
+    if request.GET.get("part") == "running":
+        return render(request, "overview/_running.html", now)
+    latest = list(Run.objects.for_team(team).with_names().filter(state=Run.State.FINISHED).order_by("-number")[:LATEST])
+    hosts = list(Host.objects.for_team(team).with_state())
+    verdicts = (
+        StoredVerdict.objects.filter(experiment__team=team, metric=F("experiment__primary_metric"))
+        .select_related("experiment", "candidate")
+        .order_by("-updated_at")[:LATEST]
+    )
+    return render(
+        request,
+        "overview/page.html",
+        {
+            **now,
+            "latest": latest,
+            "verdicts": verdicts,
+            "hosts": sorted(hosts, key=lambda host: (host.state in CALM, host.name))[:MOST_HOSTS],
+            "alerts": _open_alerts(team),
+            "sparklines": _sparklines(request),
+            "steps": _steps(first_steps(request.member)),
+            "host_states": _by_state(hosts),
+        },
+    )
+
+
+@require_POST
+@team_view()
+def no_first_steps(request: TeamRequest) -> HttpResponse:
+    """Dismiss the checklist for good."""
+    hide_first_steps(request.member)
+    return redirect("overview", request.team.slug)
+
+
+@require_POST
+@team_view()
+def pin(request: TeamRequest, pk: int) -> HttpResponse:
+    """Put a trend on the Overview, or take it off; then back to where that was asked for."""
+    trend = Trend.objects.select_related("series").filter(pk=pk, series__team=request.team).first()
+    if trend is None:
+        raise Http404("No such trend.")
+    off = "off" in request.POST
+    with RefusalSaid(request):
+        (unpin_trend if off else pin_trend)(request.member, trend)
+        where = "no longer on the Overview" if off else "on the Overview"
+        messages.success(request, f"{label_of(trend.metric)} of {trend_name(trend)} is {where}.")
+    if off:
+        return redirect("overview", request.team.slug)
+    return redirect(f"{reverse('trends', args=[request.team.slug])}?series={trend.series_id}")
+
+
+def _running(team: Team, runs: list[Run]) -> list[Running]:
+    """How far each one is; the queue is asked only when something runs."""
+    schedule = schedule_of(team) if runs else None
+    found = []
+    for run in runs:
+        expected = schedule.of(run.pk) if schedule else None
+        ends_at = expected.ends_at if expected else None
+        done = None
+        if schedule and ends_at and run.started_at and ends_at > schedule.at:
+            done = int(100 * (schedule.at - run.started_at) / (ends_at - run.started_at))
+        found.append(Running(run, done, ends_at if done is not None else None))
+    return found
+
+
+def _open_alerts(team: Team) -> list[tuple[Alert, str]]:
+    """Alerts that nobody has looked at, with their titles."""
+    return [(alert, title(alert)) for alert in AlertFilter().alerts(team)[:LATEST]]
+
+
+def _sparklines(request: TeamRequest) -> list[Sparkline]:
+    """The pinned trends; while none is pinned, the throughput of the series that ran last."""
+    team = request.team
+    trends = reverse("trends", args=[team.slug])
+    if pinned := list(pinned_trends(team)):
+        return [line for one in pinned if (line := _pinned_line(trends, one.trend)) is not None]
+    found: list[Sparkline] = []
+    for series in series_of(team)[:SPARKLINES]:
+        points = metric_history(team, series.fingerprint, "throughput_rps", limit=SPARKLINE_POINTS).points
+        if len(points) > 1:
+            polyline = points_of([point.value for point in points])
+            href, note = f"{trends}?series={series.pk}", f"{series.workload} · {series.tool}"
+            last = points[-1]
+            found.append(Sparkline(href, series.application, note, polyline, last.value, "requests/s", last.number))
+    return found
+
+
+def _pinned_line(trends: str, trend: Trend) -> Sparkline | None:
+    points = trend.points[-SPARKLINE_POINTS:]
+    if not len(points):
+        return None
+    metric = metric_named(trend.series.team_id, trend.metric)
+    query = urlencode({"series": trend.series_id, "metric": trend.metric, "recipe": trend.recipe})
+    return Sparkline(
+        href=f"{trends}?{query}",
+        title=metric.label,
+        note=trend_name(trend),
+        points=points_of([float(value) for value in points["value"]]),
+        value=float(points["value"][-1]),
+        unit=metric.unit,
+        number=int(points["number"][-1]),
+        trend_id=trend.pk,
+    )
+
+
+def _steps(found: FirstSteps | None) -> list[Step]:
+    if found is None:
+        return []
+    return [
+        Step(found.hosts, "Add the server under test and the driver host", "hosts", ("lab", "or try two made-up ones")),
+        Step(found.documents, "Install a template from the library", "library"),
+        Step(found.run, "Launch the first run", "new_run"),
+        Step(found.experiment, "Answer the first question with an experiment", "new_experiment"),
+        Step(found.others, "Invite somebody, or let CI launch", "settings", ("ci", "how CI does it")),
+    ]
+
+
+def _by_state(hosts: list[Host]) -> list[tuple[str, int]]:
+    """How many hosts there are in each state that any is in; what needs somebody first."""
+    states = Counter("leased" if host.leased_by_id else str(host.state) for host in hosts)
+    return sorted(states.items(), key=lambda item: (item[0] in CALM, item[0]))

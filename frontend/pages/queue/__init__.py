@@ -1,0 +1,1 @@
+"""The queue: what runs, what waits, for what and until when."""

@@ -1,0 +1,1 @@
+"""Reports of an experiment and of a run."""

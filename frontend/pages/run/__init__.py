@@ -1,0 +1,1 @@
+"""One run: what it found, how it went, what it changed and put back."""

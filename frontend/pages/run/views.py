@@ -1,0 +1,215 @@
+"""One run: what it found, how it went, what it changed and put back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from experiments.asking.intake.timers import timers_of
+from experiments.asking.launching import launch
+from experiments.asking.launching.retries import links_of
+from experiments.judging.evidence.load_parts import load_parts
+from experiments.models import Artifact, Role, Run, StoredVerdict
+from experiments.registry.errors import RequestError
+from experiments.registry.logs.log_lines import lines_of, newest_lines
+from experiments.registry.metrics.own_metrics import metrics_of
+from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
+from experiments.registry.notes.chart_notes import of_run
+from experiments.registry.runs.baselines import baselines_of
+from experiments.registry.teams.access import may_launch_on
+from experiments.running.queue.priorities import PRIORITIES, change_priority, name_of
+from experiments.running.queue.waiting import expected_of
+from frontend.charts.samples import GROUPS, groups_of, part_in, percentiles_json, run_samples_json
+from frontend.charts.timeline import timeline_json
+from frontend.pages.run.requests import requests_of
+from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.baseline import baseline_of, figure
+from frontend.shared.refusals import RefusalSaid
+from frontend.shared.run_story import Story, story_of
+
+FIGURES = ("throughput_rps", "latency_p50_ms", "latency_p99_ms", "latency_p99.9_ms", "errors_total")
+CPU_FIGURES = ("sut_cpu_ratio", "driver_cpu_ratio")
+NEWEST_LINES = 1000
+"""In the page itself; the log page has them all."""
+PARTS = {"state": "run/_state.html", "record": "run/_record.html", "waiting": "run/_waiting.html"}
+
+
+def find_run(request: TeamRequest, number: int) -> Run:
+    """The team's run with its names; another team's is the same 404 as none."""
+    run: Run | None = (
+        Run.objects.for_team(request.team)
+        .select_related(
+            "team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment", "created_by"
+        )
+        .filter(number=number)
+        .first()
+    )
+    if run is None:
+        raise Http404("No such run.")
+    return run
+
+
+@team_view()
+def run(request: TeamRequest, number: int) -> HttpResponse:
+    """The page, or with `?part=` the piece of it that a live page asks for again."""
+    found = find_run(request, number)
+    part = request.GET.get("part", "")
+    if part == "waiting":
+        return render(request, PARTS[part], {"run": found, "waiting": expected_of(found)})
+    story = story_of(found)
+    context = {**_state(found, story), "may_launch": _may_launch(request, found)}
+    if part not in PARTS or part == "record":
+        context |= _record(found, story)
+    if part in PARTS:
+        return render(request, PARTS[part], context)
+    page = {
+        "groups": groups_of(found),
+        "sampled": context["executed"] or found.samples.exists(),
+        "notes_on_timeline": of_run(found),
+        "percentiles": percentiles_json([found]),
+        "timer_tables": timers_of([found]),
+        "log": newest_lines(found, NEWEST_LINES),
+    }
+    return render(request, "run/page.html", {**context, **page})
+
+
+def _state(run: Run, story: Story) -> dict[str, Any]:
+    baseline, baselines = baseline_of(run), list(baselines_of(run.team))
+    return {
+        "run": run,
+        "executed": run.origin == Run.Origin.EXECUTED,
+        "story": story,
+        "waiting": expected_of(run),
+        "dirty_hosts": {host for host in run.hosts if host.dirty_run_id == run.pk},
+        "links": links_of(run),
+        "priorities": PRIORITIES,
+        "baseline": baseline,
+        "baselines": baselines,
+        "is_baseline": any(one.run_id == run.pk and one.fingerprint for one in baselines),
+        "verdict": _verdict(run),
+        "figures": [figure(run, metric, baseline) for metric in _headline(run)],
+        "cpu_figures": [figure(run, METRICS[name], baseline) for name in CPU_FIGURES],
+        "reasons": [f for level in ("invalid", "warn") for f in run.findings if f["level"] == level],
+        "checks_passed": sum(f["level"] == "ok" for f in run.findings),
+        "checks_skipped": sum(f["level"] == "skipped" for f in run.findings),
+    }
+
+
+def _headline(run: Run) -> list[MetricSpec]:
+    """The usual figures, or those of the benchmark's own when the run has none of the usual ones."""
+    usual = [METRICS[name] for name in FIGURES]
+    if not run.metrics or any(metric.name in run.metrics for metric in usual):
+        return usual
+    own = [metric for metric in metrics_of(run.team_id, run.metrics).values() if metric.name not in METRICS]
+    return own[: len(FIGURES)] or usual
+
+
+def _verdict(run: Run) -> StoredVerdict | None:
+    """What the experiment found on this run's variant for the metric that decides."""
+    if run.experiment is None or run.variant is None or run.variant.is_baseline:
+        return None
+    return run.experiment.verdicts.filter(candidate=run.variant, metric=run.experiment.primary_metric).first()
+
+
+def _record(run: Run, story: Story) -> dict[str, Any]:
+    return {
+        "journal": story.journal,
+        "config": sorted(run.config.values.items()) if run.config else [],
+        "hardware": sorted(run.sut_profile.facts.items()) if run.sut_profile else [],
+        "artifacts": run.artifacts.defer("content").order_by("name"),
+        "requests": requests_of(run),
+        "load_parts": load_parts(run),
+        "series": run.team.series.filter(fingerprint=run.fingerprint).first() if run.fingerprint else None,
+    }
+
+
+def _may_launch(request: TeamRequest, run: Run) -> bool:
+    return bool(run.spec and run.hosts) and all(may_launch_on(request.member, host) for host in run.hosts)
+
+
+@team_view()
+def samples(request: TeamRequest, number: int) -> HttpResponse:
+    """The in-run lines of one group of channels for the chart."""
+    found = find_run(request, number)
+    story = story_of(found)
+    groups = groups_of(found)
+    group = (GROUPS | groups).get(request.GET.get("group", ""), next(iter(groups.values())))
+    part = part_in(request.GET)
+    return JsonResponse(run_samples_json(found, group, story.measure_from_unix_s, story.measure_for_s, part))
+
+
+@team_view()
+def timeline(request: TeamRequest, number: int) -> HttpResponse:
+    """Load, latency and CPUs over one time axis with the phases."""
+    found = find_run(request, number)
+    return JsonResponse(timeline_json(found, story_of(found), part_in(request.GET)))
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def cancel(request: TeamRequest, number: int) -> HttpResponse:
+    """Ask for the run's end; its worker restores the host."""
+    found = find_run(request, number)
+    with RefusalSaid(request):
+        launch.cancel_run(request.member, found)
+        done = found.state == Run.State.FINISHED
+        messages.success(request, "Cancelled." if done else "Stopping the load; then the host is restored.")
+    return redirect("run", request.team.slug, number)
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def priority(request: TeamRequest, number: int) -> HttpResponse:
+    """Give a queued run another priority."""
+    found = find_run(request, number)
+    with RefusalSaid(request):
+        wanted = PRIORITIES.get(request.POST.get("priority", ""))
+        if wanted is None:
+            raise RequestError(f"A priority is one of {', '.join(PRIORITIES)}.", field="priority")
+        change_priority(request.member, found, wanted)
+        messages.success(request, f"Run #{number} has {name_of(found.priority)} priority.")
+    return redirect("run", request.team.slug, number)
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def rerun(request: TeamRequest, number: int) -> HttpResponse:
+    """Queue the same versions, parameters and hosts again."""
+    found = find_run(request, number)
+    with RefusalSaid(request):
+        again = launch.rerun(request.member, found)
+        messages.success(request, f"Queued as #{again.number}, the same as #{number}.")
+        return redirect("run", request.team.slug, again.number)
+    return redirect("run", request.team.slug, number)
+
+
+@team_view()
+def artifact(request: TeamRequest, number: int, artifact_id: int) -> HttpResponse:
+    """A tool's own file, byte for byte, always as a download."""
+    found = Artifact.objects.filter(pk=artifact_id, run__team=request.team, run__number=number).first()
+    if found is None:
+        raise Http404("No such file.")
+    response = HttpResponse(bytes(found.content), content_type=found.media_type)
+    _attachment(response, f"run-{number}-{found.name}")
+    return response
+
+
+@team_view()
+def raw_log(request: TeamRequest, number: int) -> HttpResponse:
+    """The whole log as text; also of a run that is under way or was lost."""
+    found = find_run(request, number)
+    lines = [f"{line.when} {line.source} {line.level}: {line.text}\n" for line in lines_of(found)]
+    response = HttpResponse("".join(lines), content_type="text/plain; charset=utf-8")
+    _attachment(response, f"run-{number}.log")
+    return response
+
+
+def _attachment(response: HttpResponse, name: str) -> None:
+    """Make it a download, whatever a browser would like to do with its content."""
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+    response.headers["Content-Disposition"] = f'attachment; filename="{safe}"'
+    response.headers["X-Content-Type-Options"] = "nosniff"

@@ -1,0 +1,1 @@
+"""Runs: the list, its views, what is done to several at once."""

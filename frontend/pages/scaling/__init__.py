@@ -1,0 +1,1 @@
+"""The scaling of an experiment."""

@@ -1,0 +1,1 @@
+"""Schedules: the list, one, its form."""

@@ -1,0 +1,1 @@
+"""Rate searches: the list, a new one, and one with its answer."""

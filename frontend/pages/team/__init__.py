@@ -1,0 +1,1 @@
+"""A team: its name, members, invitations, services and tokens."""

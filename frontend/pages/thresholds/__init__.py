@@ -1,0 +1,1 @@
+"""Settings, Thresholds: the team's limits."""

@@ -1,0 +1,1 @@
+"""The trash: deleting and restoring."""

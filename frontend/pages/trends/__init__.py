@@ -1,0 +1,1 @@
+"""Trends: metrics over time."""

@@ -1,0 +1,1 @@
+"""Settings, Usage: quotas and retention."""

@@ -1,0 +1,1 @@
+"""Webhooks: the list, one with its deliveries."""

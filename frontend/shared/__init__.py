@@ -1,0 +1,1 @@
+"""What every page may use: who may see it, words, units, badges, forms that several pages have; it knows no page."""

@@ -1,0 +1,56 @@
+"""The input of a recipe's parameter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from agents.steps.recipe import Parameter, Value
+from experiments.registry.errors import RequestError
+from frontend.shared.forms.model_fields import label_of
+
+TYPES = {"int": forms.IntegerField, "float": forms.FloatField, "str": forms.CharField}
+
+
+def parameter_field(name: str, parameter: Parameter) -> forms.Field:
+    """The input of a recipe's parameter."""
+    default = parameter.default
+    shown = str(default).lower() if isinstance(default, bool) else str(default)
+    bounds = [
+        f"{word} {bound:.12g}"
+        for word, bound in (("at least", parameter.minimum), ("at most", parameter.maximum))
+        if bound is not None
+    ]
+    common: dict[str, Any] = {
+        "label": label_of(name),
+        "required": default is None,
+        "help_text": " · ".join(filter(None, (parameter.description, ", ".join(bounds)))),
+    }
+    if parameter.choices or parameter.type == "bool":
+        options = parameter.choices or (True, False)
+        texts = {str(o).lower() if isinstance(o, bool) else str(o): o for o in options}
+        first = [("", f"default ({shown})")] if default is not None else [("", "Choose…")]
+        return forms.TypedChoiceField(
+            choices=[*first, *((text, text) for text in texts)], coerce=texts.__getitem__, empty_value=None, **common
+        )
+    if parameter.type in ("int", "float"):
+        common |= {"min_value": parameter.minimum, "max_value": parameter.maximum}
+        common["error_messages"] = dict.fromkeys(("min_value", "max_value"), f"Must be {' and '.join(bounds)}.")
+    field: forms.Field = TYPES[parameter.type](**common)
+    if default is not None:
+        field.widget.attrs["placeholder"] = shown
+    return field
+
+
+def typed(parameter: Parameter, text: str) -> Value:
+    """The value that a person wrote for a parameter. RequestError when it is none of its type."""
+    try:
+        value: Value = text
+        if parameter.type == "bool":
+            value = {"true": True, "false": False}[text.lower()]
+        elif parameter.type in ("int", "float"):
+            value = int(text) if parameter.type == "int" else float(text)
+    except (KeyError, ValueError):
+        raise RequestError(f"{text[:60]!r} is not of type {parameter.type}.", field="settings") from None
+    return value

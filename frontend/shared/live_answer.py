@@ -1,0 +1,20 @@
+"""Pages whose answer grows while what they show is under way: a search, a bisection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+
+from frontend.shared.access import TeamRequest
+
+
+def page_with_answer(request: TeamRequest, page: str, answer: str, context: Mapping[str, Any]) -> HttpResponse:
+    """The page; for `?part=answer`, as a live one asks again, its answer alone, which makes its charts read anew."""
+    if request.GET.get("part") != "answer":
+        return render(request, page, dict(context))
+    response = render(request, answer, dict(context))
+    response.headers["HX-Trigger"] = "charts-changed"
+    return response

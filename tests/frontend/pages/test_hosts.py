@@ -1,0 +1,247 @@
+"""Hosts, queue and settings, as people use them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from experiments.asking.launching.launch import Choice, launch_run
+from experiments.models import AuditEntry, HardwareProfile, Host, HostProfile, Member, Role, Run, Token
+from experiments.registry.hosts.inventory import add_host, fingerprint
+from frontend.pages.hosts.forms import AddressField
+from frontend.pages.hosts.views import install_command
+from frontend.shared.hardware import groups, headline
+from tests.experiments.conftest import HOST_KEY, MakeMember, admin, make_member, stock, team
+from tests.frontend.test_forms_access import address, signed_in
+
+__all__ = ["admin", "make_member", "stock", "team"]
+
+
+@pytest.fixture(autouse=True)
+def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages are hints; these tests look at what PostgreSQL holds."""
+    monkeypatch.setattr("experiments.registry.workers.outbox.hint", lambda run_id: None)
+    monkeypatch.setattr("experiments.registry.hosts.inventory.send", lambda task, host_id: None)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("10.0.0.5", ("10.0.0.5", 22)),
+        ("arm-1.lab:2222", ("arm-1.lab", 2222)),
+        ("fe80::1", ("fe80::1", 22)),
+        ("[fe80::1]", ("fe80::1", 22)),
+        ("[fe80::1]:2222", ("fe80::1", 2222)),
+    ],
+)
+def test_an_address_may_carry_a_port(text: str, found: tuple[str, int]) -> None:
+    field = AddressField()
+    assert field.clean(text) == found
+    assert field.clean(field.prepare_value(found)) == found
+
+
+@pytest.mark.parametrize("text", ["host:0", "host:99999", "host:ssh", "[fe80::1]2222"])
+def test_a_wrong_port_is_refused(text: str, admin: Member) -> None:
+    form = {"name": "h", "address": text, "user": "bench", "roles": "both"}
+    answer = signed_in(admin).post(address("new_host", admin.team), form)
+    assert answer.status_code == 422
+    assert "is not a port" in answer.content.decode()
+
+
+def test_four_fields_add_a_host_and_its_page_leads_on(admin: Member) -> None:
+    client = signed_in(admin)
+    form = {"name": "arm-1", "address": "10.0.0.5:2222", "user": "bench", "roles": "sut"}
+    answer = client.post(address("new_host", admin.team), form)
+    host = Host.objects.get()
+    assert answer.headers["Location"] == address("host", admin.team, host.pk)
+    text = client.get(answer.headers["Location"]).content.decode()
+    assert host.last_check["state"] == "pending"
+    assert 'hx-trigger="load delay:1s"' in text
+    assert "Make it ready" in text
+    assert install_command(host).startswith("echo 'ssh-ed25519 ")
+    assert " | ssh -p 2222 bench@10.0.0.5 " in install_command(host)
+    assert "PRIVATE KEY" not in text
+
+
+def test_a_bad_private_key_is_named_and_the_other_fields_stay(admin: Member) -> None:
+    form = {"name": "arm-1", "address": "10.0.0.5", "user": "bench", "roles": "sut", "private_key": "nonsense"}
+    answer = signed_in(admin).post(address("new_host", admin.team), form)
+    assert answer.status_code == 422
+    assert "This is not a private key" in answer.content.decode()
+    assert 'value="arm-1"' in answer.content.decode()
+    assert Host.objects.count() == 0
+
+
+def test_the_offered_key_is_shown_and_approved_as_shown(admin: Member, stock: dict[str, Any]) -> None:
+    host, client = stock["sut"], signed_in(admin)
+    Host.objects.filter(pk=host.pk).update(host_key="", offered_host_key=HOST_KEY, state="new")
+    page = client.get(address("host", admin.team, host.pk))
+    assert page.context["offered"] == fingerprint(HOST_KEY)
+    assert "It is the same: approve" in page.content.decode()
+    url = address("host_action", admin.team, host.pk, "approve")
+    client.post(url, {"fingerprint": "SHA256:other"})
+    assert Host.objects.get(pk=host.pk).host_key == ""
+    client.post(url, {"fingerprint": fingerprint(HOST_KEY)})
+    assert Host.objects.get(pk=host.pk).host_key == HOST_KEY
+
+
+def test_a_dirty_host_is_cleared_with_a_reason_only(admin: Member, stock: dict[str, Any]) -> None:
+    host, client = stock["sut"], signed_in(admin)
+    Host.objects.filter(pk=host.pk).update(state="dirty", state_reason="vm.swappiness is 60")
+    page = client.get(address("host", admin.team, host.pk))
+    assert "vm.swappiness is 60; a run waits until it is ready." in page.content.decode(), "the preflight says it"
+    url = address("host_action", admin.team, host.pk, "clear")
+    client.post(url, {"reason": " "})
+    assert Host.objects.get(pk=host.pk).state == "dirty"
+    client.post(url, {"reason": "rebooted"})
+    assert Host.objects.get(pk=host.pk).state == "ready"
+
+
+def test_drain_undrain_grant_and_revoke(admin: Member, stock: dict[str, Any], make_member: MakeMember) -> None:
+    host, client, launcher = stock["sut"], signed_in(admin), make_member(admin.team, Role.LAUNCHER)
+
+    def do(action: str, **data: Any) -> None:
+        client.post(address("host_action", admin.team, host.pk, action), data)
+        host.refresh_from_db()
+
+    do("drain")
+    assert host.state == "drained"
+    do("undrain")
+    assert host.state == "ready"
+    do("grant", member=launcher.pk)
+    assert host.grants.get().member == launcher
+    do("revoke", member=launcher.pk)
+    assert not host.grants.exists()
+    assert client.post(address("host_action", admin.team, host.pk, "explode")).status_code == 404
+
+
+def test_only_a_host_that_nothing_was_measured_on_is_removed(admin: Member, stock: dict[str, Any]) -> None:
+    client = signed_in(admin)
+    mistyped = add_host(admin, name="sut-l", address="10.0.0.9", port=22, user="bench", roles="sut")
+    launch_run(admin, Choice(**{name: stock[name] for name in ("application", "recipe", "workload", "sut", "drivers")}))
+    gone = client.post(address("host_action", admin.team, mistyped.pk, "remove"), follow=True).content.decode()
+    assert "sut-l is removed, with its key" in gone
+    for host in (stock["sut"], *stock["drivers"]):
+        kept = client.post(address("host_action", admin.team, host.pk, "remove"), follow=True).content.decode()
+        assert f"{host.name} cannot be removed" in kept
+    assert set(Host.objects.values_list("name", flat=True)) == {"sut-1", "driver-1"}
+    before = AuditEntry.objects.get(action="host.remove").before
+    assert before is not None
+    assert before["address"] == "10.0.0.9"
+
+
+def test_a_host_shows_its_hardware_and_what_changed(admin: Member, stock: dict[str, Any]) -> None:
+    host, client = stock["sut"], signed_in(admin)
+    for number, release in enumerate(("6.1.0", "6.18.44")):
+        facts = {"kernel.release": release, "cpu.model": "Neoverse-N1", "memory.total_bytes": str(2**34)}
+        profile = HardwareProfile.objects.create(team=admin.team, digest=f"d{number}", facts=facts)
+        HostProfile.objects.create(host=host, profile=profile, last_seen_at=f"2026-01-0{number + 1}T00:00Z")
+        Host.objects.filter(pk=host.pk).update(profile=profile)
+    text = client.get(address("host", admin.team, host.pk)).content.decode()
+    assert "Neoverse-N1" in text
+    assert "16 GiB" in text
+    differences = client.get(address("profile_diff", admin.team, host.pk)).context["differences"]
+    assert [(d.path, d.values) for d in differences] == [("kernel.release", ("6.1.0", "6.18.44"))]
+
+
+def test_no_fact_is_lost_between_the_groups() -> None:
+    facts = {"cpu.model": "X", "cpu.flags": "a b", "nic.eth0": "up", "java.path.version": "21", "odd": "1"}
+    shown = [fact for group in groups(facts) for fact in (*group.facts, *group.more)]
+    assert len(shown) == len(facts)
+    assert headline(facts).cpu == "X"
+    assert headline({}).memory == ""
+
+
+def test_the_hosts_page_needs_the_same_queries_for_many_hosts(
+    admin: Member, stock: dict[str, Any], django_assert_max_num_queries: Any
+) -> None:
+    client = signed_in(admin)
+    for number in range(20):
+        Host.objects.create(team=admin.team, name=f"h{number}", address="10.0.0.1", user="b")
+    client.get(address("hosts", admin.team))
+    with django_assert_max_num_queries(9):
+        client.get(address("hosts", admin.team))
+
+
+def test_a_token_is_shown_once(admin: Member) -> None:
+    client, url = signed_in(admin), address("tokens", admin.team)
+    answer = client.post(url, {"name": "ci", "scopes": ["read", "launch"], "days": "30"})
+    secret = answer.context["secret"]
+    assert secret.startswith("bh_")
+    assert "no-store" in answer.headers["Cache-Control"]
+    assert secret not in client.get(url).content.decode()
+    token = Token.objects.get()
+    client.post(address("revoke_token", admin.team, token.pk))
+    token.refresh_from_db()
+    assert token.revoked_at is not None
+
+
+@pytest.mark.parametrize("form", [{"name": ""}, {"days": "0"}, {"days": "9999"}, {"scopes": ["admin"]}])
+def test_a_wrong_token_form_makes_no_token(team: Any, make_member: MakeMember, form: dict[str, Any]) -> None:
+    client = signed_in(make_member(team, Role.LAUNCHER))
+    answer = client.post(address("tokens", team), {"name": "ci", "scopes": ["read"], "days": "30"} | form)
+    assert answer.status_code == 422
+    assert Token.objects.count() == 0
+
+
+def test_members_see_only_their_own_tokens(admin: Member, team: Any, make_member: MakeMember) -> None:
+    signed_in(admin).post(address("tokens", team), {"name": "admins", "scopes": ["read"], "days": "30"})
+    assert "admins" not in signed_in(make_member(team, Role.EDITOR)).get(address("tokens", team)).content.decode()
+
+
+def test_a_new_member_gets_an_account_whose_password_is_shown_once(admin: Member) -> None:
+    client, url = signed_in(admin), address("settings", admin.team)
+    answer = client.post(url, {"username": "grace", "role": "editor"})
+    password = answer.context["password"]
+    added = Member.objects.get(user__username="grace")
+    assert added.role == "editor"
+    assert added.user.check_password(password)
+    assert password not in client.get(url).content.decode()
+    assert password not in str(list(AuditEntry.objects.values_list("after", flat=True)))
+    assert "already" in client.post(url, {"username": "grace", "role": "viewer"}).content.decode()
+
+
+def test_an_existing_user_joins_without_a_new_password(admin: Member) -> None:
+    from django.contrib.auth import get_user_model
+
+    user = get_user_model().objects.create_user("known", password="as before it was")
+    answer = signed_in(admin).post(address("settings", admin.team), {"username": "known", "role": "viewer"})
+    assert answer.context["password"] == ""
+    user.refresh_from_db()
+    assert user.check_password("as before it was")
+
+
+def test_the_last_admin_stays(admin: Member, make_member: MakeMember) -> None:
+    client, url = signed_in(admin), address("member_change", admin.team, admin.pk)
+    client.post(url, {"role": "viewer"})
+    client.post(url, {"remove": "1"})
+    admin.refresh_from_db()
+    assert admin.role == "admin"
+    make_member(admin.team, Role.ADMIN)
+    client.post(url, {"role": "viewer"})
+    admin.refresh_from_db()
+    assert admin.role == "viewer"
+
+
+def test_only_admins_change_members(team: Any, admin: Member, make_member: MakeMember) -> None:
+    client = signed_in(make_member(team, Role.EDITOR))
+    assert client.post(address("settings", team), {"username": "eve", "role": "admin"}).status_code == 403
+    assert client.post(address("member_change", team, admin.pk), {"remove": "1"}).status_code == 403
+
+
+def test_the_audit_shows_what_changed(admin: Member, stock: dict[str, Any]) -> None:
+    signed_in(admin).post(address("host_action", admin.team, stock["sut"].pk, "drain"))
+    text = signed_in(admin).get(address("audit", admin.team)).content.decode()
+    assert "host.state" in text
+    assert "drained" in text
+
+
+def test_the_demo_history_is_deleted_and_real_runs_stay(admin: Member, stock: dict[str, Any]) -> None:
+    Run.objects.create(team=admin.team, number=1, is_demo=True)
+    Run.objects.create(team=admin.team, number=2)
+    client = signed_in(admin)
+    assert "Delete demo history" in client.get(address("settings", admin.team)).content.decode()
+    client.post(address("delete_demo", admin.team))
+    assert [run.number for run in Run.objects.all()] == [2]
+    assert "Delete demo history" not in client.get(address("settings", admin.team)).content.decode()
