@@ -77,6 +77,7 @@ INSTALLED_APPS = [
     "frontend.apps.FrontendConfig",
     "frontend.shared",
     "experiments.apps.ExperimentsConfig",
+    *(["lab"] if (BASE_DIR / "lab").is_dir() else []),  # hosts to play with, of the source tree only
     "ninja",
     "django_celery_beat",
     "allauth",
