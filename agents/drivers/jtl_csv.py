@@ -14,13 +14,24 @@ from typing import BinaryIO
 import numpy as np
 import polars as pl
 
-from agents.drivers.jtl_columns import ELAPSED, KINDS, LABEL, MESSAGE, NEEDED, THREAD, TIME, TRANSACTION
-from agents.drivers.jtl_form import MAX_TIME_MS, JtlForm, Stamps, form_of
+from agents.drivers.jtl_form import (
+    ELAPSED,
+    KINDS,
+    LABEL,
+    MAX_TIME_MS,
+    MESSAGE,
+    NEEDED,
+    THREAD,
+    TIME,
+    TRANSACTION,
+    JtlForm,
+    Stamps,
+    form_of,
+)
 from agents.drivers.jtl_lines import MAX_ELAPSED_MS, Trouble, read_lines
 from agents.drivers.jtl_nesting import Nesting
-from agents.drivers.jtl_part import END, START, Part, count, part_of, tables
 from agents.drivers.jtl_report import report
-from agents.drivers.jtl_tally import Tally
+from agents.drivers.jtl_tally import END, START, Part, Tally, count, part_of, tables
 from agents.errors import ParseError
 from agents.report import LoadReport
 

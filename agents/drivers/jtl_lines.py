@@ -10,8 +10,7 @@ from itertools import islice
 
 import polars as pl
 
-from agents.drivers.jtl_columns import KINDS, NEEDED, SUCCESS, TIME
-from agents.drivers.jtl_form import JtlForm
+from agents.drivers.jtl_form import KINDS, NEEDED, SUCCESS, TIME, JtlForm
 from agents.errors import ParseError
 
 MAX_ELAPSED_MS = 10 * 24 * 3600 * 1000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from agents.drivers.jtl_columns import ELAPSED, LABEL, THREAD, TIME
-from agents.drivers.jtl_part import INSIDE
+from agents.drivers.jtl_form import ELAPSED, LABEL, THREAD, TIME
+from agents.drivers.jtl_tally import INSIDE
 
 _FIELDS = (THREAD, TIME, ELAPSED)
 

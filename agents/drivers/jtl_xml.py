@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 import polars as pl
 from lxml import etree
 
-from agents.drivers.jtl_columns import (
+from agents.drivers.jtl_form import (
     ACTIVE,
     BYTES,
     CODE,
@@ -20,12 +20,11 @@ from agents.drivers.jtl_columns import (
     SUCCESS,
     TIME,
     TRANSACTION,
+    Stamps,
 )
-from agents.drivers.jtl_form import Stamps
 from agents.drivers.jtl_lines import MAX_ELAPSED_MS
-from agents.drivers.jtl_part import Part, count
 from agents.drivers.jtl_report import report
-from agents.drivers.jtl_tally import Tally
+from agents.drivers.jtl_tally import Part, Tally, count
 from agents.errors import ParseError
 from agents.report import LoadReport
 
