@@ -169,6 +169,7 @@ bh_venv() {
       -r "$BH_ROOT/$file" || bh_die "pip could not install $file"
   done
   bh_trim "$BH_VENV"
+  find "$BH_VENV/lib" -name '*.pyc' -delete  # what came with pip; Python makes anew what is used
   printf '%s\n' "$state" >"$stamp"
 }
 
