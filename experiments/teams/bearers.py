@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.utils import timezone
 
 from experiments.models import Member, Token
@@ -19,10 +20,12 @@ class Bearer:
 
 def bearer_of(public_id: str) -> Bearer | None:
     """Whose token this is. None when it is revoked or expired, or its owner's account or membership has ended."""
-    live = Token.objects.filter(revoked_at=None, expires_at__gt=timezone.now(), owner__is_active=True)
-    token = live.select_related("team", "owner").filter(public_id=public_id).first()
-    member = token and Member.objects.filter(team=token.team, user=token.owner).first()
-    if token is None or member is None:
+    try:
+        token = Token.objects.get(public_id=public_id, revoked_at=None, expires_at__gt=timezone.now())
+        member = Member.objects.select_related("team", "user").get(
+            team_id=token.team_id, user_id=token.owner_id, user__is_active=True
+        )
+    except ObjectDoesNotExist:
         return None
-    member.team, member.user = token.team, token.owner
+    token.team, token.owner = member.team, member.user
     return Bearer(token, member)
