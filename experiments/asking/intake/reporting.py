@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -30,6 +29,7 @@ from experiments.judging.evidence.thresholds import thresholds_of
 from experiments.models import (
     Application,
     Artifact,
+    ConfigSnapshot,
     Document,
     Member,
     Recipe,
@@ -38,8 +38,6 @@ from experiments.models import (
     SampleSeries,
     Workload,
 )
-from experiments.models.inserting import insert
-from experiments.models.prepared import execute
 from experiments.registry.documents.versions import noun
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.profiles import described_profiles, read_description
@@ -56,13 +54,6 @@ from experiments.registry.teams.audit import record
 from experiments.registry.teams.quotas import admit_runs
 
 MAX_RESULTS = 100
-_KEEP_SNAPSHOTS = (
-    'INSERT INTO experiments_configsnapshot (team_id, digest, "values") '
-    "SELECT %s::bigint, key, value::jsonb FROM json_each(%s::json) ORDER BY key "
-    "ON CONFLICT (team_id, digest) DO NOTHING RETURNING digest, id"
-)
-_KNOWN_SNAPSHOTS = """SELECT digest, id FROM experiments_configsnapshot
-WHERE team_id = %s::bigint AND digest IN (SELECT json_array_elements_text(%s::json))"""
 _UNSEEN = "Reported by others and not verified: BenchHub saw neither the tool's output nor the hosts."
 
 
@@ -208,7 +199,7 @@ def _store(member: Member, read: Sequence[_Read]) -> None:
     runs = [one.run for one in read]
     for number, one in enumerate(read, start=first):
         one.run.number, one.run.config_id = number, snapshots.get(one.digest)
-    insert(runs)
+    Run.objects.bulk_create(runs)
     SampleSeries.objects.bulk_create(
         SampleSeries(
             run_id=one.run.pk, role=line.role, channel=line.channel, unit=line.unit, at_s=line.at_s, values=line.values
@@ -216,7 +207,7 @@ def _store(member: Member, read: Sequence[_Read]) -> None:
         for one in read
         for line in one.series
     )
-    insert(
+    Artifact.objects.bulk_create(
         [
             Artifact(
                 run_id=one.run.pk,
@@ -248,10 +239,15 @@ def _snapshots(member: Member, read: Iterable[_Read]) -> dict[str, int]:
     if not wanted:
         return {}
     # Most are new, so they are not looked for first; in one order, so that nobody waits for each other.
-    found = dict(execute(_KEEP_SNAPSHOTS, [member.team_id, json.dumps(wanted)]))
-    if known := wanted.keys() - found.keys():
-        found |= dict(execute(_KNOWN_SNAPSHOTS, [member.team_id, json.dumps(list(known))]))
-    return found
+    ConfigSnapshot.objects.bulk_create(
+        [
+            ConfigSnapshot(team_id=member.team_id, digest=digest, values=dict(wanted[digest]))
+            for digest in sorted(wanted)
+        ],
+        ignore_conflicts=True,
+    )
+    kept = ConfigSnapshot.objects.filter(team_id=member.team_id, digest__in=wanted)
+    return dict(kept.values_list("digest", "pk"))
 
 
 def _continue_history(one: _Read) -> None:
