@@ -13,21 +13,14 @@ from agents.base.errors import ParseError, PlanError
 from agents.base.process_start import Launch
 from agents.formats.jvm import OPTIONS_VARIABLE, JvmOption, jvm_problems, options_value, parse_java_major
 from agents.formats.xml_document import flatten
+from agents.servers.base.directory import Directory, plain_directory
 from agents.servers.base.frames import parse_frames
 from agents.servers.base.process import parse_process
 from agents.servers.base.server import Server
 from agents.servers.tomcat import scripts as tomcat_scripts
 from agents.servers.tomcat.log import tomcat_problems
 
-# catalina.sh evaluates its paths as shell text, so these hold no character that means anything to a shell.
-_DIRECTORY = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._+@%,=-]+)+")
 _WEBAPP = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._#+@-]+)+|[A-Za-z0-9_][A-Za-z0-9._#-]*")
-
-
-def _directory(path: str) -> str:
-    if not _DIRECTORY.fullmatch(path) or len(path) > 512:
-        raise ValueError("this must be an absolute path of letters, digits and . _ + @ % , = -, without '..'")
-    return path
 
 
 def _webapp(name: str) -> str:
@@ -40,7 +33,6 @@ def _webapp(name: str) -> str:
     return name
 
 
-Directory = Annotated[str, AfterValidator(_directory)]
 WebApp = Annotated[str, AfterValidator(_webapp)]
 
 EVALUATED = re.compile(
@@ -131,6 +123,6 @@ class Tomcat(Server):
 
 def _safe(instance: str) -> str:
     try:
-        return _directory(instance)
+        return plain_directory(instance)
     except ValueError as error:
         raise PlanError(f"Tomcat cannot run in {instance!r}: {error}") from None
