@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from agents.base.errors import PlanError
 from agents.base.model import first_problem
-from agents.drivers.command.driver import CommandDriver
 from agents.spec import WorkloadDocument
 from agents.steps import STEPS
 from agents.steps.base.step import Step
@@ -87,11 +86,8 @@ def save_version(member: Member, model: type[Saved], name: str, body: Mapping[st
 
 
 def _declared(document: WorkloadDocument) -> list[MetricSpec]:
-    """The own metrics that the workload's command names, known before its first run."""
-    if not isinstance(document.driver, CommandDriver):
-        return []
-    found = document.driver.figures.items()
-    return [own_metric(name, source.unit, source.direction) for name, source in found if source.direction]
+    """The own metrics that the workload's load tool declares, known before its first run."""
+    return [own_metric(*declared) for declared in document.driver.own_metrics()]
 
 
 def archive(member: Member, document: Document) -> None:
