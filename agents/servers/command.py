@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
@@ -16,6 +16,7 @@ from agents.servers.base.files import inside, instance_with
 from agents.servers.base.frames import FRAME, parse_frames
 from agents.servers.base.process import PROCESS_FRAMES, parse_process
 from agents.servers.base.server import Server
+from agents.servers.base.threads import nio_threads
 
 Argument = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
 
@@ -51,6 +52,11 @@ class CommandServer(Server):
     """
 
     model_config = ConfigDict(str_strip_whitespace=False)
+
+    title: ClassVar[str] = "server"
+    is_jvm: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = True
+    sections: ClassVar[tuple[str, ...]] = ()
 
     kind: Literal["command"] = "command"
     argv: tuple[Argument, ...] = Field(min_length=1, max_length=200)
@@ -116,6 +122,9 @@ class CommandServer(Server):
         contents = {path: frames.get(f"file.{number}", b"") for number, path in enumerate(self.files)}
         files = {f"files.{path}": data.decode("utf-8", "replace") for path, data in contents.items()}
         return {**parse_process(frames), **files}
+
+    def paired_threads(self, names: Sequence[str]) -> tuple[str, str] | None:
+        return nio_threads(names)
 
     def problems(self, log: str) -> tuple[str, ...]:
         return jvm_problems(log)

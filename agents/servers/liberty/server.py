@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -75,6 +75,11 @@ class Liberty(Server):
     given as `server_xml`. `dropins` are small files of applications, path -> text: `hello.war/index.html` is served as
     `/hello/`. Liberty listens on `port` only, with TLS and a certificate of its own when `tls` is set.
     """
+
+    title: ClassVar[str] = "Liberty"
+    is_jvm: ClassVar[bool] = True
+    needs_admin: ClassVar[bool] = False
+    sections: ClassVar[tuple[str, ...]] = ("server.",)
 
     kind: Literal["liberty"] = "liberty"
     home: Directory

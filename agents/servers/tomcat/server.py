@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -17,6 +17,7 @@ from agents.servers.base.directory import Directory, plain_directory
 from agents.servers.base.frames import parse_frames
 from agents.servers.base.process import parse_process
 from agents.servers.base.server import Server
+from agents.servers.base.threads import nio_threads
 from agents.servers.tomcat import scripts as tomcat_scripts
 from agents.servers.tomcat.log import tomcat_problems
 
@@ -47,6 +48,11 @@ class Tomcat(Server):
     `webapps` names those of the installation (or absolute paths of others) that are copied into the instance. Stock
     examples answer 403 to other hosts; `open_examples` serves them to everyone, from the untouched installation.
     """
+
+    title: ClassVar[str] = "Tomcat"
+    is_jvm: ClassVar[bool] = True
+    needs_admin: ClassVar[bool] = False
+    sections: ClassVar[tuple[str, ...]] = ("tomcat.",)
 
     kind: Literal["tomcat"] = "tomcat"
     home: Directory
@@ -116,6 +122,9 @@ class Tomcat(Server):
                 section = f"tomcat.{name.replace('context:', 'contexts.').removesuffix('.xml')}"
                 flat.update({f"{section}.{path}": value for path, value in flatten(data).items()} if data else {})
         return flat
+
+    def paired_threads(self, names: Sequence[str]) -> tuple[str, str] | None:
+        return nio_threads(names)
 
     def problems(self, log: str) -> tuple[str, ...]:
         return (*jvm_problems(log), *tomcat_problems(log))
