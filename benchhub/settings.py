@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from ipaddress import ip_network
 from pathlib import Path
@@ -35,7 +34,6 @@ DEBUG = envbool("DEBUG", False)
 # Where things are ---------------------------------------------------------------------------------------------------
 # Without DATABASE_URL and REDIS_URL this is the one-machine start: BenchHub runs both by itself.
 BENCHHUB_DATA_DIR = default_data_dir()
-os.environ.setdefault("NUMBA_CACHE_DIR", str(BENCHHUB_DATA_DIR / "machine-code"))
 _database_url, _redis_url = envsecret("DATABASE_URL"), envsecret("REDIS_URL")
 if (_database_url is None) != (_redis_url is None):
     raise ImproperlyConfigured("Set both DATABASE_URL and REDIS_URL, or neither to let BenchHub run its own.")
@@ -77,6 +75,7 @@ INSTALLED_APPS = [
     "frontend.apps.FrontendConfig",
     "frontend.shared",
     "experiments.apps.ExperimentsConfig",
+    *(["lab"] if (BASE_DIR / "lab").is_dir() else []),  # hosts to play with, of the source tree only
     "ninja",
     "django_celery_beat",
     "allauth",

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from agents.remote.ssh import Address, SshSession, connect
-from benchhub.lab.lab import Lab, LabHost, why_not
+from lab.lab import Lab, LabHost, why_not
 
 DISK_BYTES = 64 << 20
 

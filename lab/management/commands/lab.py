@@ -13,10 +13,14 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from benchhub.demo.hosts import DemoHost
-from benchhub.lab import loopback
-from benchhub.lab.claims import ADDRESS_PREFIX
-from benchhub.lab.lab import Lab, LabError, LabHost, why_not
+from experiments.models import Host, Member, Role, Team
+from experiments.registry.errors import Conflict
+from experiments.registry.hosts.host_keys import fingerprint
+from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
+from lab import loopback
+from lab.claims import ADDRESS_PREFIX
+from lab.demo_hosts import DemoHost
+from lab.lab import Lab, LabError, LabHost, why_not
 
 FAULTS = {
     "cut": "nothing gets through to it or from it, and nobody is told",
@@ -71,8 +75,6 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _up(self, options: dict[str, Any]) -> None:
-        from experiments.registry.hosts.host_keys import fingerprint
-
         reason = "You asked for it." if options["loopback"] else why_not()
         if reason is None:
             lab = Lab(self.directory, options["hosts"].split(","), cpus=options["cpus"])
@@ -106,10 +108,6 @@ class Command(BaseCommand):
             )
 
     def _register(self, hosts: tuple[LabHost | DemoHost, ...], login: str, key: Path, slug: str) -> None:
-        from experiments.models import Host, Member, Role, Team
-        from experiments.registry.errors import Conflict
-        from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
-
         member = Member.objects.filter(team__slug=slug, role=Role.ADMIN).order_by("pk").first()
         if member is None:
             known = ", ".join(Team.objects.order_by("slug").values_list("slug", flat=True)) or "none yet"

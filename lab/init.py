@@ -20,7 +20,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchhub.lab.fake_kernel import FakeKernel
+from lab.fake_kernel import FakeKernel
 
 PLAIN_USER = "bench"
 OVERLAYS = ("usr", "etc", "opt")

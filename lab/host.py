@@ -15,15 +15,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchhub.lab import host_sshd, processes
-from benchhub.lab.init import PLAIN_USER, Plan
-from benchhub.lab.openssh import make_key, sshd_program
-from benchhub.lab.processes import HostProcess, ProcessId
-from benchhub.lab.shell import TIMEOUT_S, LabError, run
+from lab import host_sshd, processes
+from lab.init import PLAIN_USER, Plan
+from lab.openssh import make_key, sshd_program
+from lab.processes import HostProcess, ProcessId
+from lab.shell import TIMEOUT_S, LabError, run
 
 BOOT_S = 120.0
-PROJECT = Path(__file__).resolve().parent.parent.parent
-_START = f"import sys; sys.path.insert(0, {str(PROJECT)!r}); from benchhub.lab.init import main; main()"
+PROJECT = Path(__file__).resolve().parent.parent
+_START = f"import sys; sys.path.insert(0, {str(PROJECT)!r}); from lab.init import main; main()"
 _NAMESPACES = ("--pid", "--mount", "--uts", "--ipc")
 _INSIDE = ("-m", "-u", "-i", "-n", "-p", "-r", "-w")
 

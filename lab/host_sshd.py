@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchhub.lab.openssh import KEY_LOGIN_ONLY
+from lab.openssh import KEY_LOGIN_ONLY
 
 FOLDER = "/etc/ssh/lab"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

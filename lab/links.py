@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Sequence
 from typing import Literal
 
-from benchhub.lab.claims import Claim
-from benchhub.lab.shell import LabError, run
+from lab.claims import Claim
+from lab.shell import LabError, run
 
 Kind = Literal["management", "data"]
 KINDS: tuple[Kind, Kind] = ("management", "data")

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from benchhub.lab.shell import LabError
+from lab.shell import LabError
 
 VERSION = "11.0.9"
 

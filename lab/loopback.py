@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from benchhub.demo.hosts import PLACES, DemoHost, hosts_in, prepare_hosts, switch_off
-from benchhub.lab.openssh import sshd_program
-from benchhub.lab.processes import ProcessId, start_ticks
+from lab.demo_hosts import PLACES, DemoHost, hosts_in, prepare_hosts, switch_off
+from lab.openssh import sshd_program
+from lab.processes import ProcessId, start_ticks
 
 
 def up(directory: Path) -> tuple[DemoHost, ...]:

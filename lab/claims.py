@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchhub.lab.processes import ProcessId
-from benchhub.lab.shell import LabError, run
+from lab.processes import ProcessId
+from lab.shell import LabError, run
 
 CLAIMS = Path("/run/benchhub-lab")
 NUMBERS = range(1, 255)

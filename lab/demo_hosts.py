@@ -14,9 +14,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchhub.lab.openssh import KEY_LOGIN_ONLY, make_key, sshd_program
-from benchhub.lab.shell import LabError
 from benchhub.supervisor import ChildSpec
+from lab.openssh import KEY_LOGIN_ONLY, make_key, sshd_program
+from lab.shell import LabError
 
 MARK = "BENCHHUB_DEMO_HOST"
 """In the environment of everything that runs on a demo host, so that switching the host off leaves nothing behind."""

@@ -15,15 +15,26 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from agents.base.cpuset import parse_cpus
-from benchhub.demo.hosts import DemoHost, free_port
-from benchhub.demo.tomcat import VERSION, find_java_home
-from benchhub.lab import loopback
-from benchhub.lab.equip import Programs, Spot, equip
-from benchhub.lab.lab import Lab, LabHost, why_not
-from benchhub.lab.shell import LabError
 from benchhub.management.commands import up
 from benchhub.supervisor import ADDRESS
 from benchhub.terminal import Terminal
+from experiments.asking.launching.launch import launch_experiment
+from experiments.asking.library import catalogue
+from experiments.asking.library.catalogue import template
+from experiments.asking.library.install import Places, create, install
+from experiments.asking.library.published import import_published
+from experiments.judging.gate.gate import experiment_gate
+from experiments.keeping.demo.records import ON_ONE_MACHINE, split_cpus
+from experiments.models import Experiment, Host, Member, Role, Team
+from experiments.registry.errors import NotFound, RequestError
+from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
+from frontend.shared.forms.parameters import typed
+from lab import loopback
+from lab.demo_hosts import DemoHost, free_port
+from lab.equip import Programs, Spot, equip
+from lab.lab import Lab, LabHost, why_not
+from lab.shell import LabError
+from lab.tomcat import VERSION, find_java_home
 
 TEAM, USER, PASSWORD = "lab", "lab", "benchhub-lab"
 """Known to everyone, and of use only to whoever sits at this machine: the pages listen on its loopback address."""
@@ -49,9 +60,6 @@ class Command(up.Command):
             parser.add_argument(f"--{program}", type=Path, help="where it is on this machine")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        from experiments.asking.library.catalogue import template
-        from experiments.registry.errors import NotFound
-
         if not settings.BENCHHUB_EMBEDDED:
             raise CommandError("The lab runs its own database; unset DATABASE_URL and REDIS_URL.")
         data_dir = Path(settings.BENCHHUB_DATA_DIR)
@@ -108,10 +116,6 @@ class Command(up.Command):
     def _seed(self) -> None:
         from django.contrib.auth import get_user_model
 
-        from experiments.keeping.demo.records import ON_ONE_MACHINE
-        from experiments.models import Host, Member, Role, Team
-        from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
-
         team, _ = Team.objects.get_or_create(slug=TEAM, defaults={"name": "Lab", "thresholds": ON_ONE_MACHINE})
         user, created = get_user_model().objects.get_or_create(
             username=USER, defaults={"email": "lab@localhost.invalid", "is_staff": True}
@@ -135,10 +139,6 @@ class Command(up.Command):
     def _run_all(self, terminal: Terminal, url: str) -> None:
         from django.db import close_old_connections
 
-        from experiments.asking.library import catalogue
-        from experiments.asking.library.published import import_published
-        from experiments.registry.errors import RequestError
-
         try:
             if self.options["published"]:
                 for name in catalogue.names("recorded"):
@@ -160,11 +160,6 @@ class Command(up.Command):
             terminal.say("lab", "Ctrl-C stops all of it; the results stay for the next start.")
 
     def _run(self, terminal: Terminal, url: str, template: Any) -> None:
-        from experiments.asking.launching.launch import launch_experiment
-        from experiments.asking.library.install import Places, create, install
-        from experiments.judging.gate.gate import experiment_gate
-        from experiments.models import Experiment
-
         sut, driver = self.registered["sut"], self.registered["driver"]
         other = self.registered.get("sut2") if template.two_suts else None
         if template.two_suts and other is None:
@@ -187,8 +182,6 @@ class Command(up.Command):
         self.failed = self.failed or not experiment.verdicts.exists()
 
     def _settings(self, terminal: Terminal, template: Any) -> dict[str, Any]:
-        from frontend.shared.forms.parameters import typed
-
         wanted = template.settings()
         names = ("sut", "sut2") if template.two_suts else ("sut",)
         spots = {host.name: Spot.of(host) for host in self.hosts}
@@ -209,8 +202,6 @@ class Command(up.Command):
 
 def _split_cpus() -> tuple[str, str]:
     """CPU sets for server and driver; BenchHub itself keeps to the driver's, so that the server's are left alone."""
-    from experiments.keeping.demo.records import split_cpus
-
     server, driver = split_cpus(tuple(sorted(os.sched_getaffinity(0))))
     if driver:
         os.sched_setaffinity(0, parse_cpus(driver))

@@ -9,13 +9,13 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchhub.lab import claims, processes
-from benchhub.lab.claims import Claim
-from benchhub.lab.host import LabHost
-from benchhub.lab.links import KINDS, SWITCH, Kind, Links, namespaces
-from benchhub.lab.openssh import make_key, sshd_program
-from benchhub.lab.processes import HostProcess, ProcessId
-from benchhub.lab.shell import LabError, run
+from lab import claims, processes
+from lab.claims import Claim
+from lab.host import LabHost
+from lab.links import KINDS, SWITCH, Kind, Links, namespaces
+from lab.openssh import make_key, sshd_program
+from lab.processes import HostProcess, ProcessId
+from lab.shell import LabError, run
 
 __all__ = ["DISK_BYTES", "Lab", "LabError", "LabHost", "why_not"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchhub.lab.shell import LabError
+from lab.shell import LabError
 
 REAP_S = 60.0
 

@@ -12,12 +12,13 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
-from benchhub.demo.hosts import DemoHost, free_port, kept_port, prepare_hosts, switch_off
-from benchhub.demo.tomcat import VERSION, find_java_home, install_tomcat
-from benchhub.lab.shell import LabError
 from benchhub.management.commands import up
 from benchhub.supervisor import ADDRESS, ChildSpec
 from benchhub.terminal import Terminal
+from experiments.keeping.demo.records import DemoMachine, seed, split_cpus, start
+from lab.demo_hosts import DemoHost, free_port, kept_port, prepare_hosts, switch_off
+from lab.shell import LabError
+from lab.tomcat import VERSION, find_java_home, install_tomcat
 
 PASSWORD = "benchhub-demo"  # noqa: S105
 """Known to everyone, and of use only to whoever sits at this machine: the pages listen on its loopback address."""
@@ -57,8 +58,6 @@ class Command(up.Command):
         return (self.sut.child(), self.driver.child())
 
     def prepared(self, terminal: Terminal) -> None:
-        from experiments.keeping.demo.records import DemoMachine, seed, split_cpus, start
-
         for host in (self.sut, self.driver):
             switch_off(host)  # what a crash of the machine's last demonstration may have left
         terminal.say("demo", f"Tomcat {VERSION} for the SUT")

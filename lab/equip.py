@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchhub.demo.hosts import DemoHost
-from benchhub.demo.tomcat import VERSION, install_tomcat
-from benchhub.lab.host import LabHost
-from benchhub.lab.shell import LabError
+from lab.demo_hosts import DemoHost
+from lab.host import LabHost
+from lab.shell import LabError
+from lab.tomcat import VERSION, install_tomcat
 
 FETCH = "Start with bin/lab, which fetches or builds it."
 
