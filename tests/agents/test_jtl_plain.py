@@ -7,8 +7,6 @@ import sys
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from agents import drivers
 from agents.drivers import jtl_csv
@@ -19,6 +17,7 @@ from agents.drivers.jtl_plain import CountPlain, has_plain_pieces, plain_counter
 from agents.errors import ParseError
 from tests.agents.mutations import mutate
 from tests.agents.test_jmeter import CASES, HEADER, row
+from tests.properties import HealthCheck, given, settings, st
 
 FORM = form_of(HEADER.encode())
 NAMES = [name for name in KINDS if name in FORM.columns and name != THREAD]
