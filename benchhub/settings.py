@@ -120,6 +120,12 @@ TEMPLATES = [
         },
     }
 ]
+if DEBUG:  # templates and static files are read anew for each page, also by browsers
+    TEMPLATES[0] |= {"APP_DIRS": False}
+    TEMPLATES[0]["OPTIONS"]["loaders"] = [
+        "django.template.loaders.filesystem.Loader",
+        "django.template.loaders.app_directories.Loader",
+    ]
 
 # Database and cache -------------------------------------------------------------------------------------------------
 # Under ASGI a persistent connection per thread would pile up, so: a new one per request, or a pool (set for the web).
