@@ -25,9 +25,9 @@ def is_source(_change: object, path: str) -> bool:
 
 def reloading(spec: ChildSpec) -> ChildSpec:
     """The same process under `watchfiles`, which stops it in order and starts it again."""
-    watcher = (sys.executable, "-m", "watchfiles", "--target-type", "command", "--filter", f"{__name__}.is_source")
-    watcher += ("--verbosity", "warning", "--ignore-permission-denied", "--sigint-timeout", str(int(spec.patience_s)))
-    packages = (str(path.parent) for path in sorted(PROJECT_DIR.glob("*/__init__.py")))
+    watching = [str(path.parent) for path in sorted(PROJECT_DIR.glob("*/__init__.py"))]
+    argv = [sys.executable, "-m", "watchfiles", "--target-type", "command", "--filter", f"{__name__}.is_source"]
+    argv += ["--verbosity", "warning", "--ignore-permission-denied", "--sigint-timeout", str(int(spec.patience_s))]
+    argv += [shlex.join(spec.argv), *watching, str(PROJECT_DIR / "docs")]
     environment = {**spec.environment, **(PAGES_ANEW if spec.name == "web" else ANEW)}
-    argv = (*watcher, shlex.join(spec.argv), *packages, str(PROJECT_DIR / "docs"))
-    return replace(spec, argv=argv, patience_s=spec.patience_s + 5, environment=environment)
+    return replace(spec, argv=tuple(argv), patience_s=spec.patience_s + 5, environment=environment)

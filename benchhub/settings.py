@@ -6,6 +6,7 @@ import os
 import secrets
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
@@ -107,25 +108,25 @@ MIDDLEWARE = [
 ROOT_URLCONF = "benchhub.urls"
 WSGI_APPLICATION = "benchhub.wsgi.application"
 ASGI_APPLICATION = "benchhub.asgi.application"
-TEMPLATES = [
-    {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "APP_DIRS": True,
-        "OPTIONS": {
-            "context_processors": [
-                "django.template.context_processors.request",
-                "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
-            ],
-        },
-    }
-]
-if DEBUG:  # templates and static files are read anew for each page, also by browsers
-    TEMPLATES[0] |= {"APP_DIRS": False}
-    TEMPLATES[0]["OPTIONS"]["loaders"] = [
+_templates: dict[str, Any] = {
+    "context_processors": [
+        "django.template.context_processors.request",
+        "django.contrib.auth.context_processors.auth",
+        "django.contrib.messages.context_processors.messages",
+    ],
+}
+if DEBUG:  # read anew for each page; Django keeps them otherwise, unless it is told how to load them
+    _templates["loaders"] = [
         "django.template.loaders.filesystem.Loader",
         "django.template.loaders.app_directories.Loader",
     ]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": not DEBUG,
+        "OPTIONS": _templates,
+    }
+]
 
 # Database and cache -------------------------------------------------------------------------------------------------
 # Under ASGI a persistent connection per thread would pile up, so: a new one per request, or a pool (set for the web).
