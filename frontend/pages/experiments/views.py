@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from django.contrib import messages
 from django.db.models import Count, F, Prefetch, Q
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
@@ -33,6 +33,7 @@ from frontend.charts.sweep import sweep_json
 from frontend.pages.experiments.answer import cost_of, verdict_table
 from frontend.pages.experiments.matrix import matrix_of
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.lookups import find_experiment
 from frontend.shared.query import id_in
 from frontend.shared.refusals import RefusalSaid
 
@@ -61,14 +62,6 @@ def experiments(request: TeamRequest) -> HttpResponse:
     rows, older = found.newest_page(id_in(request.GET.get("before", "")), PAGE)
     context = {"experiments": rows, "older_query": f"before={older}" if older else ""}
     return render(request, "experiments/list.html", context)
-
-
-def find_experiment(request: TeamRequest, experiment_id: int) -> Experiment:
-    found = Experiment.objects.for_team(request.team).select_related("workload", "created_by").filter(pk=experiment_id)
-    experiment: Experiment | None = found.first()
-    if experiment is None:
-        raise Http404("No such experiment.")
-    return experiment
 
 
 @team_view()

@@ -28,6 +28,7 @@ from frontend.charts.timeline import timeline_json
 from frontend.pages.run.requests import requests_of
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.baseline import baseline_of, figure
+from frontend.shared.lookups import find_run
 from frontend.shared.refusals import RefusalSaid
 from frontend.shared.run_story import Story, story_of
 
@@ -36,21 +37,6 @@ CPU_FIGURES = ("sut_cpu_ratio", "driver_cpu_ratio")
 NEWEST_LINES = 1000
 """In the page itself; the log page has them all."""
 PARTS = {"state": "run/_state.html", "record": "run/_record.html", "waiting": "run/_waiting.html"}
-
-
-def find_run(request: TeamRequest, number: int) -> Run:
-    """The team's run with its names; another team's is the same 404 as none."""
-    run: Run | None = (
-        Run.objects.for_team(request.team)
-        .select_related(
-            "team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment", "created_by"
-        )
-        .filter(number=number)
-        .first()
-    )
-    if run is None:
-        raise Http404("No such run.")
-    return run
 
 
 @team_view()

@@ -12,12 +12,12 @@ from django.urls import reverse
 from agents.steps.recipe import Value
 from experiments.asking.launching.launch import EXPERIMENT_RETRIES, Candidate, Choice
 from experiments.models import Application, Experiment, Host, Recipe, Run, Workload
-from experiments.models.documents import Document
 from experiments.registry.documents.own_load import OWN_LOAD
 from experiments.registry.errors import RequestError
 from experiments.registry.experiments.rules import Rules
 from experiments.registry.notes.labels import check_labels, check_tags
 from experiments.running.queue.priorities import MAX_RETRIES, PRIORITIES, name_of
+from frontend.shared.api_call import versioned
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.parameters import parameter_field
 
@@ -283,21 +283,6 @@ class VariantForm(PartsForm):
     def api_parts(self) -> dict[str, Any]:
         own = {name: self.cleaned_data[name] for name in OWN_LOAD}
         return super().api_parts() | {name: value for name, value in own.items() if value is not None}
-
-
-def urgency_parts(cleaned: Mapping[str, Any], *, retries: int) -> dict[str, Any]:
-    """Priority and retries as the API names them, where they are not what it takes by itself."""
-    parts: dict[str, Any] = {}
-    if cleaned["priority"] != Run.Priority.NORMAL:
-        parts["priority"] = name_of(cleaned["priority"])
-    if cleaned["retries"] != retries:
-        parts["retries"] = cleaned["retries"]
-    return parts
-
-
-def versioned(document: Document) -> str:
-    """A version as the API names it."""
-    return f"{document.name}@{document.version}"
 
 
 SHOWN_AT = {"target_ratio": "target_pct", "margin_ratio": "margin_pct"}
