@@ -17,7 +17,7 @@ from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.api_call import api_url, curl, urgency_parts, versioned
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.last_parts import last_parts, parts_of
-from frontend.shared.forms.launching import PartsForm, RunForm, refuse
+from frontend.shared.forms.parts import PartsForm, RunForm, refuse
 from frontend.shared.preflight import preview_of
 from frontend.shared.query import id_in
 

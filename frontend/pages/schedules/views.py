@@ -17,7 +17,7 @@ from experiments.registry.errors import RequestError
 from experiments.running.queue.priorities import name_of
 from frontend.pages.schedules.forms import ScheduleForm
 from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.forms.launching import refuse
+from frontend.shared.forms.parts import refuse
 from frontend.shared.query import id_in
 from frontend.shared.refusals import RefusalSaid
 

@@ -13,8 +13,8 @@ from django.utils.safestring import SafeString
 from experiments.analysis import machine_wording
 from experiments.analysis.contrast import Contrast
 from experiments.registry.metrics.vocabulary import METRICS, MetricSpec, label_of
+from frontend.pages.help.contents import anchor
 from frontend.shared.badges import BADGES
-from frontend.shared.help import anchor
 
 register = template.Library()
 

@@ -11,7 +11,7 @@ from django.http import QueryDict
 
 from experiments.registry.documents.own_load import OWN_LOAD
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.launching import VariantForm
+from frontend.shared.forms.parts import VariantForm
 
 MAX_ROWS = 50
 _LABELS = {"offered_rate_rps": "rate", "sut": "server"}
