@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from experiments.analysis.interval import Mean, mean_of
 from experiments.models import Run, Variant
 from experiments.registry.metrics.vocabulary import MetricSpec
-from frontend.charts.samples import counts
+from frontend.charts.ab import counts
 
 SHADES = 5
 

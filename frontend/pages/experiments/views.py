@@ -25,9 +25,10 @@ from experiments.registry.teams.access import may_launch_on_all
 from experiments.running.queue.estimates import estimates_for
 from experiments.running.queue.priorities import PRIORITIES
 from experiments.running.queue.waiting import expected_end
+from frontend.charts.ab import ab_json, counts
 from frontend.charts.curve import curve_over_loads, load_points
 from frontend.charts.machines import with_charts
-from frontend.charts.samples import ab_json, counts, variant_percentiles_json
+from frontend.charts.percentiles import variant_percentiles_json
 from frontend.charts.scaling import scaling_json
 from frontend.charts.sweep import sweep_json
 from frontend.pages.experiments.answer import cost_of, verdict_table

@@ -13,8 +13,8 @@ from experiments.registry.errors import RequestError
 from frontend.pages.gate.forms import GateForm, command_line
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.parts import refuse
 from frontend.shared.lookups import find_experiment
+from frontend.shared.refusals import refuse
 
 
 @require_safe

@@ -22,9 +22,9 @@ from experiments.registry.teams.access import may_launch_on
 from frontend.pages.hosts.forms import HostForm, NewHostForm
 from frontend.pages.hosts.reservation_forms import ReservationForm
 from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.forms.parts import refuse
 from frontend.shared.hardware import groups, headline
 from frontend.shared.preflight import host_checks
+from frontend.shared.refusals import refuse
 from frontend.shared.typed import take_typed
 
 MAX_HISTORY = 50

@@ -7,11 +7,11 @@ from experiments.asking.library.catalogue import Scale
 from experiments.asking.library.install import Places, installed
 from experiments.models import Host
 from experiments.registry.errors import NotFound
+from frontend.pages.new_experiment.forms import ExperimentForm, VariantForm
 from frontend.pages.new_experiment.rows import Rows
 from frontend.shared.access import TeamRequest
 from frontend.shared.forms.choices import HOST_FIELDS, TeamChoices
 from frontend.shared.forms.model_fields import show_scalar
-from frontend.shared.forms.parts import ExperimentForm, VariantForm
 from frontend.shared.query import id_in
 
 

@@ -13,13 +13,15 @@ from experiments.asking.launching import dryrun
 from experiments.asking.launching.launch import launch_run
 from experiments.models import DryRun, Role, Run
 from experiments.registry.errors import NotFound, RequestError
+from frontend.pages.new_run.forms import RunForm
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.api_call import api_url, curl, urgency_parts, versioned
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.last_parts import last_parts, parts_of
-from frontend.shared.forms.parts import PartsForm, RunForm, refuse
+from frontend.shared.forms.parts import PartsForm
 from frontend.shared.preflight import preview_of
 from frontend.shared.query import id_in
+from frontend.shared.refusals import refuse
 
 
 @require_http_methods(["GET", "POST"])

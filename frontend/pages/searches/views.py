@@ -23,10 +23,9 @@ from frontend.shared.api_call import api_url, curl
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.last_parts import last_parts
 from frontend.shared.forms.model_fields import show_scalar
-from frontend.shared.forms.parts import refuse
 from frontend.shared.live_answer import page_with_answer
 from frontend.shared.query import id_in
-from frontend.shared.refusals import RefusalSaid
+from frontend.shared.refusals import RefusalSaid, refuse
 
 PAGE = 50
 PARTS = ("application", "recipe", "workload", "sut")

@@ -19,8 +19,8 @@ from experiments.registry.teams.members import add_member, add_service, remove_m
 from experiments.registry.teams.tokens import issue, revoke
 from frontend.pages.team.forms import InvitationForm, MemberForm, ServiceForm, TokenForm
 from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.forms.parts import refuse
 from frontend.shared.lookups import member_of
+from frontend.shared.refusals import refuse
 
 
 @never_cache
