@@ -23,6 +23,11 @@ class MatrixCell:
     word: str
     icon: str = ""
 
+    @property
+    def icon_label(self) -> str:
+        """What the icon says that no word beside it does."""
+        return {"up": "among the best", "down": "among the worst"}.get(self.icon, "")
+
 
 @dataclass(frozen=True)
 class MatrixRow:
