@@ -16,7 +16,8 @@ from agents.base.errors import AgentError
 from agents.plan import Plan, build_plan
 from agents.spec import RunSpec
 from experiments.asking.launching import dryrun
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import DryRun, Role, Run
 from experiments.registry.errors import NotFound, RequestError
 from frontend.shared.access import TeamRequest, team_view

@@ -10,7 +10,8 @@ from django import forms
 from django.urls import reverse
 
 from agents.steps.recipe import Value
-from experiments.asking.launching.launch import EXPERIMENT_RETRIES, Candidate, Choice
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.launch import EXPERIMENT_RETRIES
 from experiments.models import Application, Experiment, Host, Recipe, Run, Workload
 from experiments.models.documents import Document
 from experiments.registry.documents.own_load import OWN_LOAD
