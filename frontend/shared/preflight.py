@@ -13,8 +13,8 @@ from agents.base.errors import AgentError
 from agents.plan import Plan, build_plan
 from agents.running.preparation import server_cpus
 from agents.spec import RunSpec
+from experiments.asking.launching.choices import Choice, freeze
 from experiments.asking.launching.cpu_sets import shared_cpus
-from experiments.asking.launching.launch import Choice, freeze
 from experiments.models import DriverSet, Host, Member, Run, Team
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.reservations import holding_now

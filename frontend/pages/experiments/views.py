@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from experiments.asking.launching import launch, pausing
+from experiments.asking.launching import cancelling, launch, pausing
 from experiments.judging.comparing.history import comparable_runs, configuration_diff, experiment_runs
 from experiments.judging.comparing.machines import machines_of_experiment
 from experiments.judging.comparing.scaling import groups_of, scaling_of
@@ -161,7 +161,7 @@ def _difference(
 def cancel_experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     """Cancel every run of it that is not finished."""
     found = find_experiment(request, experiment_id)
-    launch.cancel_experiment(request.member, found)
+    cancelling.cancel_experiment(request.member, found)
     messages.success(request, "Cancelled. Runs that are under way stop their load and restore their hosts.")
     return redirect("experiment", request.team.slug, experiment_id)
 

@@ -6,7 +6,8 @@ from typing import Any, cast
 
 from django import forms
 
-from experiments.asking.launching.launch import EXPERIMENT_RETRIES, Candidate
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.launch import EXPERIMENT_RETRIES
 from experiments.models import Experiment, Workload
 from experiments.registry.documents.own_load import OWN_LOAD
 from experiments.registry.experiments.rules import Rules

@@ -9,8 +9,10 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from experiments.asking.launching.choices import choice_with
+from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.forecast import Arm, forecast
-from experiments.asking.launching.launch import EXPERIMENT_RETRIES, choice_with, create_experiment, launch_experiment
+from experiments.asking.launching.launch import EXPERIMENT_RETRIES, launch_experiment
 from experiments.models import Experiment, Role, Variant
 from experiments.registry.documents.own_load import OWN_LOAD
 from experiments.registry.errors import NotFound, RequestError

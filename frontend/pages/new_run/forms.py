@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import forms
 
-from experiments.asking.launching.launch import Choice
+from experiments.asking.launching.choices import Choice
 from experiments.models import Workload
 from experiments.registry.errors import RequestError
 from experiments.registry.notes.labels import check_tags

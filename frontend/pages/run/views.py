@@ -9,7 +9,7 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from experiments.asking.launching import launch
+from experiments.asking.launching import cancelling, launch
 from experiments.asking.launching.retries import links_of
 from experiments.judging.comparing.timers import timers_of
 from experiments.judging.evidence.load_parts import load_parts
@@ -142,7 +142,7 @@ def cancel(request: TeamRequest, number: int) -> HttpResponse:
     """Ask for the run's end; its worker restores the host."""
     found = find_run(request, number)
     with RefusalSaid(request):
-        launch.cancel_run(request.member, found)
+        cancelling.cancel_run(request.member, found)
         done = found.state == Run.State.FINISHED
         messages.success(request, "Cancelled." if done else "Stopping the load; then the host is restored.")
     return redirect("run", request.team.slug, number)

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from experiments.analysis.search import DEFAULT_WIDTH_RATIO
-from experiments.asking.launching.launch import Choice
+from experiments.asking.launching.choices import Choice
 from experiments.asking.searches.live import LARGEST_RPS, OBJECTIVES
 from experiments.models import Workload
 from experiments.registry.metrics.vocabulary import METRICS

@@ -10,7 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from experiments.asking.launching.launch import Candidate, create_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
 from experiments.asking.schedules.launching import launch_due
 from experiments.asking.schedules.saving import Plan, create_schedule
 from experiments.models import Bisection, Delivery, DeliveryAttempt, Experiment, Member, Role, Schedule, Webhook

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.launching.pausing import pause_experiment
 from experiments.judging.verdicts.verdicts import store_verdicts
 from experiments.models import Experiment, Member, Role, Run, StoredVerdict, Team

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.models import Experiment, Host, Member, Reservation, Role, Run
 from experiments.registry.hosts.reservations import reserve
 from experiments.running.queue.dispatch import claim_next

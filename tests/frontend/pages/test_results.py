@@ -15,7 +15,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.events import Failed, PhaseStarted
-from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.judging.alerts.trends import rebuild
 from experiments.models import Experiment, Member, Run, Series, StoredVerdict
 from experiments.registry.runs.artifacts import keep

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from experiments.asking.launching.launch import Choice
+from experiments.asking.launching.choices import Choice
 from experiments.models import CapacitySearch, Member, Role, Run, Workload
 from experiments.registry.documents.versions import save_version
 from tests.experiments.asking.test_searches import RATED, load, play, server, start
