@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.base.cpuset import parse_cpus
 from agents.base.errors import ParseError
 from agents.events import Role as Part
-from agents.recordings import read_recording
+from agents.recordings import RECORDINGS, read_recording
 from agents.recordings.base import Recording
 from agents.spec import RunSpec
 from experiments.models import Member, Role, Run, SampleSeries
@@ -110,7 +110,7 @@ def kernel_names(recording: Recording, own: Iterable[str]) -> Mapping[str, str] 
 
     `own` are the channels that BenchHub sampled itself on this host. None when they do not tell which CPUs these are.
     """
-    if recording.tool != "nmon":
+    if not RECORDINGS[recording.tool].numbers_online:
         return {}
     found = [(name, match) for name in recording.channels if (match := _CPU.fullmatch(name))]
     online = sorted({int(match[1]) for channel in own if (match := _CPU.fullmatch(channel))})
