@@ -103,6 +103,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "benchhub.requests.one_thread",
 ]
 ROOT_URLCONF = "benchhub.urls"
 WSGI_APPLICATION = "benchhub.wsgi.application"
@@ -145,8 +146,6 @@ if DATABASE_STATEMENT_TIMEOUT_S:
 if _flags := [f"-c {name}={limit_s}s" for name, limit_s in _limits_s.items() if limit_s]:
     _database["OPTIONS"]["options"] = " ".join([_database["OPTIONS"].get("options", ""), *_flags]).strip()
 if DATABASE_POOL_SIZE:
-    # Their connections last, so what comes with every request is planned once on each (experiments.models.prepared).
-    _database["OPTIONS"].setdefault("prepare_threshold", 2)
     _database["OPTIONS"]["pool"] = {
         "min_size": 1,
         "max_size": DATABASE_POOL_SIZE,

@@ -33,7 +33,7 @@ from experiments.registry.teams import audit
 from experiments.registry.teams.access import require, require_launch_on
 from experiments.registry.teams.quotas import admit_runs
 from experiments.registry.workers.outbox import announce
-from experiments.running.ending.conclusion import conclude_experiment, conclude_trial
+from experiments.running.ending.conclusion import conclude_experiment, run_ended
 from experiments.running.queue.priorities import check_priority, check_retries
 
 NEVER_STARTED = "Cancelled before it started; no host was touched."
@@ -284,25 +284,29 @@ def cancel_run(member: Member, run: Run) -> None:
             locked.finished_at = now
         locked.save(update_fields=["cancel_requested_at", "state", "outcome", "failure", "finished_at"])
         audit.record(member, "run.cancel", f"run #{locked.number}")
-        if locked.state == Run.State.FINISHED and locked.experiment_id is not None:
-            conclude_experiment(locked.experiment_id)
         if locked.state == Run.State.FINISHED:
-            conclude_trial(locked)
+            run_ended(locked)
     run.refresh_from_db()
+
+
+def hold_experiment(experiment_id: int) -> Experiment:
+    """The experiment, locked after its open runs: whoever ends a run locks them in this order."""
+    runs = Run.objects.filter(experiment_id=experiment_id).exclude(state=Run.State.FINISHED)
+    list(runs.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
+    locked: Experiment = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment_id)
+    return locked
 
 
 def cancel_experiment(member: Member, experiment: Experiment) -> None:
     """Cancel the experiment and every run of it that is not finished. Conflict when it has come to its end already."""
     require(member, Role.LAUNCHER)
     with transaction.atomic():
-        # Runs before the experiment, as everywhere: whoever ends a run locks them in this order.
-        runs = experiment.runs.exclude(state=Run.State.FINISHED)
-        ids = list(runs.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
-        locked = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment.pk)
+        locked = hold_experiment(experiment.pk)
         if locked.state not in OPEN:
             raise Conflict(f"This experiment is {locked.get_state_display().lower()} already.")
         # Looked at again: one that ended meanwhile may have queued its retry.
         open_runs = experiment.runs.exclude(state=Run.State.FINISHED)
+        cancelled = open_runs.count()
         open_runs.filter(cancel_requested_at=None).update(cancel_requested_at=Now())
         open_runs.filter(state=Run.State.QUEUED).update(
             state=Run.State.FINISHED,
@@ -312,7 +316,7 @@ def cancel_experiment(member: Member, experiment: Experiment) -> None:
         )
         locked.state = Experiment.State.CANCELLED
         locked.save(update_fields=["state"])
-        audit.record(member, "experiment.cancel", f"experiment {locked.name}", after={"runs": len(ids)})
+        audit.record(member, "experiment.cancel", f"experiment {locked.name}", after={"runs": cancelled})
         conclude_experiment(experiment.pk)
     experiment.refresh_from_db()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from experiments.models import Experiment, Run
+from experiments.registry.events import RunEnded
 from experiments.registry.runs.numbers import reserve_numbers
 from experiments.registry.workers.outbox import announce
 
@@ -20,6 +21,11 @@ class RetryLinks:
 
     retry_of: int | None = None
     retried_as: int | None = None
+
+
+def run_ended(event: RunEnded) -> None:
+    """Once more, when the run deserves it."""
+    queue_retry(event.run)
 
 
 def queue_retry(run: Run) -> Run | None:

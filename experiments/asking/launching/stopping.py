@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from experiments.analysis.wording import duration
 from experiments.judging.verdicts.verdicts import (
-    Compared,
+    comparisons_of,
     finished_runs,
     judge_aa,
     seconds_per_run,
@@ -20,6 +20,7 @@ from experiments.judging.verdicts.verdicts import (
     words_of,
 )
 from experiments.models import Experiment, Run, Variant
+from experiments.registry.events import BlocksEnded
 from experiments.registry.experiments.blocks import run_order
 from experiments.registry.metrics.vocabulary import label_of
 from experiments.registry.runs.numbers import reserve_numbers
@@ -42,8 +43,9 @@ class Step:
         return any(self.blocks.values())
 
 
-def advance(experiment: Experiment, compared: Sequence[Compared]) -> None:
-    """Add the next blocks, or end the experiment. Call with its row locked and when none of its runs is open."""
+def blocks_ended(event: BlocksEnded) -> None:
+    """Add the next blocks, or end the experiment."""
+    experiment = event.experiment
     if experiment.aa_first and not experiment.aa_result and not _check_aa(experiment):
         return
     if experiment.state == Experiment.State.BLOCKED:
@@ -55,7 +57,7 @@ def advance(experiment: Experiment, compared: Sequence[Compared]) -> None:
             first = experiment.first_block
             _queue(experiment, list(experiment.variants.all()), range(first, first + experiment.repetitions))
         return
-    step = next_step(experiment, compared, compares, spent_s=spent_s(runs))
+    step = next_step(experiment, compares, spent_s=spent_s(runs))
     if step.goes_on:
         if experiment.state == Experiment.State.RUNNING:
             _add(experiment, step, compares)
@@ -65,10 +67,11 @@ def advance(experiment: Experiment, compared: Sequence[Compared]) -> None:
     _finish(experiment, step.reason)
 
 
-def next_step(experiment: Experiment, compared: Sequence[Compared], runs: Sequence[Run], *, spent_s: float) -> Step:
+def next_step(experiment: Experiment, runs: Sequence[Run], *, spent_s: float) -> Step:
     """Which candidates need how many further blocks; the widest interval in margins goes first in a tight budget."""
     if experiment.stop_rule == Experiment.StopRule.FIXED:
         return Step({}, "")
+    compared = comparisons_of(experiment, list(experiment.variants.all()), runs, spent=False)
     deciding = [one for one in compared if one.decides]
     wanted: dict[int, int] = {}
     urgency: dict[int, float] = {}

@@ -24,9 +24,9 @@ from experiments.models import Experiment, Member, Occasion, Run, Schedule
 from experiments.models.experiments import OPEN
 from experiments.registry.documents.own_load import own_load
 from experiments.registry.errors import Forbidden, RequestError
+from experiments.registry.events import OccasionMissed, tell
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import acting_member
-from experiments.telling.notifying.events import schedule_missed
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ def launch_if_due(schedule_id: int) -> Occasion | None:
         if came.pauses:
             pause(schedule, came.sentence)
         if came.outcome != Outcome.LAUNCHED:
-            schedule_missed(occasion)
+            tell(OccasionMissed(occasion))
     return occasion
 
 

@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 import pytest
 import uvicorn
 from asgiref.sync import sync_to_async
+from django.core.asgi import get_asgi_application
 from django.db import connections
 from django.test import AsyncClient
 
 from agents.events import Logged
-from benchhub.request_threads import RequestHandler
 from experiments.api import streams
 from experiments.models import Member, Run, Token
 from experiments.registry.logs import live_feed
@@ -46,7 +46,9 @@ async def _close_connections() -> AsyncIterator[None]:
 @asynccontextmanager
 async def served() -> AsyncIterator[int]:
     """BenchHub behind uvicorn, on a port of this machine that takes connections from the start."""
-    config = uvicorn.Config(RequestHandler(), lifespan="off", log_config=None, timeout_graceful_shutdown=PATIENCE_S)
+    config = uvicorn.Config(
+        get_asgi_application(), lifespan="off", log_config=None, timeout_graceful_shutdown=PATIENCE_S
+    )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         serving = asyncio.create_task(server.serve(sockets=[listening]))

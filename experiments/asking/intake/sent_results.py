@@ -1,30 +1,24 @@
-"""What others send about a run that they measured: its figures, its parameters and its series, checked."""
+"""What programs send about a run that they measured: its shape, and its figures, checked."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
-from django.utils import timezone
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from agents.base.errors import ParseError
-from agents.drivers.command.figures import MAX_OWN, MAX_VALUE, NAME, is_known, report_of
+from agents.drivers.command.figures import MAX_OWN, MAX_VALUE, NAME, UNIT, is_known, report_of
 from agents.facts.described import COMMANDS, MAX_CHARS
-from agents.results.report import OwnMetric
+from agents.results.report import LoadReport, OwnMetric
 from agents.steps.recipe import Value
-from experiments.registry.documents.configuration import IN_PART, PARAMETERS
 from experiments.registry.errors import RequestError
-from experiments.registry.metrics.vocabulary import METRICS, figures
-from experiments.registry.runs.parameters import parameter_texts
+from experiments.registry.metrics.vocabulary import METRICS
 
 MAX_FIGURES = 100
 MAX_PARAMETERS = 200
 MAX_SERIES = 50
-_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _TOTAL, _OTHER = "errors_total", "errors_other"
 
 Number = Annotated[float, Field(strict=True)]
@@ -89,18 +83,8 @@ class SentResult(_Sent):
     failure: str = Field("", max_length=2_000, description="Why it failed; a failed run needs no figures")
 
 
-def check_time(measured_at: datetime | None) -> datetime:
-    """When it was measured, now when nobody said; RequestError for a time that cannot be."""
-    now = timezone.now()
-    if measured_at is None:
-        return now
-    if not _EARLIEST <= measured_at <= now + timedelta(days=1):
-        raise RequestError("measured_at must lie between 1970 and now.", field="measured_at")
-    return measured_at
-
-
-def read_figures(result: SentResult) -> tuple[dict[str, object], dict[str, float]]:
-    """The figures as those of a load report, and as the run's metrics. RequestError names what is wrong."""
+def read_figures(result: SentResult) -> tuple[LoadReport, dict[str, float]]:
+    """The figures as those of a load report, and those that are known beside it. RequestError names what is wrong."""
     given: dict[str, float] = {}
     beside: dict[str, float] = {}
     for name, value in result.metrics.items():
@@ -124,8 +108,7 @@ def read_figures(result: SentResult) -> tuple[dict[str, object], dict[str, float
         else:
             text = f"{error.message[0].upper()}{error.message[1:]}."
         raise RequestError(text, field="metrics") from error
-    said = replace(report, tool=result.tool).to_json()
-    return said, beside | figures(said)
+    return replace(report, tool=result.tool), beside
 
 
 def figures_text(result: SentResult) -> str:
@@ -134,41 +117,12 @@ def figures_text(result: SentResult) -> str:
     return json.dumps({name: value for name, value in result.metrics.items() if is_known(name)} | own)
 
 
-def configuration_of(parameters: Mapping[str, Value]) -> dict[str, str]:
-    """The parameters as the part of a configuration that is known; nothing when there are none."""
-    if not parameters:
-        return {}
-    found = {IN_PART: "only what was reported"}
-    for name, text in parameter_texts(parameters).items():
-        if not 1 <= len(name) <= 120 or not name.isprintable():
-            raise RequestError("The name of a parameter has 1 to 120 printable characters.", field="parameters")
-        if len(text) > 1000:
-            raise RequestError("The value of a parameter has at most 1,000 characters.", field=f"parameters.{name}")
-        found[PARAMETERS + name] = text
-    return found
-
-
-def check_series(series: Sequence[SentSeries]) -> None:
-    """RequestError for a channel that comes twice, or whose times and values do not fit together."""
-    seen = set()
-    for number, one in enumerate(series):
-        if (one.role, one.channel) in seen:
-            text = f"The channel {one.channel!r} of the {one.role} comes twice."
-            raise RequestError(text, field=f"series.{number}.channel")
-        seen.add((one.role, one.channel))
-        if len(one.at_s) != len(one.values):
-            text = f"{one.channel} has {len(one.at_s):,} times and {len(one.values):,} values; it needs as many."
-            raise RequestError(text, field=f"series.{number}.values")
-        if any(after < before for before, after in zip(one.at_s, one.at_s[1:], strict=False)):
-            raise RequestError(f"The times of {one.channel} must rise.", field=f"series.{number}.at_s")
-
-
 def _own(name: str, figure: OwnFigure) -> OwnMetric:
     if not NAME.fullmatch(name) or is_known(name) or name in METRICS:
         why = "is known to BenchHub; send it in metrics" if NAME.fullmatch(name) else "is no name"
         raise RequestError(
             f"{name[:60]!r} {why}. A name has at most 60 small letters, digits, _ and .", field="own_metrics"
         )
-    if abs(figure.value) > MAX_VALUE or not figure.unit.isprintable():
+    if abs(figure.value) > MAX_VALUE or not UNIT.fullmatch(figure.unit):
         raise RequestError(f"{name} is out of range, or its unit is no text.", field=f"own_metrics.{name}")
     return OwnMetric(name, figure.value, figure.unit, figure.direction)

@@ -1,4 +1,4 @@
-"""Series that are sent later, for a run that others measured."""
+"""Series of a run that others measured: checked, as rows, and added to a run that is stored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from experiments.asking.intake.reported import SentSeries, check_series
+from experiments.asking.intake.sent_results import SentSeries
 from experiments.models import Member, Role, Run, SampleSeries
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.teams.access import require
@@ -24,6 +24,29 @@ class AddedSeries:
     replaced: tuple[str, ...]
 
 
+def check_series(series: Sequence[SentSeries]) -> None:
+    """RequestError for a channel that comes twice, or whose times and values do not fit together."""
+    seen = set()
+    for number, one in enumerate(series):
+        if (one.role, one.channel) in seen:
+            text = f"The channel {one.channel!r} of the {one.role} comes twice."
+            raise RequestError(text, field=f"series.{number}.channel")
+        seen.add((one.role, one.channel))
+        if len(one.at_s) != len(one.values):
+            text = f"{one.channel} has {len(one.at_s):,} times and {len(one.values):,} values; it needs as many."
+            raise RequestError(text, field=f"series.{number}.values")
+        if any(after < before for before, after in zip(one.at_s, one.at_s[1:], strict=False)):
+            raise RequestError(f"The times of {one.channel} must rise.", field=f"series.{number}.at_s")
+
+
+def sample_rows(run: Run, series: Sequence[SentSeries]) -> list[SampleSeries]:
+    """The rows of a run that is stored; the caller stores them."""
+    return [
+        SampleSeries(run_id=run.pk, role=one.role, channel=one.channel, unit=one.unit, at_s=one.at_s, values=one.values)
+        for one in series
+    ]
+
+
 def add_series(member: Member, run: Run, series: Sequence[SentSeries]) -> AddedSeries:
     """Store channels of a run that others measured; one that is there already is replaced, so sending twice is safe.
 
@@ -33,17 +56,14 @@ def add_series(member: Member, run: Run, series: Sequence[SentSeries]) -> AddedS
     if run.origin != Run.Origin.IMPORTED:
         raise Conflict(f"BenchHub executed run #{run.number}; series can be sent for a run that others measured only.")
     check_series(series)
-    wanted = {(one.role, one.channel): one for one in series}
+    wanted = [(one.role, one.channel) for one in series]
     with transaction.atomic():
         Run.objects.select_for_update(of=("self",)).get(pk=run.pk)
         there = set(SampleSeries.objects.filter(run=run).values_list("role", "channel"))
-        if len(there | wanted.keys()) > MAX_CHANNELS:
+        if len(there.union(wanted)) > MAX_CHANNELS:
             raise RequestError(f"A run has at most {MAX_CHANNELS} series; it has {len(there)}.", field="series")
         SampleSeries.objects.bulk_create(
-            [
-                SampleSeries(run=run, role=role, channel=channel, unit=one.unit, at_s=one.at_s, values=one.values)
-                for (role, channel), one in wanted.items()
-            ],
+            sample_rows(run, series),
             update_conflicts=True,
             unique_fields=["run", "role", "channel"],
             update_fields=["unit", "at_s", "values"],
