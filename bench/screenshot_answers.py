@@ -19,7 +19,9 @@ import bench.django_project  # noqa: F401 - before the models
 from experiments.analysis.findings import Finding
 from experiments.asking.bisections.live import start_bisection
 from experiments.asking.bisections.plan import BisectionPlan
-from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.library.install import install_recipe
 from experiments.asking.searches.live import start_search
 from experiments.keeping.demo.made_up import made_up_metrics

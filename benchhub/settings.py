@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
@@ -108,18 +109,24 @@ MIDDLEWARE = [
 ROOT_URLCONF = "benchhub.urls"
 WSGI_APPLICATION = "benchhub.wsgi.application"
 ASGI_APPLICATION = "benchhub.asgi.application"
+_templates: dict[str, Any] = {
+    "context_processors": [
+        "django.template.context_processors.request",
+        "django.contrib.auth.context_processors.auth",
+        "django.contrib.messages.context_processors.messages",
+    ],
+}
+if DEBUG:  # read anew for each page; Django keeps them otherwise, unless it is told how to load them
+    _templates["loaders"] = [
+        "django.template.loaders.filesystem.Loader",
+        "django.template.loaders.app_directories.Loader",
+    ]
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [BASE_DIR / "frontend" / "pages"],  # run/page.html is frontend/pages/run/page.html
-        "APP_DIRS": True,
-        "OPTIONS": {
-            "context_processors": [
-                "django.template.context_processors.request",
-                "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
-            ],
-        },
+        "APP_DIRS": not DEBUG,
+        "OPTIONS": _templates,
     }
 ]
 

@@ -7,12 +7,9 @@ from typing import cast
 from experiments.analysis.bisection import Between, Compare, Decision, FirstBad, Step, StepResult, decide
 from experiments.asking.bisections.plan import BisectionPlan, candidates_for
 from experiments.asking.inquiries.engine import End, Inquiries, State
-from experiments.asking.launching.launch import (
-    cancel_experiment,
-    create_experiment,
-    hold_experiment,
-    launch_experiment,
-)
+from experiments.asking.launching.cancelling import cancel_experiment, hold_experiment
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.models import Bisection, BisectionStep, Experiment, Member, StoredVerdict
 from experiments.models.experiments import OPEN
 from experiments.registry.events import ExperimentEnded

@@ -17,7 +17,7 @@ from agents.remote.ssh import connect
 from agents.spec import RunSpec
 from agents.steps import is_host_step
 from agents.steps.base.step import HostStep, State, StepContext
-from experiments.asking.launching.launch import Choice, freeze
+from experiments.asking.launching.choices import Choice, freeze
 from experiments.models import DryRun, Host, Member, Run
 from experiments.registry.hosts.driver_sets import driver_set
 from experiments.registry.hosts.host_keys import connect_args

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.analysis.wording import duration
+from experiments.asking.launching.factory import Terms, queue_blocks
 from experiments.judging.verdicts.verdicts import (
     comparisons_of,
     finished_runs,
@@ -24,8 +25,6 @@ from experiments.registry.events import BlocksEnded
 from experiments.registry.experiments.blocks import run_order
 from experiments.registry.metrics.vocabulary import label_of
 from experiments.registry.runs.numbers import reserve_numbers
-from experiments.registry.runs.parameters import parameters_of
-from experiments.registry.workers.outbox import announce
 
 MOST_WASTED = 5
 """Blocks without a usable pair of runs, beyond which more of the same is a waste of the hosts."""
@@ -163,34 +162,12 @@ def _queue(experiment: Experiment, variants: Sequence[Variant], blocks: range) -
     if like is None:
         return
     order = run_order(variants, blocks, order=experiment.order, seed=experiment.seed)
-    number = reserve_numbers(experiment.team, len(order))
-    runs = [
-        Run(
-            team_id=experiment.team_id,
-            number=number + offset,
-            experiment=experiment,
-            variant=variant,
-            block=block,
-            spec=variant.spec,
-            parameters=parameters_of(variant.spec),
-            labels=experiment.labels,
-            application_id=variant.application_id,
-            recipe_id=variant.recipe_id,
-            workload_id=experiment.workload_id,
-            sut_id=variant.sut_id,
-            drivers_id=variant.drivers_id,
-            created_by_id=like.created_by_id,
-            is_demo=experiment.is_demo,
-            priority=like.priority,
-            retries_left=like.retries_left,
-        )
-        for offset, (block, variant) in enumerate(order)
-    ]
-    Run.objects.bulk_create(runs)
+    terms = Terms(
+        like.created_by_id, like.priority, like.retries_left, labels=experiment.labels, is_demo=experiment.is_demo
+    )
+    queue_blocks(experiment, order, terms, number=reserve_numbers(experiment.team, len(order)))
     experiment.repetitions = blocks.stop - experiment.first_block
     experiment.save(update_fields=["repetitions"])
-    for run in runs:
-        announce(run)
 
 
 def _finish(experiment: Experiment, reason: str) -> None:

@@ -15,8 +15,9 @@ from django.db import OperationalError, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.copies import copy_experiment, newest_version
-from experiments.asking.launching.launch import Choice, launch_experiment, launch_run
+from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.asking.schedules.clock import next_time
 from experiments.asking.schedules.contents import changes, contents_of_choice, contents_of_experiment
 from experiments.asking.schedules.saving import pause

@@ -24,7 +24,9 @@ from experiments.analysis.search import (
 )
 from experiments.analysis.search_trial import Judgement, TrialFigures, judge_trial
 from experiments.asking.inquiries.engine import End, Inquiries, State
-from experiments.asking.launching.launch import Choice, cancel_run, launch_run
+from experiments.asking.launching.cancelling import cancel_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.asking.searches.reading import latency_name, objective_text
 from experiments.models import CapacitySearch, Member, Run, SearchTrial
 from experiments.registry.errors import RequestError

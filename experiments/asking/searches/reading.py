@@ -11,7 +11,7 @@ from agents.drivers.base.driver import Driver
 from agents.drivers.rates import at_rate
 from agents.results.report import LatencyBasis
 from experiments.analysis.search import expected_trials
-from experiments.asking.launching.launch import Choice
+from experiments.asking.launching.choices import Choice
 from experiments.models import CapacitySearch, Run, SearchTrial
 from experiments.registry.metrics.vocabulary import METRICS
 from experiments.registry.runs.summary import figure

@@ -27,8 +27,10 @@ from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
 from experiments.registry.runs.baselines import baseline_named, baselines_of
 from experiments.telling.run_list.csv_text import csv_line
 from frontend.charts.machines import with_charts
-from frontend.charts.samples import history_json, overlay_json, part_in, percentiles_json
+from frontend.charts.percentiles import percentiles_json
+from frontend.charts.samples import overlay_json, part_in
 from frontend.charts.scaling import scaling_json
+from frontend.charts.trend import history_json
 from frontend.pages.compare.markdown import markdown
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.baseline import tone_of

@@ -11,7 +11,7 @@ from django.db import transaction
 from experiments.asking.bisections.live import BISECTIONS, start_bisection
 from experiments.asking.bisections.plan import BisectionPlan, versions_between
 from experiments.asking.bisections.reading import remaining
-from experiments.asking.launching.launch import cancel_experiment
+from experiments.asking.launching.cancelling import cancel_experiment
 from experiments.models import AuditEntry, Bisection, BisectionStep, Experiment, Member, Recipe, Role, Run
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, Forbidden, RequestError

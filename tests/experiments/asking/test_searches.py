@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from experiments.asking.launching.launch import Choice, cancel_run, rerun
+from experiments.asking.launching.cancelling import cancel_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import rerun
 from experiments.asking.searches.live import SEARCHES, start_search
 from experiments.asking.searches.reading import cost_of
 from experiments.models import CapacitySearch, Host, Member, Role, Run, SearchTrial, Series, Workload

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from experiments.asking.launching.launch import Candidate, cancel_experiment, create_experiment, launch_experiment
+from experiments.asking.launching.cancelling import cancel_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.launching.pausing import pause_experiment, resume_experiment
 from experiments.models import AuditEntry, Experiment, Member, Run, StoredVerdict, Team
 from experiments.registry.errors import Conflict, RequestError

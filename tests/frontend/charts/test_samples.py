@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from experiments.analysis.thinning import MAX_POINTS, thinned
-from frontend.charts.samples import percentile_points
+from frontend.charts.percentiles import percentile_points
 from frontend.charts.sparkline import points_of
 
 CHARTS = Path(__file__).resolve().parents[3] / "frontend" / "static" / "js" / "charts"

@@ -101,8 +101,8 @@ function writeRange(min, max) {
     address.searchParams.delete("from");
     address.searchParams.delete("to");
   } else {
-    address.searchParams.set("from", new Date(min).toISOString().slice(0, 19) + "Z");
-    address.searchParams.set("to", new Date(max).toISOString().slice(0, 19) + "Z");
+    address.searchParams.set("from", `${new Date(min).toISOString().slice(0, 19)}Z`);
+    address.searchParams.set("to", `${new Date(max).toISOString().slice(0, 19)}Z`);
   }
   history.replaceState(history.state, "", address);
   for (const link of document.querySelectorAll("a[data-share-range]")) {

@@ -38,7 +38,9 @@ function compose(canvas, { title, summary, colours }) {
   context.drawImage(canvas, PADDING, PADDING + LINE, canvas.clientWidth, canvas.clientHeight);
   context.fillStyle = colours.text;
   context.font = `12px ${family}`;
-  lines.forEach((line, index) => context.fillText(line, PADDING, PADDING + 2 * LINE + canvas.clientHeight + (index + 0.5) * LINE));
+  for (const [index, line] of lines.entries()) {
+    context.fillText(line, PADDING, PADDING + 2 * LINE + canvas.clientHeight + (index + 0.5) * LINE);
+  }
   return picture;
 }
 
