@@ -83,5 +83,5 @@ FACT = Fact(
     "access",
     command(),
     parse,
-    (Section("access.", OTHER),),
+    (Section("access.", OTHER), Section("boot.", OTHER)),
 )
