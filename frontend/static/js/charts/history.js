@@ -57,24 +57,9 @@ export function shortened(text, letters = 28) {
   return text.length > letters ? `${text.slice(0, letters - 1).trimEnd()}…` : text;
 }
 
-function annotations(json, colours) {
+// Where the machine changed, every other stretch shaded.
+function machines(json, colours) {
   const found = {};
-  if (json.points.length > 2 && !json.in_turn) {
-    const value = median(json.points.map((point) => point.value));
-    found.median = line(colours.faint, {
-      yMin: value,
-      yMax: value,
-      borderDash: [4, 4],
-      drawTime: "beforeDatasetsDraw",
-    });
-  }
-  (json.levels ?? []).forEach((level, index) => {
-    found[`expected${index}`] = line(colours.good, {
-      yMin: level.value,
-      yMax: level.value,
-      label: label(`expected${level.recipe ? `, ${level.recipe}` : ""}`, colours, colours.good, "start"),
-    });
-  });
   bands(json).forEach((band, index) => {
     if (index % 2 === 0) {
       const box = {
@@ -93,6 +78,11 @@ function annotations(json, colours) {
       label: label(band.text, colours, colours.warn, "end"),
     });
   });
+  return found;
+}
+
+function notes(json, colours) {
+  const found = {};
   (json.notes ?? []).forEach((note, index) => {
     const x = Date.parse(note.at);
     found[`note${index}`] = line(colours.text, {
@@ -102,6 +92,11 @@ function annotations(json, colours) {
       label: label(shortened(note.text), colours, colours.text, index % 2 ? "75%" : "60%"),
     });
   });
+  return found;
+}
+
+function changePoints(json, colours) {
+  const found = {};
   (json.changes ?? []).forEach((change, index) => {
     const colour = change.worse ? colours.bad : colours.good;
     const x = Date.parse(change.at);
@@ -117,6 +112,27 @@ function annotations(json, colours) {
     });
   });
   return found;
+}
+
+function annotations(json, colours) {
+  const found = {};
+  if (json.points.length > 2 && !json.in_turn) {
+    const value = median(json.points.map((point) => point.value));
+    found.median = line(colours.faint, {
+      yMin: value,
+      yMax: value,
+      borderDash: [4, 4],
+      drawTime: "beforeDatasetsDraw",
+    });
+  }
+  (json.levels ?? []).forEach((level, index) => {
+    found[`expected${index}`] = line(colours.good, {
+      yMin: level.value,
+      yMax: level.value,
+      label: label(`expected${level.recipe ? `, ${level.recipe}` : ""}`, colours, colours.good, "start"),
+    });
+  });
+  return { ...found, ...machines(json, colours), ...notes(json, colours), ...changePoints(json, colours) };
 }
 
 function rangeInAddress() {
@@ -177,11 +193,30 @@ export function reset() {
   showRange();
 }
 
+// A line per machine; suspect runs are triangles, the runs that are compared are larger.
+function styled(json, colours) {
+  const marked = new Set(json.highlight);
+  return toDatasets(json).map((dataset, index) => {
+    const colour = colours.series[index % colours.series.length];
+    const large = (raw) => marked.has(raw.point.number);
+    return {
+      ...dataset,
+      parsing: false,
+      borderColor: colour,
+      backgroundColor: colour,
+      borderWidth: 1,
+      pointRadius: dataset.data.map((raw) => (large(raw) ? 6 : 3)),
+      pointBorderWidth: dataset.data.map((raw) => (large(raw) ? 2 : 1)),
+      pointBorderColor: dataset.data.map((raw) => (large(raw) ? colours.strong : colour)),
+      pointStyle: dataset.data.map((raw) => (raw.point.validity === "suspect" ? "triangle" : "circle")),
+    };
+  });
+}
+
 export function draw(canvas, json, figure) {
   const colours = theme();
   figures.add(figure);
   const { unit } = json.metric;
-  const marked = new Set(json.highlight);
   const x = {
     type: "time",
     time: {
@@ -223,22 +258,7 @@ export function draw(canvas, json, figure) {
     const { point } = chart.data.datasets[items[0].datasetIndex].data[items[0].index];
     location.href = json.run_url.replace(/\/0\/$/, `/${point.number}/`);
   };
-  const datasets = toDatasets(json).map((dataset, index) => {
-    const colour = colours.series[index % colours.series.length];
-    const large = (raw) => marked.has(raw.point.number);
-    return {
-      ...dataset,
-      parsing: false,
-      borderColor: colour,
-      backgroundColor: colour,
-      borderWidth: 1,
-      pointRadius: dataset.data.map((raw) => (large(raw) ? 6 : 3)),
-      pointBorderWidth: dataset.data.map((raw) => (large(raw) ? 2 : 1)),
-      pointBorderColor: dataset.data.map((raw) => (large(raw) ? colours.strong : colour)),
-      pointStyle: dataset.data.map((raw) => (raw.point.validity === "suspect" ? "triangle" : "circle")),
-    };
-  });
-  return new Chart(canvas, { type: "line", data: { datasets }, options: config });
+  return new Chart(canvas, { type: "line", data: { datasets: styled(json, colours) }, options: config });
 }
 
 function medians(json) {
