@@ -17,6 +17,7 @@ from agents.spec import ApplicationDocument, WorkloadDocument
 from agents.steps import STEPS, is_host_step
 from agents.steps.recipe import RecipeDocument
 from experiments.models import Application, Document, Recipe, Workload
+from experiments.registry.documents.contents import SCHEMAS
 from frontend.shared.forms.model_fields import fields_of, flatten, label_of, show_scalar
 
 EXAMPLE_CPUS = 8
@@ -34,7 +35,7 @@ class Kind:
 
     @property
     def schema(self) -> type[BaseModel]:
-        return self.model.schema
+        return SCHEMAS[self.model]
 
 
 KINDS: dict[str, Kind] = {

@@ -21,11 +21,13 @@ from agents.steps.recipe import RecipeDocument, Value
 from experiments.asking.launching.cpu_sets import check_cpu_sets
 from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Run, Variant, Workload
 from experiments.models.experiments import HELD, OPEN
+from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.own_load import own_load, workload_with
 from experiments.registry.documents.versions import insist_on_shell
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.experiments.blocks import run_order
 from experiments.registry.experiments.rules import Rules
+from experiments.registry.hosts.addresses import address_of
 from experiments.registry.hosts.driver_sets import check_parts, driver_set
 from experiments.registry.metrics.own_metrics import metric_named
 from experiments.registry.runs.parameters import parameter_texts
@@ -76,8 +78,8 @@ class Candidate:
 def freeze(choice: Choice) -> RunSpec:
     """The RunSpec of this choice, parameters filled in. RequestError names the field that does not fit."""
     _check_hosts(choice)
-    document: RecipeDocument = choice.recipe.document()
-    application = choice.application.document()
+    document: RecipeDocument = content_of(choice.recipe)
+    application = content_of(choice.application)
     try:
         built_in = built_in_values(application.server.instance(0).cpus, choice.sut)
         steps = document.resolve(choice.parameters, built_in=built_in)
@@ -100,8 +102,8 @@ def freeze(choice: Choice) -> RunSpec:
                 rate_rps=choice.offered_rate_rps,
                 concurrency=choice.concurrency,
             ),
-            sut=choice.sut.to_address(),
-            drivers=tuple(host.to_address() for host in sorted(choice.drivers, key=lambda host: int(host.pk))),
+            sut=address_of(choice.sut),
+            drivers=tuple(address_of(host) for host in sorted(choice.drivers, key=lambda host: int(host.pk))),
         )
     except ValidationError as error:
         path, problem = first_problem(error)

@@ -31,6 +31,7 @@ from experiments.analysis.search_trial import Judgement, TrialFigures, judge_tri
 from experiments.asking.launching.launch import Choice, cancel_run, freeze, launch_run
 from experiments.asking.searches.reading import latency_name, objective_text
 from experiments.models import CapacitySearch, Member, Role, Run, SearchTrial
+from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.hosts.driver_sets import driver_set
 from experiments.registry.metrics.vocabulary import METRICS
@@ -70,7 +71,7 @@ def start_search(
         raise RequestError(f"The objective is one of {', '.join(OBJECTIVES)}.", field="objective_metric")
     if not 0 < objective_ms < 3_600_000:
         raise RequestError("The objective is a time above 0 ms and below an hour.", field="objective_ms")
-    load: WorkloadDocument = choice.workload.document()
+    load: WorkloadDocument = content_of(choice.workload)
     _check_samples(objective_metric, low_rps, load.phases[-1].duration_s)
     try:
         step_rps = float(rate_step_rps(load.driver, len(choice.drivers)))
