@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Self
 
 from django.conf import settings
 from django.db import models
-from pydantic import BaseModel
 
-from agents.spec import ApplicationDocument, WorkloadDocument
-from agents.steps.recipe import RecipeDocument
 from experiments.models.teams import Team, TeamOwnedQuerySet
 
 
@@ -21,9 +18,7 @@ class DocumentQuerySet(TeamOwnedQuerySet):
 
 
 class Document(models.Model):
-    """One version. `body` is the pydantic document as JSON; `schema` reads it."""
-
-    schema: ClassVar[type[BaseModel]]
+    """One version. `body` is a document of `agents` as JSON; `registry.documents.contents` reads it."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE)
     name = models.CharField(max_length=120)
@@ -43,27 +38,17 @@ class Document(models.Model):
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
 
-    def document(self) -> Any:
-        """The body as its pydantic model."""
-        return self.schema.model_validate(self.body)
-
 
 class Application(Document):
-    schema = ApplicationDocument
-
     class Meta:
         constraints = [models.UniqueConstraint(fields=["team", "name", "version"], name="application_version_once")]
 
 
 class Recipe(Document):
-    schema = RecipeDocument
-
     class Meta:
         constraints = [models.UniqueConstraint(fields=["team", "name", "version"], name="recipe_version_once")]
 
 
 class Workload(Document):
-    schema = WorkloadDocument
-
     class Meta:
         constraints = [models.UniqueConstraint(fields=["team", "name", "version"], name="workload_version_once")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.db import models
 
-from agents.spec import HostAddress
 from experiments.models.teams import Member, Team, TeamOwnedQuerySet
 
 
@@ -87,17 +86,6 @@ class Host(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    def to_address(self) -> HostAddress:
-        """The host as a RunSpec names it; never the private key."""
-        return HostAddress(
-            name=self.name,
-            address=self.address,
-            port=self.port,
-            user=self.user,
-            host_key=self.host_key,
-            data_address=self.data_address,
-        )
 
 
 class DriverSet(models.Model):

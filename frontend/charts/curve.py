@@ -12,6 +12,7 @@ from agents.drivers.base.driver import Driver
 from agents.drivers.concurrency import concurrency
 from agents.drivers.rates import offered_rate_rps
 from experiments.models import Experiment, Run, Variant
+from experiments.registry.documents.contents import content_of
 from experiments.registry.metrics.vocabulary import METRICS
 from experiments.registry.runs.summary import figure
 from frontend.charts.sweep import CONCURRENCY, OFFERED_RATE, factors_of
@@ -54,7 +55,7 @@ def load_points(experiment: Experiment, variants: Sequence[Variant], runs: Seque
     That is the rate, else the users or connections; a workload without any of them has no points.
     """
     found = []
-    driver: Driver = experiment.workload.document().driver
+    driver: Driver = content_of(experiment.workload).driver
     factors = {name: column for name, column in factors_of(variants).items() if name not in (OFFERED_RATE, CONCURRENCY)}
     for position, variant in enumerate(variants):
         counted = [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from experiments.models import Application, Document, Recipe, Workload
+from experiments.registry.documents.contents import SCHEMAS
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Kind:
 
     @property
     def schema(self) -> type[BaseModel]:
-        return self.model.schema
+        return SCHEMAS[self.model]
 
 
 KINDS: dict[str, Kind] = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from agents.steps.recipe import RecipeDocument, Value
 from experiments.asking.launching.choices import Candidate, Choice, freeze
 from experiments.models import Application, Bisection, Experiment, Host, Recipe, Run, Team, Workload
+from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import RequestError
 from experiments.registry.experiments.rules import Rules
 from experiments.registry.hosts.driver_sets import driver_set
@@ -107,7 +108,7 @@ def _candidate(bisection: Bisection, index: int, *, is_baseline: bool = False) -
     label = bisection.candidates[index]
     recipe, parameters = bisection.recipe, dict(bisection.parameters)
     if bisection.parameter:
-        parameters[bisection.parameter] = _value(recipe.document(), bisection.parameter, label)
+        parameters[bisection.parameter] = _value(content_of(recipe), bisection.parameter, label)
     else:
         recipe = _version(recipe, label)
     return Candidate(

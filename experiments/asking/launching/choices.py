@@ -16,8 +16,10 @@ from agents.spec import RunSpec
 from agents.steps.recipe import RecipeDocument, Value
 from experiments.asking.launching.cpu_sets import check_cpu_sets
 from experiments.models import Application, Host, Recipe, Variant, Workload
+from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.own_load import workload_with
 from experiments.registry.errors import RequestError
+from experiments.registry.hosts.addresses import address_of
 from experiments.registry.hosts.driver_sets import check_parts
 
 
@@ -69,8 +71,8 @@ def choice_with(candidate: Candidate | Variant, workload: Workload) -> Choice:
 def freeze(choice: Choice) -> RunSpec:
     """The RunSpec of this choice, parameters filled in. RequestError names the field that does not fit."""
     _check_hosts(choice)
-    document: RecipeDocument = choice.recipe.document()
-    application = choice.application.document()
+    document: RecipeDocument = content_of(choice.recipe)
+    application = content_of(choice.application)
     try:
         built_in = built_in_values(application.server.instance(0).cpus, choice.sut)
         steps = document.resolve(choice.parameters, built_in=built_in)
@@ -93,8 +95,8 @@ def freeze(choice: Choice) -> RunSpec:
                 rate_rps=choice.offered_rate_rps,
                 concurrency=choice.concurrency,
             ),
-            sut=choice.sut.to_address(),
-            drivers=tuple(host.to_address() for host in sorted(choice.drivers, key=lambda host: int(host.pk))),
+            sut=address_of(choice.sut),
+            drivers=tuple(address_of(host) for host in sorted(choice.drivers, key=lambda host: int(host.pk))),
         )
     except ValidationError as error:
         path, problem = first_problem(error)

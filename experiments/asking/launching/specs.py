@@ -9,8 +9,10 @@ from agents.spec import HostAddress, RunSpec
 from agents.steps.recipe import Parameter, RecipeDocument
 from experiments.asking.launching.choices import Choice, built_in_values
 from experiments.models import Application, Document, Host, Member, Recipe, Workload
+from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import RequestError
+from experiments.registry.hosts.addresses import address_of
 
 _PARAMETER_TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 _STANDARD_INTERVAL_S = 1.0
@@ -36,7 +38,7 @@ def _host(member: Member, address: HostAddress, role: str) -> Host:
     host: Host | None = Host.objects.for_team(member.team).with_state().filter(name=address.name).first()
     if host is None:
         raise RequestError(f"There is no host named {address.name!r}.", field=f"{role}.name")
-    stored = host.to_address().model_dump()
+    stored = address_of(host).model_dump()
     for key, value in address.model_dump().items():
         if stored[key] != value:
             raise RequestError(f"{host.name} is registered with another {key}.", field=f"{role}.{key}")
@@ -46,7 +48,7 @@ def _host(member: Member, address: HostAddress, role: str) -> Host:
 def _document(member: Member, model: type[Document], wanted: Any) -> Any:
     body = wanted.model_dump(mode="json", by_alias=True, exclude={"name", "version", *_OWN_LOAD})
     stored = _version(member, model, wanted.name, wanted.version)
-    if stored is not None and stored.document().model_dump(mode="json", by_alias=True) == body:
+    if stored is not None and content_of(stored).model_dump(mode="json", by_alias=True) == body:
         return stored
     return save_version(member, model, wanted.name, body, note="From a run's specification.")
 
@@ -55,7 +57,7 @@ def _recipe(member: Member, spec: RunSpec, sut: Host) -> Recipe:
     wanted = spec.recipe
     stored = _version(member, Recipe, wanted.name, wanted.version)
     if stored is not None:
-        document: RecipeDocument = stored.document()
+        document: RecipeDocument = content_of(stored)
         try:
             built_in = built_in_values(spec.application.server.instance(0).cpus, sut)
             steps = document.resolve(wanted.parameters, built_in=built_in)

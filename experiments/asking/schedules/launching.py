@@ -23,6 +23,7 @@ from experiments.asking.schedules.contents import changes, contents_of_choice, c
 from experiments.asking.schedules.saving import pause
 from experiments.models import Experiment, Member, Occasion, Run, Schedule
 from experiments.models.experiments import OPEN
+from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.own_load import own_load
 from experiments.registry.errors import Forbidden, RequestError
 from experiments.registry.events import OccasionMissed, tell
@@ -162,7 +163,7 @@ def _choice(schedule: Schedule) -> Choice:
         application, recipe, workload = newest_version(application), newest_version(recipe), newest_version(workload)
     parameters = run.spec["recipe"]["parameters"]
     if schedule.newest_versions:  # what was only a default is the new version's business
-        declared, known = run.recipe.document().parameters, recipe.document().parameters
+        declared, known = content_of(run.recipe).parameters, content_of(recipe).parameters
         parameters = {
             name: value
             for name, value in parameters.items()

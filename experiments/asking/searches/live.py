@@ -29,6 +29,7 @@ from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.asking.searches.reading import latency_name, objective_text
 from experiments.models import CapacitySearch, Member, Run, SearchTrial
+from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import RequestError
 from experiments.registry.events import RunEnded
 from experiments.registry.hosts.driver_sets import driver_set
@@ -125,7 +126,7 @@ def start_search(
         raise RequestError(f"The objective is one of {', '.join(OBJECTIVES)}.", field="objective_metric")
     if not 0 < objective_ms < 3_600_000:
         raise RequestError("The objective is a time above 0 ms and below an hour.", field="objective_ms")
-    load: WorkloadDocument = choice.workload.document()
+    load: WorkloadDocument = content_of(choice.workload)
     _check_samples(objective_metric, low_rps, load.phases[-1].duration_s)
     try:
         step_rps = float(rate_step_rps(load.driver, len(choice.drivers)))

@@ -13,6 +13,7 @@ from agents.results.report import LatencyBasis
 from experiments.analysis.search import expected_trials
 from experiments.asking.launching.choices import Choice
 from experiments.models import CapacitySearch, Run, SearchTrial
+from experiments.registry.documents.contents import content_of
 from experiments.registry.metrics.vocabulary import METRICS
 from experiments.registry.runs.summary import figure
 from experiments.running.queue.estimates import estimates_for
@@ -38,7 +39,7 @@ def latency_of(search: CapacitySearch, run: Run) -> float | None:
 
 def latency_basis(search: CapacitySearch) -> LatencyBasis:
     """From when the trials' latency counts: some tools change it when they have a rate."""
-    driver: Driver = search.workload.document().driver
+    driver: Driver = content_of(search.workload).driver
     return at_rate(driver, search.start_low_rps).latency_basis
 
 

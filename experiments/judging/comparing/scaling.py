@@ -33,6 +33,7 @@ from experiments.analysis.scaling_wording import (
     super_linear_sentence,
 )
 from experiments.models import Experiment, Run, Variant
+from experiments.registry.documents.contents import content_of
 from experiments.registry.metrics.normalisation import MOST_CPUS
 
 _WHOLE_BELOW = 1000
@@ -104,7 +105,7 @@ class Scaling:
 def groups_of(experiment: Experiment, variants: Sequence[Variant], runs: Sequence[Run]) -> list[Group]:
     """Each variant whose runs say on how many CPUs the server ran. Needs the runs' metrics and labels."""
     found = []
-    driver = experiment.workload.document().driver
+    driver = content_of(experiment.workload).driver
     for variant in variants:
         load = _load(experiment, driver, variant.offered_rate_rps, variant.concurrency)
         by_cpus: dict[int, list[Run]] = defaultdict(list)
@@ -199,7 +200,7 @@ def cpus_per_node(facts: Mapping[str, str]) -> int | None:
 
 def load_text(experiment: Experiment, variants: Sequence[Variant] = ()) -> str:
     """The load of an experiment, or of these variants of it: what its tool offers, or its connections or users."""
-    driver = experiment.workload.document().driver
+    driver = content_of(experiment.workload).driver
     own = {(variant.offered_rate_rps, variant.concurrency): None for variant in variants} or {(None, None): None}
     return "; ".join(dict.fromkeys(_load(experiment, driver, *one).text for one in own))
 

@@ -12,6 +12,7 @@ from experiments.judging.alerts.trends import rebuild
 from experiments.keeping.demo.made_up import digest_of, made_up_metrics
 from experiments.models import Application, ConfigSnapshot, HardwareProfile, Host, Member, Recipe, Run, Workload
 from experiments.registry.documents.configuration import IN_PART
+from experiments.registry.documents.contents import SCHEMAS
 from experiments.registry.hosts.driver_sets import driver_set
 from experiments.registry.runs.numbers import reserve_numbers
 from experiments.registry.runs.parameters import parameters_of
@@ -99,7 +100,7 @@ def _workload(member: Member) -> Workload:
         "path": "/examples/servlets/servlet/HelloWorldExample",
         "phases": [{"name": "measure", "kind": "measure", "duration_s": 30}],
     }
-    document = Workload.schema.model_validate(body).model_dump(mode="json")
+    document = SCHEMAS[Workload].model_validate(body).model_dump(mode="json")
     return Workload.objects.create(
         team=member.team, name=HISTORY_WORKLOAD, version=1, body=document, created_by_id=member.user_id, is_demo=True
     )

@@ -13,6 +13,7 @@ from experiments.asking.library import catalogue
 from experiments.keeping.demo.made_up import digest_of
 from experiments.models import Application, ConfigSnapshot, DriverSet, HardwareProfile, Host, Recipe, Team, Workload
 from experiments.models.documents import Document
+from experiments.registry.documents.contents import SCHEMAS
 from experiments.registry.hosts.driver_sets import driver_set
 from experiments.registry.runs.snapshots import content_digest
 
@@ -142,7 +143,7 @@ def _workload(team: Team, name: str, connections: int) -> Workload:
 
 
 def _document(model: type[D], team: Team, name: str, body: Mapping[str, Any]) -> D:
-    stored = model.schema.model_validate(dict(body)).model_dump(mode="json", by_alias=True)
+    stored = SCHEMAS[model].model_validate(dict(body)).model_dump(mode="json", by_alias=True)
     given = {"body": stored, "is_demo": True}
     document, _ = model._default_manager.get_or_create(team=team, name=name, version=1, defaults=given)
     return cast(D, document)

@@ -11,6 +11,7 @@ from agents.drivers.rates import at_rate, offered_rate_rps
 from agents.spec import Workload as SpecWorkload
 from agents.spec import WorkloadDocument
 from experiments.models import Workload
+from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import RequestError
 
 OWN_LOAD = ("offered_rate_rps", "concurrency")
@@ -21,7 +22,7 @@ def workload_with(
     workload: Workload, hosts: int, *, rate_rps: float | None = None, concurrency: int | None = None
 ) -> SpecWorkload:
     """The workload as so many driver hosts run it with that load. RequestError names what the tool cannot do."""
-    document: WorkloadDocument = workload.document()
+    document: WorkloadDocument = content_of(workload)
     driver = document.driver
     try:
         if concurrency is not None:

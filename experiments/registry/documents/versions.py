@@ -19,6 +19,7 @@ from agents.steps.base.step import Step
 from agents.steps.recipe import RecipeDocument
 from experiments.models import Document, Member, Recipe, Role, Team
 from experiments.registry.documents.configuration import Difference, diff
+from experiments.registry.documents.contents import SCHEMAS, content_of
 from experiments.registry.documents.yaml_text import dump_yaml, parse_yaml
 from experiments.registry.errors import Forbidden, RequestError
 from experiments.registry.metrics.own_metrics import learn
@@ -108,7 +109,7 @@ def noun(model: type[Document]) -> str:
 
 def to_yaml(document: Document) -> str:
     """The body as YAML that `parse_yaml` and `save_version` take back."""
-    ordered = document.document().model_dump(mode="json", by_alias=True)  # PostgreSQL keeps no order of keys
+    ordered = content_of(document).model_dump(mode="json", by_alias=True)  # PostgreSQL keeps no order of keys
     return dump_yaml({key: _kind_first(value) for key, value in ordered.items()})
 
 
@@ -126,7 +127,7 @@ def diff_versions(a: Document, b: Document) -> list[Difference]:
 
 def _validated(model: type[Document], body: Mapping[str, Any]) -> Any:
     try:
-        document = model.schema.model_validate(dict(body))
+        document = SCHEMAS[model].model_validate(dict(body))
         json.dumps(document.model_dump(mode="json", by_alias=True), allow_nan=False)
     except ValidationError as error:
         path, problem = first_problem(error)
@@ -170,7 +171,7 @@ def insist_on_shell(member: Member, recipe: Recipe, steps: Sequence[Step]) -> No
     """Forbidden when a parameter turns an editor's recipe into one that only an admin might have saved."""
     if member.role == Role.ADMIN or not any(step.needs_shell for step in steps):
         return
-    if not _reaches_the_host(recipe.body) and not gives_a_shell(recipe.document()):
+    if not _reaches_the_host(recipe.body) and not gives_a_shell(content_of(recipe)):
         raise Forbidden("With these parameters the recipe runs programs of your own; only an admin may launch it so.")
 
 

@@ -17,6 +17,7 @@ from experiments.analysis.percentiles import PercentilePoint
 from experiments.judging.comparing.history import comparable_runs, configuration_diff
 from experiments.models import Experiment, Run, Variant
 from experiments.registry.documents.configuration import ConfigurationDiff
+from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.own_load import OWN_LOAD
 from experiments.registry.metrics.own_metrics import metrics_of
 from experiments.registry.metrics.vocabulary import MetricSpec
@@ -167,7 +168,7 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
         variants=tuple(_variant(variant, runs, counted[variant.pk]) for variant in variants),
         metrics=_figures(experiment, metrics, variants, counted, changes),
         repetitions=tuple(_repetition(run, variant, metrics) for variant in variants for run in counted[variant.pk]),
-        latency_basis=str(experiment.workload.document().driver.latency_basis).replace("_", " "),
+        latency_basis=str(content_of(experiment.workload).driver.latency_basis).replace("_", " "),
         curves=_curves(variants, counted),
         compared_runs=tuple(run.number for run in compared) if len(compared) > 1 else (),
         compared_variants=tuple(str(run.variant) for run in compared) if len(compared) > 1 else (),

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agents.base.redaction import masked
 from agents.drivers.jmeter.driver import Jmeter
 from experiments.models import Document, Role, Run
+from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.versions import archive, diff_versions, to_yaml
 from experiments.registry.errors import NotFound, RequestError
 from frontend.pages.documents.contents import (
@@ -137,7 +138,7 @@ def versions_of(document: Document) -> list[Document]:
 
 
 def _readable(document: Document) -> dict[str, Any]:
-    read = document.document()
+    read = content_of(document)
     match type(document).__name__:
         case "Recipe":
             return {"steps": steps_of(read), "parameters": parameters_of(read), "description": read.description}

@@ -19,6 +19,7 @@ from experiments.judging.verdicts.looks import looks_of, planned_looks
 from experiments.judging.verdicts.noise_sources import noise_sources
 from experiments.models import Experiment, Host, Member, Role, Run, StoredVerdict, Variant
 from experiments.models.experiments import HELD
+from experiments.registry.documents.contents import content_of
 from experiments.registry.metrics.own_metrics import metrics_of
 from experiments.registry.teams.access import may_launch_on_all
 from experiments.running.queue.estimates import estimates_for
@@ -114,8 +115,10 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
             **context,
             "ab": ab_json(metric, variants, compares),
             "sweep": sweep_json(metric, variants, compares),
-            "concurrency_unit": found.workload.document().driver.concurrency_option,
-            "percentiles": variant_percentiles_json(variants, compares, found.workload.document().driver.latency_basis),
+            "concurrency_unit": content_of(found.workload).driver.concurrency_option,
+            "percentiles": variant_percentiles_json(
+                variants, compares, content_of(found.workload).driver.latency_basis
+            ),
             **_difference(request, variants, runs, metric.name),
             **_scaling(found, variants, runs),
             "load_curve": curve_over_loads(load_points(found, variants, runs)),

@@ -12,6 +12,7 @@ from agents.steps.recipe import RecipeDocument
 from experiments.models import Application, Host, Recipe, Team, Workload
 from experiments.models.documents import Document
 from experiments.models.teams import TeamOwnedQuerySet
+from experiments.registry.documents.contents import content_of
 from experiments.registry.metrics.own_metrics import metrics_of
 from frontend.shared.query import id_in
 
@@ -52,7 +53,7 @@ class TeamChoices:
         """The chosen recipe's document; None when nothing is chosen."""
         if chosen not in self._recipes:
             recipe = Recipe.objects.for_team(self.team).filter(pk=id_in(chosen)).first()
-            self._recipes[chosen] = recipe.document() if recipe else None
+            self._recipes[chosen] = content_of(recipe) if recipe else None
         return self._recipes[chosen]
 
     def metrics(self) -> list[tuple[str, str]]:

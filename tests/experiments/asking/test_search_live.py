@@ -9,6 +9,7 @@ import pytest
 
 from experiments.asking.searches.live import start_search
 from experiments.models import CapacitySearch, Host, Run, SearchTrial, Workload
+from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.versions import save_version
 from tests.faults.conftest import pair, sshd_hosts, stage
 from tests.faults.programs import WITNESS, write_program
@@ -58,7 +59,7 @@ def test_a_search_finds_the_capacity_of_a_real_server_although_a_worker_dies(
     witness = WITNESS.format(root=pair[1].inside, program="h2load").replace('"$1" = -v', '"$1" = --version')
     write_program(pair[1].root / "h2load", witness)
     choice = stage.choice(*pair)
-    load = choice.workload.document()
+    load = content_of(choice.workload)
     body = load.model_dump(mode="json") | {
         "driver": {
             "kind": "h2load",

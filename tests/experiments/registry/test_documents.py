@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from experiments.models import Application, AuditEntry, Member, Recipe, Role, Workload
+from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.versions import archive, diff_versions, parse_yaml, save_version, to_yaml
 from experiments.registry.errors import Forbidden, RequestError
 from tests.experiments.conftest import RECIPE, WORKLOAD, MakeMember
@@ -68,7 +69,7 @@ def test_what_runs_programs_of_its_author_needs_an_admin(
     with pytest.raises(Forbidden):
         save_version(editor, Recipe, "raw", {"steps": [step]})
     stored = save_version(admin, Recipe, "raw", {"steps": [step]})
-    assert stored.document().resolve({})[0].kind == step["kind"]
+    assert content_of(stored).resolve({})[0].kind == step["kind"]
 
 
 @pytest.mark.parametrize(

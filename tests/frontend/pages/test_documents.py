@@ -15,6 +15,7 @@ from agents.servers import SERVERS
 from agents.spec import ApplicationDocument, WorkloadDocument
 from agents.steps import STEPS
 from experiments.models import Application, Member, Recipe, Role, Workload
+from experiments.registry.documents.contents import SCHEMAS, content_of
 from experiments.registry.documents.versions import save_version
 from frontend.pages.documents.forms import act, form_of, read_body, texts_of
 from frontend.pages.documents.jmeter_plan import plan_rows
@@ -74,7 +75,7 @@ APPLICATION_BODY: dict[str, Any] = {
     ("model", "body"), [(Recipe, STEPS_BODY), (Workload, WORKLOAD_BODY), (Application, APPLICATION_BODY)]
 )
 def test_a_form_gives_back_the_body_that_it_shows(model: Any, body: dict[str, Any]) -> None:
-    assert read_body(model.schema, texts_of(model.schema, body)) == body
+    assert read_body(SCHEMAS[model], texts_of(SCHEMAS[model], body)) == body
 
 
 @pytest.mark.parametrize("kind", [*STEPS, *DRIVERS, *SERVERS])
@@ -100,20 +101,20 @@ def test_every_registered_kind_has_a_form_with_its_required_fields_first(kind: s
 )
 def test_rows_move_with_all_their_fields(action: str, order: list[int]) -> None:
     steps = [{"kind": "limits", "nofile": 100 + i} for i in range(3)]
-    texts = act(texts_of(Recipe.schema, {"steps": steps}), action)
-    assert read_body(Recipe.schema, texts)["steps"] == [steps[i] for i in order]
+    texts = act(texts_of(SCHEMAS[Recipe], {"steps": steps}), action)
+    assert read_body(SCHEMAS[Recipe], texts)["steps"] == [steps[i] for i in order]
 
 
 def test_a_step_is_added_behind_the_others() -> None:
     texts = act(
-        texts_of(Recipe.schema, {"steps": [{"kind": "limits", "nofile": 100}]}) | {"new_step": "sysctl"}, "add:steps"
+        texts_of(SCHEMAS[Recipe], {"steps": [{"kind": "limits", "nofile": 100}]}) | {"new_step": "sysctl"}, "add:steps"
     )
-    assert [part.kind for part in form_of(Recipe.schema, texts).steps] == ["limits", "sysctl"]
+    assert [part.kind for part in form_of(SCHEMAS[Recipe], texts).steps] == ["limits", "sysctl"]
 
 
 def test_saving_the_form_makes_a_new_version_and_leaves_the_old_one(admin: Member, stock: dict[str, Any]) -> None:
     old = stock["recipe"]
-    texts = texts_of(Recipe.schema, old.body) | {"parameters.0.default": "4096", "note": "less", "action": "save"}
+    texts = texts_of(SCHEMAS[Recipe], old.body) | {"parameters.0.default": "4096", "note": "less", "action": "save"}
     answer = signed_in(admin).post(address("edit_document", admin.team, "recipes", old.pk), texts)
     new = Recipe.objects.get(version=2)
     assert answer.headers["Location"] == address("recipe", admin.team, new.pk)
@@ -126,7 +127,7 @@ def test_saving_without_a_change_keeps_the_version(admin: Member, stock: dict[st
     for name, model in (("recipe", Recipe), ("workload", Workload), ("application", Application)):
         document = stock[name]
         url = address("edit_document", admin.team, f"{name}s", document.pk)
-        answer = signed_in(admin).post(url, texts_of(model.schema, document.body) | {"action": "save"})
+        answer = signed_in(admin).post(url, texts_of(SCHEMAS[model], document.body) | {"action": "save"})
         assert answer.headers["Location"] == address(name, admin.team, document.pk)
         assert model.objects.count() == 1
 
@@ -293,7 +294,7 @@ def test_the_default_and_the_value_of_a_secret_are_not_shown(admin: Member) -> N
     plan = '<jmeterTestPlan><hashTree><DebugSampler testname="${__P(db.password,tiger)}"/></hashTree></jmeterTestPlan>'
     driver = {"kind": "jmeter", "jmx": plan, "properties": {"db.password": "lion"}}
     saved = save_version(admin, Workload, "secret", {"driver": driver, "phases": WORKLOAD_BODY["phases"]})
-    read = saved.document().driver
+    read = content_of(saved).driver
     assert isinstance(read, Jmeter)
     assert [(row.property.default, row.value) for row in plan_rows(read)] == [(None, HIDDEN)]
     page = signed_in(admin).get(address("edit_document", admin.team, "workloads", saved.pk)).content.decode()

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 import numpy as np
-import polars as pl
 
 from agents.base.errors import ParseError
 from agents.drivers.jmeter.jtl.form import (
+    COLUMNS,
     ELAPSED,
-    KINDS,
     LABEL,
     MAX_TIME_MS,
     MESSAGE,
@@ -28,7 +27,9 @@ from agents.drivers.jmeter.jtl.form import (
     JtlForm,
     Stamps,
     form_of,
+    kind_of,
 )
+from agents.drivers.jmeter.jtl.frames import pl
 from agents.drivers.jmeter.jtl.lines import MAX_ELAPSED_MS, Trouble, read_lines
 from agents.drivers.jmeter.jtl.nesting import Nesting
 from agents.drivers.jmeter.jtl.tally import END, START, Part, Tally, count, part_of, tables
@@ -104,7 +105,7 @@ class _Reader:
     def __init__(self, form: JtlForm, place: _Place, line: int) -> None:
         self._form = form
         self._place = place
-        self._all_names = [name for name in KINDS if name in form.columns]
+        self._all_names = [name for name in COLUMNS if name in form.columns]
         self._names = [name for name in self._all_names if name != THREAD]
         self._tally = Tally()
         self._trouble = Trouble()
@@ -219,8 +220,7 @@ def _last_start(place: _Place, form: JtlForm, offset: int, end: int) -> int | No
 def _rows(data: bytes, form: JtlForm, *, quoted: bool) -> pl.LazyFrame:
     """The rows, to be taken apart once for all that is collected from them together."""
     schema: dict[str, type[pl.DataType]] = {
-        name: pl.String if name == TIME and form.stamps.text_format else KINDS.get(name, pl.String)
-        for name in form.columns
+        name: pl.String if name == TIME and form.stamps.text_format else kind_of(name) for name in form.columns
     }
     rows = pl.scan_csv(
         data,

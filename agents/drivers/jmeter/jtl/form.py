@@ -7,25 +7,24 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import polars as pl
-
 from agents.base.errors import ParseError
+from agents.drivers.jmeter.jtl.frames import pl
 
 TIME, ELAPSED, LABEL, CODE = "timeStamp", "elapsed", "label", "responseCode"
 MESSAGE, THREAD, SUCCESS = "responseMessage", "threadName", "success"
 BYTES, SENT, ACTIVE = "bytes", "sentBytes", "allThreads"
 
-KINDS: dict[str, type[pl.DataType]] = {
-    TIME: pl.Int64,  # the start, in milliseconds since 1970
-    ELAPSED: pl.Int64,
-    LABEL: pl.String,
-    CODE: pl.String,
-    MESSAGE: pl.String,
-    THREAD: pl.String,
-    SUCCESS: pl.Boolean,
-    BYTES: pl.Int64,
-    SENT: pl.Int64,
-    ACTIVE: pl.Int64,
+COLUMNS: dict[str, type[int | str | bool]] = {
+    TIME: int,  # the start, in milliseconds since 1970
+    ELAPSED: int,
+    LABEL: str,
+    CODE: str,
+    MESSAGE: str,
+    THREAD: str,
+    SUCCESS: bool,
+    BYTES: int,
+    SENT: int,
+    ACTIVE: int,
 }
 NEEDED = (TIME, ELAPSED, LABEL, SUCCESS)
 SUMMED = (BYTES, SENT)
@@ -69,6 +68,12 @@ _FORMATS = {
     r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d": "%m/%d/%y %H:%M:%S",  # JMeter's own order of guesses
 }
 MAX_TIME_MS = 4_102_444_800_000  # the year 2100
+
+
+def kind_of(name: str) -> type[pl.DataType]:
+    """How polars keeps the column; one that is not read is text."""
+    found = COLUMNS.get(name, str)
+    return pl.Int64 if found is int else pl.Boolean if found is bool else pl.String
 
 
 @dataclass(frozen=True)

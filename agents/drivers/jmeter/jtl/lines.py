@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-import polars as pl
-
 from agents.base.errors import ParseError
-from agents.drivers.jmeter.jtl.form import KINDS, NEEDED, SUCCESS, TIME, JtlForm
+from agents.drivers.jmeter.jtl.form import COLUMNS, NEEDED, SUCCESS, TIME, JtlForm, kind_of
+from agents.drivers.jmeter.jtl.frames import pl
 
 MAX_ELAPSED_MS = 10 * 24 * 3600 * 1000
 _GROUPED = re.compile(r"-?\d{1,3}(?:([.,'  ’])\d{3})(?:\1\d{3})*")
@@ -43,7 +42,7 @@ def read_lines(data: bytes, form: JtlForm, names: list[str], first_line: int, tr
             row = _behind_torn(record, form, places, trouble)
         for name, value in (row or {}).items():
             found[name].append(value)
-    return pl.DataFrame(found, schema={name: KINDS[name] for name in names})
+    return pl.DataFrame(found, schema={name: kind_of(name) for name in names})
 
 
 def _records(data: bytes, form: JtlForm, line: int, trouble: Trouble) -> Iterator[tuple[int, bytes]]:
@@ -108,7 +107,7 @@ def _values(cells: list[str], places: dict[str, int], form: JtlForm, trouble: Tr
             if cell.lower() not in ("true", "false"):
                 raise ValueError(cell)
             row[name] = cell.lower() == "true"
-        elif KINDS[name] is pl.Int64:
+        elif COLUMNS[name] is int:
             row[name] = _number(cell, trouble, needed=name in NEEDED)
         else:
             row[name] = cell

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from agents.base.errors import ParseError
 from agents.drivers.jmeter.jtl.form import ACTIVE, CODE, ELAPSED, LABEL, MESSAGE, SUCCESS, SUMMED, TIME, TRANSACTION
+from agents.drivers.jmeter.jtl.frames import pl
 
 INSIDE, SPANS, COUNT, START, END = "inside", "spans", "count", "start", "end"
 STEP, ERRORS, TOTAL = "step", "errors", "total"

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import polars as pl
-
 from agents.base.errors import ParseError
 from agents.drivers.jmeter.jtl.form import ACTIVE, BYTES, CODE, ELAPSED, LABEL, MESSAGE, SENT, SUCCESS
+from agents.drivers.jmeter.jtl.frames import pl
 from agents.drivers.jmeter.jtl.tally import (
     COUNT,
     END,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, cast
 
-import polars as pl
 from lxml import etree
 
 from agents.base.errors import ParseError
@@ -13,8 +12,8 @@ from agents.drivers.jmeter.jtl.form import (
     ACTIVE,
     BYTES,
     CODE,
+    COLUMNS,
     ELAPSED,
-    KINDS,
     LABEL,
     MESSAGE,
     SENT,
@@ -22,7 +21,9 @@ from agents.drivers.jmeter.jtl.form import (
     TIME,
     TRANSACTION,
     Stamps,
+    kind_of,
 )
+from agents.drivers.jmeter.jtl.frames import pl
 from agents.drivers.jmeter.jtl.lines import MAX_ELAPSED_MS
 from agents.drivers.jmeter.jtl.tally import Part, Tally, count
 from agents.drivers.jmeter.jtl.totals import report
@@ -35,7 +36,7 @@ MAX_DEPTH = 50
 _SAMPLES = ("httpSample", "sample")
 _NUMBERS = {ELAPSED: "t", BYTES: "by", SENT: "sby", ACTIVE: "na"}
 _WORDS = {LABEL: "lb", CODE: "rc", MESSAGE: "rm"}
-_NAMES = [name for name in KINDS if name in (TIME, SUCCESS, *_NUMBERS, *_WORDS)]
+_NAMES = [name for name in COLUMNS if name in (TIME, SUCCESS, *_NUMBERS, *_WORDS)]
 _STAMPS = Stamps()
 
 Row = dict[str, object]
@@ -142,5 +143,5 @@ def _number(text: str | None, *, needed: bool) -> int | None:
 
 
 def _counted(rows: list[Row]) -> Part:
-    schema: dict[str, type[pl.DataType]] = {name: KINDS[name] for name in _NAMES}
+    schema: dict[str, type[pl.DataType]] = {name: kind_of(name) for name in _NAMES}
     return count(pl.DataFrame(rows, schema=schema))
