@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from ipaddress import ip_network
 from pathlib import Path
@@ -35,7 +34,6 @@ DEBUG = envbool("DEBUG", False)
 # Where things are ---------------------------------------------------------------------------------------------------
 # Without DATABASE_URL and REDIS_URL this is the one-machine start: BenchHub runs both by itself.
 BENCHHUB_DATA_DIR = default_data_dir()
-os.environ.setdefault("NUMBA_CACHE_DIR", str(BENCHHUB_DATA_DIR / "machine-code"))
 _database_url, _redis_url = envsecret("DATABASE_URL"), envsecret("REDIS_URL")
 if (_database_url is None) != (_redis_url is None):
     raise ImproperlyConfigured("Set both DATABASE_URL and REDIS_URL, or neither to let BenchHub run its own.")
@@ -105,6 +103,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "benchhub.requests.one_thread",
 ]
 ROOT_URLCONF = "benchhub.urls"
 WSGI_APPLICATION = "benchhub.wsgi.application"
@@ -147,8 +146,6 @@ if DATABASE_STATEMENT_TIMEOUT_S:
 if _flags := [f"-c {name}={limit_s}s" for name, limit_s in _limits_s.items() if limit_s]:
     _database["OPTIONS"]["options"] = " ".join([_database["OPTIONS"].get("options", ""), *_flags]).strip()
 if DATABASE_POOL_SIZE:
-    # Their connections last, so what comes with every request is planned once on each (experiments.models.prepared).
-    _database["OPTIONS"].setdefault("prepare_threshold", 2)
     _database["OPTIONS"]["pool"] = {
         "min_size": 1,
         "max_size": DATABASE_POOL_SIZE,

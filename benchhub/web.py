@@ -13,15 +13,13 @@ from uvicorn.supervisors import Multiprocess
 from benchhub.probes import SHARED_COUNTS
 
 
-class TcpConfig(uvicorn.Config):
-    """uvicorn's own shares a socket that does not say that it is TCP, for which asyncio keeps answers back.
+def shared_socket(config: uvicorn.Config) -> socket.socket:
+    """The socket of several processes, which says that it is TCP; uvicorn's own does not.
 
-    It switches Nagle's algorithm off for sockets of protocol TCP alone, so with `uvicorn --workers` the body of each
+    asyncio switches Nagle's algorithm off for sockets of protocol TCP alone: with `uvicorn --workers` the body of each
     answer waits 40 ms for the client to acknowledge its head. A socket that is made from a descriptor asks the kernel.
     """
-
-    def bind_socket(self) -> socket.socket:
-        return socket.socket(fileno=super().bind_socket().detach())
+    return socket.socket(fileno=config.bind_socket().detach())
 
 
 def main() -> None:
@@ -36,7 +34,7 @@ def main() -> None:
     if given.workers < 1:
         parser.error("--workers or BENCHHUB_WEB_PROCESSES: at least 1")
     os.environ.setdefault("DATABASE_POOL_SIZE", "10")
-    config = TcpConfig(
+    config = uvicorn.Config(
         "benchhub.asgi:application",
         host=given.host,
         port=given.port,
@@ -51,7 +49,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(prefix="benchhub-web-") as counts:
         os.environ[SHARED_COUNTS] = counts  # any process tells the figures of all
-        Multiprocess(config, sockets=[config.bind_socket()]).run()
+        Multiprocess(config, sockets=[shared_socket(config)]).run()
 
 
 if __name__ == "__main__":

@@ -25,10 +25,10 @@ settings.load_profile("tests")
 TOGETHER = (
     *(f"tests/browser/test_{name}.py" for name in ("accessibility", "at_work", "main_job", "pipeline_and_link")),
     *(f"tests/lab/test_{name}.py" for name in ("lab", "lab_command", "proof", "proxy", "recorders")),
-    "tests/agents/drivers/test_jtl_plain.py",
     "tests/bench/test_seeding.py",
-    "tests/experiments/test_report.py",
+    "tests/experiments/telling/test_report.py",
     "tests/frontend/test_isolation.py",
+    "tests/upgrade/test_upgrade.py",
 )
 """Modules whose tests share what takes long to make. Each stays in one process; those of browsers and labs in the same
 one, because Chromium gives up its requests when a lab changes the networks of the machine.

@@ -28,5 +28,9 @@ class NotFound(RequestError):
     """Does not exist, or belongs to another team: the same answer for both."""
 
 
+class Busy(RequestError):
+    """Too much of this is under way: the same request will do in a few seconds."""
+
+
 class Conflict(RequestError):
     """The object is not in a state that allows this."""

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Prefetch
@@ -17,7 +16,7 @@ from agents.recordings.tools import insist_on_recorders
 from agents.remote.ssh import connect
 from agents.spec import RunSpec
 from agents.steps import is_host_step
-from agents.steps.base.step import State, StepContext
+from agents.steps.base.step import HostStep, State, StepContext
 from experiments.asking.launching.choices import Choice, freeze
 from experiments.models import DryRun, Host, Member, Run
 from experiments.registry.hosts.driver_sets import driver_set
@@ -104,7 +103,7 @@ def _measured(*hosts: Host) -> str:
     return ""
 
 
-def _readable(step: Any) -> bool:
-    """Files of the instance do not exist before the run makes it; a shell step's own look is left to the run."""
+def _readable(step: HostStep) -> bool:
+    """Files of the instance do not exist before the run makes it."""
     path = getattr(step, "path", None)
-    return step.kind != "command" and (path is None or str(path).startswith("/"))
+    return step.shown_in_dry_run and (path is None or str(path).startswith("/"))

@@ -9,7 +9,6 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from experiments.asking.intake.timers import timers_of
 from experiments.judging.comparing.history import (
     MAX_COMPARED,
     Comparison,
@@ -20,6 +19,7 @@ from experiments.judging.comparing.history import (
 )
 from experiments.judging.comparing.machines import machines_of_runs
 from experiments.judging.comparing.scaling import groups_of_runs, scaling_of
+from experiments.judging.comparing.timers import timers_of
 from experiments.judging.verdicts import cpu_verdicts
 from experiments.models import Run, SampleSeries
 from experiments.registry.errors import RequestError

@@ -10,7 +10,6 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from agents.drivers.concurrency import CONCURRENCY_FIELDS
 from experiments.asking.launching import cancelling, launch, pausing
 from experiments.judging.comparing.history import comparable_runs, configuration_diff, experiment_runs
 from experiments.judging.comparing.machines import machines_of_experiment
@@ -121,7 +120,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
             **context,
             "ab": ab_json(metric, variants, compares),
             "sweep": sweep_json(metric, variants, compares),
-            "concurrency_unit": CONCURRENCY_FIELDS.get(found.workload.document().driver.kind, ""),
+            "concurrency_unit": found.workload.document().driver.concurrency_option,
             "percentiles": variant_percentiles_json(variants, compares, found.workload.document().driver.latency_basis),
             **_difference(request, variants, runs, metric.name),
             **_scaling(found, variants, runs),

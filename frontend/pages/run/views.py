@@ -9,9 +9,9 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from experiments.asking.intake.timers import timers_of
 from experiments.asking.launching import cancelling, launch
 from experiments.asking.launching.retries import links_of
+from experiments.judging.comparing.timers import timers_of
 from experiments.judging.evidence.load_parts import load_parts
 from experiments.models import Artifact, Role, Run, StoredVerdict
 from experiments.registry.errors import RequestError

@@ -16,9 +16,9 @@ from experiments.asking.schedules.launching import launch_due
 from experiments.asking.schedules.saving import Plan, create_schedule
 from experiments.models import Bisection, Delivery, DeliveryAttempt, Experiment, Member, Role, Schedule, Webhook
 from experiments.telling.notifying.webhooks import Wanted, create_webhook, secret_of
+from tests.experiments.asking.test_bisections import COMMITS, plan, play, slow_from, start
 from tests.experiments.conftest import MakeMember
 from tests.experiments.finished import finish_next
-from tests.experiments.test_bisections import COMMITS, plan, play, slow_from, start
 
 __all__ = ["plan"]
 

@@ -16,8 +16,8 @@ from experiments.registry.hosts.reservations import reserve
 from experiments.running.queue.dispatch import claim_next
 from experiments.running.queue.plan import Expected
 from frontend.shared.templatetags.waiting import about, starts
+from tests.experiments.asking.test_retries import fail, grant_all
 from tests.experiments.conftest import MakeMember, admin, make_member, other_admin, stock, team
-from tests.experiments.test_retries import fail, grant_all
 from tests.frontend.pages.test_new_run import experiment_form, run_form
 from tests.frontend.test_forms_access import address, signed_in
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from experiments.asking.intake.reported import OwnFigure, SentResult
-from experiments.asking.intake.reporting import store_results
+from experiments.asking.intake.ingest import store_results
+from experiments.asking.intake.sent_results import OwnFigure, SentResult
 from experiments.models import Member
-from tests.api.test_ingest import result
+from tests.experiments.api.test_ingest import result
 from tests.experiments.conftest import admin, make_member, team
 
 __all__ = ["admin", "make_member", "team"]  # fixtures of the use cases

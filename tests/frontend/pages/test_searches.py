@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from experiments.asking.launching.choices import Choice
 from experiments.models import CapacitySearch, Member, Role, Run, Workload
 from experiments.registry.documents.versions import save_version
+from tests.experiments.asking.test_searches import RATED, load, play, server, start
 from tests.experiments.conftest import WORKLOAD, MakeMember
 from tests.experiments.finished import finish_next, whole_run
-from tests.experiments.test_searches import RATED, load, play, server, start
 
 HERE = "/t/perf/experiments/searches/"
 

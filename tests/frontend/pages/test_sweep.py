@@ -10,9 +10,9 @@ from experiments.asking.launching.copies import copy_experiment
 from experiments.asking.launching.launch import rerun
 from experiments.models import Experiment, Member, Series, Workload
 from experiments.registry.documents.versions import save_version
+from tests.experiments.asking.test_searches import RATED, load
 from tests.experiments.conftest import WORKLOAD, admin, make_member, ready_host, stock, team
 from tests.experiments.finished import finish_next, report, whole_run
-from tests.experiments.test_searches import RATED, load
 from tests.frontend.pages.test_new_run import experiment_form, parts
 from tests.frontend.pages.test_scaling import data
 from tests.frontend.test_forms_access import address, signed_in

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from experiments.models import Member, PinnedBaseline, Role, Run, Team
 from tests.experiments.conftest import MakeMember
-from tests.experiments.test_retention import experiment_of
+from tests.experiments.keeping.test_retention import experiment_of
 from tests.frontend.conftest import MakeRun
 
 
