@@ -15,14 +15,13 @@ from experiments.models import Bisection, Role
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
 from frontend.pages.bisections.forms import BisectionForm
-from frontend.pages.new_run.views import last_parts
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.launching import refuse
+from frontend.shared.forms.last_parts import last_parts
 from frontend.shared.forms.model_fields import show_scalar
 from frontend.shared.live_answer import page_with_answer
 from frontend.shared.query import id_in
-from frontend.shared.refusals import RefusalSaid
+from frontend.shared.refusals import RefusalSaid, refuse
 
 PAGE = 50
 

@@ -17,15 +17,15 @@ from experiments.models import CapacitySearch, Role, SearchTrial
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import METRICS
 from frontend.charts.curve import CurvePoint, curve_json
-from frontend.pages.new_run.views import api_url, curl, last_parts
 from frontend.pages.searches.forms import SearchForm
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.api_call import api_url, curl
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.launching import refuse
+from frontend.shared.forms.last_parts import last_parts
 from frontend.shared.forms.model_fields import show_scalar
 from frontend.shared.live_answer import page_with_answer
 from frontend.shared.query import id_in
-from frontend.shared.refusals import RefusalSaid
+from frontend.shared.refusals import RefusalSaid, refuse
 
 PAGE = 50
 PARTS = ("application", "recipe", "workload", "sut")

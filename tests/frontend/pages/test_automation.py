@@ -19,6 +19,7 @@ from experiments.telling.notifying.webhooks import Wanted, create_webhook, secre
 from tests.experiments.asking.test_bisections import COMMITS, plan, play, slow_from, start
 from tests.experiments.conftest import MakeMember
 from tests.experiments.finished import finish_next
+from tests.frontend.flat import flat
 
 __all__ = ["plan"]
 
@@ -148,7 +149,7 @@ def test_a_bisection_is_started_followed_and_made_again(browser: Client, plan: d
     answer = browser.post(f"{BISECTIONS}new/", bisection_form(plan))
     made = Bisection.objects.get()
     assert (answer.headers["Location"], made.candidates) == (f"{BISECTIONS}{made.pk}/", ["c0", "c1", "c2"])
-    page = browser.get(f"{BISECTIONS}{made.pk}/").content.decode()
+    page = flat(browser.get(f"{BISECTIONS}{made.pk}/").content.decode())
     assert "First, c2 must be worse than c0 at all. At most 2 steps to go" in page
     assert 'hx-get="?part=answer"' in page
     play(made, slow_from("c2", COMMITS))

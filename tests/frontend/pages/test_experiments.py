@@ -16,7 +16,7 @@ from experiments.asking.launching.pausing import pause_experiment
 from experiments.judging.verdicts.verdicts import store_verdicts
 from experiments.models import Experiment, Member, Role, Run, StoredVerdict, Team
 from experiments.registry.experiments.rules import Rules
-from frontend.shared.help import help_page
+from frontend.pages.help.contents import help_page
 from frontend.shared.templatetags.explained import EXPLAINED
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
 from tests.frontend.pages.test_new_run import experiment_form
