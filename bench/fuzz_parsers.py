@@ -7,7 +7,6 @@ error came or a text took longer. Texts that did so are kept in the directory of
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import sys
 import time
@@ -20,7 +19,6 @@ from random import Random
 
 from agents.base.errors import ParseError
 from agents.drivers import DRIVERS
-from agents.drivers.jmeter.jtl import csv_file
 from agents.drivers.reading import read_report
 from agents.recordings import read_recording
 from agents.results.timer_tables import read_timer_table
@@ -83,8 +81,6 @@ def every_parser() -> dict[str, list[Whole]]:
     for kind in DRIVERS:
         for case in cases(kind):
             found[case.format].append(Whole(_beginning(case), partial(_report, kind)))
-            if case.format == csv_file.FORMAT:
-                found[f"{case.format}, compiled"].append(Whole(_beginning(case), _compiled_report))
         for case in cases(f"{kind}/patterns"):
             found[f"{kind}, patterns"].append(Whole(case.text, partial(_own_report, kind, case.about["driver"])))
     for case in cases("recordings"):
@@ -97,11 +93,6 @@ def every_parser() -> dict[str, list[Whole]]:
 
 def _report(kind: str, text: str) -> object:
     return read_report(kind, text).to_json()
-
-
-def _compiled_report(text: str) -> object:
-    """As the reader of result files takes large ones."""
-    return csv_file.read_csv(io.BytesIO(text.encode("utf-8", "replace")), compiled_from_bytes=0).to_json()
 
 
 def _own_report(kind: str, options: object, text: str) -> object:

@@ -1,9 +1,10 @@
 """Measures storing and finding results over the API, beside an MLflow server on the same PostgreSQL in the same run.
 
 Runs have 40 parameters and 30 metrics, series have 10,000 points. Both servers get the requests of their own REST API
-from the same client, over connections that stay open: BenchHub one request per run (or one per 100 runs), MLflow three
-(create, log-batch, update) and one more per 1,000 points, which is its limit. Everything happens in a scratch
-directory, which is deleted at the end. Prints Markdown; the exit status is 1 when BenchHub is not 10 times as fast.
+from the same client: BenchHub one request per run (or one per 100 runs), MLflow three (create, log-batch, update) and
+one more per 1,000 points, which is its limit. Connections stay open, and runs are stored over fresh ones as well: on a
+kept connection MLflow's answers wait 40 ms each for the client's acknowledgement. Everything happens in a scratch
+directory, which is deleted at the end. Prints Markdown; the exit status is 1 when an aim is missed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ from bench.tracking_servers import (
 )
 from benchhub.embedded import DATABASE_NAME
 
-AIM = 10.0
+AIM, BATCH_AIM = 3.0, 15.0
+"""Times MLflow's rate: of what is sent one by one, and by the hundred."""
+PAGE_AIM_MS = 60.0
 PARAMETERS, OWN_METRICS, POINTS, BATCH = 40, 26, 10_000, 100
 KNOWN = {"throughput_rps": 5120.5, "latency_p50_ms": 4.5, "latency_p99_ms": 18.2, "errors_total": 0}
 MLFLOW_BATCH = 1000
@@ -56,6 +59,11 @@ class Measured:
     unit: str
     own: Rate
     other: Rate | None
+    aim: float = AIM
+
+    @property
+    def missed(self) -> bool:
+        return self.own.p50_ms > PAGE_AIM_MS if self.unit == "ms" else self.times is not None and self.times < self.aim
 
     @property
     def benchhub(self) -> float:
@@ -95,7 +103,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="benchhub-ingest-") as place:
         rows = _measure(Path(place), given)
     print("\n".join(table(rows)))
-    if any(row.times is not None and row.times < AIM for row in rows):
+    if any(row.missed for row in rows):
         raise SystemExit(1)
 
 
@@ -126,27 +134,46 @@ def _measure(folder: Path, given: argparse.Namespace) -> list[Measured]:
         _warm_up(ours, one_run)
         if theirs:
             _warm_up(server, mlflow_run(theirs))
-        for name, unit, clients, send, their_send in _ways(theirs):
-            print(name, file=sys.stderr)
-            own = hammer(ours, clients, given.seconds, send)
-            other = hammer(server, clients, given.seconds, their_send) if theirs and their_send else None
-            rows.append(Measured(name, unit, own, other))
+        for way in _ways(theirs):
+            print(way.name, file=sys.stderr)
+            own = hammer(ours, way.clients, given.seconds, way.send, fresh=way.fresh)
+            their_send = way.their_send if theirs else None
+            other = hammer(server, way.clients, given.seconds, their_send, fresh=way.fresh) if their_send else None
+            rows.append(Measured(way.name, way.unit, own, other, way.aim))
         for size in given.sizes:
             print(f"search among {size:,} runs", file=sys.stderr)
             rows.append(_search(folder, sockets, ours, server if theirs else None, size, given.searches))
         return rows
 
 
-def _ways(experiment: str) -> Iterator[tuple[str, str, int, Send, Send | None]]:
-    """Name, unit, clients, how BenchHub stores it, how MLflow does."""
+@dataclass(frozen=True)
+class Way:
+    """One way of storing: how BenchHub gets it, how MLflow does, and over which connections."""
+
+    what: str
+    unit: str
+    clients: int
+    send: Send
+    their_send: Send | None = None
+    fresh: bool = False
+    aim: float = AIM
+
+    @property
+    def name(self) -> str:
+        clients = f"{self.clients} client{'s' if self.clients > 1 else ''}"
+        return f"{self.what}, {clients}{', fresh connections' if self.fresh else ''}"
+
+
+def _ways(experiment: str) -> Iterator[Way]:
     run, line = mlflow_run(experiment), mlflow_series(experiment)
     for clients in (1, 8):
-        with_s = f"{clients} client{'s' if clients > 1 else ''}"
-        yield f"runs of 40 parameters and 30 metrics, {with_s}", "runs/s", clients, one_run, run
-        yield f"the same with a key for repetition, {with_s}", "runs/s", clients, keyed_run, None
-        yield f"the same, 100 runs a request, {with_s}", "runs/s", clients, many_runs, run
-        yield f"series of 10,000 points, {with_s}", "points/s", clients, one_series, line
-    yield "runs that continue a history (trends, change points), 1 client", "runs/s", 1, next_of_history, None
+        for fresh in (False, True):
+            yield Way("runs of 40 parameters and 30 metrics", "runs/s", clients, one_run, run, fresh)
+        yield Way("the same with a key for repetition", "runs/s", clients, keyed_run)
+        for fresh in (False, True):
+            yield Way("the same, 100 runs a request", "runs/s", clients, many_runs, run, fresh, BATCH_AIM)
+        yield Way("series of 10,000 points", "points/s", clients, one_series, line)
+    yield Way("runs that continue a history (trends, change points)", "runs/s", 1, next_of_history)
 
 
 def _warm_up(server: Server, send: Send) -> None:
@@ -155,7 +182,7 @@ def _warm_up(server: Server, send: Send) -> None:
         send(Client(server), -1)
 
 
-def hammer(server: Server, clients: int, seconds: float, send: Send) -> Rate:
+def hammer(server: Server, clients: int, seconds: float, send: Send, *, fresh: bool = False) -> Rate:
     """Let so many clients send without pause for so long; what is under way at the end is waited for, and counts."""
     took_ms: list[float] = []
     stored = [0] * clients
@@ -163,7 +190,7 @@ def hammer(server: Server, clients: int, seconds: float, send: Send) -> Rate:
     cpu_s, began_s = server.cpu_s, time.perf_counter()
 
     def work(number: int) -> None:
-        client, turn = Client(server), 0
+        client, turn = Client(server, fresh=fresh), 0
         try:
             while (at_s := time.perf_counter()) - began_s < seconds:
                 stored[number] += send(client, turn * clients + number)

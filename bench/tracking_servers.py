@@ -52,9 +52,10 @@ class Server:
 
 
 class Client:
-    """One connection that stays open, as clients of an API have it."""
+    """One connection that stays open, as a session of a client library has it; with `fresh` a new one per request."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, *, fresh: bool = False) -> None:
+        self._fresh = fresh
         self._connection = http.client.HTTPConnection(ADDRESS, server.port, timeout=ANSWER_LIMIT_S)
         self._headers = {"Content-Type": "application/json", **server.headers}
 
@@ -65,6 +66,8 @@ class Client:
         self._connection.request(method, path, body, {**self._headers, **headers})
         answer = self._connection.getresponse()
         content = answer.read()
+        if self._fresh:
+            self._connection.close()  # the next request opens another
         if answer.status >= 300:
             raise SystemExit(f"{method} {path} answered {answer.status}: {content[:400]!r}")
         return content

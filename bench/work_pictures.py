@@ -18,9 +18,9 @@ from playwright.sync_api import sync_playwright
 from bench.picture import PageError, View, take
 from bench.website import session_cookie, signed_in, website
 from benchhub.embedded import PROJECT_DIR
-from benchhub.management.commands.lab_run import TEAM, USER
 from experiments.asking.library.catalogue import template
 from experiments.models import Experiment, Run
+from lab.management.commands.lab_run import TEAM, USER
 
 Address = Callable[[], str]
 

@@ -16,6 +16,7 @@ from django.core.exceptions import PermissionDenied
 from django.dispatch import receiver
 from django.http import HttpRequest
 
+from benchhub.provider_link import insist_on_tls, refusal, said_verified
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.keys import SECOND_FACTOR_ROW, seal, unseal
 from experiments.registry.teams.groups import follow_groups
@@ -43,23 +44,17 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return bool(settings.BENCHHUB_SSO_SIGNUP) or bool(super().is_open_for_signup(request, sociallogin))
 
     def get_requests_session(self) -> Any:
-        from benchhub.provider_link import insist_on_tls  # its library is loaded on demand
-
         session = super().get_requests_session()
         insist_on_tls(session)
         return session
 
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: Any) -> Any:
         """Comes before an account with the same address is looked for."""
-        from benchhub.provider_link import said_verified
-
         for address in sociallogin.email_addresses:
             address.verified = said_verified(address.verified)
         return super().populate_user(request, sociallogin, data)
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        from benchhub.provider_link import refusal
-
         if sociallogin.provider.id == "openid_connect" and (why := refusal(sociallogin.account.extra_data)):
             logger.warning("An answer to /accounts/oidc/ was refused: %s", why)
             raise PermissionDenied(why)

@@ -14,7 +14,8 @@ class BenchhubConfig(AppConfig):
     verbose_name = "BenchHub"
 
     def ready(self) -> None:
-        from benchhub import celery  # noqa: F401 - shared tasks need an app in every process that sends them
+        # Shared tasks need an app in every process that sends them; what workers say of themselves needs the models.
+        from benchhub import celery, workers  # noqa: F401
 
         # Django tells only apps that have models.
         post_migrate.connect(_make_cache_table, sender=apps.get_app_config("experiments"))

@@ -1,30 +1,18 @@
-"""ASGI entry point: `uvicorn benchhub.asgi:application`."""
+"""ASGI entry point: Django's own handler, as `python -m benchhub.web` serves it."""
 
 from __future__ import annotations
 
-import gc
 import os
 from typing import Any
 
-import django
 from asgiref.sync import sync_to_async
-from django.urls import get_resolver
+from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchhub.settings")
 # Nobody waits longer for a page; workers, migrations and commands have no such limit.
 os.environ.setdefault("DATABASE_STATEMENT_TIMEOUT_S", "15")
 
-django.setup(set_prefix=False)
-from benchhub.request_threads import RequestHandler  # noqa: E402  # Django must be set up before
-
-_django = RequestHandler()
-
-
-def _settle() -> None:
-    """Load all views, then leave what is there out of every later collection of garbage: it stays, and is much."""
-    get_resolver().url_patterns  # noqa: B018 - reading it loads them
-    gc.collect()
-    gc.freeze()
+_django = get_asgi_application()
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -35,7 +23,6 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
     from experiments.registry.workers import outbox
 
     await receive()
-    _settle()
     await send({"type": "lifespan.startup.complete"})
     await receive()
     await sync_to_async(outbox.flush, thread_sensitive=False)()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
+from django.utils.decorators import sync_only_middleware
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -38,6 +39,16 @@ def counts() -> CollectorRegistry:
     found = CollectorRegistry()
     MultiProcessCollector(found)  # type: ignore[no-untyped-call]
     return found
+
+
+@sync_only_middleware
+def one_thread(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Stands last, so that Django keeps all middleware in the request's thread.
+
+    Else each part of it that could be asynchronous costs two changes between the event loop and that thread, which
+    together take longer than finding out who asks (docs/performance.md).
+    """
+    return get_response
 
 
 class RequestMiddleware:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
+import tomllib
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
@@ -29,13 +30,12 @@ from benchhub.environment import (
 from experiments.registry.teams.group_rules import read_rules
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VERSION = "0.1.0"
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 DEBUG = envbool("DEBUG", False)
 
 # Where things are ---------------------------------------------------------------------------------------------------
 # Without DATABASE_URL and REDIS_URL this is the one-machine start: BenchHub runs both by itself.
 BENCHHUB_DATA_DIR = default_data_dir()
-os.environ.setdefault("NUMBA_CACHE_DIR", str(BENCHHUB_DATA_DIR / "machine-code"))
 _database_url, _redis_url = envsecret("DATABASE_URL"), envsecret("REDIS_URL")
 if (_database_url is None) != (_redis_url is None):
     raise ImproperlyConfigured("Set both DATABASE_URL and REDIS_URL, or neither to let BenchHub run its own.")
@@ -77,6 +77,7 @@ INSTALLED_APPS = [
     "frontend.apps.FrontendConfig",
     "frontend.shared",
     "experiments.apps.ExperimentsConfig",
+    *(["lab"] if (BASE_DIR / "lab").is_dir() else []),  # hosts to play with, of the source tree only
     "ninja",
     "django_celery_beat",
     "allauth",
@@ -104,22 +105,29 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "benchhub.requests.one_thread",
 ]
 ROOT_URLCONF = "benchhub.urls"
 WSGI_APPLICATION = "benchhub.wsgi.application"
 ASGI_APPLICATION = "benchhub.asgi.application"
+_templates: dict[str, Any] = {
+    "context_processors": [
+        "django.template.context_processors.request",
+        "django.contrib.auth.context_processors.auth",
+        "django.contrib.messages.context_processors.messages",
+    ],
+}
+if DEBUG:  # read anew for each page; Django keeps them otherwise, unless it is told how to load them
+    _templates["loaders"] = [
+        "django.template.loaders.filesystem.Loader",
+        "django.template.loaders.app_directories.Loader",
+    ]
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [BASE_DIR / "frontend" / "pages"],  # run/page.html is frontend/pages/run/page.html
-        "APP_DIRS": True,
-        "OPTIONS": {
-            "context_processors": [
-                "django.template.context_processors.request",
-                "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
-            ],
-        },
+        "APP_DIRS": not DEBUG,
+        "OPTIONS": _templates,
     }
 ]
 
@@ -146,8 +154,6 @@ if DATABASE_STATEMENT_TIMEOUT_S:
 if _flags := [f"-c {name}={limit_s}s" for name, limit_s in _limits_s.items() if limit_s]:
     _database["OPTIONS"]["options"] = " ".join([_database["OPTIONS"].get("options", ""), *_flags]).strip()
 if DATABASE_POOL_SIZE:
-    # Their connections last, so what comes with every request is planned once on each (experiments.models.prepared).
-    _database["OPTIONS"].setdefault("prepare_threshold", 2)
     _database["OPTIONS"]["pool"] = {
         "min_size": 1,
         "max_size": DATABASE_POOL_SIZE,

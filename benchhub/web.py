@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import socket
 import tempfile
@@ -13,15 +14,13 @@ from uvicorn.supervisors import Multiprocess
 from benchhub.probes import SHARED_COUNTS
 
 
-class TcpConfig(uvicorn.Config):
-    """uvicorn's own shares a socket that does not say that it is TCP, for which asyncio keeps answers back.
+def shared_socket(config: uvicorn.Config) -> socket.socket:
+    """The socket of several processes, which says that it is TCP; uvicorn's own does not.
 
-    It switches Nagle's algorithm off for sockets of protocol TCP alone, so with `uvicorn --workers` the body of each
+    asyncio switches Nagle's algorithm off for sockets of protocol TCP alone: with `uvicorn --workers` the body of each
     answer waits 40 ms for the client to acknowledge its head. A socket that is made from a descriptor asks the kernel.
     """
-
-    def bind_socket(self) -> socket.socket:
-        return socket.socket(fileno=super().bind_socket().detach())
+    return socket.socket(fileno=config.bind_socket().detach())
 
 
 def main() -> None:
@@ -36,7 +35,7 @@ def main() -> None:
     if given.workers < 1:
         parser.error("--workers or BENCHHUB_WEB_PROCESSES: at least 1")
     os.environ.setdefault("DATABASE_POOL_SIZE", "10")
-    config = TcpConfig(
+    config = uvicorn.Config(
         "benchhub.asgi:application",
         host=given.host,
         port=given.port,
@@ -47,11 +46,12 @@ def main() -> None:
         timeout_worker_healthcheck=60,  # a process that is starting on a busy machine is not hung
     )
     if given.workers == 1:
-        uvicorn.Server(config).run()
+        with contextlib.suppress(KeyboardInterrupt):  # raised again after an orderly end by SIGINT
+            uvicorn.Server(config).run()
         return
     with tempfile.TemporaryDirectory(prefix="benchhub-web-") as counts:
         os.environ[SHARED_COUNTS] = counts  # any process tells the figures of all
-        Multiprocess(config, sockets=[config.bind_socket()]).run()
+        Multiprocess(config, sockets=[shared_socket(config)]).run()
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from benchhub.demo.hosts import MARK
 from benchhub.embedded import PROJECT_DIR
 from benchhub.supervisor import Lock
+from lab.demo_hosts import MARK
 
 HOLDER = """
 import signal, sys

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchhub.lab.equip import Programs, Spot, equip
-from benchhub.lab.shell import LabError
 from experiments.asking.library.catalogue import names, template
+from lab.equip import Programs, Spot, equip
+from lab.shell import LabError
 
 LAB = Path(__file__).parent.parent / "bin" / "lab"
 

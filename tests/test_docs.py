@@ -76,15 +76,3 @@ def test_every_proof_of_the_security_table_exists() -> None:
 
     assert len(named) > 30
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
-
-
-def test_the_architecture_names_every_floor_of_experiments() -> None:
-    table = (
-        (ROOT / "docs" / "architecture.md")
-        .read_text()
-        .partition("## Where code lives in `experiments/`")[2]
-        .partition("\n## ")[0]
-    )
-    packages = {path.parent.name for path in (ROOT / "experiments").glob("*/__init__.py")}
-
-    assert set(re.findall(r"`([a-z_]+)/`", table)) == packages - {"migrations"}

@@ -17,10 +17,10 @@ LOOK_EVERY_S = 1.0
 class DatabaseWrapper(base.DatabaseWrapper):
     """Starts the embedded services when a connection is needed, so commands that need no database start nothing."""
 
-    _looked_s = float("-inf")
+    _looked_s = float("-inf")  # of all: each request has a thread, and with it a wrapper, of its own
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         if time.monotonic() - self._looked_s >= LOOK_EVERY_S:
             embedded.ensure(settings.BENCHHUB_DATA_DIR)
-            self._looked_s = time.monotonic()
+            DatabaseWrapper._looked_s = time.monotonic()
         return super().get_new_connection(conn_params)

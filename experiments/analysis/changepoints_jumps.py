@@ -9,7 +9,8 @@ from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+
+from experiments.analysis.distributions import student_quantile, student_share
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +56,7 @@ class Levels:
         self._squares: list[float] = [0.0, *np.cumsum(centred * centred).tolist()]
 
     def chance(self, low: int, cut: int, high: int) -> float:
-        """The p of a change of level at `cut`, between values[low:cut] and values[cut:high]."""
+        """The p-value of a change of level at `cut`, between values[low:cut] and values[cut:high]."""
         n, m = cut - low, high - cut
         total_before, total_after = self._sums[cut] - self._sums[low], self._sums[high] - self._sums[cut]
         difference = total_after / m - total_before / n
@@ -86,11 +87,11 @@ def _student_p(difference: float, spread: float, n: int, m: int) -> float:
     if freedom < 1 or difference == 0:
         return 1.0
     error = sqrt(spread / freedom * (1 / n + 1 / m))
-    return 2 * float(stdtr(freedom, -abs(difference) / error)) if error > 0 else 0.0
+    return 2 * student_share(freedom, -abs(difference) / error) if error > 0 else 0.0
 
 
 def any_cut_stands(stretches: Floats, p: float, least: int, ddof: int) -> NDArray[np.bool_]:
-    """For each row, whether some cut with `least` values or more on either side has a p up to the limit.
+    """For each row of `stretches`, whether some cut with `least` values or more on either side has a p up to the limit.
 
     The share of the variance that a cut explains says it for all cuts at once, much cheaper than finding the best one.
     Rounding is on the side of True.
@@ -117,7 +118,7 @@ def _explained(n: int, p: float, least: int, ddof: int) -> tuple[Floats, Floats,
     after = n - before
     left = (before - 1) / np.maximum(before - ddof, 1) if ddof == 0 else np.ones(n - 1)
     right = (after - 1) / np.maximum(after - ddof, 1) if ddof == 0 else np.ones(n - 1)
-    share = n / (before * after) * (n - 2) / float(stdtrit(n - 2, p / 2)) ** 2 + left / before + right / after
+    share = n / (before * after) * (n - 2) / student_quantile(n - 2, p / 2) ** 2 + left / before + right / after
     share[np.minimum(before, after) < least] = -1.0
     return share, left, right
 
@@ -147,7 +148,10 @@ def merge(
 
 
 def autocorrelation(values: Floats, cuts: Sequence[int]) -> float:
-    """The lag-1 autocorrelation of the values around the level that each belongs to; 0 when they do not vary."""
+    """The lag-1 autocorrelation of the values around the level that each belongs to, as a ratio of -1 to 1.
+
+    0 when they do not vary.
+    """
     parts = np.split(values, list(cuts))
     around = [part - part.mean() for part in parts if len(part)]
     total = sum(float(part @ part) for part in around)

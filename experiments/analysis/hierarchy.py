@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
+
+from experiments.analysis.distributions import student_quantile
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,16 @@ def hierarchy_of(values: Sequence[Any], *, confidence_ratio: float = 0.95) -> Hi
         means = means.mean(axis=-1)
     t2 = [s2[0]] + [s2[i] - s2[i - 1] / counts[i - 1] for i in range(1, len(counts))]
     top = counts[-1]
-    half_width = float(special.stdtrit(top - 1, (1 + confidence_ratio) / 2)) * math.sqrt(s2[-1] / top)
+    half_width = student_quantile(top - 1, (1 + confidence_ratio) / 2) * math.sqrt(s2[-1] / top)
     return Hierarchy(float(y.mean()), counts, tuple(s2), tuple(t2), half_width)
 
 
 def best_repetitions(t2: Sequence[float], costs: Sequence[float]) -> tuple[int, ...]:
     """How often to repeat each level below the top one, innermost first, for the narrowest interval per unit of cost.
 
-    `costs[i]` is what one repetition of level i costs, say in seconds (innermost first, one for every level). A level
-    whose upper neighbour adds no noise of its own should be repeated without limit: 0 stands for that.
+    `t2[i]` is the variance that level i adds, in the square of the figure's unit; `costs[i]` is what one repetition of
+    it costs, say in seconds (both innermost first, one for every level). A level whose upper neighbour adds no noise of
+    its own should be repeated without limit: 0 stands for that. ValueError: a cost is missing or not positive.
     """
     if len(t2) != len(costs) or min(costs) <= 0:
         raise ValueError("give a positive cost for every level")

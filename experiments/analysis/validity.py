@@ -1,4 +1,4 @@
-"""Whether one run may enter a comparison, with a sentence and the evidence for each check."""
+"""Whether one run may enter a comparison, with a sentence and the evidence for each check (docs/validity.md)."""
 
 from __future__ import annotations
 

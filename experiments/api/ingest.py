@@ -13,9 +13,9 @@ from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import SEND, member_of
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.shapes import Body, run_url
-from experiments.asking.intake.added_series import add_series
-from experiments.asking.intake.reported import MAX_SERIES, SentResult, SentSeries
-from experiments.asking.intake.reporting import MAX_RESULTS, store_results
+from experiments.asking.intake.ingest import MAX_RESULTS, store_results
+from experiments.asking.intake.sent_results import MAX_SERIES, SentResult, SentSeries
+from experiments.asking.intake.series import add_series
 from experiments.models import Run
 
 router = Router(auth=SEND, tags=["results"])

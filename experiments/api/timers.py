@@ -15,6 +15,7 @@ from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.shapes import Body
 from experiments.asking.intake import timers
 from experiments.judging.comparing.history import MAX_COMPARED, comparable_runs
+from experiments.judging.comparing.timers import comparison_json, rows_of, timers_of
 from experiments.models import TimerTable
 from experiments.registry.errors import RequestError
 
@@ -40,7 +41,7 @@ class TimerTableOut(BaseModel):
     def of(cls, table: TimerTable) -> TimerTableOut:
         rows = [
             TimerOut(**stored, computed_ms_per_count=row.computed_ms_per_count)
-            for stored, row in zip(table.rows, timers.rows_of(table), strict=True)
+            for stored, row in zip(table.rows, rows_of(table), strict=True)
         ]
         return cls(name=table.name, rows=rows)
 
@@ -95,4 +96,4 @@ def compare_timers(
     if not words or len(words) > MAX_COMPARED or not all(w.isascii() and w.isdigit() and len(w) < 10 for w in words):
         raise RequestError(f"Give 1 to {MAX_COMPARED} run numbers.", field="runs")
     found = comparable_runs(member_of(request).team, [int(word) for word in words])
-    return [TimerComparisonOut(**timers.comparison_json(one)) for one in timers.timers_of(found)]
+    return [TimerComparisonOut(**comparison_json(one)) for one in timers_of(found)]

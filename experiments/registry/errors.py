@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from django.db import InterfaceError, InternalError, OperationalError
+
+DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
+"""Nobody's mistake: what was under way is done again from its beginning.
+
+The last one is what a worker hears that was frozen so long amid a transaction that PostgreSQL ended it (25P03).
+"""
+
 
 class RequestError(Exception):
     """The request cannot be done; `field` names what to change, when it is one field."""
@@ -18,6 +26,10 @@ class Forbidden(RequestError):
 
 class NotFound(RequestError):
     """Does not exist, or belongs to another team: the same answer for both."""
+
+
+class Busy(RequestError):
+    """Too much of this is under way: the same request will do in a few seconds."""
 
 
 class Conflict(RequestError):

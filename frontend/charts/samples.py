@@ -1,23 +1,15 @@
-"""The JSON that the chart modules draw: same names here and in static/js/charts."""
+"""The in-run lines of a run, and of several runs over each other, as the chart modules draw them."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models.fields.json import KeyTransform
-
-from experiments.analysis.interval import mean_of
-from experiments.analysis.percentiles import PercentileCurve, is_supported
 from experiments.analysis.thinning import thinned
-from experiments.judging.comparing.history import MAX_POINTS, MetricHistory
-from experiments.models import Run, RunEvent, SampleSeries, Variant
-from experiments.registry.metrics.vocabulary import MetricSpec
-from experiments.registry.runs.latency_spectra import curves_of, merged_curves
-from experiments.registry.runs.summary import figure
+from experiments.models import Run, SampleSeries
 from frontend.charts.channels import GROUPS, Group, kinds_json
 
 MOST_LINES = 24
@@ -122,134 +114,6 @@ def _live_channels(run: Run, group: Group, t0_unix_s: float | None) -> tuple[lis
     for line in lines.values():
         line["at_s"], line["values"] = thinned(line["at_s"], line["values"])
     return list(lines.values()), zero, rows[-1][0] if rows else 0
-
-
-def metric_json(metric: MetricSpec) -> dict[str, Any]:
-    return {
-        "name": metric.name,
-        "label": metric.label,
-        "unit": metric.unit,
-        "higher_is_better": metric.higher_is_better,
-    }
-
-
-def history_json(
-    histories: Mapping[str, MetricHistory], *, run_url: str, highlight: Iterable[int] = ()
-) -> dict[str, Any]:
-    """Points of one or more series of a metric. Keys name the hardware; `run_url` is a run's address with 0 in it."""
-    points: list[dict[str, Any]] = [
-        {
-            "number": point.number,
-            "at": point.at.isoformat(),
-            "value": point.value,
-            "recipe": point.recipe,
-            "validity": point.validity,
-            "labels": dict(point.labels),
-            "environment": environment,
-        }
-        for environment, history in histories.items()
-        for point in history.points
-    ]
-    points.sort(key=lambda point: point["number"])
-    return {
-        "metric": metric_json(next(iter(histories.values())).metric),
-        "run_url": run_url,
-        "highlight": list(highlight),
-        "truncated": any(history.truncated for history in histories.values()) or len(points) > MAX_POINTS,
-        "thinned": any(history.thinned for history in histories.values()),
-        "points": points[-MAX_POINTS:],
-    }
-
-
-def ab_json(metric: MetricSpec, variants: Sequence[Variant], runs: Sequence[Run]) -> dict[str, Any]:
-    """Per variant the repetitions that count, their mean and its 95 % interval."""
-    found = []
-    for variant in variants:
-        counted = [(run.number, run.metrics[metric.name]) for run in runs if counts(run, variant, metric.name)]
-        mean = mean_of([value for _, value in counted])
-        found.append(
-            {
-                "name": variant.name,
-                "is_baseline": variant.is_baseline,
-                "mean": mean.value if mean else None,
-                "low": mean.ci95[0] if mean and mean.ci95 else None,
-                "high": mean.ci95[1] if mean and mean.ci95 else None,
-                "repetitions": [{"number": number, "value": value} for number, value in counted],
-            }
-        )
-    return {"metric": metric_json(metric), "variants": found}
-
-
-def counts(run: Run, variant: Variant, metric: str) -> bool:
-    """Whether the run is a repetition of the variant whose figure may be used."""
-    return run.repeats(variant) and figure(run, metric) is not None
-
-
-def percentiles_json(runs: Sequence[Run]) -> dict[str, Any]:
-    """The latency percentile curve of each run: of its histogram, and as its load tool reported it."""
-    reports = dict(
-        RunEvent.objects.filter(run__in=runs, kind="load_reported", payload__measured=True)
-        .order_by("seq")
-        .values_list("run_id", KeyTransform("report", "payload"))
-    )
-    curves = curves_of(runs)
-    return {
-        "runs": [
-            {"name": run_name(run), "basis": basis_of(reports.get(run.pk) or {}), "points": points}
-            for run in runs
-            if not run.hides_latency
-            and (points := _supported_points(reports.get(run.pk) or run.metrics, curves.get(run.pk)))
-        ],
-        "note": "",
-    }
-
-
-def variant_percentiles_json(variants: Sequence[Variant], runs: Sequence[Run], basis: str) -> dict[str, Any]:
-    """The latency percentile curve of each variant: the histograms of all its counted repetitions, added up."""
-    groups = {
-        variant.pk: [run for run in runs if run.repeats(variant) and not run.hides_latency] for variant in variants
-    }
-    merged = merged_curves(groups)
-    left_out = [f"#{number}" for one in merged.values() for number in one.left_out]
-    return {
-        "runs": [
-            {
-                "name": f"{variant.name}, {len(one.runs)} runs, {one.curve.samples:,} samples",
-                "basis": basis.replace("_", " "),
-                "points": [{"percentile": point.percentile, "ms": point.value_ms} for point in one.curve.points],
-            }
-            for variant in variants
-            if (one := merged.get(variant.pk)) and one.curve.points
-        ],
-        "note": f"Without a histogram, so not in it: {', '.join(left_out)}." if left_out else "",
-    }
-
-
-def _supported_points(figures: Mapping[str, Any], curve: PercentileCurve | None) -> list[dict[str, float]]:
-    """What the tool reported, and the marks of the histogram; only percentiles that so many samples support."""
-    requests = figures.get("requests")
-    samples = curve.samples if curve else int(requests) if isinstance(requests, int | float) else None
-    points = {point.percentile: point.value_ms for point in curve.points} if curve else {}
-    points |= {
-        point["percentile"]: point["ms"]
-        for point in percentile_points(figures)
-        if point["percentile"] < 100 and (samples is None or is_supported(point["percentile"], samples))
-    }
-    return [{"percentile": percentile, "ms": points[percentile]} for percentile in sorted(points)]
-
-
-def percentile_points(figures: Mapping[str, Any]) -> list[dict[str, float]]:
-    """`latency_p99.9_ms` and the like as (percentile, ms), ascending."""
-    points = []
-    for name, value in figures.items():
-        percentile = name.removeprefix("latency_p").removesuffix("_ms")
-        if name.startswith("latency_p") and name.endswith("_ms") and isinstance(value, int | float):
-            points.append({"percentile": float(percentile), "ms": float(value)})
-    return sorted(points, key=lambda point: point["percentile"])
-
-
-def basis_of(report: Mapping[str, Any]) -> str:
-    return str(report.get("latency_basis", "")).replace("_", " ")
 
 
 def run_name(run: Run) -> str:

@@ -17,7 +17,7 @@ from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from experiments.models import Member, Role, Team
-from experiments.registry.errors import Forbidden, NotFound
+from experiments.registry.errors import Busy, Forbidden, NotFound
 from experiments.registry.teams.access import membership, require
 from experiments.registry.teams.second_factor import WHAT_TO_DO, lacks_second_factor
 
@@ -59,6 +59,8 @@ def team_view(role: Role = Role.VIEWER) -> Callable[[View], View]:
                 raise Http404(error.message) from error
             except Forbidden as error:
                 raise PermissionDenied(error.message) from error
+            except Busy as error:
+                return HttpResponse(error.message, "text/plain", 503, headers={"Retry-After": "10"})
 
         return page
 

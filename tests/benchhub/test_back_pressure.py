@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ from tests.agents.run_lab import free_port
 from tests.benchhub.test_supervisor import PATIENCE_S, benchhub_up
 
 CLIENT_S = 300
+MANY = 60
+"""More requests at once than a web process has connections to the database."""
 SETUP = """
 from django.contrib.auth import get_user_model
 from experiments.models import Application, Host, Member, Recipe, Role, Team, Workload
@@ -138,8 +141,13 @@ def test_the_web_answers_while_redis_hangs_and_says_so_while_postgresql_does(pro
     with frozen(product.postgres()):
         api = product.api("runs", LAUNCH)
         page = product.ask("/t/perf/", Cookie="benchhub_session=0123456789abcdef0123456789abcdef")
-        alive, ready = product.ask("/healthz"), product.ask("/readyz")
+        with ThreadPoolExecutor(MANY) as clients:
+            waiting = [clients.submit(product.api, "runs") for _ in range(MANY)]
+            alive, ready = product.ask("/healthz"), product.ask("/readyz")
+            still_wait = sum(not one.done() for one in waiting)
 
+    assert still_wait > 0
+    assert {one.result().status for one in waiting} == {503}
     assert (alive.status, ready.status, api.status, page.status) == (200, 503, 503, 503)
     assert "The database does not answer" in page.text
     assert "Traceback" not in page.text
@@ -210,7 +218,7 @@ def test_a_process_that_ends_at_once_still_sends_its_last_messages(tmp_path: Pat
     with redis.Redis.from_url(settings.REDIS_URL) as broker:
         broker.delete("runs")
 
-        send_hints = "from experiments.queue import outbox; outbox.FLUSH_S = outbox.HINT_EXPIRES_S = 300; "
+        send_hints = "from experiments.registry.workers import outbox; outbox.FLUSH_S = outbox.HINT_EXPIRES_S = 300; "
         send_hints += "[outbox.hint(run_id) for run_id in range(20)]"
         in_another_process(tmp_path, send_hints)
 

@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import uvicorn
 from django.conf import settings
 from django.db import connection
 
 from benchhub.embedded import PROJECT_DIR
 from benchhub.processes import wait_until
-from benchhub.web import TcpConfig
+from benchhub.web import shared_socket
 from tests.agents.run_lab import free_port
 from tests.benchhub.test_supervisor import processes_of
 from tests.faults.stage import surroundings
@@ -24,7 +25,7 @@ COUNTED = "benchhub_http_requests_total"
 
 
 def test_the_shared_socket_says_that_it_is_tcp_so_no_answer_is_kept_back() -> None:
-    with TcpConfig("benchhub.asgi:application", port=0).bind_socket() as shared:
+    with shared_socket(uvicorn.Config("benchhub.asgi:application", port=0)) as shared:
         assert shared.proto == socket.IPPROTO_TCP
 
 

@@ -31,8 +31,8 @@ from agents.remote.ssh import connect
 from agents.runner import Runner
 from agents.running.control import Control
 from agents.spec import HostAddress, RunSpec
-from benchhub.lab.lab import Lab, LabHost
 from benchhub.processes import wait_until
+from lab.lab import Lab, LabHost
 from tests.agents.specs import make_spec
 from tests.faults.evidence import host_values
 from tests.faults.invariants import Event, HostStory, RunStory, Story, check

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agents.remote.ssh import Address, SshSession, connect
-from benchhub.lab.lab import Lab, LabHost, why_not
+from agents.remote.address import Address
+from agents.remote.ssh import SshSession, connect
+from lab.lab import Lab, LabHost, why_not
 
 DISK_BYTES = 64 << 20
 

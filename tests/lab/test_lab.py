@@ -19,9 +19,9 @@ from agents.remote.jobs import Job
 from agents.remote.ssh import connect
 from agents.steps.base.step import StepContext
 from agents.steps.cpu_online import CpuOnlineStep
-from benchhub.lab.lab import Lab, LabError
-from benchhub.lab.links import namespaces
-from benchhub.lab.processes import ProcessId, in_namespace, start_ticks
+from lab.lab import Lab, LabError
+from lab.links import namespaces
+from lab.processes import ProcessId, in_namespace, start_ticks
 from tests.lab.conftest import LogIn, login, running_lab
 from tests.sshd import eventually, exists
 
@@ -349,7 +349,7 @@ def test_down_leaves_nothing_and_may_come_from_another_process(tmp_path: Path) -
 MAKE_AND_DIE = """
 import os, sys
 from pathlib import Path
-from benchhub.lab.lab import Lab
+from lab.lab import Lab
 Lab(Path(sys.argv[1]), ("orphan",), of_this_process=True, disk_bytes=1 << 24).up()
 os._exit(0)
 """

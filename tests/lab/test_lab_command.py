@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from benchhub.lab.lab import why_not
 from experiments.models import Host, Member
 from experiments.registry.hosts.inventory import add_host
+from lab.lab import why_not
 from tests.experiments.conftest import admin, make_member, team
 
 __all__ = ["admin", "make_member", "team"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from agents.base.session import Session
 from agents.remote.ssh import connect
 from agents.running.proof import HostProof, Proof
-from benchhub.lab.lab import Lab, LabHost
+from lab.lab import Lab, LabHost
 from tests.lab.conftest import login
 from tests.sshd import eventually
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from benchhub.lab.proxy import Proxy, Trouble
+from lab.proxy import Proxy, Trouble
 
 
 @pytest_asyncio.fixture

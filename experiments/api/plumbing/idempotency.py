@@ -10,7 +10,6 @@ from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from django.db import transaction
 from django.http import HttpRequest
-from django.utils import timezone
 from ninja.params.functions import Header
 from ninja.responses import Status
 from ninja.utils import contribute_operation_args
@@ -18,7 +17,6 @@ from pydantic import BaseModel
 
 from experiments.api.plumbing.auth import member_of
 from experiments.models import IdempotencyRecord
-from experiments.models.prepared import execute
 from experiments.registry.errors import RequestError
 
 MAX_KEY_CHARS = 255
@@ -27,10 +25,6 @@ KEY_SAID = (
     "`Idempotency-Replayed: true`, and starts nothing twice; with another body it is a 422"
 )
 _IN_PROGRESS = 0
-_CLAIM = """INSERT INTO experiments_idempotencyrecord (team_id, key, request_sha256, status, body, created_at)
-VALUES (%s::bigint, %s::text, %s::text, %s::int, '{}', %s::timestamptz)
-ON CONFLICT (team_id, key) DO NOTHING RETURNING id"""
-_KEEP = "UPDATE experiments_idempotencyrecord SET status = %s::int, body = %s::jsonb WHERE id = %s::bigint RETURNING id"
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=BaseModel)
@@ -58,15 +52,15 @@ def idempotent(
         member = member_of(request)
         digest = _digest(request, member.pk)
         with transaction.atomic():
-            record_id = _claim(member.team_id, text, digest)
-            if record_id is None:
-                record = IdempotencyRecord.objects.get(team_id=member.team_id, key=text)
+            record = _claimed(member.team_id, text, digest)
+            if record.status != _IN_PROGRESS:
                 if record.request_sha256 != digest:
                     raise RequestError("This key was used for another request.", field="Idempotency-Key")
                 request.benchhub_replayed = True  # type: ignore[attr-defined]
                 return Status(record.status, cast(T, record.body))  # ninja checks it against the answer's shape
             answer = operation(request, *args, **kwargs)
-            execute(_KEEP, [answer.status_code, answer.value.model_dump_json(), record_id])
+            body = answer.value.model_dump(mode="json")
+            IdempotencyRecord.objects.filter(pk=record.pk).update(status=answer.status_code, body=body)
         return answer
 
     # Resolved here: ninja would look the names up in this module.
@@ -76,10 +70,11 @@ def idempotent(
     return cast(Callable[Concatenate[HttpRequest, P], Status[T]], repeatable)
 
 
-def _claim(team_id: int, key: str, digest: str) -> int | None:
-    """The id of a new record; None when there is one already, which is waited for while it is being made."""
-    found = execute(_CLAIM, [team_id, key, digest, _IN_PROGRESS, timezone.now()])
-    return int(found[0][0]) if found else None
+def _claimed(team_id: int, key: str, digest: str) -> IdempotencyRecord:
+    """The key's record. One in progress is this request's own: another's is waited for until it is done or undone."""
+    new = IdempotencyRecord(team_id=team_id, key=key, request_sha256=digest, status=_IN_PROGRESS, body={})
+    IdempotencyRecord.objects.bulk_create([new], ignore_conflicts=True)
+    return IdempotencyRecord.objects.get(team_id=team_id, key=key)
 
 
 def _digest(request: HttpRequest, member_id: int) -> str:

@@ -19,9 +19,8 @@ from pydantic import BaseModel
 from agents.base.model import as_written
 from experiments.api.plumbing.body import BodyError
 from experiments.api.plumbing.conditional import PreconditionFailed
-from experiments.api.plumbing.limits import TooMany
-from experiments.api.streams import TooManyStreams
-from experiments.registry.errors import Conflict, Forbidden, NotFound, RequestError
+from experiments.api.plumbing.limits import TooMany, TooManyStreams
+from experiments.registry.errors import Busy, Conflict, Forbidden, NotFound, RequestError
 
 logger = logging.getLogger(__name__)
 
@@ -88,9 +87,12 @@ def install(api: NinjaAPI) -> None:
 
 
 def _request_error(_request: HttpRequest, error: RequestError) -> HttpResponse:
-    statuses: Mapping[type[RequestError], int] = {Forbidden: 403, NotFound: 404, Conflict: 409}
+    statuses: Mapping[type[RequestError], int] = {Forbidden: 403, NotFound: 404, Conflict: 409, Busy: 503}
     status = next((status for kind, status in statuses.items() if isinstance(error, kind)), 422)
-    return problem(status, error.message, field=error.field)
+    response = problem(status, error.message, field=error.field)
+    if isinstance(error, Busy):
+        response["Retry-After"] = "10"
+    return response
 
 
 def _too_many(_request: HttpRequest, error: TooMany) -> HttpResponse:

@@ -1,39 +1,19 @@
-"""Imports: the report of a tool that ran elsewhere becomes a run without execution."""
+"""The door for reports: what a tool wrote elsewhere becomes a run without execution."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
-
-from django.db import transaction
-from django.utils import timezone
 
 from agents.base.errors import ParseError
 from agents.drivers.reading import read_report
-from agents.facts.host import HostFacts
 from agents.results.report import LoadReport
-from agents.results.spectrum import spectrum_of
-from experiments.analysis.thresholds import Thresholds
-from experiments.judging.alerts.trends import follow
-from experiments.judging.evidence.judgement import findings_json, judge
-from experiments.judging.evidence.thresholds import thresholds_of
-from experiments.models import Application, Document, Member, Recipe, Role, Run, Workload
-from experiments.registry.documents.versions import noun
+from experiments.asking.intake.finished_result import FinishedResult, History
+from experiments.asking.intake.finished_runs import store_runs
+from experiments.models import Member, Role, Run
 from experiments.registry.errors import RequestError
-from experiments.registry.hosts.profiles import described_profiles, read_description
-from experiments.registry.metrics.normalisation import described_cpus, per_cpu
-from experiments.registry.metrics.own_metrics import learn
-from experiments.registry.metrics.vocabulary import declared, figures
-from experiments.registry.notes.labels import check_labels
-from experiments.registry.runs.artifacts import keep
-from experiments.registry.runs.latency_spectra import keep_spectrum
-from experiments.registry.runs.series import extend_series
-from experiments.registry.runs.summary import summarise
+from experiments.registry.metrics.vocabulary import METRICS
 from experiments.registry.teams.access import require
-from experiments.registry.teams.audit import record
-from experiments.registry.teams.quotas import admit_runs
 
 MAX_REPORT_CHARS = 5_000_000
 
@@ -57,36 +37,22 @@ def import_report(
     run's fingerprint. What a text cannot be read as is a RequestError (`text`, `kind`, `command`, `machine`). A tool
     that did not run at all is stored as a failed run, with the tool's own message.
     """
-    require(member, Role.LAUNCHER)
-    checked_labels = check_labels(labels or {})
-    if measured_at is not None and timezone.is_naive(measured_at):
-        raise RequestError("measured_at needs an offset, for example Z.", field="measured_at")
+    require(member, Role.LAUNCHER)  # before megabytes are read
     report = _read(kind, text, command)
-    facts = read_description(machine, field="machine")
-    found = report.to_json()
-    with transaction.atomic():
-        run = Run(
-            team_id=member.team_id,
-            number=admit_runs(member.team, 1, queued=False),
-            origin=Run.Origin.IMPORTED,
-            state=Run.State.FINISHED,
-            labels=checked_labels,
-            application=_named(member, Application, application),
-            recipe=_named(member, Recipe, recipe),
-            workload=_named(member, Workload, workload),
-            created_by_id=member.user_id,
-        )
-        run.finished_at = run.measured_at = measured_at or timezone.now()
-        if facts is not None:
-            (run.sut_profile,) = described_profiles(member.team, [facts]).values()
-        _fill(run, report, found, facts, thresholds_of(member.team))
-        run.save()
-        learn(member.team, declared(found))
-        if run.outcome == Run.Outcome.SUCCEEDED:
-            _add_to_series(run, report)
-        keep(run, f"{report.format}.txt", text.encode())
-        keep_spectrum(run, spectrum_of(report))
-        record(member, "run.import", f"run #{run.number}", after={"kind": kind, "labels": checked_labels})
+    result = FinishedResult(
+        report=report,
+        history=_history(report),
+        output_seen=True,
+        output=(f"{report.format}.txt", text),
+        application=application,
+        recipe=recipe,
+        workload=workload,
+        machine=machine,
+        measured_at=measured_at,
+        labels=labels or {},
+    )
+    said = {"kind": kind, "labels": dict(result.labels)}
+    (run,) = store_runs(member, [result], action="run.import", said=said)
     return run
 
 
@@ -96,62 +62,19 @@ def _read(kind: str, text: str, command: str) -> LoadReport:
     if len(text) > MAX_REPORT_CHARS:
         raise RequestError(f"A report has at most {MAX_REPORT_CHARS} characters.", field="text")
     try:
-        return read_report(kind, text, command)
+        report = read_report(kind, text, command)
     except ParseError as error:
         line = f" (line {error.line})" if error.line is not None else ""
         hint = f" {error.hint}" if error.hint else ""
         field = "kind" if "no reader" in error.message else "command" if "command line" in error.message else "text"
         raise RequestError(f"{error.message}{line}.{hint}", field=field) from error
+    if (known := next((own.name for own in report.own_metrics if own.name in METRICS), None)) is not None:
+        raise RequestError(f"{known!r} is known to BenchHub; give your figure another name.", field="text")
+    return report
 
 
-def _named(member: Member, model: type[Document], name: str) -> Any:
-    if not name:
-        return None
-    found = model.objects.for_team(member.team).newest_versions().filter(name=name).first()
-    if found is None:
-        raise RequestError(f"There is no {noun(model)} named {name[:120]!r}.", field=noun(model))
-    return found
-
-
-def _fill(
-    run: Run, report: LoadReport, found: Mapping[str, Any], facts: HostFacts | None, thresholds: Thresholds
-) -> None:
-    if not report.complete:
-        run.outcome, run.validity = Run.Outcome.FAILED, Run.Validity.INVALID
-        run.failure = report.error or "The tool did not run."
-        return
-    validity = judge(found, thresholds=thresholds)
-    run.outcome = Run.Outcome.SUCCEEDED
-    run.validity, run.hides_latency = validity.state, validity.hides_latency
-    run.findings = findings_json(validity)
-    metrics = figures(found)
-    cpus = described_cpus(run.labels, facts.profile() if facts else {})
-    summarise(run, metrics | per_cpu(metrics, cpus))
-
-
-def _add_to_series(run: Run, report: LoadReport) -> None:
+def _history(report: LoadReport) -> History:
     """Imported runs of one application, workload, tool, load and machine form a series, apart from executed ones."""
-    parts = [
-        "imported",
-        str(run.application or ""),
-        str(run.workload or report.url or ""),
-        report.tool,
-        report.latency_basis,
-        str(report.connections),
-        str(report.threads),
-        str(report.offered_rate_rps),
-    ]
-    if run.sut_profile:
-        parts.append(run.sut_profile.digest)
-    run.fingerprint = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-    run.save(update_fields=["fingerprint"])
-    if run.validity not in Run.USABLE:  # it can be looked at, and is no part of any history
-        return
-    series = extend_series(
-        run,
-        application=str(run.application or "imported"),
-        workload=str(run.workload or report.url or "imported"),
-        tool=f"{report.tool} (imported)",
-        latency_basis=report.latency_basis,
-    )
-    follow(run, series)
+    load = (report.connections, report.threads, report.offered_rate_rps)
+    shared = (report.tool, report.latency_basis, *map(str, load))
+    return History("imported", shared, title="imported", url=report.url or "")

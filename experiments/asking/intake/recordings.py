@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,20 +12,19 @@ from django.utils import timezone
 from agents.base.cpuset import parse_cpus
 from agents.base.errors import ParseError
 from agents.events import Role as Part
-from agents.recordings import RECORDINGS, read_recording
+from agents.recordings import read_recording
 from agents.recordings.base import Recording
 from agents.spec import RunSpec
 from experiments.models import Member, Role, Run, SampleSeries
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.runs.artifacts import keep
+from experiments.registry.runs.recording_channels import channel_name, kernel_names
 from experiments.registry.teams.access import require
 from experiments.registry.teams.audit import record
 
 MAX_RECORDING_CHARS = 8_000_000
 MARGIN_S = 3600.0
 """How far a recording may lie from the measured time: more is a clock of another zone."""
-_CHANNEL_CHARS = 120
-_CPU = re.compile(r"cpu\.(\d+)\.(\w+)")
 CPU_NUMBERS = (
     "nmon numbers the CPUs that are online without gaps, and this run does not tell which were: with CPUs offline its "
     "numbers are not the kernel's."
@@ -92,31 +90,12 @@ def import_recording(
     return ImportedRecording(names, round(shift_s, 3), round(last_s, 3), notes)
 
 
-def channel_name(kind: str, name: str) -> str:
-    """How a channel of a recording is named beside the run's own: nmon.cpu.busy_ratio."""
-    return f"{kind}.{name}"[:_CHANNEL_CHARS]
-
-
 def _own_cpus(run: Run, role: str) -> list[str]:
     """The channels of CPUs that BenchHub sampled on this host; of an imported run those that its machine would have."""
     own = list(run.samples.filter(role=role, channel__startswith="cpu.").values_list("channel", flat=True))
     if own or role != "sut" or run.origin == Run.Origin.EXECUTED or run.sut_profile is None:
         return own
     return [f"cpu.{cpu}.busy_ratio" for cpu in sorted(parse_cpus(run.sut_profile.facts.get("cpu.online", "")))]
-
-
-def kernel_names(recording: Recording, own: Iterable[str]) -> Mapping[str, str] | None:
-    """The kernel's names of channels of CPUs: nmon counts those that are online, so its second may be CPU 3.
-
-    `own` are the channels that BenchHub sampled itself on this host. None when they do not tell which CPUs these are.
-    """
-    if not RECORDINGS[recording.tool].numbers_online:
-        return {}
-    found = [(name, match) for name in recording.channels if (match := _CPU.fullmatch(name))]
-    online = sorted({int(match[1]) for channel in own if (match := _CPU.fullmatch(channel))})
-    if len({match[1] for _, match in found}) != len(online):
-        return None
-    return {name: f"cpu.{online[int(match[1])]}.{match[2]}" for name, match in found if int(match[1]) < len(online)}
 
 
 def _read(kind: str, text: str) -> Recording:

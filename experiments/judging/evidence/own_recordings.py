@@ -10,9 +10,9 @@ from agents.events import RecordingKept
 from agents.record import Record
 from agents.recordings import read_recording
 from agents.recordings.base import Recording
-from experiments.asking.intake.recordings import channel_name, kernel_names
 from experiments.judging.evidence.load_course import Points
 from experiments.models import Artifact, Run
+from experiments.registry.runs.recording_channels import channel_name, kernel_names
 
 logger = logging.getLogger(__name__)
 

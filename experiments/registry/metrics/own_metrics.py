@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
 from django.db.models import Q
 
 from experiments.models import Metric, Team
-from experiments.models.prepared import execute
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import METRICS, MetricSpec, own_metric
 from experiments.registry.teams.audit import record
@@ -16,8 +14,6 @@ from experiments.registry.teams.audit import record
 MOST_FOLLOWED = 4
 """A run with at most so many own figures has few enough for all of them to be judged and watched unasked."""
 _MOST_NAMED = 40
-_DECLARED = """SELECT name, unit, direction FROM experiments_metric
-WHERE team_id = %s::bigint AND name IN (SELECT json_array_elements_text(%s::json))"""
 
 
 def metrics_of(team_id: int, names: Iterable[str] | None = None) -> dict[str, MetricSpec]:
@@ -58,8 +54,7 @@ def learn(team: Team, declared: Iterable[MetricSpec]) -> None:
     newest = {one.name: one for one in declared if one.name not in METRICS}
     if not newest:
         return
-    # In most cases all that happens here, and with each result.
-    declared_before = execute(_DECLARED, [team.pk, json.dumps(list(newest))])
+    declared_before = Metric.objects.filter(team=team, name__in=newest).values_list("name", "unit", "direction")
     stored = {name: (unit, direction) for name, unit, direction in declared_before}
     changed = []
     for name in sorted(newest):  # in one order, so that two who learn at the same time do not wait for each other
@@ -71,6 +66,8 @@ def learn(team: Team, declared: Iterable[MetricSpec]) -> None:
             record(team, "metric.declare", name, before=said, after={"unit": new.unit, "direction": new.direction})
         followed = len(newest) <= MOST_FOLLOWED
         changed.append(Metric(team=team, name=name, unit=new.unit, direction=new.direction, followed=followed))
+    if not changed:  # in most cases, and with each result
+        return
     Metric.objects.bulk_create(
         changed, update_conflicts=True, unique_fields=["team", "name"], update_fields=["unit", "direction"]
     )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from django.db import connection
+from django.db import transaction
+from django.db.models import F
 
 from experiments.models import Team
-
-_RESERVE = "UPDATE experiments_team SET next_run_number = next_run_number + %s WHERE id = %s RETURNING next_run_number"
 
 
 def reserve_numbers(team: Team, count: int) -> int:
     """Reserve `count` run numbers of the team and return the first."""
-    with connection.cursor() as cursor:
-        cursor.execute(_RESERVE, (count, team.pk))
-        row: tuple[int] = cursor.fetchone()
-    return row[0] - count
+    mine = Team.objects.filter(pk=team.pk)
+    with transaction.atomic():  # the update locks the row, so what is read then is the caller's own
+        mine.update(next_run_number=F("next_run_number") + count)
+        return mine.values_list("next_run_number", flat=True).get() - count

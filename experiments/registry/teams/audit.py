@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.models import AuditEntry, Member, Team
-from experiments.models.inserting import insert
 
 
 def record(
@@ -21,7 +20,7 @@ def record(
     Values must be JSON data without secrets.
     """
     team_id, actor_id = (who.pk, None) if isinstance(who, Team) else (who.team_id, who.user_id)
-    entry = AuditEntry(
+    return AuditEntry.objects.create(
         team_id=team_id,
         actor_id=actor_id,
         action=action,
@@ -29,5 +28,3 @@ def record(
         before=None if before is None else dict(before),
         after=None if after is None else dict(after),
     )
-    insert([entry])
-    return entry

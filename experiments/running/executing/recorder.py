@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -33,10 +33,6 @@ from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.profiles import store_profile
 from experiments.registry.runs.artifacts import keep
 from experiments.registry.runs.snapshots import content_digest
-
-_TAKE_SEQ = """
-UPDATE experiments_run SET last_seq = %(seq)s WHERE id = %(run)s AND fence = %(fence)s AND last_seq = %(seq)s - 1
-"""
 
 STATES = {
     "connect": Run.State.PREPARING,
@@ -128,10 +124,8 @@ class Recorder:
         if self._seq is None:
             self._seq = self._stored_seq()
         seq = self._seq + 1
-        with connection.cursor() as cursor:
-            cursor.execute(_TAKE_SEQ, {"run": self.run_id, "fence": self.fence, "seq": seq})
-            if cursor.rowcount:
-                return seq
+        if Run.objects.filter(pk=self.run_id, fence=self.fence, last_seq=seq - 1).update(last_seq=seq):
+            return seq
         if self._stored_seq() != seq:
             raise FenceError("Another writer has stored events of this run.")
         self._seq = seq

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from collections import namedtuple
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from django.core.exceptions import EmptyResultSet
-from django.db.models import QuerySet
+from django.contrib.auth.models import User
+from django.db.models import Value
 
-from experiments.models import Run, Team
-from experiments.models.prepared import execute, read
+from experiments.models import Application, DriverSet, Host, Recipe, Run, Team, Variant, Workload
 from experiments.models.runs import RunQuerySet
 from experiments.telling.run_list.filters import RunFilter, matching
 from experiments.telling.run_list.paging import Page, page_of
@@ -50,21 +47,16 @@ COLUMNS = (
     "archived",
 )
 
-Line = namedtuple("Line", COLUMNS)  # type: ignore[misc]
-
-# One statement for what a page refers to; Django takes longer to word nine than PostgreSQL to answer them.
-_NAMES = """
-SELECT 'application_id', id, name, version FROM experiments_application WHERE id = ANY(%s::bigint[])
-UNION ALL SELECT 'recipe_id', id, name, version FROM experiments_recipe WHERE id = ANY(%s::bigint[])
-UNION ALL SELECT 'workload_id', id, name, version FROM experiments_workload WHERE id = ANY(%s::bigint[])
-UNION ALL SELECT 'sut_id', id, name, 0 FROM experiments_host WHERE id = ANY(%s::bigint[])
-UNION ALL SELECT 'variant_id', id, name, 0 FROM experiments_variant WHERE id = ANY(%s::bigint[])
-UNION ALL SELECT 'created_by_id', id, username, 0 FROM auth_user WHERE id = ANY(%s::bigint[])
-UNION ALL SELECT 'drivers_id', driverset_id, name, host_id FROM experiments_driverset_hosts
-    JOIN experiments_host ON experiments_host.id = host_id WHERE driverset_id = ANY(%s::bigint[])
-"""
-_REFERENCES = ("application_id", "recipe_id", "workload_id", "sut_id", "variant_id", "created_by_id", "drivers_id")
-_PLACES = tuple(COLUMNS.index(column) for column in _REFERENCES)
+_REFERENCES: Mapping[str, tuple[Any, str, Any, str]] = {
+    "application_id": (Application, "pk", "version", "name"),
+    "recipe_id": (Recipe, "pk", "version", "name"),
+    "workload_id": (Workload, "pk", "version", "name"),
+    "sut_id": (Host, "pk", Value(0), "name"),
+    "variant_id": (Variant, "pk", Value(0), "name"),
+    "created_by_id": (User, "pk", Value(0), "username"),
+    "drivers_id": (DriverSet.hosts.through, "driverset_id", "host_id", "host__name"),
+}
+"""Column -> the model that it refers to, and of that the key, the version or the place in a set, and the name."""
 
 
 @dataclass(frozen=True)
@@ -88,32 +80,22 @@ class Names:
 def lines_page(
     team: Team, runs: RunFilter, *, sort: str = "-number", cursor: str = "", limit: int = 50
 ) -> tuple[Page[Any], Names]:
-    """A page whose rows have `COLUMNS`, and the names that these refer to. Two statements, however many runs."""
-    page = page_of(matching(team, runs, _lines()), sort=sort, cursor=cursor, limit=limit, reading=_read)
+    """A page whose rows have `COLUMNS`, and the names that these refer to. Two queries, however many runs."""
+    lines = cast(RunQuerySet, Run.objects.values_list(*COLUMNS, named=True))
+    page = page_of(matching(team, runs, lines), sort=sort, cursor=cursor, limit=limit)
     return page, _names(page.rows)
 
 
-@functools.cache
-def _lines() -> RunQuerySet:
-    """All runs as lines. Kept, because wording its columns anew takes longer than reading them."""
-    return cast(RunQuerySet, Run.objects.values_list(*COLUMNS))
-
-
-def _read(lines: QuerySet[Any, Any]) -> Iterator[Any]:
-    """The rows of lines; Django only words the statement."""
-    try:
-        statement, values = lines.query.sql_with_params()
-    except EmptyResultSet:  # Django sees that nothing can fit
-        return iter(())
-    return map(Line._make, read(statement, values))
-
-
 def _names(rows: Sequence[Any]) -> Names:
-    wanted = [{row[place] for row in rows} - {None} for place in _PLACES]
-    if not any(wanted):
-        return Names({})
+    queries = [
+        model._default_manager.filter(**{f"{key}__in": wanted}).values_list(Value(column), key, place, name)
+        for column, (model, key, place, name) in _REFERENCES.items()
+        if (wanted := {getattr(row, column) for row in rows} - {None})
+    ]
     found: dict[tuple[str, int], list[tuple[int, str]]] = {}
-    for column, pk, name, place in execute(_NAMES, [f"{{{','.join(map(str, ids))}}}" for ids in wanted]):
+    if not queries:
+        return Names(found)
+    for column, pk, place, name in queries[0].union(*queries[1:], all=True):
         found.setdefault((column, pk), []).append((place, name))
     for several in found.values():
         several.sort()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -38,17 +37,9 @@ class _Position:
     backwards: bool
 
 
-def page_of(
-    runs: QuerySet[Any, Row],
-    *,
-    sort: str,
-    cursor: str,
-    limit: int,
-    reading: Callable[[QuerySet[Any, Row]], Iterable[Row]] = iter,
-) -> Page[Row]:
+def page_of(runs: QuerySet[Any, Row], *, sort: str, cursor: str, limit: int) -> Page[Row]:
     """The rows after (or before) `cursor`; each has a number and the field that the list is sorted by.
 
-    `reading` makes rows of a part of the list.
     No OFFSET, no COUNT; runs without the sorted figure come last, stably.
     """
     if not 1 <= limit <= MAX_LIMIT:
@@ -60,7 +51,7 @@ def page_of(
     found: list[Row] = []
     for stretch in _stretches(key, descending, position):
         if len(found) <= limit:
-            found += reading(query.filter(stretch)[: limit + 1 - len(found)])
+            found += query.filter(stretch)[: limit + 1 - len(found)]
     more = len(found) > limit
     rows = found[:limit]
     if backwards:

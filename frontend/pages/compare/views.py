@@ -9,7 +9,6 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from experiments.asking.intake.timers import timers_of
 from experiments.judging.comparing.history import (
     MAX_COMPARED,
     Comparison,
@@ -20,6 +19,7 @@ from experiments.judging.comparing.history import (
 )
 from experiments.judging.comparing.machines import machines_of_runs
 from experiments.judging.comparing.scaling import groups_of_runs, scaling_of
+from experiments.judging.comparing.timers import timers_of
 from experiments.judging.verdicts import cpu_verdicts
 from experiments.models import Run, SampleSeries
 from experiments.registry.errors import RequestError
@@ -28,8 +28,10 @@ from experiments.registry.runs.baselines import baseline_named, baselines_of
 from experiments.telling.run_list.csv_text import csv_line
 from frontend.charts.channels import COMPARED
 from frontend.charts.machines import with_charts
-from frontend.charts.samples import history_json, overlay_json, part_in, percentiles_json
+from frontend.charts.percentiles import percentiles_json
+from frontend.charts.samples import overlay_json, part_in
 from frontend.charts.scaling import scaling_json
+from frontend.charts.trend import history_json
 from frontend.pages.compare.markdown import markdown
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.baseline import tone_of

@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from pydantic import TypeAdapter, ValidationError
 
 from agents.base.errors import ParseError, PlanError
@@ -20,6 +19,7 @@ from agents.drivers.wrk.units import duration_ms, rate, size_bytes
 from agents.drivers.wrk.wrk import Wrk
 from agents.drivers.wrk.wrk2 import Wrk2
 from tests.agents.recorded import Case, cases, damaged
+from tests.properties import HealthCheck, given, settings
 
 REPORTS = [case for kind in DRIVERS for case in cases(kind)]
 WHOLE = [case for case in REPORTS if case.expected.get("complete", True) and case.format in ("wrk-text", "wrk2-text")]

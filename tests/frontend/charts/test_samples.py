@@ -12,7 +12,7 @@ import pytest
 
 from experiments.analysis.thinning import MAX_POINTS, thinned
 from frontend.charts.channels import GROUPS, kinds_json
-from frontend.charts.samples import percentile_points
+from frontend.charts.percentiles import percentile_points
 from frontend.charts.sparkline import points_of
 from frontend.charts.timeline import TIMELINE
 

@@ -10,12 +10,13 @@ import pytest
 from django.test import Client
 
 from experiments.asking.intake.timers import import_timers
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Member, Role
-from tests.api.test_timers_and_scaling import TABLE
+from tests.experiments.api.test_timers_and_scaling import TABLE
 from tests.experiments.conftest import MakeMember
 from tests.experiments.finished import finish_next
-from tests.experiments.test_scaling import sweep
+from tests.experiments.judging.test_scaling import sweep
 from tests.frontend.conftest import MakeRun
 
 RATES = {"0": [100.5], "0-1": [190.5], "0-3": [340.5], "0-7": [520.5]}

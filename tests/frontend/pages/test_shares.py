@@ -19,7 +19,7 @@ from frontend.pages.shares import public
 from frontend.shared.sheet_files import CONTENT_TYPES
 from frontend.urls import urlpatterns
 from tests.experiments.conftest import MakeMember
-from tests.experiments.test_sharing import Kind, runs, subject_of
+from tests.experiments.telling.test_sharing import Kind, runs, subject_of
 from tests.frontend.conftest import MakeRun
 
 __all__ = ["runs"]  # a fixture of the use cases

@@ -15,13 +15,23 @@ import numpy as np
 import polars as pl
 
 from agents.base.errors import ParseError
-from agents.drivers.jmeter.jtl.columns import ELAPSED, KINDS, LABEL, MESSAGE, NEEDED, THREAD, TIME, TRANSACTION
-from agents.drivers.jmeter.jtl.form import MAX_TIME_MS, JtlForm, Stamps, form_of
+from agents.drivers.jmeter.jtl.form import (
+    ELAPSED,
+    KINDS,
+    LABEL,
+    MAX_TIME_MS,
+    MESSAGE,
+    NEEDED,
+    THREAD,
+    TIME,
+    TRANSACTION,
+    JtlForm,
+    Stamps,
+    form_of,
+)
 from agents.drivers.jmeter.jtl.lines import MAX_ELAPSED_MS, Trouble, read_lines
 from agents.drivers.jmeter.jtl.nesting import Nesting
-from agents.drivers.jmeter.jtl.part import END, START, Part, count, part_of, tables
-from agents.drivers.jmeter.jtl.plain import CountPlain, has_plain_pieces, plain_counter
-from agents.drivers.jmeter.jtl.tally import Tally
+from agents.drivers.jmeter.jtl.tally import END, START, Part, Tally, count, part_of, tables
 from agents.drivers.jmeter.jtl.totals import report
 from agents.results.report import LoadReport
 
@@ -33,8 +43,6 @@ WINDOW_BYTES = 1 << 13
 CACHED_BYTES = 1 << 18
 MAX_RECORD_BYTES = 64 << 20
 THREADS = 2
-COMPILED_BYTES = 512 << 20
-"""From this size on loading machine code costs less than it saves."""
 _MISSING, _LONGEST = "missing", "longest"
 
 OnProgress = Callable[[int], None]
@@ -58,16 +66,14 @@ class _Counted:
     lines: int
 
 
-def read_csv(
-    source: BinaryIO, on_progress: OnProgress = lambda _bytes: None, *, compiled_from_bytes: int = COMPILED_BYTES
-) -> LoadReport:
+def read_csv(source: BinaryIO, on_progress: OnProgress = lambda _bytes: None) -> LoadReport:
     """The report of the results in `source`, a file or bytes. ParseError when they are no results."""
     at = _Place(source)
     head = at.read(0, HEAD_BYTES)
     mark = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
     form = form_of(head[mark:])
     begin = head.find(b"\n", head.index(form.header)) + 1 or len(head) if form.header else mark
-    reader = _Reader(form, at, 1 + head.count(b"\n", 0, begin), compiled=at.size >= compiled_from_bytes)
+    reader = _Reader(form, at, 1 + head.count(b"\n", 0, begin))
     try:
         for piece in _pieces(at, form, begin, at.size, PIECE_BYTES):
             reader.add(piece)
@@ -95,7 +101,7 @@ class _Place:
 class _Reader:
     """Pieces go in, parts come out of the threads in the same order and are added up here."""
 
-    def __init__(self, form: JtlForm, place: _Place, line: int, *, compiled: bool) -> None:
+    def __init__(self, form: JtlForm, place: _Place, line: int) -> None:
         self._form = form
         self._place = place
         self._all_names = [name for name in KINDS if name in form.columns]
@@ -105,9 +111,6 @@ class _Reader:
         self._nesting: Nesting | None = None
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="jtl")
         self._waiting: deque[Future[_Counted]] = deque()
-        self._count_plain: CountPlain | None = None
-        if compiled and has_plain_pieces(form, self._names):
-            self._count_plain = plain_counter(form, self._names)
         self._line = line
 
     def add(self, piece: _Piece) -> None:
@@ -159,8 +162,6 @@ class _Reader:
 
     def _fast(self, piece: _Piece) -> _Counted:
         data = self._place.read(piece.offset, piece.size)
-        if self._count_plain and (part := self._count_plain(data)):
-            return _Counted(piece, part, part.rows)
         quoted = b'"' in data
         part = _part(data, self._form, self._names, quoted=quoted)
         lines = data.count(b"\n") if part is None or quoted else part.rows

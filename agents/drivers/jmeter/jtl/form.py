@@ -1,4 +1,4 @@
-"""How a CSV result file is written: delimiter, columns, time stamps; found out from its beginning."""
+"""How a result file is written: the columns that are read; delimiter and time stamps, found out from the beginning."""
 
 from __future__ import annotations
 
@@ -7,8 +7,31 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import polars as pl
+
 from agents.base.errors import ParseError
-from agents.drivers.jmeter.jtl.columns import ELAPSED, LABEL, NEEDED, SUCCESS, TIME
+
+TIME, ELAPSED, LABEL, CODE = "timeStamp", "elapsed", "label", "responseCode"
+MESSAGE, THREAD, SUCCESS = "responseMessage", "threadName", "success"
+BYTES, SENT, ACTIVE = "bytes", "sentBytes", "allThreads"
+
+KINDS: dict[str, type[pl.DataType]] = {
+    TIME: pl.Int64,  # the start, in milliseconds since 1970
+    ELAPSED: pl.Int64,
+    LABEL: pl.String,
+    CODE: pl.String,
+    MESSAGE: pl.String,
+    THREAD: pl.String,
+    SUCCESS: pl.Boolean,
+    BYTES: pl.Int64,
+    SENT: pl.Int64,
+    ACTIVE: pl.Int64,
+}
+NEEDED = (TIME, ELAPSED, LABEL, SUCCESS)
+SUMMED = (BYTES, SENT)
+
+TRANSACTION = "Number of samples in transaction"
+"""How the message of a transaction controller begins; its row spans requests that have rows of their own."""
 
 _DEFAULT = [
     "timeStamp",

@@ -11,8 +11,7 @@ from itertools import islice
 import polars as pl
 
 from agents.base.errors import ParseError
-from agents.drivers.jmeter.jtl.columns import KINDS, NEEDED, SUCCESS, TIME
-from agents.drivers.jmeter.jtl.form import JtlForm
+from agents.drivers.jmeter.jtl.form import KINDS, NEEDED, SUCCESS, TIME, JtlForm
 
 MAX_ELAPSED_MS = 10 * 24 * 3600 * 1000
 _GROUPED = re.compile(r"-?\d{1,3}(?:([.,'  ’])\d{3})(?:\1\d{3})*")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from agents.drivers.jmeter.jtl.columns import ELAPSED, LABEL, THREAD, TIME
-from agents.drivers.jmeter.jtl.part import INSIDE
+from agents.drivers.jmeter.jtl.form import ELAPSED, LABEL, THREAD, TIME
+from agents.drivers.jmeter.jtl.tally import INSIDE
 
 _FIELDS = (THREAD, TIME, ELAPSED)
 

@@ -9,10 +9,21 @@ from typing import Any
 import polars as pl
 
 from agents.base.errors import ParseError
-from agents.drivers.jmeter.jtl import part
-from agents.drivers.jmeter.jtl.columns import ACTIVE, BYTES, CODE, ELAPSED, LABEL, MESSAGE, SENT, SUCCESS
-from agents.drivers.jmeter.jtl.part import COUNT
-from agents.drivers.jmeter.jtl.tally import SERIAL, Tally, has_threads
+from agents.drivers.jmeter.jtl.form import ACTIVE, BYTES, CODE, ELAPSED, LABEL, MESSAGE, SENT, SUCCESS
+from agents.drivers.jmeter.jtl.tally import (
+    COUNT,
+    END,
+    ERRORS,
+    INSIDE,
+    SERIAL,
+    SPANS,
+    START,
+    STEP,
+    TOTAL,
+    Tally,
+    has_threads,
+    merged,
+)
 from agents.results.elapsed_counts import ElapsedCounts
 from agents.results.report import LoadErrors, LoadReport
 from agents.results.request_figures import Course, Failure, LabelFigures, RequestFigures, bounded
@@ -29,14 +40,14 @@ def report(tally: Tally, form: str, notes: Sequence[str] = (), whys: Sequence[st
     if not tally.rows:
         raise ParseError("there is no result in this file", line=1)
     rows, parts = _requests(tally.groups())
-    spans = rows.filter(pl.col(part.SPANS))
-    requests = rows.filter(~pl.col(part.SPANS))
+    spans = rows.filter(pl.col(SPANS))
+    requests = rows.filter(~pl.col(SPANS))
     notes = list(notes)
     if not requests.height:
         requests, spans = spans, spans.head(0)
         notes.append("only transactions were saved, so they are counted as the requests")
     count, errors = _sum(requests, COUNT), _sum(requests.filter(~pl.col(SUCCESS)), COUNT)
-    started_ms, ended_ms = _min(requests, part.START), _max(requests, part.END)
+    started_ms, ended_ms = _min(requests, START), _max(requests, END)
     duration_s = (ended_ms - started_ms) / 1000
     whys = [*whys, *_doubts(tally, requests, count, errors, duration_s)]
     bytes_read = _sum(requests, BYTES) if BYTES in rows.columns else None
@@ -97,15 +108,15 @@ def _requests(groups: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     A label `P-N` is one of parts when (almost) all its rows lie inside a row of P and P is no transaction: what a
     transaction spans are requests.
     """
-    spanning = set(groups.filter(pl.col(part.SPANS))[LABEL].to_list())
-    inside = groups.filter(pl.col(part.INSIDE))
+    spanning = set(groups.filter(pl.col(SPANS))[LABEL].to_list())
+    inside = groups.filter(pl.col(INSIDE))
     all_of = dict(groups.group_by(LABEL).agg(pl.col(COUNT).sum()).iter_rows())
     of_parts = [
         label
         for label, count in inside.group_by(LABEL).agg(pl.col(COUNT).sum()).iter_rows()
         if (match := SERIAL.fullmatch(label)) and match[1] not in spanning and count >= INSIDE_LIMIT * all_of[label]
     ]
-    is_part = pl.col(part.INSIDE) & pl.col(LABEL).is_in(of_parts)
+    is_part = pl.col(INSIDE) & pl.col(LABEL).is_in(of_parts)
     return groups.filter(~is_part), _sum(groups.filter(is_part), COUNT)
 
 
@@ -115,7 +126,7 @@ def _labels(requests: pl.DataFrame, spans: pl.DataFrame) -> Iterator[tuple[str, 
         for (label,), rows in sorted(frame.group_by(LABEL), key=lambda item: str(item[0][0])):
             name = f"{label} (transaction)" if label in taken else str(label)
             taken.add(name)
-            count, duration_s = _sum(rows, COUNT), (_max(rows, part.END) - _min(rows, part.START)) / 1000
+            count, duration_s = _sum(rows, COUNT), (_max(rows, END) - _min(rows, START)) / 1000
             elapsed = _elapsed(rows)
             yield (
                 name,
@@ -181,16 +192,16 @@ def _course(tally: Tally) -> Course | None:
     table = tally.course()
     if not table.height:
         return None
-    step_s = max(1, math.ceil((_max(table, part.STEP) - _min(table, part.STEP) + 1) / MAX_POINTS))
-    step = (pl.col(part.STEP) // step_s * step_s).alias(part.STEP)
-    coarse = part.merged([table.with_columns(step)], (part.STEP,)).sort(part.STEP)
+    step_s = max(1, math.ceil((_max(table, STEP) - _min(table, STEP) + 1) / MAX_POINTS))
+    step = (pl.col(STEP) // step_s * step_s).alias(STEP)
+    coarse = merged([table.with_columns(step)], (STEP,)).sort(STEP)
     threads = coarse[ACTIVE].fill_null(0).to_list() if has_threads(coarse) else None
     return Course(
         step_s=float(step_s),
-        ended_unix_s=tuple(float(at) for at in coarse[part.STEP]),
+        ended_unix_s=tuple(float(at) for at in coarse[STEP]),
         requests=tuple(coarse[COUNT]),
-        errors=tuple(coarse[part.ERRORS]),
-        latency_mean_ms=tuple((coarse[part.TOTAL] / coarse[COUNT]).round(3)),
+        errors=tuple(coarse[ERRORS]),
+        latency_mean_ms=tuple((coarse[TOTAL] / coarse[COUNT]).round(3)),
         active_threads=tuple(threads) if threads is not None else None,
     )
 

@@ -9,7 +9,7 @@ import polars as pl
 from lxml import etree
 
 from agents.base.errors import ParseError
-from agents.drivers.jmeter.jtl.columns import (
+from agents.drivers.jmeter.jtl.form import (
     ACTIVE,
     BYTES,
     CODE,
@@ -21,11 +21,10 @@ from agents.drivers.jmeter.jtl.columns import (
     SUCCESS,
     TIME,
     TRANSACTION,
+    Stamps,
 )
-from agents.drivers.jmeter.jtl.form import Stamps
 from agents.drivers.jmeter.jtl.lines import MAX_ELAPSED_MS
-from agents.drivers.jmeter.jtl.part import Part, count
-from agents.drivers.jmeter.jtl.tally import Tally
+from agents.drivers.jmeter.jtl.tally import Part, Tally, count
 from agents.drivers.jmeter.jtl.totals import report
 from agents.results.report import LoadReport
 

@@ -1,0 +1,87 @@
+"""Puts what the library's templates need onto the hosts of the lab: servers, the REST application, JMeter."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.demo_hosts import DemoHost
+from lab.host import LabHost
+from lab.shell import LabError
+from lab.tomcat import VERSION, install_tomcat
+
+FETCH = "Start with bin/lab, which fetches or builds it."
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Archives and installations on this machine; None where there is none."""
+
+    tomcat: Path | None = None
+    liberty: Path | None = None
+    rest_war: Path | None = None
+    jmeter: Path | None = None
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A host's home directory: as this machine sees it, and as the host does."""
+
+    name: str
+    outside: Path
+    inside: str
+
+    @classmethod
+    def of(cls, host: LabHost | DemoHost) -> Spot:
+        return cls(host.name, host.home, "/root" if isinstance(host, LabHost) else str(host.home.resolve()))
+
+
+def equip(suts: Iterable[Spot], driver: Spot, wanted: Iterable[str], programs: Programs) -> dict[str, str]:
+    """Install what the settings named `wanted` point at; returns their values as the hosts see them.
+
+    LabError names the program that this machine does not have.
+    """
+    values: dict[str, str] = {}
+    names = set(wanted)
+    for sut in suts:
+        if "tomcat_home" in names:
+            install_tomcat(_there(programs.tomcat, "Tomcat"), sut.outside)
+            values["tomcat_home"] = f"{sut.inside}/apache-tomcat-{VERSION}"
+        if "liberty_home" in names:
+            _unzip(_there(programs.liberty, "Open Liberty"), sut.outside)
+            values["liberty_home"] = f"{sut.inside}/wlp"
+        if "rest_war" in names:
+            shutil.copy(_there(programs.rest_war, "REST application"), sut.outside / "rest.war")
+            values["rest_war"] = f"{sut.inside}/rest.war"
+    if "jmeter_home" in names:
+        source, target = _there(programs.jmeter, "JMeter"), driver.outside / "jmeter"
+        if not (target / "bin" / "jmeter").exists():
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(source, target, symlinks=True)
+        values["jmeter_home"] = f"{driver.inside}/jmeter"
+    return values
+
+
+def _there(path: Path | None, what: str) -> Path:
+    if path is None or not path.exists():
+        raise LabError(f"There is no {what} at {path}. {FETCH}" if path else f"There is no {what} yet. {FETCH}")
+    return path
+
+
+def _unzip(archive: Path, home: Path) -> None:
+    """Unpack a Liberty unless it is there; zipfile loses the mode of bin/server, so it is set again."""
+    target = home / "wlp"
+    if (target / "bin" / "server").exists():
+        return
+    part = home / ".liberty.part"
+    shutil.rmtree(part, ignore_errors=True)
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(part)
+    for program in (part / "wlp" / "bin").iterdir():
+        if program.is_file() and not program.suffix:
+            program.chmod(0o755)
+    (part / "wlp").rename(target)
+    shutil.rmtree(part)

@@ -1,0 +1,234 @@
+"""The queue on PostgreSQL: hosts leased all or none, a fair order, lost runs adopted, fences that only grow."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from experiments.asking.launching.cancelling import cancel_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
+from experiments.models import Host, Member, Role, Run
+from experiments.registry.hosts.reservations import reserve
+from experiments.running.ending.conclusion import conclude
+from experiments.running.executing.recorder import Recorder
+from experiments.running.queue.dispatch import claim_next, something_to_do
+from tests.experiments.conftest import MakeMember, ready_host
+from tests.experiments.finished import whole_run
+
+
+@pytest.fixture
+def launch(admin: Member, stock: dict[str, Any]) -> Any:
+    """Queues a run on hosts named by one letter each; they are made when they are first named."""
+    documents = {name: stock[name] for name in ("application", "recipe", "workload")}
+    made: dict[str, Host] = {}
+
+    def host(name: str) -> Host:
+        if name not in made:
+            made[name] = ready_host(admin, name)
+        return made[name]
+
+    def launch(sut: str, *drivers: str) -> Run:
+        return launch_run(admin, Choice(**documents, sut=host(sut), drivers=[host(name) for name in drivers]))
+
+    return launch
+
+
+def claim() -> int | None:
+    """The number of the run that a worker gets now."""
+    run = claim_next("worker")
+    return run.number if run else None
+
+
+def finish(number: int) -> None:
+    run = Run.objects.get(number=number)
+    conclude(run.pk, run.fence, Recorder(run.pk, run.fence).record())
+
+
+def leased() -> dict[str, int]:
+    return {host.name: host.leased_by.number for host in Host.objects.select_related("leased_by") if host.leased_by}
+
+
+def test_a_run_gets_all_its_hosts_or_none(launch: Any) -> None:
+    launch("a", "b")
+    launch("b", "c")
+    launch("d", "e")
+    assert claim() == 1
+    assert leased() == {"a": 1, "b": 1}
+    assert claim() == 3
+    assert leased() == {"a": 1, "b": 1, "d": 3, "e": 3}
+    assert claim() is None
+    finish(1)
+    assert claim() == 2
+    assert leased() == {"b": 2, "c": 2, "d": 3, "e": 3}
+
+
+def test_a_run_that_waits_for_two_hosts_is_not_overtaken(launch: Any) -> None:
+    launch("a", "b")
+    launch("a", "c")  # waits for a, and keeps c
+    launch("c", "d")
+    assert claim() == 1
+    assert claim() is None
+    assert not something_to_do()
+    finish(1)
+    assert something_to_do()
+    assert claim() == 2
+    assert claim() is None
+
+
+def test_a_run_with_several_driver_hosts_waits_for_all_of_them_and_holds_them_together(launch: Any) -> None:
+    launch("x", "c")
+    launch("a", "c", "d")
+    launch("y", "d")
+    assert claim() == 1
+    assert (claim(), leased()) == (None, {"x": 1, "c": 1}), "the wide run is not overtaken, and holds nothing yet"
+    finish(1)
+    assert claim() == 2
+    assert leased() == {"a": 2, "c": 2, "d": 2}
+    assert claim() is None
+    finish(2)
+    assert claim() == 3
+
+
+@pytest.mark.parametrize("away", ["c", "d"])
+def test_one_driver_host_out_of_service_keeps_the_run_waiting_and_holds_up_nobody(launch: Any, away: str) -> None:
+    launch("a", "c", "d")
+    launch("e", "b")
+    Host.objects.filter(name=away).update(state="drained")
+    assert claim() == 2
+    assert claim() is None
+
+
+def test_a_second_driver_host_reserved_by_somebody_else_keeps_the_run_waiting(
+    admin: Member, make_member: MakeMember, launch: Any
+) -> None:
+    launch("a", "b", "c")
+    other = make_member(admin.team, Role.ADMIN, "anna")
+    reserve(other, [Host.objects.get(name="c")], until=timezone.now() + timedelta(hours=1))
+    assert claim() is None
+    assert launch("a", "b").number == claim()
+
+
+def test_the_oldest_goes_first(launch: Any) -> None:
+    for _ in range(3):
+        launch("a", "b")
+    order = []
+    while (number := claim()) is not None:
+        order.append(number)
+        finish(number)
+    assert order == [1, 2, 3]
+
+
+@pytest.mark.parametrize("state", ["dirty", "unreachable", "drained", "new"])
+def test_a_host_out_of_service_gets_no_run_and_its_run_holds_up_nobody(launch: Any, state: str) -> None:
+    launch("a", "b")
+    launch("c", "b")
+    Host.objects.filter(name="a").update(state=state, state_reason="because")
+    assert claim() == 2
+    finish(2)
+    assert claim() is None
+    Host.objects.filter(name="a").update(state="ready")
+    assert claim() == 1
+
+
+def test_a_run_whose_lease_is_over_is_adopted_before_anything_new_starts(launch: Any) -> None:
+    first = launch("a", "b")
+    launch("c", "d")
+    held = claim_next("worker 1")
+    assert held is not None
+    assert claim() == 2
+    assert claim() is None
+    Run.objects.filter(pk=first.pk).update(lease_until=timezone.now() - timedelta(seconds=1), state="measuring")
+    launch("e", "f")
+    adopted = claim_next("worker 2")
+    assert adopted is not None
+    assert (adopted.number, adopted.owner, adopted.state, adopted.attempts) == (1, "worker 2", "measuring", 2)
+    assert adopted.fence > held.fence
+    assert adopted.started_at == held.started_at
+    assert leased()["a"] == leased()["b"] == 1
+    assert claim() == 3
+
+
+def test_a_run_that_is_let_go_is_taken_at_once(launch: Any) -> None:
+    launch("a", "b")
+    run = claim_next("worker 1")
+    assert run is not None
+    assert not something_to_do()
+    Recorder(run.pk, run.fence).let_go()
+    assert something_to_do() or run.pk  # inside one transaction now() stands still
+    Run.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert claim() == 1
+
+
+def test_fences_only_grow(launch: Any) -> None:
+    for name in "abcd":
+        launch(name, f"{name}2")
+    fences = []
+    for _ in range(3):
+        while (run := claim_next("w")) is not None:
+            fences.append(run.fence)
+        Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+        fences += [run.fence for _ in range(2) if (run := claim_next("w")) is not None]
+    assert fences == sorted(set(fences))
+    assert len(fences) >= 10
+
+
+def test_a_cancelled_run_leaves_the_queue(admin: Member, launch: Any) -> None:
+    run = launch("a", "b")
+    launch("a", "b")
+    cancel_run(admin, run)
+    assert claim() == 2
+
+
+def test_the_same_moment_gives_each_host_to_one_run_only(transactional_db: None, launch: Any) -> None:
+    runs = [launch(*pair) for pair in ("ab", "bc", "ca", "ab", "de", "ed")]
+    claimed: list[int] = []
+    start = threading.Barrier(6)
+
+    def work() -> None:
+        start.wait()
+        try:
+            if (run := claim_next(threading.current_thread().name)) is not None:
+                claimed.append(run.number)
+        finally:
+            connection.close()
+
+    _together([threading.Thread(target=work) for _ in range(6)])
+    assert sorted(claimed) == [runs[0].number, runs[4].number]
+    assert leased() == {"a": 1, "b": 1, "d": 5, "e": 5}
+    fences = list(Run.objects.filter(fence__gt=0).values_list("fence", flat=True))
+    assert len(set(fences)) == 2
+
+
+def _together(threads: Sequence[threading.Thread]) -> None:
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=300)
+
+
+def test_events_of_a_former_holder_are_refused(launch: Any) -> None:
+    from agents.base.errors import FenceError
+
+    launch("a", "b")
+    old = claim_next("worker 1")
+    assert old is not None
+    Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert claim_next("worker 2") is not None
+    stale = Recorder(old.pk, old.fence)
+    for action in (
+        lambda: stale.store(whole_run()[0]),
+        stale.beat,
+        lambda: conclude(old.pk, old.fence, stale.record()),
+    ):
+        with pytest.raises(FenceError):
+            action()
+    stale.let_go()
+    assert Run.objects.get(pk=old.pk).owner == "worker 2"
+    assert not Run.objects.get(pk=old.pk).events.exists()

@@ -1,0 +1,105 @@
+"""Runs when BenchHub itself is in trouble: every one comes to an end, and no host is trusted blindly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.models import Host, Member, Run
+from experiments.running.executing import execution
+from experiments.running.executing.execution import MAX_ATTEMPTS, execute_next
+from experiments.running.executing.lease import handing_over
+from experiments.running.queue.dispatch import claim_next
+from tests.agents.conftest import sshd_host  # noqa: F401 - a fixture
+from tests.experiments.running.broken_server import launch_broken
+from tests.sshd import SshdHost
+
+
+@pytest.fixture
+def run(admin: Member, sshd_host: SshdHost) -> Run:  # noqa: F811 - the fixture
+    return launch_broken(admin, sshd_host)
+
+
+def ended(run: Run) -> tuple[str, str, str]:
+    run.refresh_from_db()
+    assert run.state == "finished"
+    assert run.lease_until is None
+    return run.outcome, run.restore, Host.objects.get().state
+
+
+def test_a_run_that_fails_is_put_back_and_its_host_goes_on(run: Run, sshd_host: SshdHost) -> None:  # noqa: F811
+    assert execute_next()
+    assert ended(run) == ("failed", "verified", "ready")
+    assert run.failure == "The server ended while starting (exit status 3)."
+    assert Host.objects.get().leased_by is None
+    assert list((sshd_host.home / ".benchhub/runs").glob(f"r{run.pk}-*")) == []
+    assert not execute_next()
+
+
+def test_a_host_that_obeys_somebody_else_ends_the_run_with_the_reason(
+    run: Run,
+    sshd_host: SshdHost,  # noqa: F811
+) -> None:
+    fence = sshd_host.home / ".benchhub/fence"
+    fence.mkdir(parents=True, exist_ok=True)
+    known = (fence / "fence").read_text() if (fence / "fence").exists() else "0"
+    (fence / "fence").write_text("999999999\n")
+    try:
+        assert execute_next()
+    finally:
+        (fence / "fence").write_text(known)
+    assert ended(run) == ("lost", "dirty", "dirty")
+    assert "newer holder" in run.failure
+    assert "Another BenchHub uses this host" in run.failure_hint
+
+
+def test_a_specification_that_nobody_understands_any_more_ends_the_run(run: Run) -> None:
+    Run.objects.update(spec={"written": "by another version"})
+    assert execute_next()
+    assert ended(run) == ("lost", "", "ready")
+    assert run.failure.startswith("BenchHub made a mistake")
+
+
+def test_a_mistake_in_the_figures_does_not_keep_the_host(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(execution, "conclude", broken)
+    assert execute_next()
+    outcome, _, state = ended(run)
+    assert (outcome, state) == ("failed", "ready")  # the reason for the failure was stored before
+
+
+def test_a_run_that_kills_every_worker_comes_to_an_end(run: Run) -> None:
+    Run.objects.update(attempts=MAX_ATTEMPTS)
+    assert execute_next()
+    outcome, _, _ = ended(run)
+    assert outcome == "lost"
+    assert f"{MAX_ATTEMPTS} workers began with this run" in run.failure
+
+
+def test_a_key_that_cannot_be_opened_is_told_in_plain_words(run: Run, settings: Any, tmp_path: Path) -> None:
+    settings.BENCHHUB_KEY_FILE = tmp_path / "none"
+    assert execute_next()
+    assert ended(run) == ("failed", "", "ready")
+    assert run.failure.startswith("The private key for both cannot be opened")
+
+
+def test_another_host_key_than_at_launch_is_refused(run: Run) -> None:
+    Host.objects.update(host_key="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIC1xFkK3JrBEAWJ8qfusMvXIUw+xkDzE2wIlhxeSGkiB")
+    assert execute_next()
+    assert ended(run) == ("failed", "", "ready")
+    assert "not the one that this run was launched with" in run.failure
+
+
+def test_a_worker_that_is_told_to_stop_claims_nothing(run: Run) -> None:
+    handing_over.set()
+    try:
+        assert not execute_next()
+    finally:
+        handing_over.clear()
+    run.refresh_from_db()
+    assert run.state == "queued"
+    assert claim_next("another") == run
