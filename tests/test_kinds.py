@@ -33,7 +33,8 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def test_every_kind_has_all_that_is_asked_of_it() -> None:
-    assert [f"{what} {name} lacks {lack}" for what, name, lacks in _walk() for lack in lacks] == []
+    lacking = [f"{what} {name} lacks {lack}" for what, name, lacks in _walk() for lack in lacks]
+    assert not lacking, "\n".join(lacking)
 
 
 def test_what_a_kind_leaves_out_is_named() -> None:
@@ -56,7 +57,8 @@ def test_what_a_kind_leaves_out_is_named() -> None:
 
 def test_every_row_of_the_guide_is_of_a_registered_kind() -> None:
     tables = (("step", STEPS), ("server", SERVERS), ("monitor", MONITORS), ("fact", FACTS))
-    assert {what: list(_rows("adding", what)) for what, _ in tables} == {what: sorted(kinds) for what, kinds in tables}
+    for what, kinds in tables:
+        assert list(_rows("adding", what)) == sorted(kinds)
     assert list(_rows("drivers", "tool")) == sorted(DRIVERS)
     assert set(_rows("drivers", "recording")) == set(RECORDINGS)
 

@@ -1,4 +1,4 @@
-"""Each kind of driver with the fewest options that it takes."""
+"""Each tool for HTTP with the fewest options that it takes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from typing import Any
 
 from agents.drivers import DRIVERS
 from agents.drivers.base.driver import Driver
+from agents.drivers.base.http_tool import HttpTool
+from agents.drivers.hyperfoil.driver import Hyperfoil
 
+ENOUGH = {"connections": 2, "users": 2, "threads": 1, "offered_rate_rps": 100}
 LEAST: dict[str, dict[str, Any]] = {
-    "ab": {"connections": 2},
-    "autocannon": {"connections": 2},
-    "h2load": {"connections": 2},
-    "hey": {"connections": 2},
-    "hyperfoil": {"connections": 2, "threads": 1},
-    "k6": {"users": 2},
-    "oha": {"connections": 2},
-    "siege": {"connections": 2},
-    "vegeta": {"offered_rate_rps": 100},
+    kind: {name: ENOUGH[name] for name, field in tool.model_fields.items() if field.is_required()}
+    for kind, tool in DRIVERS.items()
+    if issubclass(tool, HttpTool | Hyperfoil)
 }
 KINDS = list(LEAST)
 HEADERS = {"X-Own": "a b; $(id)"}

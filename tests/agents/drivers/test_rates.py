@@ -29,7 +29,7 @@ TOOLS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", sorted(RATED))
 def test_a_tool_at_another_rate_offers_that_rate(kind: str) -> None:
-    driver: Driver = READ.validate_python({"kind": kind, **TOOLS[kind]})
+    driver: Driver = READ.validate_python({"kind": kind, **TOOLS.get(kind, {"connections": 8})})
     step = rate_step_rps(driver)
     for asked in (1.0, 999.0, 123_456.7):
         found = at_rate(driver, asked)
