@@ -104,7 +104,7 @@ class Liberty(Server):
         return script(liberty_scripts.VERSION, self.home, self.java_home or "", *self.apps.values(), timeout_s=60)
 
     def parse_version(self, output: bytes) -> str:
-        """Liberty's version number. PlanError when the Java that would run it is too old."""
+        """Liberty's version number. PlanError when its Java is too old, ParseError when it tells no version."""
         text = output.decode("utf-8", "replace")
         if "UnsupportedClassVersionError" in text:
             raise PlanError(

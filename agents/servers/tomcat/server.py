@@ -67,7 +67,7 @@ class Tomcat(Server):
         return script(tomcat_scripts.VERSION, self.home, self.java_home or "")
 
     def parse_version(self, output: bytes) -> str:
-        """Tomcat's version number. PlanError when the Java that would run it is too old."""
+        """Tomcat's version number. PlanError when its Java is too old, ParseError when it tells no version."""
         text = output.decode("utf-8", "replace")
         if "UnsupportedClassVersionError" in text:
             java = parse_java_major(text)
