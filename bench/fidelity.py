@@ -27,8 +27,9 @@ from agents.drivers.base.driver import Target
 from agents.drivers.wrk.wrk import Wrk
 from agents.events import AnyEvent
 from agents.monitors import MONITORS
+from agents.remote.address import Address
 from agents.remote.jobs import Job
-from agents.remote.ssh import Address, connect
+from agents.remote.ssh import connect
 from agents.running.monitoring import Watch
 from bench.sshd import free_port, running_hosts
 from bench.web import wait_until_it_answers

@@ -23,7 +23,7 @@ from benchhub.embedded import Places
 from experiments.models import Host, Member, Role, Run, Team
 from experiments.registry.errors import Conflict
 from experiments.registry.hosts.inventory import clear_dirty, request_check
-from experiments.running.restoring.restoration import request_restore
+from experiments.running.restoring.requests import request_restore
 from lab.lab import Lab, why_not
 from tests.faults.evidence import gather
 from tests.faults.invariants import CLEARED, check

@@ -27,7 +27,8 @@ import asyncssh
 
 from agents.base.command import Command
 from agents.facts import FACTS, collect, facts_command, parse_facts
-from agents.remote.ssh import Address, connect
+from agents.remote.address import Address
+from agents.remote.ssh import connect
 from agents.remote.transfer import put_command
 from agents.running.readiness import probe_command
 from bench.sshd import Hosts, running_hosts

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.remote.ssh import Address, new_key_pair
+from agents.remote.address import Address, new_key_pair
 
 START_LIMIT_S = 20.0
 FIRST_PORT = 23000

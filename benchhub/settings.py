@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import tomllib
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from benchhub.environment import (
 from experiments.registry.teams.group_rules import read_rules
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VERSION = "0.1.0"
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 DEBUG = envbool("DEBUG", False)
 
 # Where things are ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from celery.signals import worker_shutting_down
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from experiments.asking.launching.dryrun import perform_dry_run
 from experiments.asking.schedules import launching
 from experiments.judging.alerts.missing import raise_missing
 from experiments.keeping.operating import canaries
@@ -31,10 +30,12 @@ from experiments.registry.workers.outbox import (
     send,
 )
 from experiments.running.ending.conclusion import conclude_stuck
+from experiments.running.executing.dry_run import perform_dry_run
 from experiments.running.executing.execution import execute_next
 from experiments.running.executing.lease import handing_over
 from experiments.running.queue import dispatch as queue
-from experiments.running.restoring.restoration import perform_restore, repeat_due
+from experiments.running.restoring.requests import repeat_due
+from experiments.running.restoring.restoration import perform_restore
 from experiments.telling.notifying import delivering
 from experiments.telling.notifying.alert_mails import tell, tell_waiting
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.remote.ssh import Address, new_key_pair
+from agents.remote.address import Address, new_key_pair
 
 START_TIMEOUT_S = 100.0
 

@@ -16,6 +16,7 @@ import asyncssh
 from agents.base.command import Command, CommandResult
 from agents.base.errors import CommandError, ConnectError
 from agents.base.session import Stream
+from agents.remote.address import Address, HostKey
 from agents.remote.login_turns import LoginTurns
 from agents.remote.standing_still import wait_for
 from agents.remote.transfer import get_command, put_command
@@ -41,32 +42,6 @@ MAX_LOGINS_PER_HOST = 2
 _OTHER_HOST_KEYS = ["ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512", "rsa-sha2-256"]
 _CHUNK_BYTES = 1 << 16
 _LOST = (asyncssh.Error, OSError)
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a host answers and who it must prove to be: `host_key` is one pinned line "ssh-ed25519 AAAA...".
-
-    `jump` is the host to go through; it is logged in to with the same private key.
-    """
-
-    name: str
-    address: str
-    port: int
-    user: str
-    host_key: str
-    jump: Address | None = None
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.address}:{self.port})"
-
-
-@dataclass(frozen=True)
-class HostKey:
-    """A host's public key: `line` to pin, `fingerprint` ("SHA256:...") for a person to compare."""
-
-    line: str
-    fingerprint: str
 
 
 _logins = LoginTurns(MAX_LOGINS_PER_HOST)
@@ -149,12 +124,6 @@ async def scan_host_key(address: str, port: int, jump: SshSession | None = None)
     if key is None:
         raise ConnectError(f"{address}:{port} showed no host key.", hint="Is it an SSH server?")
     return HostKey(_public_line(key), key.get_fingerprint("sha256"))
-
-
-def new_key_pair(comment: str) -> tuple[str, str]:
-    """A new ed25519 key: the private key as OpenSSH text, and the line for authorized_keys."""
-    key = asyncssh.generate_private_key("ssh-ed25519", comment=comment)
-    return key.export_private_key("openssh").decode(), key.export_public_key("openssh").decode().strip()
 
 
 def _public_line(key: asyncssh.SSHKey) -> str:

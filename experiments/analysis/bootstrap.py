@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+
+from experiments.analysis.distributions import normal_quantile, normal_share
 
 RESAMPLES = 2000
 _SEED = 20_210
@@ -47,10 +48,10 @@ def _interval(resampled: Values, estimate: float, influence: Values, confidence_
         return estimate, estimate
     acceleration = float((influence**3).sum()) / (6 * spread**1.5)
     below = float(np.mean(resampled < estimate) + np.mean(resampled == estimate) / 2)
-    bias = float(special.ndtri(below))
+    bias = normal_quantile(below)
     ends = []
     for tail in ((1 - confidence_ratio) / 2, (1 + confidence_ratio) / 2):
-        z = bias + float(special.ndtri(tail))
-        ends.append(float(special.ndtr(bias + z / (1 - acceleration * z))))
+        z = bias + normal_quantile(tail)
+        ends.append(normal_share(bias + z / (1 - acceleration * z)))
     low, high = np.quantile(resampled, ends)
     return float(low), float(high)

@@ -9,7 +9,8 @@ from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
+
+from experiments.analysis.distributions import student_quantile, student_share
 
 Floats = NDArray[np.float64]
 
@@ -86,7 +87,7 @@ def _student_p(difference: float, spread: float, n: int, m: int) -> float:
     if freedom < 1 or difference == 0:
         return 1.0
     error = sqrt(spread / freedom * (1 / n + 1 / m))
-    return 2 * float(stdtr(freedom, -abs(difference) / error)) if error > 0 else 0.0
+    return 2 * student_share(freedom, -abs(difference) / error) if error > 0 else 0.0
 
 
 def any_cut_stands(stretches: Floats, p: float, least: int, ddof: int) -> NDArray[np.bool_]:
@@ -117,7 +118,7 @@ def _explained(n: int, p: float, least: int, ddof: int) -> tuple[Floats, Floats,
     after = n - before
     left = (before - 1) / np.maximum(before - ddof, 1) if ddof == 0 else np.ones(n - 1)
     right = (after - 1) / np.maximum(after - ddof, 1) if ddof == 0 else np.ones(n - 1)
-    share = n / (before * after) * (n - 2) / float(stdtrit(n - 2, p / 2)) ** 2 + left / before + right / after
+    share = n / (before * after) * (n - 2) / student_quantile(n - 2, p / 2) ** 2 + left / before + right / after
     share[np.minimum(before, after) < least] = -1.0
     return share, left, right
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
+from experiments.analysis.distributions import student_quantile
 from experiments.analysis.limits import MIN_FOR_INTERVAL
 from experiments.analysis.verdict import ROUNDING
 
@@ -67,5 +67,5 @@ def _by_block(sample: Sample) -> dict[int, float]:
 
 
 def _contrast(estimate: float, error: float, degrees: float, n: int, *, paired: bool) -> Contrast:
-    half = 0.0 if error <= ROUNDING else float(special.stdtrit(degrees, 0.975)) * error
+    half = 0.0 if error <= ROUNDING else student_quantile(degrees, 0.975) * error
     return Contrast(math.exp(estimate), (math.exp(estimate - half), math.exp(estimate + half)), n, paired)

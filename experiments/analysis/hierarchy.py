@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
+
+from experiments.analysis.distributions import student_quantile
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def hierarchy_of(values: Sequence[Any], *, confidence_ratio: float = 0.95) -> Hi
         means = means.mean(axis=-1)
     t2 = [s2[0]] + [s2[i] - s2[i - 1] / counts[i - 1] for i in range(1, len(counts))]
     top = counts[-1]
-    half_width = float(special.stdtrit(top - 1, (1 + confidence_ratio) / 2)) * math.sqrt(s2[-1] / top)
+    half_width = student_quantile(top - 1, (1 + confidence_ratio) / 2) * math.sqrt(s2[-1] / top)
     return Hierarchy(float(y.mean()), counts, tuple(s2), tuple(t2), half_width)
 
 

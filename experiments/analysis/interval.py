@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from experiments.analysis.distributions import student_quantile
 from experiments.analysis.limits import MIN_FOR_INTERVAL
 
 
@@ -31,5 +31,5 @@ def mean_of(values: Sequence[float]) -> Mean | None:
     if n < MIN_FOR_INTERVAL:
         return Mean(mean, None, None, n)
     stdev = float(np.std(values, ddof=1))
-    half = float(stats.t.ppf(0.975, n - 1)) * stdev / math.sqrt(n)
+    half = student_quantile(n - 1, 0.975) * stdev / math.sqrt(n)
     return Mean(mean, (mean - half, mean + half), stdev / abs(mean) if mean else None, n)

@@ -9,8 +9,7 @@ import bisect
 import math
 from collections.abc import Callable
 
-from scipy import special
-
+from experiments.analysis.distributions import noncentral_student_share, student_quantile
 from experiments.analysis.limits import ALPHA, MOST_REPETITIONS
 
 ENOUGH = 0.8
@@ -27,10 +26,10 @@ def power_of(n: int, delta_sd: float, *, alpha: float = ALPHA, paired: bool = Fa
     """
     degrees = n - 1 if paired else 2 * n - 2
     shift = abs(delta_sd) * math.sqrt(n / 2)
-    critical = float(special.stdtrit(degrees, 1 - alpha / 2))
+    critical = student_quantile(degrees, 1 - alpha / 2)
     if shift - critical > _CERTAIN:  # where the noncentral t gives no number any more
         return 1.0
-    return 1 - float(special.nctdtr(degrees, shift, critical))
+    return 1 - noncentral_student_share(degrees, shift, critical)
 
 
 def needed_to_find(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
-from scipy.optimize import OptimizeWarning, curve_fit
+
+from experiments.analysis.distributions import fit_curve, student_quantile
 
 Interval = tuple[float, float]
 Floats = NDArray[np.float64]
@@ -71,7 +70,7 @@ class ScalingLaw:
         variance = float(slope @ np.array(self.covariance) @ slope)
         if not math.isfinite(variance):
             return None
-        half = float(stats.t.ppf(0.975, self.df)) * math.sqrt(max(variance, 0.0))
+        half = student_quantile(self.df, 0.975) * math.sqrt(max(variance, 0.0))
         return self.at(cpus) - half, self.at(cpus) + half
 
     def efficiency(self, cpus: float) -> float:
@@ -129,20 +128,9 @@ def _fitted(
 ) -> ScalingLaw:
     # In units of the largest throughput: the parameters are then of like size, whatever is being counted.
     unit = float(np.max(x))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OptimizeWarning)  # an undetermined covariance is reported as None
-        found, covariance = curve_fit(
-            formula,
-            n,
-            x / unit,
-            p0=(start[0] / unit, *start[1:]),
-            bounds=([0.0] * len(start), [np.inf, 1.0, 1.0][: len(start)]),
-            x_scale="jac",
-            xtol=1e-12,
-            ftol=1e-12,
-            gtol=1e-12,
-            max_nfev=10_000,
-        )
+    found, covariance = fit_curve(
+        formula, n, x / unit, start=(start[0] / unit, *start[1:]), upper=(np.inf, 1.0, 1.0)[: len(start)]
+    )
     df = len(n) - len(start)
     scale = np.diag([unit, 1.0, 1.0][: len(start)])
     found, covariance = scale @ found, scale @ covariance @ scale
@@ -165,7 +153,7 @@ def _parameter(value: float, variance: float, df: int) -> Parameter:
     if not math.isfinite(variance) or variance < 0:
         return Parameter(value, None, None)
     se = math.sqrt(variance)
-    half = float(stats.t.ppf(0.975, df)) * se
+    half = student_quantile(df, 0.975) * se
     return Parameter(value, se, (value - half, value + half))
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
+from experiments.analysis.distributions import welch_interval
 from experiments.analysis.limits import MIN_FOR_INTERVAL
 from experiments.analysis.scaling import Interval
 
@@ -61,8 +61,8 @@ def throughput_ratio(repetitions: Sequence[float], base: Sequence[float]) -> tup
     ratio = math.exp(float(np.mean(logs_b) - np.mean(logs_a)))
     if np.ptp(a) == 0 and np.ptp(b) == 0:
         return ratio, (ratio, ratio)
-    found = stats.ttest_ind(logs_b, logs_a, equal_var=False).confidence_interval(0.95)
-    return ratio, (math.exp(found.low), math.exp(found.high))
+    low, high = welch_interval(logs_b, logs_a, 0.95)
+    return ratio, (math.exp(low), math.exp(high))
 
 
 @dataclass(frozen=True)

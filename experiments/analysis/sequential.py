@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import special
 
+from experiments.analysis.distributions import student_quantiles
 from experiments.analysis.limits import ALPHA, MIN_FOR_VERDICT
 from experiments.analysis.verdict import Verdict, gate_of, judge
 
@@ -187,7 +187,7 @@ def _half_widths(values: Sequence[tuple[float, float]]) -> list[float]:
     centred = d - d[0]  # so that the difference of the two sums below loses no digits
     squares = np.cumsum(centred**2) - np.cumsum(centred) ** 2 / n
     degrees = np.maximum(n - 1, 1)
-    halves = special.stdtrit(degrees, 0.975) * np.sqrt(np.maximum(squares, 0.0) / degrees / n)
+    halves = student_quantiles(degrees, 0.975) * np.sqrt(np.maximum(squares, 0.0) / degrees / n)
     return [math.inf, *(float(half) for half in halves[1:])]
 
 

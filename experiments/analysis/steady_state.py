@@ -13,9 +13,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from experiments.analysis.changepoints import Settings, find_changes
+from experiments.analysis.distributions import line_through, welch_p
 from experiments.analysis.findings import Course, Finding, Thresholds, percent, skipped
 
 BATCH_S = 5.0
@@ -112,16 +112,16 @@ def _differ(first: Floats, rest: Floats, ratio: float) -> bool:
         return False
     if np.ptp(first) == 0 and np.ptp(rest) == 0:
         return bool(first[0] != rest[0])
-    return bool(stats.ttest_ind(first, rest, equal_var=False).pvalue <= P_LIMIT)
+    return welch_p(first, rest) <= P_LIMIT
 
 
 def _drift(values: Floats) -> tuple[float, float]:
     """The change along the fitted line from the first to the last value, as a ratio of the mean, and its p-value."""
     if np.ptp(values) == 0:
         return 0.0, 1.0
-    fit = stats.linregress(np.arange(len(values)), values)
+    fit = line_through(values)
     mean = float(values.mean())
-    return (float(fit.slope) * (len(values) - 1) / mean if mean else 0.0), float(fit.pvalue)
+    return (fit.slope * (len(values) - 1) / mean if mean else 0.0), fit.p
 
 
 def load_was_steady(

@@ -13,10 +13,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from experiments.analysis import wording
 from experiments.analysis.bootstrap import bca_of_pairs, bca_of_two_samples
+from experiments.analysis.distributions import student_quantile, student_share
 from experiments.analysis.limits import (
     ALPHA,
     MARGIN_RATIO,
@@ -127,13 +127,13 @@ class _LogChange:
     noise: float
 
     def interval(self, confidence_ratio: float) -> Interval:
-        half = float(special.stdtrit(self.degrees, (1 + confidence_ratio) / 2)) * self.standard_error
+        half = student_quantile(self.degrees, (1 + confidence_ratio) / 2) * self.standard_error
         return self.estimate - half, self.estimate + half
 
     def p_value(self) -> float:
         if self.standard_error <= ROUNDING:
             return 1.0 if abs(self.estimate) <= ROUNDING else 0.0
-        return 2 * float(special.stdtr(self.degrees, -abs(self.estimate) / self.standard_error))
+        return 2 * student_share(self.degrees, -abs(self.estimate) / self.standard_error)
 
 
 def judge(
@@ -270,7 +270,7 @@ def needed_per_arm(noise: float, margin: float, design: Design) -> int | None:
 
     def enough(n: int) -> bool:
         degrees = n - 1 if design == "blocked" else 2 * n - 2
-        return float(special.stdtrit(degrees, 0.975)) * noise * math.sqrt(2 / n) <= margin / 2
+        return student_quantile(degrees, 0.975) * noise * math.sqrt(2 / n) <= margin / 2
 
     # The half-width falls with n, so the first n that is enough is found by halving.
     n = bisect.bisect_left(range(2, MOST_REPETITIONS + 1), True, key=enough) + 2

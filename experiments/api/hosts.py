@@ -25,7 +25,7 @@ from experiments.registry.errors import RequestError
 from experiments.registry.hosts import inventory, removal
 from experiments.registry.hosts.reservations import Hold, holding_now
 from experiments.registry.teams.access import may_launch_on, require
-from experiments.running.restoring import restoration
+from experiments.running.restoring import requests
 
 router = Router(auth=READ, tags=["hosts"])
 
@@ -252,7 +252,7 @@ def drain_host(request: HttpRequest, name: str, payload: DrainIn) -> HttpRespons
 def restore_host(request: HttpRequest, name: str, payload: RestoreIn) -> Status[HostOut]:
     """Put a dirty host back once more; `restore` says how it went once a worker has done it."""
     member = member_of(request)
-    restoration.request_restore(member, find_host(member, name), force=payload.force)
+    requests.request_restore(member, find_host(member, name), force=payload.force)
     return Status(202, _shown(find_host(member, name), member))
 
 

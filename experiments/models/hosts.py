@@ -38,7 +38,7 @@ class Host(models.Model):
 
     `last_check`: state (pending|ok|failed), message, hint, at of the connection. `differences`: what is not as before
     on a dirty host, one plain sentence each, left by `dirty_run`. `last_restore`: how the last attempt to put it back
-    went. Both are made by one function each: `host_check.check_state` and `quarantine.restore_state`.
+    went. Both are made by one function each: `inventory.check_state` and `quarantine.restore_state`.
     `stays_drained`: a person had taken the dirty host out of service, so it comes back drained.
     """
 

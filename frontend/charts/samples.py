@@ -10,32 +10,8 @@ from typing import Any
 
 from experiments.analysis.thinning import thinned
 from experiments.models import Run, SampleSeries
+from frontend.charts.channels import GROUPS, Group, kinds_json
 
-
-@dataclass(frozen=True)
-class Group:
-    """Channels that share a chart, because they share a unit and a question. `pattern` also runs in the browser."""
-
-    label: str
-    pattern: str
-
-
-GROUPS: dict[str, Group] = {
-    "cpu": Group("CPUs of server and load tool", r"^cpu_set\.busy_ratio$"),
-    "machine": Group("Whole machines", r"^cpu\.(busy|system|iowait|steal)_ratio$"),
-    "cores": Group("Each CPU", r"^cpu\.[0-9]+\.busy_ratio$"),
-    "threads": Group("Server process and threads, in CPUs", r"^(process|threads\..+)\.cpu_ratio$"),
-    "memory": Group("Memory in use", r"^memory\.used_bytes$"),
-    "network": Group("Network", r"^network\..+_bytes_per_s$"),
-    "recorded": Group("CPU as nmon, mpstat or top recorded it", r"^(nmon|mpstat|top)\.cpu(\.[0-9]+)?\.busy_ratio$"),
-    "requests": Group("Requests and errors per second", r"^load\.(throughput_rps|errors_per_s)$"),
-    "latency": Group("Latency, mean of each second", r"^load\.latency_mean_ms$"),
-    "gc": Group("Pauses of the garbage collector", r"^gc\.pause_ms$"),
-    "clock": Group("Clock of the CPUs", r"^cpu_set\.mean_mhz$"),
-}
-SOMETIMES = {"recorded": r"^(nmon|mpstat|top)\.", "requests": r"^load\.", "latency": r"^load\."}
-SOMETIMES |= {"gc": r"^gc\.", "clock": r"^cpu_set\.mean_mhz"}
-"""Groups that only some runs have: an imported recording, a load tool that records every request, a JVM, real CPUs."""
 MOST_LINES = 24
 LIVE_READINGS = 8000
 """About an hour of a live run, one reading per second and host; once it has ended the whole series is stored."""
@@ -44,8 +20,11 @@ LIVE_READINGS = 8000
 def groups_of(run: Run) -> dict[str, Group]:
     """The groups for which this run may have lines; of an imported one those that it has, and others for each unit."""
     channels = dict(SampleSeries.objects.filter(run=run).order_by("channel").values_list("channel", "unit"))
-    missing = {name for name, pattern in SOMETIMES.items() if not any(re.match(pattern, name) for name in channels)}
-    found = {name: group for name, group in GROUPS.items() if name not in missing}
+    found = {
+        name: group
+        for name, group in GROUPS.items()
+        if not group.sometimes or any(re.search(group.pattern, channel) for channel in channels)
+    }
     if run.origin != Run.Origin.IMPORTED or not channels:
         return found
     seen = {name: group for name, group in found.items() if any(re.search(group.pattern, one) for one in channels)}
@@ -90,6 +69,7 @@ def run_samples_json(
     return {
         "label": group.label,
         "pattern": group.pattern,
+        "channels": kinds_json(group),
         "t0_unix_s": t0_unix_s,
         "zero_unix_s": zero_unix_s,
         "seq": seq,

@@ -32,7 +32,8 @@ def copy(tmp_path: Path) -> Path:
     for package in PROJECT_DIR.glob("*/__init__.py"):
         shutil.copytree(package.parent, tmp_path / package.parent.name, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "docs").mkdir()
-    shutil.copy(PROJECT_DIR / "manage.py", tmp_path)
+    for name in ("manage.py", "pyproject.toml"):
+        shutil.copy(PROJECT_DIR / name, tmp_path)
     return tmp_path
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 
-from agents.remote.ssh import new_key_pair
+from agents.remote.address import new_key_pair
 from experiments.models import Application, Host, Member, Recipe, Role, Team, Workload
 from experiments.registry.documents.versions import save_version
-from experiments.registry.hosts.check import check_state
 from experiments.registry.hosts.host_keys import key_row
+from experiments.registry.hosts.inventory import check_state
 from experiments.registry.hosts.keys import seal
 from tests.experiments.trend_runs import AddRun, runs_of
 

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from experiments.models import Host, Run
-from experiments.running.restoring.restoration import repeat_due, request_restore
+from experiments.running.restoring.requests import repeat_due, request_restore
 from lab.lab import Lab, LabHost
 from tests.faults.conftest import admin, make_member, stage, team
 from tests.faults.lab_run import INSIDE

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from agents.remote.ssh import Address, SshSession, connect
+from agents.remote.address import Address
+from agents.remote.ssh import SshSession, connect
 from lab.lab import Lab, LabHost, why_not
 
 DISK_BYTES = 64 << 20

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Model
 
-from agents.remote.ssh import new_key_pair
+from agents.remote.address import new_key_pair
 from experiments.models import Bisection, CapacitySearch, DriverSet, Experiment, Host, Run, Schedule, Trend
 from experiments.registry.hosts.keys import seal
 

@@ -11,7 +11,8 @@ from django.core.management.base import CommandError
 from experiments.management.host_command import HostCommand
 from experiments.models import Host
 from experiments.registry.errors import RequestError
-from experiments.running.restoring.restoration import perform_restore, request_restore
+from experiments.running.restoring.requests import request_restore
+from experiments.running.restoring.restoration import perform_restore
 
 _LOOK_S = 0.5
 

@@ -11,9 +11,11 @@ from django.utils import timezone
 
 from agents import facts
 from agents.base.errors import MISTAKE_HINT, AgentError
-from agents.remote.ssh import HostKey, connect, scan_host_key
+from agents.remote.address import HostKey
+from agents.remote.ssh import connect, scan_host_key
 from experiments.models import Host
 from experiments.registry.hosts.host_keys import connect_args, fingerprint
+from experiments.registry.hosts.inventory import check_state
 from experiments.registry.hosts.profiles import store_profile
 
 logger = logging.getLogger(__name__)
@@ -99,8 +101,3 @@ def _store_facts(host: Host, found: facts.HostFacts) -> None:
         unread = "".join(f" Not read: {kind} ({problem})." for kind, problem in found.unread.items())
         locked.last_check = check_state("ok", f"Logged in and read {len(found.profile())} facts.{unread}")
         locked.save(update_fields=["state", "state_reason", "last_check"])
-
-
-def check_state(state: str, message: str, hint: str = "") -> dict[str, str]:
-    """`Host.last_check`: pending, ok or failed; `at` is now, in UTC."""
-    return {"state": state, "message": message, "hint": hint, "at": timezone.now().isoformat(timespec="seconds")}

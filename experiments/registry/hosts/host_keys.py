@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from agents.base.errors import ConnectError
-from agents.remote.ssh import Address
+from agents.remote.address import Address
 from experiments.models import Host
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.denied import denial

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 from pydantic import ValidationError
 
 from agents.base.model import first_problem
-from agents.remote.ssh import new_key_pair
+from agents.remote.address import new_key_pair
 from agents.spec import HostAddress
 from experiments.models import Host, HostGrant, Member, Role
 from experiments.registry.errors import Conflict, RequestError
-from experiments.registry.hosts.check import check_state, perform_check
 from experiments.registry.hosts.denied import denial
 from experiments.registry.hosts.host_keys import connect_args, fingerprint, key_row, public_half
 from experiments.registry.hosts.keys import seal
@@ -34,7 +34,6 @@ __all__ = [
     "connect_args",
     "fingerprint",
     "grant",
-    "perform_check",
     "request_check",
     "revoke",
     "set_drained",
@@ -263,3 +262,8 @@ def _check(host: Host) -> None:
             raise RequestError("The jump hosts lead back to this host.", field="jump")
         seen.add(hop.pk)
         hop = hop.jump
+
+
+def check_state(state: str, message: str, hint: str = "") -> dict[str, str]:
+    """`Host.last_check`: pending, ok or failed; `at` is now, in UTC."""
+    return {"state": state, "message": message, "hint": hint, "at": timezone.now().isoformat(timespec="seconds")}

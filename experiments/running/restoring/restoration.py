@@ -1,28 +1,23 @@
-"""Putting a dirty host back once more: because a person asked, or by itself once the host can be reached again."""
+"""Putting a dirty host back once more. Runs in workers; `requests` asks for it."""
 
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from agents.base.errors import MISTAKE_HINT, FenceError
 from agents.events import Restored, Role
 from agents.record import Record
 from agents.running.control import CANCELLED_PATIENCE_S
-from experiments.models import Host, Member, Run, Team
-from experiments.models import Role as MemberRole
-from experiments.registry.errors import Conflict
+from experiments.models import Host, Run
 from experiments.registry.hosts.driver_sets import hosts_by_role
-from experiments.registry.hosts.quarantine import back_in_service, refuse_while_restoring, restore_state
-from experiments.registry.teams import audit
-from experiments.registry.teams.access import require
+from experiments.registry.hosts.quarantine import back_in_service, restore_state
 from experiments.registry.workers.outbox import RESTORE_HOST, send
 from experiments.running.executing.connecting import runner_for, with_database
 from experiments.running.executing.lease import UNKNOWN_HOLDER_HINT, HandedOver, Heart
@@ -31,49 +26,9 @@ from experiments.running.queue.dispatch import NEXT_FENCE
 
 logger = logging.getLogger(__name__)
 
-FIRST_AGAIN = timedelta(minutes=1)
-LONGEST_AGAIN = timedelta(minutes=30)
 MOST_TRIES = 60
 """How often BenchHub tries by itself: about a day and a quarter."""
 GIVEN_UP = "It could not be reached for more than a day. Restore it once it is back, or say that you checked it."
-SAID_AGAIN = timedelta(seconds=15)
-"""A pending one that nobody works on after that has lost its message or its worker."""
-
-
-def request_restore(who: Member | Team, host: Host, *, force: bool = False) -> None:
-    """Ask a worker to put a dirty host back; `host.last_restore` says how it went.
-
-    Editors may, and the operator, who speaks for the team. `force` also puts back what somebody else has changed since.
-    """
-    if isinstance(who, Member):
-        require(who, MemberRole.EDITOR)
-    host_id = host.pk
-    with transaction.atomic():
-        locked = Host.objects.select_for_update(of=("self",)).get(pk=host_id)
-        if locked.state != Host.State.DIRTY:
-            raise Conflict(f"{locked.name} is not dirty.")
-        refuse_while_restoring(locked)
-        if locked.dirty_run_id is None:
-            raise Conflict(
-                f"The run that left {locked.name} like this is not stored any more; look at it, then say that you did."
-            )
-        locked.last_restore = restore_state("pending", "Waiting for a worker.", force=force)
-        locked.save(update_fields=["last_restore"])
-        audit.record(who, "host.restore", f"host {locked.name}", after={"force": force})
-        transaction.on_commit(lambda: send(RESTORE_HOST, host_id), robust=True)
-    host.refresh_from_db()
-
-
-def repeat_due() -> None:
-    """Send what nobody works on: a request whose message was lost, a host that is due to be tried again."""
-    now = timezone.now()
-    dirty = Host.objects.filter(state=Host.State.DIRTY, dirty_run__isnull=False).exclude(last_restore={})
-    for host in dirty.exclude(dirty_run__lease_until__gt=Now()):
-        last = host.last_restore
-        waited = now - datetime.fromisoformat(str(last["at"]))
-        pause = min(FIRST_AGAIN * 2 ** min(int(last["tries"]), 10), LONGEST_AGAIN)
-        if (last["state"] == "pending" and waited > SAID_AGAIN) or (last["state"] == "again" and waited > pause):
-            send(RESTORE_HOST, host.pk)
 
 
 def perform_restore(host_id: int) -> None:

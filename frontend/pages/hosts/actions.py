@@ -13,7 +13,7 @@ from experiments.models import Host
 from experiments.registry.errors import NotFound
 from experiments.registry.hosts import inventory
 from experiments.registry.hosts.removal import remove_host
-from experiments.running.restoring import restoration
+from experiments.running.restoring import requests
 from frontend.pages.hosts.views import get_host
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.lookups import member_of
@@ -43,7 +43,7 @@ def _undrain(request: TeamRequest, host: Host) -> str:
 
 
 def _restore(request: TeamRequest, host: Host) -> str:
-    restoration.request_restore(request.member, host, force=request.POST.get("force") == "on")
+    requests.request_restore(request.member, host, force=request.POST.get("force") == "on")
     return ""
 
 

@@ -23,8 +23,9 @@ from experiments.registry.runs.baselines import baselines_of
 from experiments.registry.teams.access import may_launch_on
 from experiments.running.queue.priorities import PRIORITIES, change_priority, name_of
 from experiments.running.queue.waiting import expected_of
+from frontend.charts.channels import GROUPS
 from frontend.charts.percentiles import percentiles_json
-from frontend.charts.samples import GROUPS, groups_of, part_in, run_samples_json
+from frontend.charts.samples import groups_of, part_in, run_samples_json
 from frontend.charts.timeline import timeline_json
 from frontend.pages.run.requests import requests_of
 from frontend.shared.access import TeamRequest, team_view

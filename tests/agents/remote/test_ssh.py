@@ -14,7 +14,8 @@ import pytest
 import agents.remote.ssh
 from agents.base.command import Command, script
 from agents.base.errors import CommandError, ConnectError
-from agents.remote.ssh import MAX_CHANNELS, SshSession, connect, new_key_pair, scan_host_key
+from agents.remote.address import new_key_pair
+from agents.remote.ssh import MAX_CHANNELS, SshSession, connect, scan_host_key
 from tests.sshd import SshdHost, children, eventually, exists, running_sshd
 
 ECDSA_LINE = (

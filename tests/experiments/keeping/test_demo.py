@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.remote.ssh import new_key_pair
+from agents.remote.address import new_key_pair
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.judging.comparing.history import metric_history, series_of

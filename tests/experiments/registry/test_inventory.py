@@ -12,10 +12,10 @@ from django.core.management import CommandError, call_command
 from django.core.management.utils import get_random_secret_key
 from pytest_django import Settings
 
-from agents.remote.ssh import new_key_pair
+from agents.remote.address import new_key_pair
 from experiments.models import AuditEntry, HardwareProfile, Host, Member, Role, Run
 from experiments.registry.errors import Conflict, Forbidden, RequestError
-from experiments.registry.hosts import inventory
+from experiments.registry.hosts.check import perform_check
 from experiments.registry.hosts.inventory import (
     add_host,
     approve_key,
@@ -23,7 +23,6 @@ from experiments.registry.hosts.inventory import (
     connect_args,
     fingerprint,
     grant,
-    perform_check,
     revoke,
     set_drained,
     update_host,
@@ -246,4 +245,4 @@ def test_a_secret_opens_only_for_its_row_and_with_a_key_of_the_file(tmp_path: Pa
 
 
 def test_a_check_of_a_host_that_is_gone_does_nothing(db: None) -> None:
-    assert inventory.perform_check(123456) is None  # type: ignore[func-returns-value]
+    assert perform_check(123456) is None  # type: ignore[func-returns-value]

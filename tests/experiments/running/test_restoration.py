@@ -15,8 +15,9 @@ from experiments.registry.errors import Conflict, Forbidden
 from experiments.registry.hosts.inventory import clear_dirty
 from experiments.running.executing.execution import execute_next
 from experiments.running.executing.lease import handing_over
-from experiments.running.restoring import restoration
-from experiments.running.restoring.restoration import MOST_TRIES, perform_restore, repeat_due, request_restore
+from experiments.running.restoring import requests
+from experiments.running.restoring.requests import repeat_due, request_restore
+from experiments.running.restoring.restoration import MOST_TRIES, perform_restore
 from tests.agents.conftest import sshd_host  # noqa: F401 - a fixture
 from tests.agents.run_lab import free_port
 from tests.experiments.conftest import MakeMember
@@ -137,7 +138,7 @@ def test_what_is_due_is_sent_again_unless_somebody_is_at_it(
     admin: Member, dirty: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[int] = []
-    monkeypatch.setattr(restoration, "send", lambda task, host_id: sent.append(host_id))
+    monkeypatch.setattr(requests, "send", lambda task, host_id: sent.append(host_id))
     request_restore(admin, dirty)
     repeat_due()
     assert sent == [], "its message may still come"

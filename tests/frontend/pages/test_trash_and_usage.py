@@ -73,7 +73,7 @@ def test_retention_is_counted_before_it_is_switched_on(browser: Client, make_run
     assert "<strong>1 run</strong> would go to the trash now" in flat(shown)
     assert Team.objects.get(slug="perf").retention_days is None
     answer = browser.post(page("retention"), {"days": 90}, follow=True)
-    assert b"Runs are kept for <strong>90 days</strong>" in answer.content
+    assert "Runs are kept for <strong>90 days</strong>" in flat(answer.content.decode())
     assert Run.objects.get(pk=run.pk).trashed_at is None  # the hourly task takes it
     browser.post(page("retention"), {"off": "1"})
     assert Team.objects.get(slug="perf").retention_days is None

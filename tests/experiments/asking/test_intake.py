@@ -24,7 +24,7 @@ from experiments.registry.metrics.vocabulary import own_metric
 from experiments.registry.teams.quotas import QuotaExceeded, admit_runs
 from tests.experiments.conftest import APPLICATION, WORKLOAD, MakeMember
 
-X86 = (Path(__file__).parents[1] / "agents" / "cases" / "lscpu" / "seed-x86.txt").read_text()
+X86 = (Path(__file__).parents[2] / "agents" / "cases" / "lscpu" / "seed-x86.txt").read_text()
 FIGURES: dict[str, float] = {"throughput_rps": 100, "latency_p99_ms": 18.2, "requests": 1000}
 PATIENCE_S = 60
 

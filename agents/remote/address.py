@@ -1,0 +1,42 @@
+"""Where a host answers, and the keys by which it and BenchHub prove who they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a host answers and who it must prove to be: `host_key` is one pinned line "ssh-ed25519 AAAA...".
+
+    `jump` is the host to go through; it is logged in to with the same private key.
+    """
+
+    name: str
+    address: str
+    port: int
+    user: str
+    host_key: str
+    jump: Address | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.address}:{self.port})"
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """A host's public key: `line` to pin, `fingerprint` ("SHA256:...") for a person to compare."""
+
+    line: str
+    fingerprint: str
+
+
+def new_key_pair(comment: str) -> tuple[str, str]:
+    """A new ed25519 key: the private key as OpenSSH text, and the line for authorized_keys with this comment."""
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode()
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    return private, f"{public} {comment}"

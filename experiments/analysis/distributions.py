@@ -1,0 +1,125 @@
+"""Distributions, tests and fits of scipy: the only module that imports it.
+
+Loading scipy takes longer than most commands and pages take altogether, so it is loaded with the first figure that
+needs it, and not with this module.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """The least squares line through values at 0, 1, 2 and so on: its slope, and the p-value of its being flat."""
+
+    slope: float
+    p: float
+
+
+@cache
+def _special() -> Any:
+    from scipy import special  # on demand, see above
+
+    return special
+
+
+@cache
+def _stats() -> Any:
+    from scipy import stats  # on demand, see above
+
+    return stats
+
+
+@cache
+def _optimize() -> Any:
+    from scipy import optimize  # on demand, see above
+
+    return optimize
+
+
+def normal_share(z: float) -> float:
+    """The share of a standard normal distribution below `z`."""
+    return float(_special().ndtr(z))
+
+
+def normal_quantile(share: float) -> float:
+    """The value below which this share of a standard normal distribution lies."""
+    return float(_special().ndtri(share))
+
+
+def student_share(degrees: float, t: float) -> float:
+    """The share of Student's t distribution with so many degrees of freedom below `t`."""
+    return float(_special().stdtr(degrees, t))
+
+
+def student_quantile(degrees: float, share: float) -> float:
+    """The value below which this share of Student's t distribution lies."""
+    return float(_special().stdtrit(degrees, share))
+
+
+def student_quantiles(degrees: ArrayLike, share: float) -> Floats:
+    """`student_quantile` for each of several degrees of freedom, shape kept."""
+    found: Floats = _special().stdtrit(degrees, share)
+    return found
+
+
+def noncentral_student_share(degrees: float, shift: float, t: float) -> float:
+    """The share of the noncentral t distribution below `t`; nan where it gives no number."""
+    return float(_special().nctdtr(degrees, shift, t))
+
+
+def welch_p(a: Floats, b: Floats) -> float:
+    """The p-value of Welch's t test, two-sided: whether two samples of unequal variance have one mean."""
+    return float(_stats().ttest_ind(a, b, equal_var=False).pvalue)
+
+
+def welch_interval(a: Floats, b: Floats, confidence_ratio: float) -> tuple[float, float]:
+    """Welch's interval of the mean of `a` less that of `b`."""
+    found = _stats().ttest_ind(a, b, equal_var=False).confidence_interval(confidence_ratio)
+    return float(found.low), float(found.high)
+
+
+def line_through(values: Floats) -> Line:
+    """The least squares line through values one step apart."""
+    fit = _stats().linregress(np.arange(len(values)), values)
+    return Line(float(fit.slope), float(fit.pvalue))
+
+
+def fit_curve(
+    formula: Callable[..., Floats],
+    x: Floats,
+    y: Floats,
+    *,
+    start: Sequence[float],
+    upper: Sequence[float],
+) -> tuple[Floats, Floats]:
+    """The parameters of `formula`, between 0 and `upper`, with the least squares to `y`, and their covariance.
+
+    A covariance that the points do not determine is infinite.
+    """
+    optimize = _optimize()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optimize.OptimizeWarning)  # what is undetermined is told by the covariance
+        found, covariance = optimize.curve_fit(
+            formula,
+            x,
+            y,
+            p0=tuple(start),
+            bounds=([0.0] * len(start), list(upper)),
+            x_scale="jac",
+            xtol=1e-12,
+            ftol=1e-12,
+            gtol=1e-12,
+            max_nfev=10_000,
+        )
+    return found, covariance

@@ -1,0 +1,92 @@
+"""A dry run on the hosts: connect, read, and make the plan with the exact commands. Runs in workers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from django.db.models import Prefetch
+
+from agents.base.errors import MISTAKE_HINT, AgentError
+from agents.plan import Plan, build_plan
+from agents.recordings.tools import insist_on_recorders
+from agents.remote.ssh import connect
+from agents.spec import RunSpec
+from agents.steps import is_host_step
+from agents.steps.base.step import HostStep, State, StepContext
+from experiments.models import DryRun, Host, Run
+from experiments.registry.hosts.host_keys import connect_args
+
+logger = logging.getLogger(__name__)
+
+
+def perform_dry_run(dry_run_id: int) -> None:
+    """Read all hosts and store the plan, or why it cannot be made. Runs in workers."""
+    dry_run = (
+        DryRun.objects.select_related("sut__jump", "sut__leased_by", "drivers")
+        .prefetch_related(Prefetch("drivers__hosts", Host.objects.select_related("jump", "leased_by")))
+        .filter(pk=dry_run_id, state="pending")
+        .first()
+    )
+    if dry_run is None:
+        return
+    drivers = dry_run.drivers.in_order
+    if busy := _measured(dry_run.sut, *drivers):
+        dry_run.state, dry_run.message = DryRun.State.FAILED, busy
+        dry_run.hint = "Ask again when it has ended. A run that is launched now waits by itself, and looks first, too."
+        dry_run.save(update_fields=["state", "message", "hint"])
+        return
+    try:
+        spec = RunSpec.model_validate(dry_run.spec)
+        plan = asyncio.run(_plan(spec, dry_run.sut, drivers))
+    except AgentError as error:
+        dry_run.state, dry_run.message, dry_run.hint = DryRun.State.FAILED, error.message, error.hint
+    except Exception:  # nobody would ever see it: the page waits for the row
+        logger.exception("dry run %s", dry_run.pk)
+        dry_run.state, dry_run.message = DryRun.State.FAILED, "BenchHub made a mistake in looking at the hosts."
+        dry_run.hint = MISTAKE_HINT
+    else:
+        dry_run.state, dry_run.plan = DryRun.State.READY, asdict(plan)
+    dry_run.save(update_fields=["state", "message", "hint", "plan"])
+
+
+async def _plan(spec: RunSpec, sut_host: Host, driver_hosts: Sequence[Host]) -> Plan:
+    found: dict[int, State] = {}
+    context = StepContext(instance="/nonexistent")
+    sut = await connect(*connect_args(sut_host))
+    try:
+        version = await sut.run(spec.application.server.version_command())
+        version.check(f"Looking for {spec.application.server.kind} on {sut_host.name}")
+        await insist_on_recorders(sut, spec.workload.recorders)
+        for index, step in enumerate(spec.recipe.steps, start=1):
+            if is_host_step(step) and _readable(step):
+                result = await sut.run(step.probe(context), max_output_bytes=4 << 20)
+                found[index] = step.parse(result.check(f"Reading: {step.title()}").stdout)
+    finally:
+        await sut.close()
+    for driver_host in driver_hosts:
+        driver = await connect(*connect_args(driver_host))
+        try:
+            version = await driver.run(spec.workload.driver.version_command())
+            version.check(f"Looking for {spec.workload.driver.kind} on {driver_host.name}")
+            await insist_on_recorders(driver, spec.workload.recorders)
+        finally:
+            await driver.close()
+    return build_plan(spec, found=found)
+
+
+def _measured(*hosts: Host) -> str:
+    """Why these hosts must not be looked at now: a login beside a measurement is load of our own."""
+    for host in hosts:
+        run = host.leased_by
+        if run is not None and run.state in (Run.State.WARMING_UP, Run.State.MEASURING):
+            return f"{host.name} is being measured by run #{run.number}, and a look at it would change the figures."
+    return ""
+
+
+def _readable(step: HostStep) -> bool:
+    """Files of the instance do not exist before the run makes it."""
+    path = getattr(step, "path", None)
+    return step.shown_in_dry_run and (path is None or str(path).startswith("/"))

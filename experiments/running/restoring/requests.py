@@ -1,0 +1,57 @@
+"""Asking for a dirty host to be put back: a person does, or BenchHub by itself once the host can be reached again."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from experiments.models import Host, Member, Role, Team
+from experiments.registry.errors import Conflict
+from experiments.registry.hosts.quarantine import refuse_while_restoring, restore_state
+from experiments.registry.teams import audit
+from experiments.registry.teams.access import require
+from experiments.registry.workers.outbox import RESTORE_HOST, send
+
+FIRST_AGAIN = timedelta(minutes=1)
+LONGEST_AGAIN = timedelta(minutes=30)
+SAID_AGAIN = timedelta(seconds=15)
+"""A pending one that nobody works on after that has lost its message or its worker."""
+
+
+def request_restore(who: Member | Team, host: Host, *, force: bool = False) -> None:
+    """Ask a worker to put a dirty host back; `host.last_restore` says how it went.
+
+    Editors may, and the operator, who speaks for the team. `force` also puts back what somebody else has changed since.
+    """
+    if isinstance(who, Member):
+        require(who, Role.EDITOR)
+    host_id = host.pk
+    with transaction.atomic():
+        locked = Host.objects.select_for_update(of=("self",)).get(pk=host_id)
+        if locked.state != Host.State.DIRTY:
+            raise Conflict(f"{locked.name} is not dirty.")
+        refuse_while_restoring(locked)
+        if locked.dirty_run_id is None:
+            raise Conflict(
+                f"The run that left {locked.name} like this is not stored any more; look at it, then say that you did."
+            )
+        locked.last_restore = restore_state("pending", "Waiting for a worker.", force=force)
+        locked.save(update_fields=["last_restore"])
+        audit.record(who, "host.restore", f"host {locked.name}", after={"force": force})
+        transaction.on_commit(lambda: send(RESTORE_HOST, host_id), robust=True)
+    host.refresh_from_db()
+
+
+def repeat_due() -> None:
+    """Send what nobody works on: a request whose message was lost, a host that is due to be tried again."""
+    now = timezone.now()
+    dirty = Host.objects.filter(state=Host.State.DIRTY, dirty_run__isnull=False).exclude(last_restore={})
+    for host in dirty.exclude(dirty_run__lease_until__gt=Now()):
+        last = host.last_restore
+        waited = now - datetime.fromisoformat(str(last["at"]))
+        pause = min(FIRST_AGAIN * 2 ** min(int(last["tries"]), 10), LONGEST_AGAIN)
+        if (last["state"] == "pending" and waited > SAID_AGAIN) or (last["state"] == "again" and waited > pause):
+            send(RESTORE_HOST, host.pk)
