@@ -22,7 +22,7 @@ from experiments.running.queue.dispatch import claim_next
 from tests.experiments.conftest import RECIPE
 from tests.experiments.finished import finish_next, report, whole_run
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FACTORY = "experiments/asking/launching/factory.py"
 OF_THE_WAIT = {"id", "number", "queued_at", "retry_of_id", "retries_left"}
 WHAT_HAPPENED = {
