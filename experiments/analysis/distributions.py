@@ -74,7 +74,7 @@ def student_quantiles(degrees: ArrayLike, share: float) -> Floats:
 
 
 def noncentral_student_share(degrees: float, shift: float, t: float) -> float:
-    """The share of the noncentral t distribution (degrees of freedom, shift) below `t`; nan where there is no number."""
+    """The share of the noncentral t distribution (degrees of freedom, shift) below `t`; nan where it has none."""
     return float(_special().nctdtr(degrees, shift, t))
 
 
@@ -105,7 +105,7 @@ def fit_curve(
 ) -> tuple[Floats, Floats]:
     """The parameters of `formula`, between 0 and `upper`, with the least squares to `y`, and their covariance.
 
-    `x` and `y` have one length and any units; `formula` takes `x` and the parameters, one for each number of `start` and
+    `x` and `y` have one length and any units; `formula` takes `x` and the parameters, one for each of `start` and
     `upper`, and gives an array like `y`. A covariance that the points do not determine is infinite.
     """
     optimize = _optimize()
