@@ -16,7 +16,7 @@ from agents.running.control import Control
 from agents.spec import RunSpec
 
 
-class Reach:
+class HostLinks:
     """Links are made at first use and kept; `on_trouble` is told of a cut in plain words."""
 
     def __init__(
