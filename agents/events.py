@@ -295,4 +295,5 @@ def to_json(event: AnyEvent) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> AnyEvent:
+    """The event that `to_json` made this of; pydantic's ValidationError when it is none."""
     return EVENTS.validate_python(data)

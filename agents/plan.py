@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agents.base.errors import AgentError
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.drivers.base.driver import Target
 from agents.drivers.shares import share_words
 from agents.events import PhaseName
@@ -136,7 +136,7 @@ def _steps(spec: RunSpec, context: StepContext, found: Mapping[int, State]) -> l
     return items
 
 
-def _starts(spec: RunSpec, launch: Launch) -> list[PlanItem]:
+def _starts(spec: RunSpec, launch: ProcessStart) -> list[PlanItem]:
     items = []
     for number in range(spec.application.server.count):
         server = spec.application.server.instance(number)

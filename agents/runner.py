@@ -17,9 +17,9 @@ from agents.record import Record
 from agents.remote.deadman import Renewal
 from agents.running import snapshot
 from agents.running.control import Cancelled, Control
-from agents.running.host_links import Reach, raise_first
+from agents.running.host_links import HostLinks, raise_first
 from agents.running.loading import Loading
-from agents.running.monitoring import Watch
+from agents.running.monitoring import Monitoring
 from agents.running.preparation import check_cpus, check_drivers, look_at_host, server_cpus
 from agents.running.recording import Recording
 from agents.running.restoring import Restoring
@@ -41,7 +41,7 @@ class Runner:
         self._control = control
         self._emit = control.emit_into(record)
         self._phase: PhaseName = "connect"
-        self._reach = Reach(spec, record, control, lambda message: self._say(message, level="warning"))
+        self._reach = HostLinks(spec, record, control, lambda message: self._say(message, level="warning"))
         self._renewal: Renewal | None = None
         self._serving = Serving(spec, self._reach, record, control, self._check)
         self._recording = Recording(spec, self._reach, record, control, self._check)
@@ -108,7 +108,7 @@ class Runner:
 
     async def _put_load(self) -> None:
         phases = list(range(len(self._spec.workload.phases)))
-        async with Watch(
+        async with Monitoring(
             self._reach.session("sut"),
             "sut",
             tuple(MONITORS.values()),

@@ -30,7 +30,7 @@ from agents.monitors import MONITORS
 from agents.remote.address import Address
 from agents.remote.jobs import Job
 from agents.remote.ssh import connect
-from agents.running.monitoring import Watch
+from agents.running.monitoring import Monitoring
 from bench.sshd import free_port, running_hosts
 from bench.web import wait_until_it_answers
 from experiments.analysis.verdict import judge
@@ -140,7 +140,7 @@ async def _measure(
 async def _monitor_cost(setup: Setup, sut: Session, seconds: int) -> float:
     """The share of one core that the monitor loop takes; over a long time, as CPU time is told in ticks of 10 ms."""
     ending = set(_monitors_of(setup.server_pid))  # of the last pair
-    async with Watch(sut, "sut", MONITORS_USED, _ignore, pids=(setup.server_pid,), interval_s=1.0):
+    async with Monitoring(sut, "sut", MONITORS_USED, _ignore, pids=(setup.server_pid,), interval_s=1.0):
         loop_pid = await _new_monitor(setup.server_pid, ending)
         before_s, began_s = _cpu_s(loop_pid), time.monotonic()
         await asyncio.sleep(seconds)
@@ -165,12 +165,12 @@ async def _through_benchhub(setup: Setup, sut: Session, driver: Session, directo
         output.extend(data)
 
     job = Job(driver, directory)
-    async with Watch(sut, "sut", MONITORS_USED, _ignore, pids=(setup.server_pid,), interval_s=1.0):
+    async with Monitoring(sut, "sut", MONITORS_USED, _ignore, pids=(setup.server_pid,), interval_s=1.0):
         started = await job.start(
             setup.command, cookie=secrets.token_hex(16), cwd=tempfile.gettempdir(), cpus=setup.driver_cpus
         )
         pids = [started.pid] if started.pid else []
-        async with Watch(driver, "driver", MONITORS_USED, _ignore, pids=pids, interval_s=1.0):
+        async with Monitoring(driver, "driver", MONITORS_USED, _ignore, pids=pids, interval_s=1.0):
             await asyncio.sleep(setup.duration_s)
             status = await job.follow(keep, interval_s=0.2, deadline_s=60)
     if status.exit_status != 0:

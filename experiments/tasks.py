@@ -83,16 +83,19 @@ def reap() -> None:
 
 @shared_task(name=RESTORE_HOST)
 def restore_host(host_id: int) -> None:
+    """Put a dirty host back once more, unless every place for slow work is taken."""
     if_there_is_room(perform_restore, host_id)
 
 
 @shared_task(name=CHECK_HOST)
 def check_host(host_id: int) -> None:
+    """Test the connection to a host, unless every place for slow work is taken."""
     if_there_is_room(perform_check, host_id)
 
 
 @shared_task(name=DRY_RUN)
 def dry_run(dry_run_id: int) -> None:
+    """Fill in a plan with what its hosts say, unless every place for slow work is taken."""
     if_there_is_room(perform_dry_run, dry_run_id)
 
 
@@ -104,6 +107,7 @@ def canary(queue_name: str) -> None:
 
 @shared_task(name=TELL_ALERT)
 def tell_alert(alert_id: int) -> None:
+    """Mail an alert to those who asked, unless every place for slow work is taken."""
     if_there_is_room(tell, alert_id)
 
 
@@ -138,4 +142,5 @@ def deliver_due() -> None:
 
 @shared_task(name=DELIVER)
 def deliver_one(delivery_id: int) -> None:
+    """Try one delivery of a webhook, unless every place for slow work is taken."""
     if_there_is_room(delivering.deliver, delivery_id)

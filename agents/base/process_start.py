@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
-class Launch:
+class ProcessStart:
     """`limits` maps the names of prlimit(1) (nofile, memlock in bytes...) to a number; `cpus` "" = all."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -15,5 +15,5 @@ class Launch:
     limits: Mapping[str, int] = field(default_factory=dict)
     cpus: str = ""
 
-    def with_(self, **changes: object) -> Launch:
+    def with_(self, **changes: object) -> ProcessStart:
         return replace(self, **changes)  # type: ignore[arg-type]

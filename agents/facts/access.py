@@ -1,4 +1,4 @@
-"""Who we are on a host and what we may do: user, sudo, limits, boot identity, clock."""
+"""Who we are on a host and what we may do: user, sudo, limits, clock, boot identity from /proc."""
 
 from __future__ import annotations
 
@@ -55,11 +55,12 @@ class Access:
 
 
 def command() -> Command:
+    """One script that prints who we are, what sudo allows, our limits and the host's clock."""
     return script(SCRIPT)
 
 
 def parse(output: bytes) -> Access:
-    """What we are and may. Raises ParseError when not even the user is known."""
+    """What our script says that we are and may. Raises ParseError when not even the user is known."""
     found = {m[1]: m[2] for line in decode(output).splitlines() if (m := _LINE.fullmatch(line.strip())) and m[2]}
     if "user" not in found:
         raise ParseError("the host does not say which user this is", line=1)

@@ -22,7 +22,10 @@ _OS = re.compile(r"^(?:ID|NAME)=", re.MULTILINE)
 
 
 def read_machine(text: str) -> HostFacts:
-    """The facts in the output of `COMMANDS`, or of some of them in any order. Raises ParseError when there are none."""
+    """The facts in the output of `COMMANDS` (lscpu, uname, /proc/meminfo, os-release), or of some, in any order.
+
+    Raises ParseError when there are none.
+    """
     values: dict[str, FactValue] = {}
     processors, rest = _split_json(text)
     if processors or _LSCPU.search(rest):

@@ -123,6 +123,7 @@ def parse_facts(facts: Mapping[str, Fact], mark: str, output: bytes) -> HostFact
 
 
 async def collect_facts(session: Session, facts: Mapping[str, Fact]) -> HostFacts:
+    """Read these facts of the session's host; raises CommandError when the command fails."""
     mark = f"==fact-{secrets.token_hex(8)}"
     result = await session.run(facts_command(facts, mark), max_output_bytes=MAX_OUTPUT_BYTES)
     return parse_facts(facts, mark, result.check(f"reading the facts of {session.host}").stdout)

@@ -87,6 +87,7 @@ class Jdks:
 
 
 def command() -> Command:
+    """One script that prints the version of every JDK that it finds."""
     return script(SCRIPT)
 
 

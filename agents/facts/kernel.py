@@ -40,6 +40,7 @@ class Kernel:
 
 
 def command() -> Command:
+    """The command that prints `uname -a`."""
     return script(SCRIPT)
 
 

@@ -86,6 +86,7 @@ class Lscpu:
 
 
 def command() -> Command:
+    """The command that prints what lscpu says."""
     return script(SCRIPT)
 
 

@@ -43,6 +43,7 @@ class Memory:
 
 
 def command() -> Command:
+    """The command that prints /proc/meminfo."""
     return script(SCRIPT)
 
 

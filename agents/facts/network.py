@@ -63,6 +63,7 @@ class Nics:
 
 
 def command() -> Command:
+    """One script that prints what /sys/class/net has of each interface."""
     return script(SCRIPT)
 
 

@@ -31,6 +31,7 @@ class OsRelease:
 
 
 def command() -> Command:
+    """The command that prints /etc/os-release."""
     return script(SCRIPT)
 
 

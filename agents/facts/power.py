@@ -1,4 +1,4 @@
-"""How the kernel runs CPUs and memory: frequency governor, frequency limits, turbo, SMT, transparent huge pages."""
+"""How the kernel runs CPUs and memory: frequency governor, frequency limits, turbo, SMT, huge pages; from /sys."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ class Power:
 
 
 def command() -> Command:
+    """One script that prints the governors, frequency limits, turbo, SMT and huge pages from /sys."""
     return script(SCRIPT)
 
 

@@ -1,4 +1,4 @@
-"""Which core, socket and NUMA node each CPU belongs to, from `lscpu -e`."""
+"""Which core, socket and NUMA node each CPU belongs to, from `lscpu -e` (man lscpu)."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ class Topology:
 
 
 def command() -> Command:
+    """The command that prints the table of `lscpu -e`."""
     return script(SCRIPT)
 
 

@@ -1,4 +1,4 @@
-"""The log of a JVM's garbage collector: how a private instance writes one, and the pauses in it.
+"""The log of a JVM's garbage collector: how a private instance has HotSpot's unified logging write one, and its pauses.
 
 The unified log of Java 9 and later. A Java that does not take the option (8, OpenJ9) is started without it.
 """

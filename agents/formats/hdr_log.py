@@ -50,7 +50,10 @@ class HdrLog:
         return sum(self.counts.values())
 
     def value_at(self, percentile: float) -> int:
-        """The value that this share of the samples, in percent, does not exceed, in the log's own unit."""
+        """The value at the percentile (0 to 100), by nearest rank, in the log's own unit.
+
+        ValueError: there is no sample in it.
+        """
         wanted, seen = nearest_rank(percentile, self.total), 0
         for value, count in self.counts.items():
             seen += count

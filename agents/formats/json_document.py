@@ -58,14 +58,14 @@ class JsonObject:
         return [JsonObject(value, self._text, f"{self._path}{name}[{i}].") for i, value in enumerate(values)]
 
     def number(self, name: str) -> float:
-        """A number that is finite and not negative."""
+        """A number that is finite and not negative, in the unit that the report has for this name."""
         value = self._values.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
             raise self.error(name, "a number of at least 0")
         return float(value)
 
     def known_number(self, name: str) -> float | None:
-        """Like `number`; None where it is missing or null."""
+        """Like `number`, in the report's unit; None where it is missing or null."""
         return None if self._values.get(name) is None else self.number(name)
 
     def count(self, name: str) -> int:

@@ -33,7 +33,10 @@ def options_value(options: tuple[str, ...]) -> str:
 
 
 def parse_java_major(output: str) -> int:
-    """17 from `openjdk version "17.0.15"`, 8 from `java version "1.8.0_402"`."""
+    """17 from `openjdk version "17.0.15"`, 8 from `java version "1.8.0_402"` (man java, -version).
+
+    Raises ParseError when it is something else.
+    """
     if match := _VERSION.search(output):
         return int(match[1])
     raise ParseError("this is not the output of java -version")

@@ -71,6 +71,7 @@ def children(element: etree._Element) -> Iterator[etree._Element]:
 
 
 def local_name(element: etree._Element) -> str:
+    """The name of an element without its namespace."""
     return etree.QName(element).localname
 
 

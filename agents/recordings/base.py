@@ -156,7 +156,7 @@ def checked(text: str, tool: str) -> list[str]:
 
 
 def number(text: str) -> float | None:
-    """A number with a point or a decimal comma; None when it is none (nan, an empty column)."""
+    """A number with a point or a decimal comma, in its column's unit; None when it is none (nan, an empty column)."""
     text = text.strip()
     return float(text.replace(",", ".")) if _NUMBER.fullmatch(text) else None
 

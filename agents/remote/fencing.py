@@ -79,6 +79,7 @@ def fenced(command: Command, fence: int, directory: str, link: str = "") -> Comm
 
     It waits at most `LOCK_WAIT_S` for another fenced command to end. Refused, it exits 97 and nothing was done. It does
     not start either when it comes over a connection of `link` that is not the newest one; nobody waits for it then.
+    ValueError: a negative fence.
     """
     if fence < 0:
         raise ValueError("a fence cannot be negative")

@@ -162,7 +162,10 @@ for pid in $left; do echo "$pid $(cat /proc/"$pid"/comm 2>/dev/null)"; done
 
 
 def start_command(directory: str, job: str, *, cookie: str, max_output_bytes: int) -> Command:
-    """Starts the job, text of `job_script`, once. Prints "started|already PID START_TICKS BOOT_ID"."""
+    """Starts the job, text of `job_script`, once. Prints "started|already PID START_TICKS BOOT_ID".
+
+    ValueError: the cookie is not one.
+    """
     if not _COOKIE.fullmatch(cookie):
         raise ValueError("a cookie is 16 to 128 letters, digits, _ and -")
     body = job.encode("utf-8", "surrogateescape")

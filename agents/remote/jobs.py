@@ -96,7 +96,8 @@ class Job:
         `cookie` (16 to 128 of A-Za-z0-9_-) marks every process of the job. `environment` comes on top of the login's.
         `limits` sets soft and hard limit. `cwd` None is the home directory. Raises CommandError, with nothing started,
         when a limit, the affinity or the directory cannot be had, and also when the connection ended before the
-        answer: then it may have been started, and starting again is safe.
+        answer: then it may have been started, and starting again is safe. ValueError: a command with
+        standard input, or a privileged one for a Job that is not.
         """
         if command.stdin:
             raise ValueError("a job takes no standard input")

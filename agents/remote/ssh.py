@@ -109,7 +109,10 @@ async def _log_in(address: Address, key: asyncssh.SSHKey, jump: SshSession | Non
 
 
 async def scan_host_key(address: str, port: int, jump: SshSession | None = None) -> HostKey:
-    """The key that a host shows, without logging in; a person must compare the fingerprint before it is pinned."""
+    """The key that a host shows, without logging in; a person must compare the fingerprint before it is pinned.
+
+    Raises ConnectError when the host is out of reach or shows none.
+    """
     async with _logins.turn(address, port):
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):

@@ -32,7 +32,10 @@ def put_command(path: str, data: bytes, *, mode: int = 0o600, timeout_s: float =
 
 
 def get_command(path: str, *, offset: int, max_bytes: int, timeout_s: float = TIMEOUT_S) -> Command:
-    """Prints at most `max_bytes` of `path` (absolute) from `offset` (from 0); nothing at the end of the file."""
+    """Prints at most `max_bytes` of `path` (absolute) from `offset` (from 0); nothing at the end of the file.
+
+    ValueError: a negative offset or size.
+    """
     if offset < 0 or max_bytes < 0:
         raise ValueError("offset and max_bytes cannot be negative")
     return script(_GET, _absolute(path), str(offset + 1), str(max_bytes), timeout_s=timeout_s)

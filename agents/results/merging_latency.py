@@ -137,6 +137,6 @@ def sum_known(values: Sequence[int | None]) -> int | None:
 
 
 def total_known(values: Sequence[float | None]) -> float | None:
-    """The sum; None when one is not known."""
+    """The sum, in the unit of the values; None when one is not known."""
     known = [value for value in values if value is not None]
     return math.fsum(known) if len(known) == len(values) else None

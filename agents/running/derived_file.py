@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agents.base.errors import CommandError, HostError
-from agents.drivers.base.driver import Byproduct
+from agents.drivers.base.driver import DerivedFile
 from agents.remote.fetching import fetch
 from agents.remote.jobs import Job
 from agents.running.collecting import MAX_KEPT_BYTES, KeepFile
@@ -19,7 +19,7 @@ MAX_OUTPUT_BYTES = 1 << 18
 
 
 async def make_byproduct(
-    job: Job, wanted: Byproduct, directory: str, cookie: str, name: str, *, check: Callable[[], None], keep: KeepFile
+    job: Job, wanted: DerivedFile, directory: str, cookie: str, name: str, *, check: Callable[[], None], keep: KeepFile
 ) -> str:
     """Make the file in `directory`, fetch it and keep it as `name`; returns what became of it, in a sentence.
 

@@ -46,7 +46,7 @@ class Need:
 
 
 def room_command(directories: Sequence[str]) -> Command:
-    """Prints two lines for each directory (absolute), in one round trip."""
+    """Prints two lines for each directory, in one round trip. ValueError: one that is not absolute."""
     for directory in directories:
         if not directory.startswith("/"):
             raise ValueError(f"'{directory}' is not an absolute path")

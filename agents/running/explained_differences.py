@@ -9,7 +9,7 @@ from agents.spec import RunSpec
 from agents.steps.base.step import Step
 
 
-def asked_by(specs: Sequence[RunSpec]) -> Callable[[str], bool]:
+def explained_by(specs: Sequence[RunSpec]) -> Callable[[str], bool]:
     """A test for paths of the effective configuration: True when the specs differ in something that sets this path.
 
     A setting that all specs have alike explains nothing: what differs there came from somewhere else. Where all have

@@ -16,7 +16,7 @@ from agents.running.control import Control
 from agents.spec import RunSpec
 
 
-class Reach:
+class HostLinks:
     """Links are made at first use and kept; `on_trouble` is told of a cut in plain words."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Reach:
         return DeadMan(session, self.directory(role), session.directory, self._control.fence, self._control.deadman_s)
 
     def directory(self, role: Role) -> str:
-        """The run's own directory on the host."""
+        """The run's own directory on the host. Raises ConnectError before the host was reached."""
         if role not in self._record.facts:
             raise ConnectError(f"{self._hosts[role].name} was not reached yet.")
         return self._record.facts[role].directory

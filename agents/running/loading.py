@@ -17,7 +17,7 @@ from agents.results.report import LoadReport
 from agents.results.spectrum import spectrum_of
 from agents.running.common_start import LEAD_S, read_clock, spread_s
 from agents.running.host_links import raise_first
-from agents.running.monitoring import Watch
+from agents.running.monitoring import Monitoring
 from agents.running.tool_job import LoadSite, Piece, ToolJob
 from agents.spec import Phase
 
@@ -81,9 +81,9 @@ class Loading:
         for tool in tools:
             await tool.intend(clocks[tool.role], begins_s)
 
-    def _watch(self, site: LoadSite, tools: Sequence[ToolJob]) -> Watch:
+    def _watch(self, site: LoadSite, tools: Sequence[ToolJob]) -> Monitoring:
         started = [site.record.started_jobs[tool.name].pid for tool in tools]
-        return Watch(
+        return Monitoring(
             site.driver,
             site.role,
             tuple(MONITORS.values()),

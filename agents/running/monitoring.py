@@ -25,7 +25,7 @@ def restart_pause_s(in_vain: int) -> float:
     return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(in_vain, 10))
 
 
-class Watch:
+class Monitoring:
     """An async context: samples flow while it is open. A cut restarts the stream; the gap stays a gap.
 
     Nothing piles up: the stream is read on only when `emit` has taken the last samples, and until then it is the host
@@ -58,7 +58,7 @@ class Watch:
         self._told: set[str] = set()
         self._left_out: set[str] = set()
 
-    async def __aenter__(self) -> Watch:
+    async def __aenter__(self) -> Monitoring:
         self._task = asyncio.create_task(self._watch())
         return self
 

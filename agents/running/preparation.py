@@ -8,7 +8,7 @@ from collections.abc import Callable
 from agents.base.command import Command, script
 from agents.base.cpuset import format_cpus, parse_cpus
 from agents.base.errors import HostError, PlanError
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.base.session import Session
 from agents.events import FactsCollected, Role
 from agents.facts import collect
@@ -154,9 +154,9 @@ def server_cpus(spec: RunSpec) -> str:
     return launch_of(spec).cpus or spec.application.server.all_cpus
 
 
-def launch_of(spec: RunSpec) -> Launch:
+def launch_of(spec: RunSpec) -> ProcessStart:
     """How the server is started: what the recipe's launch steps add up to."""
-    launch = Launch()
+    launch = ProcessStart()
     for step in spec.recipe.steps:
         if isinstance(step, LaunchStep):
             launch = step.contribute(launch)

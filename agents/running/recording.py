@@ -16,7 +16,7 @@ from agents.recordings.tools import ENVIRONMENT, MAX_FILE_BYTES, RECORDERS
 from agents.remote.fetching import Fetched, fetch
 from agents.remote.jobs import Job, JobStatus
 from agents.running.control import Cancelled, Control
-from agents.running.host_links import Reach, raise_first
+from agents.running.host_links import HostLinks, raise_first
 from agents.running.preparation import insist_same_boot
 from agents.spec import RunSpec
 
@@ -25,7 +25,7 @@ class Recording:
     """Safe to call again: a recorder that runs is found, not started twice, and a file that is kept stays as it is."""
 
     def __init__(
-        self, spec: RunSpec, reach: Reach, record: Record, control: Control, check: Callable[[], None]
+        self, spec: RunSpec, reach: HostLinks, record: Record, control: Control, check: Callable[[], None]
     ) -> None:
         self._load_s = spec.workload.load_s
         self._recorders = tuple(RECORDERS[name] for name in spec.workload.recorders)

@@ -27,7 +27,7 @@ from agents.remote.deadman import DeadMan, Renewal
 from agents.remote.jobs import Job
 from agents.running import snapshot
 from agents.running.control import Control
-from agents.running.host_links import Reach, raise_first
+from agents.running.host_links import HostLinks, raise_first
 from agents.running.preparation import boot_id_command
 from agents.running.tuning import Tuning, host_steps
 from agents.spec import RunSpec
@@ -41,7 +41,7 @@ class Restoring:
     def __init__(
         self,
         spec: RunSpec,
-        reach: Reach,
+        reach: HostLinks,
         record: Record,
         control: Control,
         roles: tuple[Role, ...],

@@ -16,7 +16,7 @@ from agents.record import Record
 from agents.remote.jobs import Job
 from agents.running import snapshot
 from agents.running.control import Control
-from agents.running.host_links import Reach
+from agents.running.host_links import HostLinks
 from agents.running.preparation import boot_id_command, insist_same_boot, launch_of
 from agents.running.readiness import listening_command, wait_until_ready
 from agents.running.tuning import instance_directory
@@ -34,7 +34,7 @@ class Serving:
     """The server of one run. Safe to call again: a server that runs already is found, not started twice."""
 
     def __init__(
-        self, spec: RunSpec, reach: Reach, record: Record, control: Control, check: Callable[[], None]
+        self, spec: RunSpec, reach: HostLinks, record: Record, control: Control, check: Callable[[], None]
     ) -> None:
         self._spec = spec
         self._server = spec.application.server

@@ -133,7 +133,10 @@ class ToolJob:
         return max(0.0, now_s - started.start_ticks / ticks_per_s) if started.start_ticks is not None else 0.0
 
     async def follow(self, age_s: float) -> JobStatus:
-        """Wait for the tool's end. While it works it is looked at seldom: each look costs the driver host CPU."""
+        """Wait for the tool's end. While it works it is looked at seldom: each look costs the driver host CPU.
+
+        Raises CommandError when it goes on long after its time.
+        """
         end_s = time.monotonic() - age_s + self._phase.duration_s
         shown = 0
         while True:

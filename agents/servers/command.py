@@ -10,7 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.formats.jvm import OPTIONS_VARIABLE, jvm_problems, options_value
 from agents.servers.base.files import inside, instance_with
 from agents.servers.base.frames import FRAME, parse_frames
@@ -95,10 +95,10 @@ class CommandServer(Server):
     def create_instance(self, instance: str) -> Command:
         return instance_with(instance, self.files)
 
-    def start_command(self, instance: str, launch: Launch) -> Command:
+    def start_command(self, instance: str, launch: ProcessStart) -> Command:
         return script(_START, instance, *self.argv)
 
-    def environment(self, instance: str, launch: Launch) -> dict[str, str]:
+    def environment(self, instance: str, launch: ProcessStart) -> dict[str, str]:
         """Raises PlanError when JVM options are asked for and the program is not java: nobody would read them."""
         variables = dict(launch.environment)
         if launch.jvm_options and PurePosixPath(self.argv[0]).name != "java":

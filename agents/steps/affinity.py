@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import field_validator
 
 from agents.base.cpuset import CpuSet
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.steps.base.step import LaunchStep
 
 
@@ -34,5 +34,5 @@ class AffinityStep(LaunchStep):
     def explains(self, path: str) -> bool:
         return path == "process.cpus"
 
-    def contribute(self, launch: Launch) -> Launch:
+    def contribute(self, launch: ProcessStart) -> ProcessStart:
         return launch.with_(cpus=self.cpus)

@@ -64,7 +64,10 @@ class CpuOnlineStep(HostStep):
         return script(_PROBE, context.sysfs)
 
     def parse(self, output: bytes) -> State:
-        """A CPU with an `online` file of its own is as that file says; the summary counts for those that have none."""
+        """A CPU with an `online` file of its own is as that file says; the summary counts for those that have none.
+
+        Raises ParseError when a list is missing or is none.
+        """
         fields = dict(line.partition(" ")[::2] for line in output.decode("utf-8", "replace").splitlines())
         try:
             listed, present, switchable, on = (

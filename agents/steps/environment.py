@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.steps.base.step import LaunchStep
 
 
@@ -51,5 +51,5 @@ class EnvironmentStep(LaunchStep):
     def explains(self, path: str) -> bool:
         return path.removeprefix("process.environment.") in self.variables
 
-    def contribute(self, launch: Launch) -> Launch:
+    def contribute(self, launch: ProcessStart) -> ProcessStart:
         return launch.with_(environment={**launch.environment, **self.variables})

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.formats.jvm import JvmOption
 from agents.steps.base.step import LaunchStep
 
@@ -43,5 +43,5 @@ class JvmOptionsStep(LaunchStep):
             return not all(option.startswith("-D") for option in self.options)
         return path.startswith(("jvm.arguments", "process.arguments[")) or path.endswith("_JAVA_OPTIONS")
 
-    def contribute(self, launch: Launch) -> Launch:
+    def contribute(self, launch: ProcessStart) -> ProcessStart:
         return launch.with_(jvm_options=(*launch.jvm_options, *self.options))

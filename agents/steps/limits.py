@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.steps.base.step import LaunchStep
 
 _MAX = 2**53
@@ -50,5 +50,5 @@ class LimitsStep(LaunchStep):
     def explains(self, path: str) -> bool:
         return path.removeprefix("process.limits.").removesuffix("_hard") in self.limits()
 
-    def contribute(self, launch: Launch) -> Launch:
+    def contribute(self, launch: ProcessStart) -> ProcessStart:
         return launch.with_(limits={**launch.limits, **self.limits()})

@@ -95,7 +95,7 @@ class ServiceStep(HostStep):
         """`running`: yes, no, the name of another state, or None where there is no such service.
 
         `dependents` are what runs and would stop with it. Raises PlanError when the name is another one for a service
-        that must be left alone.
+        that must be left alone, ParseError when the host names no state.
         """
         lines = [line.partition("=")[::2] for line in output.decode("utf-8", "replace").splitlines()]
         fields = dict(lines)

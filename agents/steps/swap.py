@@ -85,7 +85,10 @@ class SwapStep(HostStep):
         return script(_PROBE, context.procfs)
 
     def parse(self, output: bytes) -> State:
-        """The areas as `PRIORITY PATH` lines, highest priority first, and the used and the available memory in KiB."""
+        """The areas as `PRIORITY PATH` lines, highest priority first, and the used and the available memory in KiB.
+
+        Raises ParseError at a line that is not one of /proc/swaps.
+        """
         areas, used_kb, available_kb = [], 0, None
         for number, line in enumerate(output.decode("utf-8", "surrogateescape").splitlines(), start=1):
             fields = line.split()

@@ -127,7 +127,10 @@ class SysctlStep(HostStep):
         return script(_PROBE, context.procfs, *self._keys(), privileged=True)
 
     def parse(self, output: bytes) -> State:
-        """Each parameter of the step, and under `read-only` those that this host shows but does not let anyone set."""
+        """Each parameter of the step, and under `read-only` those that this host shows but does not let anyone set.
+
+        Raises ParseError when the host says nothing of one.
+        """
         state: dict[str, str | None] = {}
         read_only = []
         for line in output.decode("utf-8", "replace").splitlines():

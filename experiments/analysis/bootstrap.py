@@ -16,13 +16,13 @@ Values = NDArray[np.float64]
 
 
 def bca_of_pairs(differences: Values, *, confidence_ratio: float = 0.95) -> tuple[float, float]:
-    """The interval of the mean of the differences. The same data always give the same interval."""
+    """The interval of the mean of the differences, one per pair, in their unit; the same data always give the same."""
     resampled = _resampled_means(differences, np.random.default_rng(_SEED))
     return _interval(resampled, float(differences.mean()), _left_out(differences), confidence_ratio)
 
 
 def bca_of_two_samples(a: Values, b: Values, *, confidence_ratio: float = 0.95) -> tuple[float, float]:
-    """The interval of mean(b) - mean(a); both are resampled on their own."""
+    """The interval of mean(b) - mean(a), in their unit; each, one value per repetition, is resampled on its own."""
     rng = np.random.default_rng(_SEED)
     resampled = _resampled_means(b, rng) - _resampled_means(a, rng)
     influence = np.concatenate([_left_out(b), -_left_out(a)])

@@ -1,7 +1,7 @@
 """Distributions, tests and fits of scipy: the only module that imports it.
 
 Loading scipy takes longer than most commands and pages take altogether, so it is loaded with the first figure that
-needs it, and not with this module.
+needs it, and not with this module. The formulas are those of https://docs.scipy.org/doc/scipy/reference/.
 """
 
 from __future__ import annotations
@@ -63,34 +63,34 @@ def student_share(degrees: float, t: float) -> float:
 
 
 def student_quantile(degrees: float, share: float) -> float:
-    """The value below which this share of Student's t distribution lies."""
+    """The value below which this share of Student's t distribution with so many degrees of freedom lies."""
     return float(_special().stdtrit(degrees, share))
 
 
 def student_quantiles(degrees: ArrayLike, share: float) -> Floats:
-    """`student_quantile` for each of several degrees of freedom, shape kept."""
+    """`student_quantile` for each of several degrees of freedom: an array of quantiles of their shape."""
     found: Floats = _special().stdtrit(degrees, share)
     return found
 
 
 def noncentral_student_share(degrees: float, shift: float, t: float) -> float:
-    """The share of the noncentral t distribution below `t`; nan where it gives no number."""
+    """The share of the noncentral t distribution (degrees of freedom, shift) below `t`; nan where it has none."""
     return float(_special().nctdtr(degrees, shift, t))
 
 
 def welch_p(a: Floats, b: Floats) -> float:
-    """The p-value of Welch's t test, two-sided: whether two samples of unequal variance have one mean."""
+    """The two-sided p-value of Welch's t test of `a` and `b`, one value per repetition each, of one unit."""
     return float(_stats().ttest_ind(a, b, equal_var=False).pvalue)
 
 
 def welch_interval(a: Floats, b: Floats, confidence_ratio: float) -> tuple[float, float]:
-    """Welch's interval of the mean of `a` less that of `b`."""
+    """Welch's interval of the mean of `a` less that of `b`, in their unit; one value per repetition each."""
     found = _stats().ttest_ind(a, b, equal_var=False).confidence_interval(confidence_ratio)
     return float(found.low), float(found.high)
 
 
 def line_through(values: Floats) -> Line:
-    """The least squares line through values one step apart."""
+    """The least squares line through the values, in order and one step apart; the slope is in their unit per step."""
     fit = _stats().linregress(np.arange(len(values)), values)
     return Line(float(fit.slope), float(fit.pvalue))
 
@@ -105,7 +105,8 @@ def fit_curve(
 ) -> tuple[Floats, Floats]:
     """The parameters of `formula`, between 0 and `upper`, with the least squares to `y`, and their covariance.
 
-    A covariance that the points do not determine is infinite.
+    `x` and `y` have one length and any units; `formula` takes `x` and the parameters, one for each of `start` and
+    `upper`, and gives an array like `y`. A covariance that the points do not determine is infinite.
     """
     optimize = _optimize()
     with warnings.catch_warnings():

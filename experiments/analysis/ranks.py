@@ -53,13 +53,19 @@ def signed_rank_null(n: int) -> tuple[float, ...]:
 
 
 def p_of_two_samples(a: Samples, b: Samples) -> float:
-    """The two-sided p-value of the Mann-Whitney test: exact, over all divisions of the pooled mid-ranks."""
+    """The two-sided p-value of the Mann-Whitney test of `a` and `b`, one value per repetition each.
+
+    Exact with ties, too: over all divisions of the pooled mid-ranks.
+    """
     ranks = _doubled_ranks(np.concatenate([a, b]))
     return _two_sided(_sums_of_subsets(tuple(sorted(ranks.tolist())), len(b)), int(ranks[len(a) :].sum()))
 
 
 def p_of_pairs(differences: Samples) -> float:
-    """The two-sided p-value of the Wilcoxon signed-rank test, exact with ties, too; differences of 0 say nothing."""
+    """The two-sided p-value of the Wilcoxon signed-rank test of differences, one per pair.
+
+    Exact with ties, too; differences of 0 say nothing.
+    """
     d = np.asarray(differences, dtype=float)
     d = d[d != 0]
     ranks = _doubled_ranks(np.abs(d))
@@ -103,7 +109,7 @@ def _two_sided(counts: NDArray[np.float64], seen: int) -> float:
 
 
 def shift_of_two_samples(a: Sequence[float], b: Sequence[float], *, confidence_ratio: float = 0.95) -> Shift:
-    """Median of all differences b - a, with the interval that the exact Mann-Whitney test does not reject.
+    """Median of all differences `b` - `a`, with the interval that the exact Mann-Whitney test does not reject.
 
     With ties the interval is a little wider than asked, never narrower.
     """

@@ -10,6 +10,7 @@ from experiments.registry.errors import NotFound, RequestError
 
 
 def find_run(member: Member, number: int) -> Run:
+    """The run of this number in the member's team, with all that its answer names. Raises NotFound."""
     run: Run | None = (
         Run.objects.for_team(member.team)
         .select_related(
@@ -24,6 +25,7 @@ def find_run(member: Member, number: int) -> Run:
 
 
 def find_experiment(member: Member, experiment_id: int) -> Experiment:
+    """The experiment of this id in the member's team. Raises NotFound."""
     found: Experiment | None = (
         Experiment.objects.for_team(member.team)
         .select_related("workload", "created_by")
@@ -36,6 +38,7 @@ def find_experiment(member: Member, experiment_id: int) -> Experiment:
 
 
 def find_host(member: Member, name: str) -> Host:
+    """The host of this name in the member's team, with its state. Raises NotFound."""
     host: Host | None = Host.objects.for_team(member.team).with_state().filter(name=name).first()
     if host is None:
         raise NotFound("There is no host of this name.")
@@ -72,6 +75,7 @@ def named_hosts(member: Member, names: Sequence[str], *, field: str) -> list[Hos
 
 
 def named_host(member: Member, name: str, *, field: str) -> Host:
+    """The host that a body names in this field; RequestError for the field when there is none."""
     try:
         return find_host(member, name)
     except NotFound as error:

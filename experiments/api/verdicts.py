@@ -115,4 +115,5 @@ def _looked(look: Callable[[], T]) -> T:
 
 
 def absolute(request: HttpRequest, path: str) -> str:
+    """The whole address of a path, as whoever asks reaches this installation."""
     return request.build_absolute_uri(path)

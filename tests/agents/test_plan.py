@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.plan import CONTROL_S, Plan, PlanItem, build_plan
 from agents.running.preparation import launch_of, server_cpus
 from agents.steps.base.step import State
@@ -65,6 +65,6 @@ def test_a_step_that_cannot_work_here_says_so() -> None:
 
 
 def test_the_launch_is_what_the_launch_steps_add_up_to() -> None:
-    assert launch_of(SPEC) == Launch(environment={"A": "1"}, limits={"nofile": 4096}, cpus="0")
+    assert launch_of(SPEC) == ProcessStart(environment={"A": "1"}, limits={"nofile": 4096}, cpus="0")
     assert server_cpus(SPEC) == "0"
     assert server_cpus(make_spec(server={"cpus": "2"})) == "2"

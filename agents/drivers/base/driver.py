@@ -44,7 +44,7 @@ class Habits:
 
 
 @dataclass(frozen=True)
-class Byproduct:
+class DerivedFile:
     """A file that `command` makes of the results in the tool's directory, when measuring is over."""
 
     command: Command
@@ -164,7 +164,7 @@ class Driver(Frozen, ABC):
         Raises ParseError when the text is not a whole report of this tool.
         """
 
-    def byproduct(self) -> Byproduct | None:
+    def byproduct(self) -> DerivedFile | None:
         """What is made of the results for people to look at; no figure is read from it."""
         return None
 

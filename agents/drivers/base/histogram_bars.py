@@ -9,7 +9,7 @@ from agents.results.report import Histogram, HistogramRow
 
 
 def spectrum(bars: Sequence[tuple[float, int]], line: int | None = None) -> Histogram | None:
-    """The spectrum of bars (upper bound in ms, samples in the bar); None when there is no sample.
+    """The spectrum of bars (pairs in order: upper bound in ms, samples in the bar); None when there is no sample.
 
     Raises ParseError (about `line`) when the bounds go down.
     """

@@ -76,9 +76,9 @@ class FigureSource(Frozen):
         return self
 
     def find_in_text(self, text: str, until_s: float) -> float | None:
-        """The figure in the text; None when nothing matches. ParseError when what matches is no number.
+        """The figure in the text, in its own unit times `scale`; None when nothing matches.
 
-        `until_s` (of `time.process_time`) bounds the search.
+        `until_s` (of `time.process_time`) bounds the search. ParseError when what matches is no number.
         """
         compiled = regex.compile(self.pattern, regex.MULTILINE)
         group = "value" if "value" in compiled.groupindex else 1
@@ -100,7 +100,10 @@ class FigureSource(Frozen):
         return _PICKS[self.pick](values) * self.scale if values else None
 
     def find_in_json(self, document: JsonObject) -> float | None:
-        """The figure at the path; None when there is nothing. ParseError when it is no number."""
+        """The figure at the path, in its own unit times `scale`; None when there is nothing.
+
+        ParseError when it is no number.
+        """
         value = document.at(_steps(self.json_path))
         if value is None:
             return None

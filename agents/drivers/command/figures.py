@@ -105,7 +105,7 @@ def report_of(
 def read_json(text: str) -> LoadReport:
     """The report in one JSON object whose names are those of BenchHub; what surrounds it is passed over.
 
-    A figure of another name is an object with `value`, `unit` and `direction`. Raises ParseError.
+    A figure of another name is an object with `value`, `unit` and `direction`: docs/drivers.md. Raises ParseError.
     """
     found = read_object(text, "the benchmark")
     values: dict[str, float] = {}
@@ -138,7 +138,7 @@ def _own(name: str, found: JsonObject) -> OwnMetric:
 
 
 def number_in(value: Any) -> float | None:
-    """The number in a JSON value or in a text such as `1,234.5` or `3.2e4`; None when there is none in it."""
+    """The number in a JSON value or in a text such as `1,234.5` or `3.2e4`, of any unit; None when there is none."""
     if isinstance(value, str):
         text = value.strip()
         text = text.replace(",", "") if _GROUPED.fullmatch(text) else text

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
 from agents.drivers.base.command_line import CommandGrammar
-from agents.drivers.base.driver import Byproduct, Driver, Target
+from agents.drivers.base.driver import DerivedFile, Driver, Target
 from agents.drivers.jmeter import jmx as test_plan
 from agents.drivers.jmeter.built_in_plan import RATES, TARGET, HttpPlan
 from agents.drivers.jmeter.jtl.files import CSV, XML, read_jtl_file, read_jtl_text
@@ -260,13 +260,13 @@ class Jmeter(HttpPlan, Driver):
         argv += [f"-J{name}={value}" for name, value in {**ours, **given}.items()]
         return Command(tuple(argv), timeout_s=duration_s + 120)
 
-    def byproduct(self) -> Byproduct | None:
+    def byproduct(self) -> DerivedFile | None:
         """The HTML report as an archive. It is bounded in time and has no more memory than the load had."""
         if not self.html_report:
             return None
         heap = f"HEAP=-Xms{self.heap_start or self.heap_max} -Xmx{self.heap_max}"
         made = script(_MAKE_REPORT, heap, self.program, timeout_s=REPORT_TIMEOUT_S)
-        return Byproduct(made, REPORT_NAME, "application/gzip")
+        return DerivedFile(made, REPORT_NAME, "application/gzip")
 
     def parse(self, output: str) -> LoadReport:
         return self._complete(self.read(output))

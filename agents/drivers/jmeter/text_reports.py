@@ -232,6 +232,7 @@ def looks_like_summary(text: str) -> bool:
 
 
 def looks_like_statistics(text: str) -> bool:
+    """Whether a text can be the statistics.json of JMeter's HTML report: it begins with a brace."""
     return text.lstrip("\ufeff \t\r\n").startswith("{")
 
 

@@ -78,7 +78,10 @@ def read_csv(text: str) -> LoadReport:
 
 
 def with_csv(printed: LoadReport, text: str) -> LoadReport:
-    """What wrk printed, with the latencies that only the CSV behind it has: the smallest, and the 95th percentile."""
+    """What wrk printed, with the latencies that only the CSV behind it has: the smallest, and the 95th percentile.
+
+    A CSV of another run, or one that gives a ParseError, is left out, with a note that says so.
+    """
     titles = _TITLES.search(text)
     if titles is None or printed.latency is None:
         return printed

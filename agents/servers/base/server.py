@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from agents.base.command import Command
 from agents.base.cpuset import CpuSet, format_cpus, parse_cpus
 from agents.base.model import Frozen
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.base.regular_expression import RegularExpression
 
 MAX_INSTANCES = 64
@@ -94,11 +94,11 @@ class Server(Frozen, ABC):
         """Makes the private instance directory `instance` (it does not exist yet)."""
 
     @abstractmethod
-    def start_command(self, instance: str, launch: Launch) -> Command:
+    def start_command(self, instance: str, launch: ProcessStart) -> Command:
         """Runs the server in the foreground: the launcher detaches it, sets limits, environment and affinity."""
 
     @abstractmethod
-    def environment(self, instance: str, launch: Launch) -> dict[str, str]:
+    def environment(self, instance: str, launch: ProcessStart) -> dict[str, str]:
         """The environment of the server process, `launch.environment` included."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.formats.jvm import JvmOption, parse_java_major
 from agents.formats.xml_document import XmlError, local_name, parse_xml
 from agents.servers.base.directory import Directory, plain_directory
@@ -104,7 +104,7 @@ class Liberty(Server):
         return script(liberty_scripts.VERSION, self.home, self.java_home or "", *self.apps.values(), timeout_s=60)
 
     def parse_version(self, output: bytes) -> str:
-        """Liberty's version number. PlanError when the Java that would run it is too old."""
+        """Liberty's version number. PlanError when its Java is too old, ParseError when it tells no version."""
         text = output.decode("utf-8", "replace")
         if "UnsupportedClassVersionError" in text:
             raise PlanError(
@@ -131,12 +131,12 @@ class Liberty(Server):
         placed = {f"usr/servers/{self.name}/{path}": text for path, text in files.items()}
         return instance_with(_instance(instance), placed)
 
-    def start_command(self, instance: str, launch: Launch) -> Command:
+    def start_command(self, instance: str, launch: ProcessStart) -> Command:
         """Ends as the java process itself. The launch's JVM options go into a file that Liberty reads last."""
         args = (self.home, self.java_home or "", _instance(instance), self.name, *launch.jvm_options)
         return script(liberty_scripts.START, *args)
 
-    def environment(self, instance: str, launch: Launch) -> dict[str, str]:
+    def environment(self, instance: str, launch: ProcessStart) -> dict[str, str]:
         """Raises PlanError on a variable that bin/server would evaluate, or that belongs to this server."""
         if refused := sorted(name for name in launch.environment if EVALUATED.fullmatch(name)):
             raise PlanError(

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.formats.jvm import OPTIONS_VARIABLE, JvmOption, jvm_problems, options_value, parse_java_major
 from agents.formats.xml_document import flatten
 from agents.servers.base.directory import Directory, plain_directory
@@ -67,7 +67,7 @@ class Tomcat(Server):
         return script(tomcat_scripts.VERSION, self.home, self.java_home or "")
 
     def parse_version(self, output: bytes) -> str:
-        """Tomcat's version number. PlanError when the Java that would run it is too old."""
+        """Tomcat's version number. PlanError when its Java is too old, ParseError when it tells no version."""
         text = output.decode("utf-8", "replace")
         if "UnsupportedClassVersionError" in text:
             java = parse_java_major(text)
@@ -86,11 +86,11 @@ class Tomcat(Server):
         args = (self.home, self.java_home or "", _safe(instance), str(self.port), examples, tls, tomcat_scripts.PORTS)
         return script(tomcat_scripts.CREATE, *args, *self.webapps, stdin=descriptor, timeout_s=120)
 
-    def start_command(self, instance: str, launch: Launch) -> Command:
+    def start_command(self, instance: str, launch: ProcessStart) -> Command:
         """Ends as the java process itself, with its log on standard output."""
         return script(tomcat_scripts.START, self.home, self.java_home or "", _safe(instance))
 
-    def environment(self, instance: str, launch: Launch) -> dict[str, str]:
+    def environment(self, instance: str, launch: ProcessStart) -> dict[str, str]:
         """Raises PlanError on a variable that catalina.sh would evaluate, or that belongs to this server."""
         if refused := sorted(name for name in launch.environment if EVALUATED.fullmatch(name)):
             raise PlanError(

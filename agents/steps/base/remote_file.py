@@ -118,6 +118,7 @@ class FileEditStep(RemoteFileStep):
 
 
 def parse_file(path: str, output: bytes) -> State:
+    """The state of a file from what `read_command` printed; PlanError when it cannot be edited, ParseError when cut."""
     header, _, rest = output.partition(b"\n")
     word, _, told = header.decode("utf-8", "replace").partition(" ")
     if word == "absent":
@@ -152,6 +153,7 @@ def encode_content(data: bytes) -> str:
 
 
 def decode_content(content: str) -> bytes:
+    """The bytes of a file from its state, where what is no UTF-8 stands as base64."""
     if content.startswith(_BINARY):
         return base64.b64decode(content.removeprefix(_BINARY))
     return content.encode("utf-8")

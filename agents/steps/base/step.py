@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from agents.base.command import Command
 from agents.base.model import Frozen
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.base.setting_outcome import Result, SettingOutcome
 
 State = Mapping[str, str | None]
@@ -129,5 +129,5 @@ class LaunchStep(Step):
     """A setting of the server process alone."""
 
     @abstractmethod
-    def contribute(self, launch: Launch) -> Launch:
+    def contribute(self, launch: ProcessStart) -> ProcessStart:
         """`launch` with this step's settings in it."""

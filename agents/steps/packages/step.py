@@ -127,7 +127,7 @@ class PackagesStep(HostStep):
         """Name -> installed version for each asked package, and what installing the missing ones would do:
 
         `new` (NAME=VERSION, in order), `changed` (packages that would be upgraded or removed), `problem`, `residual`
-        (of the new ones: those of which the host keeps the configuration), `manager`.
+        (of the new ones: those of which the host keeps the configuration), `manager`. Raises ParseError.
         """
         text = output.decode("utf-8", "replace")
         first, _, rest = text.partition("\n")

@@ -37,6 +37,7 @@ def member_of(request: HttpRequest) -> Member:
 
 
 def caller_of(request: HttpRequest) -> Caller:
+    """The member and the scopes that the authentication of this request found."""
     return cast(Caller, request.auth)  # type: ignore[attr-defined]
 
 

@@ -14,7 +14,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Cast
 
-from agents.running.explained_differences import asked_by
+from agents.running.explained_differences import explained_by
 from agents.spec import RunSpec
 from experiments.models import Experiment, Run, SampleSeries, Series, Team
 from experiments.models.runs import RunQuerySet
@@ -229,7 +229,7 @@ def comparable_runs(team: Team, numbers: Sequence[int]) -> list[Run]:
 
 def configuration_diff(runs: Sequence[Run]) -> ConfigurationDiff:
     """What differs in the effective configurations; asked = explained by the recipes' differing steps, or reported."""
-    explained = asked_by([RunSpec.model_validate(run.spec) for run in runs if run.spec])
+    explained = explained_by([RunSpec.model_validate(run.spec) for run in runs if run.spec])
     return diff(
         [run.config.values if run.config else {} for run in runs],
         asked=lambda path: path.startswith(PARAMETERS) or explained(path),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents.base.command import Command
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.formats.gc_log import GC_LOG_OPTION, MAX_PAUSES, GcPause, parse_pauses, read_command
 from agents.servers.liberty.server import Liberty
 from agents.servers.tomcat.server import Tomcat
@@ -117,8 +117,8 @@ def test_a_real_tomcat_has_a_log_of_its_collector(tmp_path: Path) -> None:
     server = Tomcat(home=str(home), port=free_port(), jvm_options=("-Xmx48m", "-Xms48m", "-XX:+UseSerialGC"))
     instance = str(tmp_path / "instance")
     assert run(server.create_instance(instance)).returncode == 0
-    environment = server.environment(instance, Launch())
-    with running(server.start_command(instance, Launch()), environment, until=b"Server startup in"):
+    environment = server.environment(instance, ProcessStart())
+    with running(server.start_command(instance, ProcessStart()), environment, until=b"Server startup in"):
         printed = run(read_command(server.gc_log_path(instance) or ""))
     assert printed.returncode == 0
     assert parse_pauses(printed.stdout.decode())
@@ -132,7 +132,7 @@ def test_liberty_gets_the_option_in_the_file_that_is_read_first(tmp_path: Path) 
     java_home()
     server = Liberty(home=str(home))
     assert run(server.create_instance(str(instance))).returncode == 0
-    assert run(server.start_command(str(instance), Launch(jvm_options=("-Xmx1g",)))).returncode == 0
+    assert run(server.start_command(str(instance), ProcessStart(jvm_options=("-Xmx1g",)))).returncode == 0
     drop_ins = instance / "usr" / "servers" / "defaultServer" / "configDropins"
     assert (drop_ins / "overrides" / "jvm.options").read_text() == "-Xmx1g\n"
     expected = f"-Xlog:gc*:file={server.gc_log_path(str(instance))}:utctime,level,tags:filecount=2,filesize=32m\n"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.running.explained_differences import asked_by
+from agents.running.explained_differences import explained_by
 from tests.agents.specs import make_spec
 
 SWAPPINESS = {"kind": "sysctl", "values": {"vm.swappiness": "10"}}
@@ -66,10 +66,10 @@ HEAP = "jvm.flags.MaxHeapSize"
 def test_a_difference_is_asked_when_the_recipes_differ_in_it(
     recipes: tuple[tuple[dict[str, Any], ...], ...], path: str, asked: bool
 ) -> None:
-    assert asked_by([make_spec(steps=steps) for steps in recipes])(path) is asked
+    assert explained_by([make_spec(steps=steps) for steps in recipes])(path) is asked
 
 
 @pytest.mark.parametrize("path, asked", [("process.arguments[3]", True), ("jvm.version", True), ("sysctl.a.b", False)])
 def test_other_servers_explain_what_belongs_to_the_server(path: str, asked: bool) -> None:
     specs = [make_spec(), make_spec(server={"cpus": "1"})]
-    assert asked_by(specs)(path) is asked
+    assert explained_by(specs)(path) is asked

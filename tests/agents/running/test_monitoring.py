@@ -19,7 +19,7 @@ from agents.monitors.frequency import FrequencyMonitor
 from agents.monitors.stream import Frame, Sampler
 from agents.remote.link import Link
 from agents.remote.ssh import SshSession, connect
-from agents.running.monitoring import LONGEST_PAUSE_S, Watch, restart_pause_s
+from agents.running.monitoring import LONGEST_PAUSE_S, Monitoring, restart_pause_s
 from tests.sshd import children, eventually, running_sshd
 
 TICK_BYTES = 1_000_000
@@ -72,7 +72,7 @@ async def test_while_the_database_is_slow_the_host_waits_and_nothing_piles_up(
         asked.set()
         await answer.wait()
 
-    async with Watch(session, "sut", [monitor], slow, pids=(), interval_s=0.1):
+    async with Monitoring(session, "sut", [monitor], slow, pids=(), interval_s=0.1):
         await asked.wait()
         (await session.run(script("sleep 2"))).check("waiting")  # time for twenty readings
         assert ticks.stat().st_size <= 8
@@ -84,7 +84,7 @@ async def test_garbage_costs_only_the_monitor_that_printed_it(session: SshSessio
     kept = Kept()
     good = Probe("echo 12345", kind="good")
     garbage = Probe("head -c 3000 /dev/urandom", kind="garbage", fails=True)
-    async with Watch(session, "sut", [garbage, good], kept, pids=(), interval_s=0.1):
+    async with Monitoring(session, "sut", [garbage, good], kept, pids=(), interval_s=0.1):
         await eventually(lambda: len(kept.samples()) >= 3)
     assert all("good.read_bytes" in sample.values for sample in kept.samples())
     assert [line.partition(" gave ")[0] for line in kept.words()] == ["Monitors: garbage"]
@@ -120,7 +120,7 @@ async def test_the_cpus_of_the_process_have_channels_of_their_own(
     session: SshSession, cpus: str, expected: dict[str, float]
 ) -> None:
     kept = Kept()
-    async with Watch(session, "sut", [Cpus()], kept, pids=(), interval_s=0.1, cpus=cpus):
+    async with Monitoring(session, "sut", [Cpus()], kept, pids=(), interval_s=0.1, cpus=cpus):
         await eventually(lambda: len(kept.samples()) >= 1)
     values = kept.samples()[0].values
     of_the_set = {name.removeprefix("cpu_set."): v for name, (_, v) in values.items() if name.startswith("cpu_set.")}
@@ -139,7 +139,7 @@ async def test_samples_flow_again_after_a_cut_and_the_torn_reading_is_gone(tmp_p
     kept = Kept()
     with running_sshd(tmp_path) as host:
         link = Link("sut", lambda: connect(host.login(), host.private_key))
-        async with Watch(link, "sut", [Probe("printf '%0200000d' 7")], kept, pids=(), interval_s=0.1):
+        async with Monitoring(link, "sut", [Probe("printf '%0200000d' 7")], kept, pids=(), interval_s=0.1):
             await eventually(lambda: len(kept.samples()) >= 2)
             for pid in children(host.pid):
                 os.kill(pid, signal.SIGKILL)
@@ -153,7 +153,7 @@ async def test_a_loop_that_ends_at_once_is_started_again_only_after_a_pause(
     session: SshSession, tmp_path: Path
 ) -> None:
     starts = tmp_path / "starts"
-    async with Watch(session, "sut", [Probe(f"echo >>'{starts}'; exit 3;")], Kept(), pids=(), interval_s=0.1):
+    async with Monitoring(session, "sut", [Probe(f"echo >>'{starts}'; exit 3;")], Kept(), pids=(), interval_s=0.1):
         await eventually(lambda: starts.exists() and starts.stat().st_size == 2)
 
 
@@ -170,7 +170,7 @@ async def test_a_newer_holder_comes_out_of_the_watch_because_it_must_stop_the_ru
         raise FenceError("a newer holder")
 
     async def watch() -> None:
-        async with Watch(session, "sut", [Probe("echo 1")], refuse, pids=(), interval_s=0.1):
+        async with Monitoring(session, "sut", [Probe("echo 1")], refuse, pids=(), interval_s=0.1):
             await refused.wait()
 
     with pytest.raises(FenceError):
@@ -185,6 +185,6 @@ async def test_a_mistake_in_reading_is_told_and_the_run_goes_on(session: SshSess
             raise KeyError("a mistake")
         await kept(event)
 
-    async with Watch(session, "sut", [Probe("echo 1")], stumble, pids=(), interval_s=0.1):
+    async with Monitoring(session, "sut", [Probe("echo 1")], stumble, pids=(), interval_s=0.1):
         await eventually(lambda: bool(kept.words()))
     assert kept.words() == ["Monitors: BenchHub made a mistake in reading them; its log has the details."]

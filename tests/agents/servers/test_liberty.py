@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from agents.base.command import Command
 from agents.base.errors import ParseError, PlanError
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.formats.xml_document import flatten
 from agents.remote.jobs import Job
 from agents.remote.ssh import SshSession
@@ -95,7 +95,7 @@ async def test_a_real_liberty_runs_in_its_own_user_directory_and_leaves_the_inst
     state = edit.parse((await session.run(edit.probe(context))).stdout)
     for command in edit.apply(context, state):
         (await session.run(command)).check("editing server.xml")
-    launch = Launch(environment={"MALLOC_ARENA_MAX": "2"}, jvm_options=("-XX:+UseSerialGC", *HOSTILE))
+    launch = ProcessStart(environment={"MALLOC_ARENA_MAX": "2"}, jvm_options=("-XX:+UseSerialGC", *HOSTILE))
     log = server.log_path(instance) or ""
     job = Job(session, str(tmp_path / "run" / "jobs" / "server"))
     started = await job.start(
@@ -218,7 +218,7 @@ def test_virtual_threads_that_java_does_not_have_are_warned_of(java: str, warned
 @pytest.mark.parametrize("name", ["JVM_ARGS", "WLP_USER_DIR", "LOG_DIR", "JAVA_HOME", "JDK_JAVA_OPTIONS", "X_CMD"])
 def test_variables_that_its_script_would_evaluate_are_refused(name: str) -> None:
     with pytest.raises(PlanError, match=name):
-        Liberty(home="/opt/wlp").environment("/i", Launch(environment={name: "$(reboot)"}))
+        Liberty(home="/opt/wlp").environment("/i", ProcessStart(environment={name: "$(reboot)"}))
 
 
 def test_a_jvm_options_step_explains_the_options_that_the_file_has() -> None:

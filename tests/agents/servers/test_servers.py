@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agents.base.command import Command
 from agents.base.errors import ParseError, PlanError
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.formats.jvm import options_value, parse_java_major
 from agents.formats.xml_document import flatten
 from agents.servers import SERVERS, AnyServer
@@ -75,7 +75,7 @@ def test_a_real_tomcat_runs_in_its_own_instance_and_leaves_the_installation_alon
     assert created.returncode == 0, created.stderr
     assert run(server.create_instance(instance)).returncode != 0, "an instance is never made over another"
     hostile = tuple(f"-Dhostile.{number}={text}" for number, text in enumerate(HOSTILE))
-    launch = Launch(environment={"MALLOC_ARENA_MAX": "2", "SECRET": "x"}, jvm_options=hostile)
+    launch = ProcessStart(environment={"MALLOC_ARENA_MAX": "2", "SECRET": "x"}, jvm_options=hostile)
     start = server.start_command(instance, launch)
     with running(start, server.environment(instance, launch), b"Server startup in") as (pid, lines):
         assert os.readlink(f"/proc/{pid}/exe").endswith("/java"), "the job's process is Java itself"
@@ -177,8 +177,8 @@ def test_a_command_server_runs_in_its_directory_with_its_files(tmp_path: Path) -
     assert server.parse_version(run(server.version_command()).stdout).startswith("Python 3")
     created = run(server.create_instance(instance), cwd=tmp_path)
     assert created.returncode == 0, created.stderr
-    start = server.start_command(instance, Launch())
-    environment = server.environment(instance, Launch(environment={"PYTHONUNBUFFERED": "1"}))
+    start = server.start_command(instance, ProcessStart())
+    environment = server.environment(instance, ProcessStart(environment={"PYTHONUNBUFFERED": "1"}))
     with running(start, environment, b"Serving HTTP") as (pid, _):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=300) as answer:
             assert answer.read().decode() == content
@@ -199,7 +199,7 @@ def test_the_version_of_a_command_server_is_its_program_unless_it_tells_one() ->
 
 
 def test_jvm_options_reach_only_programs_that_read_them() -> None:
-    launch = Launch(jvm_options=("-Da=b c", "-Xmx1g"))
+    launch = ProcessStart(jvm_options=("-Da=b c", "-Xmx1g"))
     assert CommandServer(argv=("/usr/bin/java", "-jar", "a.jar")).environment("/i", launch) == {
         "JDK_JAVA_OPTIONS": "'-Da=b c' -Xmx1g"
     }
@@ -212,7 +212,7 @@ def test_jvm_options_reach_only_programs_that_read_them() -> None:
 )
 def test_variables_that_catalina_sh_would_evaluate_are_refused(name: str) -> None:
     with pytest.raises(PlanError, match=name):
-        Tomcat(home="/opt/t").environment("/i", Launch(environment={name: "$(reboot)"}))
+        Tomcat(home="/opt/t").environment("/i", ProcessStart(environment={name: "$(reboot)"}))
 
 
 def test_a_jvm_takes_every_option_as_it_is_written(tmp_path: Path) -> None:

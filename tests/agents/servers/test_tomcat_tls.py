@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.formats.xml_document import parse_xml, select
 from agents.servers.tomcat.server import Tomcat
 from tests.agents.run_lab import free_port
@@ -65,8 +65,8 @@ def test_the_rest_application_answers_over_tls_with_a_key_made_for_the_run(tmp_p
     assert connectors[0].get("SSLEnabled") == "true"
     assert (instance / "conf" / "self-signed.p12").stat().st_mode & 0o077 == 0
     assert not (home / "conf" / "self-signed.p12").exists()
-    start = server.start_command(str(instance), Launch())
-    with running(start, server.environment(str(instance), Launch()), b"Server startup"):
+    start = server.start_command(str(instance), ProcessStart())
+    with running(start, server.environment(str(instance), ProcessStart()), b"Server startup"):
         connection = http.client.HTTPSConnection(
             "127.0.0.1", port, timeout=300, context=ssl._create_unverified_context()
         )
@@ -110,7 +110,7 @@ def test_people_are_kept_in_a_memcached_and_without_it_the_application_does_not_
 ) -> None:
     home, port, store = unpack_tomcat(tmp_path), free_port(), free_port()
     server = Tomcat(home=str(home), port=port, webapps=(str(rest_war),))
-    launch = Launch(jvm_options=(f"-Dpeople.memcached=127.0.0.1:{store}",))
+    launch = ProcessStart(jvm_options=(f"-Dpeople.memcached=127.0.0.1:{store}",))
     for there, status in ((False, 404), (True, 200)):
         instance = tmp_path / f"instance-{there}"
         create = server.create_instance(str(instance))

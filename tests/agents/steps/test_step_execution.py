@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from agents.base.cpuset import format_cpus
 from agents.base.errors import PlanError
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.steps.base.step import LaunchStep, StepContext
 from agents.steps.cpu_online import CpuOnlineStep
 from agents.steps.file import FileStep
@@ -339,7 +339,7 @@ def _try(raw: dict[str, object], context: StepContext) -> None:
     try:
         step = STEP.validate_python(raw)
         if isinstance(step, LaunchStep):
-            step.contribute(Launch())
+            step.contribute(ProcessStart())
             return
         before = state(step, context)
         for command in step.apply(context, before):

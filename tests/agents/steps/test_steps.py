@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agents.base.command import Command
 from agents.base.errors import AgentError
-from agents.base.process_start import Launch
+from agents.base.process_start import ProcessStart
 from agents.steps import STEPS, AnyStep, is_host_step
 from agents.steps.base.step import HostStep, LaunchStep, Step, StepContext
 
@@ -70,13 +70,13 @@ def test_a_host_step_probes_applies_and_reverts_as_text(step: HostStep, case: di
 
 @pytest.mark.parametrize("step, case", cases(host=False))
 def test_a_launch_step_adds_to_how_the_server_starts(step: LaunchStep, case: dict[str, Any]) -> None:
-    launch = dataclasses.asdict(step.contribute(Launch()))
+    launch = dataclasses.asdict(step.contribute(ProcessStart()))
     assert {**launch, "jvm_options": list(launch["jvm_options"])} == case["launch"]
     assert "\n" not in step.title()
 
 
 def test_launch_steps_add_up_and_the_later_one_wins() -> None:
-    launch = Launch()
+    launch = ProcessStart()
     for raw in (
         {"kind": "environment", "variables": {"A": "1", "B": "1"}},
         {"kind": "environment", "variables": {"B": "2"}},
@@ -90,7 +90,7 @@ def test_launch_steps_add_up_and_the_later_one_wins() -> None:
         step = STEP.validate_python(raw)
         assert isinstance(step, LaunchStep)
         launch = step.contribute(launch)
-    assert launch == Launch({"A": "1", "B": "2"}, ("-Xmx1g", "-Xmx2g"), {"nofile": 1024, "nproc": 99}, "1")
+    assert launch == ProcessStart({"A": "1", "B": "2"}, ("-Xmx1g", "-Xmx2g"), {"nofile": 1024, "nproc": 99}, "1")
 
 
 def test_every_registered_step_has_cases_and_its_kind() -> None:

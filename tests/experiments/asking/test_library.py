@@ -10,7 +10,7 @@ import pytest
 
 from agents.facts.lscpu import parse as parse_lscpu
 from agents.plan import build_plan
-from agents.running.explained_differences import asked_by
+from agents.running.explained_differences import explained_by
 from agents.spec import RunSpec
 from agents.steps.base.step import State
 from agents.steps.recipe import Value
@@ -168,7 +168,7 @@ ASKED["cpu-instances"] = {"two instances": {path for path in PATHS if path.start
 
 def named_changes(specs: Sequence[RunSpec]) -> set[str]:
     """What the configuration diff calls asked when everything differs."""
-    found = diff([dict.fromkeys(PATHS, "one"), dict.fromkeys(PATHS, "other")], asked=asked_by(specs))
+    found = diff([dict.fromkeys(PATHS, "one"), dict.fromkeys(PATHS, "other")], asked=explained_by(specs))
     assert {one.path for one in (*found.asked, *found.drift)} == PATHS
     return {one.path for one in found.asked}
 

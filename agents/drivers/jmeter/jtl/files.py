@@ -28,11 +28,12 @@ def read_jtl_file(path: Path, on_progress: OnProgress = lambda _done, _all: None
 
 
 def read_jtl_text(text: str) -> LoadReport:
+    """The same as `read_jtl`, of a text. Raises ParseError."""
     return read_jtl(io.BytesIO(text.encode("utf-8", "replace")))
 
 
 def read_jtl(source: BinaryIO, on_progress: Callable[[int], None] = lambda _done: None) -> LoadReport:
-    """The report of the results in a seekable source, CSV or XML, whichever it is."""
+    """The report of the results in a seekable source, CSV or XML, whichever it is. Raises ParseError."""
     head = source.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
     source.seek(0)
     if not head:

@@ -183,4 +183,5 @@ class Tally:
 
 
 def has_threads(course: pl.DataFrame) -> bool:
+    """Whether any result tells how many threads were active."""
     return ACTIVE in course.columns and course[ACTIVE].drop_nulls().len() > 0
