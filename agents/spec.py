@@ -17,7 +17,6 @@ from agents.events import Role
 from agents.recordings.tools import RecorderNames
 from agents.servers import AnyServer
 from agents.steps import AnyStep
-from agents.steps.affinity import AffinityStep
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:\-\[\]]{1,253}$")]
@@ -123,7 +122,7 @@ class RunSpec(Frozen):
 
     @model_validator(mode="after")
     def _bound_once(self) -> RunSpec:
-        if self.application.server.instance_cpus and any(isinstance(step, AffinityStep) for step in self.recipe.steps):
+        if self.application.server.instance_cpus and any(step.binds_server for step in self.recipe.steps):
             raise ValueError(
                 "the recipe binds the server to CPUs, but the instances of the application have CPU sets of their own: "
                 "take out the affinity step, or instance_cpus"

@@ -21,8 +21,8 @@ from bench.api_answers import Player, Refused
 from bench.screenshot_answers import SCALING, Answers
 from bench.website import team_with_runs
 from experiments.api.plumbing.examples import BODIES
-from experiments.asking.bisections.live import cancel_bisection
-from experiments.asking.searches.live import cancel_search
+from experiments.asking.bisections.live import BISECTIONS
+from experiments.asking.searches.live import SEARCHES
 from experiments.models import Bisection, CapacitySearch, Delivery, Experiment, Host, Member, Role, Run
 from experiments.registry.teams.members import add_member
 from experiments.registry.teams.tokens import SCOPES, issue
@@ -62,9 +62,9 @@ class _Inquiries(Answers):
         self.scaling()
         self.bisection()
         for search in CapacitySearch.objects.for_team(self.team).filter(state="running"):
-            cancel_search(self.member, search)
+            SEARCHES.cancel(self.member, search)
         for bisection in Bisection.objects.for_team(self.team).filter(state="running"):
-            cancel_bisection(self.member, bisection)
+            BISECTIONS.cancel(self.member, bisection)
 
 
 def replacement_of(player: Player) -> Replacement:

@@ -19,14 +19,16 @@ import bench.django_project  # noqa: F401 - before the models
 from experiments.analysis.findings import Finding
 from experiments.asking.bisections.live import start_bisection
 from experiments.asking.bisections.plan import BisectionPlan
-from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.library.install import install_recipe
 from experiments.asking.searches.live import start_search
 from experiments.keeping.demo.made_up import made_up_metrics
 from experiments.models import Application, CapacitySearch, Experiment, Host, Member, Recipe, Run, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.runs.summary import summarise
-from experiments.running.ending.conclusion import conclude_experiment, conclude_trial
+from experiments.running.ending.conclusion import conclude_experiment, run_ended
 
 SEED = 20250811
 SUT, DRIVER, RECIPE = "seed-sut-x86-a", "seed-driver-1", "Request threads"
@@ -193,7 +195,7 @@ class Answers:
         metrics["offered_rate_rps"], metrics["sut_cpu_ratio"] = trial.rate_rps, round(min(0.985, 0.94 * load), 3)
         with transaction.atomic():
             self._end(trial.run, metrics)
-            conclude_trial(trial.run)
+            run_ended(trial.run)
         search.refresh_from_db()
 
     def _end(self, run: Run, metrics: dict[str, float]) -> None:

@@ -16,7 +16,8 @@ from agents.events import AnyEvent, LoadStarted, Logged, PhaseFinished, PhaseSta
 from agents.events import PhaseName as Phase
 from bench.screenshot_answers import BASELINE, FINDINGS, RECIPE, SCALING, SUT, SWEEP, WEEKLY, Answers
 from bench.website import write_events
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.asking.schedules.saving import Plan, create_schedule
 from experiments.judging.alerts.trends import rebuild
 from experiments.judging.alerts.triage import triage

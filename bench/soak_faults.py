@@ -19,7 +19,7 @@ import redis
 from django.db import OperationalError, connection
 
 from benchhub.embedded import Places
-from experiments.asking.launching.launch import cancel_run
+from experiments.asking.launching.cancelling import cancel_run
 from experiments.models import Run
 from experiments.registry.errors import Conflict
 from lab.lab import Lab

@@ -29,7 +29,6 @@ POSTGRES_SETTINGS = {
     "max_connections": "100",
     "shared_buffers": "64MB",
     "max_wal_size": "512MB",
-    "fsync": "on",
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_min_duration_statement": "1000",

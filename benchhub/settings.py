@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import secrets
+import tomllib
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
@@ -28,7 +30,7 @@ from benchhub.environment import (
 from experiments.registry.teams.group_rules import read_rules
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VERSION = "0.1.0"
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 DEBUG = envbool("DEBUG", False)
 
 # Where things are ---------------------------------------------------------------------------------------------------
@@ -108,18 +110,24 @@ MIDDLEWARE = [
 ROOT_URLCONF = "benchhub.urls"
 WSGI_APPLICATION = "benchhub.wsgi.application"
 ASGI_APPLICATION = "benchhub.asgi.application"
+_templates: dict[str, Any] = {
+    "context_processors": [
+        "django.template.context_processors.request",
+        "django.contrib.auth.context_processors.auth",
+        "django.contrib.messages.context_processors.messages",
+    ],
+}
+if DEBUG:  # read anew for each page; Django keeps them otherwise, unless it is told how to load them
+    _templates["loaders"] = [
+        "django.template.loaders.filesystem.Loader",
+        "django.template.loaders.app_directories.Loader",
+    ]
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [BASE_DIR / "frontend" / "pages"],  # run/page.html is frontend/pages/run/page.html
-        "APP_DIRS": True,
-        "OPTIONS": {
-            "context_processors": [
-                "django.template.context_processors.request",
-                "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
-            ],
-        },
+        "APP_DIRS": not DEBUG,
+        "OPTIONS": _templates,
     }
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import socket
 import tempfile
@@ -45,7 +46,8 @@ def main() -> None:
         timeout_worker_healthcheck=60,  # a process that is starting on a busy machine is not hung
     )
     if given.workers == 1:
-        uvicorn.Server(config).run()
+        with contextlib.suppress(KeyboardInterrupt):  # raised again after an orderly end by SIGINT
+            uvicorn.Server(config).run()
         return
     with tempfile.TemporaryDirectory(prefix="benchhub-web-") as counts:
         os.environ[SHARED_COUNTS] = counts  # any process tells the figures of all

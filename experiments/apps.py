@@ -1,21 +1,30 @@
 from __future__ import annotations
 
-from typing import Any
-
 from django.apps import AppConfig
+
+from experiments.registry import events
+
+FOLLOWERS: events.Followers = {
+    events.RunEnded: (
+        # First: an experiment goes on while one of its runs waits.
+        "experiments.asking.launching.retries.run_ended",
+        "experiments.telling.notifying.events.run_ended",
+        "experiments.asking.searches.live.run_ended",
+    ),
+    events.BlocksEnded: ("experiments.asking.launching.stopping.blocks_ended",),
+    events.ExperimentEnded: (
+        "experiments.telling.notifying.events.experiment_ended",
+        "experiments.asking.bisections.live.experiment_ended",
+    ),
+    events.HostQuarantined: ("experiments.telling.notifying.events.host_quarantined",),
+    events.AlertConfirmed: ("experiments.telling.notifying.alert_mails.alert_confirmed",),
+    events.OccasionMissed: ("experiments.telling.notifying.events.occasion_missed",),
+}
+"""Who goes on when something happened on a lower floor. Named, not imported: a short command loads none of them."""
 
 
 class ExperimentsConfig(AppConfig):
     name = "experiments"
 
     def ready(self) -> None:
-        from celery.signals import worker_shutting_down
-
-        worker_shutting_down.connect(_hand_runs_over, weak=False)
-
-
-def _hand_runs_over(**_arguments: Any) -> None:
-    """A worker that is told to stop lets its runs go at once: another one adopts them, and no load is interrupted."""
-    from experiments.running.executing.lease import handing_over
-
-    handing_over.set()
+        events.install(FOLLOWERS)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from celery import shared_task
+from celery.signals import worker_shutting_down
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -30,6 +32,7 @@ from experiments.registry.workers.outbox import (
 from experiments.running.ending.conclusion import conclude_stuck
 from experiments.running.executing.dry_run import perform_dry_run
 from experiments.running.executing.execution import execute_next
+from experiments.running.executing.lease import handing_over
 from experiments.running.queue import dispatch as queue
 from experiments.running.restoring.requests import repeat_due
 from experiments.running.restoring.restoration import perform_restore
@@ -41,6 +44,12 @@ CHECK_TAKES = timedelta(seconds=45)
 """One that is pending for longer has lost its message: connecting and reading are bounded below that."""
 DRY_RUN_TAKES = timedelta(minutes=1)
 """One that waits for longer has lost its message, or its hosts are slow to answer: reading them twice is harmless."""
+
+
+@worker_shutting_down.connect
+def hand_runs_over(**_arguments: Any) -> None:
+    """A worker that is told to stop lets its runs go at once: another one adopts them, and no load is interrupted."""
+    handing_over.set()
 
 
 @shared_task(name=EXECUTE_RUN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -11,16 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
-from django.db import connection
-from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from benchhub import embedded
-
-# The same examples each time, on a slow machine too: a run of the tests says something about the change it is of.
-settings.register_profile("tests", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("tests")
 
 TOGETHER = (
     *(f"tests/browser/test_{name}.py" for name in ("accessibility", "at_work", "main_job", "pipeline_and_link")),
@@ -28,6 +20,7 @@ TOGETHER = (
     "tests/bench/test_seeding.py",
     "tests/experiments/telling/test_report.py",
     "tests/frontend/test_isolation.py",
+    "tests/upgrade/test_upgrade.py",
 )
 """Modules whose tests share what takes long to make. Each stays in one process; those of browsers and labs in the same
 one, because Chromium gives up its requests when a lab changes the networks of the machine.
@@ -63,37 +56,15 @@ def _is_long(item: pytest.Item) -> bool:
     return item.get_closest_marker("slow") is not None and not wants_database
 
 
-TEMPLATE, DRAFT = "tests_template", "tests_template_draft"
-
-
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None, django_db_blocker: Any) -> None:
-    """The first worker of pytest-xdist makes the tables, which takes seconds; the databases of all are copies."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return
-    with django_db_blocker.unblock(), (Path(os.environ["BENCHHUB_TEST_DATA_DIR"]) / "template.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        _make_template(connection.settings_dict)
-    connection.settings_dict["TEST"]["TEMPLATE"] = TEMPLATE
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Test databases are copies of one that is kept: to migrate takes seconds, and each worker would do it."""
+    from django.db import connection
 
+    from tests import template_database
 
-def _make_template(database: dict[str, Any]) -> None:
-    with connection._nodb_cursor() as cursor:
-        cursor.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE])
-        if cursor.fetchone() is not None:
-            return
-        cursor.execute(f"DROP DATABASE IF EXISTS {DRAFT}")
-        cursor.execute(f"CREATE DATABASE {DRAFT}")
-    name, database["NAME"] = database["NAME"], DRAFT
-    try:
-        call_command("migrate", verbosity=0, interactive=False, run_syncdb=True)
-    finally:
-        connection.close()
-        database["NAME"] = name
-    with connection._nodb_cursor() as cursor:
-        # PostgreSQL itself waits for 5 s only until the connection that was closed is gone.
-        cursor.execute("SELECT pg_terminate_backend(pid, 300000) FROM pg_stat_activity WHERE datname = %s", [DRAFT])
-        cursor.execute(f"ALTER DATABASE {DRAFT} RENAME TO {TEMPLATE}")
+    if template_database.prepare(Path(os.environ["BENCHHUB_TEST_DATA_DIR"])):
+        connection.settings_dict["TEST"]["TEMPLATE"] = template_database.NAME
 
 
 @pytest.fixture

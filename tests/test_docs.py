@@ -1,41 +1,15 @@
-"""The documentation names everything that is registered."""
+"""The documentation names what is there, and only that. Kinds have a test of their own (tests/test_kinds.py)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
-import pytest
-
-from agents.drivers import DRIVERS
-from agents.facts import FACTS
-from agents.monitors import MONITORS
-from agents.servers import SERVERS
-from agents.steps import STEPS
 from experiments.analysis.thresholds import LIMITS_OF
 from experiments.registry.metrics.vocabulary import METRICS
 
 ROOT = Path(__file__).parent.parent
 ADDING = (ROOT / "docs" / "adding.md").read_text()
-REGISTRIES: dict[str, Iterable[str]] = {
-    "driver": DRIVERS,
-    "step": STEPS,
-    "server": SERVERS,
-    "monitor": MONITORS,
-    "fact": FACTS,
-}
-
-
-def documented(what: str) -> list[str]:
-    """The kinds in the table whose first column is headed `what`, in order."""
-    table = re.search(rf"^\| {what} \|.*\n\| --- .*\n((?:\|.*\n)+)", ADDING, re.MULTILINE)
-    return re.findall(r"^\| `([a-z0-9_]+)` \|", table[1], re.MULTILINE) if table else []
-
-
-@pytest.mark.parametrize("what", REGISTRIES)
-def test_every_registered_kind_has_a_row_and_every_row_is_registered(what: str) -> None:
-    assert documented(what) == sorted(REGISTRIES[what])
 
 
 def test_every_file_that_the_guide_names_exists() -> None:
@@ -102,15 +76,3 @@ def test_every_proof_of_the_security_table_exists() -> None:
 
     assert len(named) > 30
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
-
-
-def test_the_architecture_names_every_floor_of_experiments() -> None:
-    table = (
-        (ROOT / "docs" / "architecture.md")
-        .read_text()
-        .partition("## Where code lives in `experiments/`")[2]
-        .partition("\n## ")[0]
-    )
-    packages = {path.parent.name for path in (ROOT / "experiments").glob("*/__init__.py")}
-
-    assert set(re.findall(r"`([a-z_]+)/`", table)) == packages - {"migrations"}

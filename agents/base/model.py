@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -13,6 +14,11 @@ class Frozen(BaseModel):
     """A pydantic model that refuses unknown fields (a typo is an error, not a silent default) and cannot change."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, allow_inf_nan=False)
+
+
+def kinds_of(union: Any) -> dict[str, Any]:
+    """The classes of `Annotated[A | B | ..., Field(discriminator="kind")]` by their kind: one list is enough."""
+    return {member.model_fields["kind"].default: member for member in get_args(get_args(union)[0])}
 
 
 def first_problem(error: ValidationError) -> tuple[tuple[str | int, ...], str]:

@@ -1,4 +1,4 @@
-"""The load tools. A new one is a file here, a line in `AnyDriver` and in `DRIVERS`, its readers, and cases."""
+"""The load tools. A new one is a folder here, its name in `AnyDriver`, cases, and a row in docs/adding.md."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agents.base.model import kinds_of
 from agents.drivers.ab.driver import Ab
 from agents.drivers.autocannon.driver import Autocannon
 from agents.drivers.base.driver import Driver
@@ -26,18 +27,4 @@ AnyDriver = Annotated[
     Field(discriminator="kind"),
 ]
 
-DRIVERS: dict[str, type[Driver]] = {
-    "ab": Ab,
-    "autocannon": Autocannon,
-    "command": CommandDriver,
-    "h2load": H2load,
-    "hey": Hey,
-    "hyperfoil": Hyperfoil,
-    "jmeter": Jmeter,
-    "k6": K6,
-    "oha": Oha,
-    "siege": Siege,
-    "vegeta": Vegeta,
-    "wrk": Wrk,
-    "wrk2": Wrk2,
-}
+DRIVERS: dict[str, type[Driver]] = kinds_of(AnyDriver)

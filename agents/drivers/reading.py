@@ -2,89 +2,33 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from getopt import GetoptError, gnu_getopt
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from agents.base.errors import ParseError
-from agents.drivers.ab import text_report as ab_text
-from agents.drivers.autocannon import json_report as autocannon_json
-from agents.drivers.base.command_line import GRAMMARS, CommandLine, read_command_of, words_of
-from agents.drivers.command import figures
-from agents.drivers.h2load import text_report as h2load_text
-from agents.drivers.hey import text_report as hey_text
-from agents.drivers.hyperfoil import driver as hyperfoil
-from agents.drivers.hyperfoil import json_report as hyperfoil_json
-from agents.drivers.hyperfoil import text_report as hyperfoil_text
-from agents.drivers.jmeter import driver as jmeter
-from agents.drivers.jmeter.jtl.files import read_jtl_file, read_jtl_text
-from agents.drivers.jmeter.text_reports import read_statistics, read_summary
-from agents.drivers.k6 import driver as k6
-from agents.drivers.k6 import json_report as k6_json
-from agents.drivers.k6 import text_report as k6_text
-from agents.drivers.oha import reports as oha_reports
-from agents.drivers.siege import reports as siege_reports
-from agents.drivers.vegeta import json_report as vegeta_json
-from agents.drivers.wrk import csv_summary, wrk, wrk2
-from agents.formats import hdr_log
+from agents.drivers import DRIVERS
+from agents.drivers.base.command_line import CommandLine
+from agents.formats.importable import IMPORTABLE
+from agents.formats.report_format import OnProgress, ReportFormat
 from agents.results.report import LoadReport
 
-READERS: dict[str, Callable[[str], LoadReport]] = {
-    "ab": ab_text.read_text,
-    "ab-text": ab_text.read_text,
-    "autocannon": autocannon_json.read_json,
-    "autocannon-json": autocannon_json.read_json,
-    "command": figures.read_json,
-    "figures-json": figures.read_json,
-    "h2load": h2load_text.read_text,
-    "h2load-text": h2load_text.read_text,
-    "hdr-log": hdr_log.read_text,
-    "hey": hey_text.read_text,
-    "hey-text": hey_text.read_text,
-    "hyperfoil": hyperfoil.read,
-    "hyperfoil-json": hyperfoil_json.read_json,
-    "hyperfoil-wrk-text": hyperfoil_text.read_text,
-    "jmeter": jmeter.read,
-    "jmeter-dashboard-statistics": read_statistics,
-    "jmeter-jtl-csv": read_jtl_text,
-    "jmeter-jtl-xml": read_jtl_text,
-    "jmeter-summariser": read_summary,
-    "k6": k6.read,
-    "k6-summary": k6_json.read_json,
-    "k6-summary-export": k6_json.read_json,
-    "k6-text": k6_text.read_text,
-    "oha": oha_reports.read,
-    "oha-json": oha_reports.read_json,
-    "oha-text": oha_reports.read_text,
-    "siege": siege_reports.read,
-    "siege-json": siege_reports.read_json,
-    "siege-text": siege_reports.read_text,
-    "vegeta": vegeta_json.read_json,
-    "vegeta-json": vegeta_json.read_json,
-    "wrk": wrk.read,
-    "wrk-text": wrk.read_printed,
-    "wrk-lua-csv": csv_summary.read_csv,
-    "wrk2": wrk2.read,
-    "wrk2-text": wrk2.read,
+FORMATS: Mapping[str, ReportFormat] = {
+    form.name: form for form in (*(form for tool in DRIVERS.values() for form in tool.formats), *IMPORTABLE.values())
+}
+"""Every importable form of report by its name."""
+
+READERS: Mapping[str, Callable[[str], LoadReport]] = {
+    **{kind: tool.read for kind, tool in DRIVERS.items()},
+    **{name: form.read for name, form in FORMATS.items()},
 }
 """The kind of a driver (its format is then detected) or the name of a format -> what reads it."""
 
-FILE_READERS: dict[str, Callable[[Path, Callable[[int, int], None]], LoadReport]] = {
-    "jmeter": read_jtl_file,
-    "jmeter-jtl-csv": read_jtl_file,
-    "jmeter-jtl-xml": read_jtl_file,
+FILE_READERS: Mapping[str, Callable[[Path, OnProgress], LoadReport]] = {
+    **{kind: form.read_file for kind, tool in DRIVERS.items() for form in tool.formats if form.read_file},
+    **{name: form.read_file for name, form in FORMATS.items() if form.read_file},
 }
 """What reads files of any size from the disk: it gets the path, and what to tell the bytes read and in all."""
-
-_SHORT = "c:d:s:t:H:T:R:B:LUv"
-_LONG = ["connections=", "duration=", "threads=", "script=", "header=", "timeout=", "rate=", "batch_latency"]
-_LONG += ["latency", "u_latency", "version"]
-_AMOUNT = re.compile(r"([0-9]{1,12})([kMG]?)", re.ASCII | re.IGNORECASE)
-_TIME = re.compile(r"([0-9]{1,9})([smh]?)", re.ASCII | re.IGNORECASE)
-_TIMES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
-_S_PER = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 def read_report(kind: str, text: str, command: str = "") -> LoadReport:
@@ -97,9 +41,10 @@ def read_report(kind: str, text: str, command: str = "") -> LoadReport:
         known = ", ".join(sorted(READERS))
         raise ParseError(f"there is no reader for '{kind[:60]}'", hint=f"Known kinds: {known}.")
     report = reader(text)
-    if not command.strip() or report.tool not in ("wrk", "wrk2", *GRAMMARS):
+    tool = DRIVERS.get(report.tool)
+    if not command.strip() or tool is None or tool.grammar is None:
         return report
-    said = read_command_of(report.tool, command) if report.tool in GRAMMARS else read_command(command)
+    said = tool.grammar.read(command)
     for name, printed, asked in (
         ("connections", report.connections, said.connections),
         ("threads", report.threads, said.threads),
@@ -121,44 +66,13 @@ def read_report(kind: str, text: str, command: str = "") -> LoadReport:
 
 def _with_schedule(report: LoadReport, said: CommandLine) -> LoadReport:
     """The report of a tool that follows a schedule when it is given a rate, and says so nowhere in its report."""
-    grammar = GRAMMARS.get(report.tool)
-    if grammar is None or said.offered_rate_rps is None or report.load_model == "open":
+    if said.offered_rate_rps is None or report.load_model == "open":
         return report
-    return replace(report, load_model="open", latency_basis=grammar.basis(said))
+    from_due_time = bool(said.offered_rate_rps) and said.corrected
+    return replace(report, load_model="open", latency_basis="response_time" if from_due_time else "service_time")
 
 
 def _offered(report: LoadReport, said: CommandLine) -> float | None:
     if report.load_model != "open":
         return None
     return said.offered_rate_rps if report.offered_rate_rps is None else report.offered_rate_rps
-
-
-def read_command(command: str) -> CommandLine:
-    """The options in a command line of wrk or wrk2; whatever stands before the tool's name is passed over.
-
-    Raises ParseError when the quoting is broken or an option has a value that the tool would refuse.
-    """
-    words = words_of(command)
-    names = [i for i, word in enumerate(words) if PurePosixPath(word).name in ("wrk", "wrk2")]
-    try:
-        options, _ = gnu_getopt(words[names[0] + 1 :] if names else words, _SHORT, _LONG)
-    except GetoptError as error:
-        raise ParseError(f"the command line of the tool cannot be read: {error}") from error
-    connections = threads = rate = duration = None
-    for option, value in options:
-        if option in ("-c", "--connections"):
-            connections = _scaled(option, value, _AMOUNT, _TIMES)
-        elif option in ("-t", "--threads"):
-            threads = _scaled(option, value, _AMOUNT, _TIMES)
-        elif option in ("-R", "--rate"):
-            rate = float(_scaled(option, value, _AMOUNT, _TIMES))
-        elif option in ("-d", "--duration"):
-            duration = float(_scaled(option, value, _TIME, _S_PER))
-    return CommandLine(connections, threads, rate, duration)
-
-
-def _scaled(option: str, value: str, pattern: re.Pattern[str], units: dict[str, int]) -> int:
-    match = pattern.fullmatch(value)
-    if not match:
-        raise ParseError(f"'{value[:60]}' is not a value for {option} in the command line")
-    return int(match[1]) * units[match[2].lower()]

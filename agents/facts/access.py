@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError
-from agents.facts.base import decode, known
+from agents.facts.base import OTHER, Fact, Section, decode, known
 
 SCRIPT = """\
 echo "clock=$(date +%s.%N)"
@@ -77,3 +77,11 @@ def parse(output: bytes) -> Access:
 
 def _integer(text: str | None) -> int | None:
     return int(text) if text and _INTEGER.fullmatch(text) else None
+
+
+FACT = Fact(
+    "access",
+    command(),
+    parse,
+    (Section("access.", OTHER), Section("boot.", OTHER)),
+)

@@ -21,12 +21,35 @@ class FactValue(Protocol):
         """What may differ from one minute or one boot to the next."""
 
 
+OTHER = "Other"
+"""The heading of what describes no part of a machine; it stands last."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Facts whose keys begin with `prefix`, as a page about hardware shows them, under `heading`.
+
+    `first` are keys that people look for first, in order; `folded` are beginnings of keys that would hide the others.
+    A label is the rest of the key in words, with `prefix` before it where `says_prefix`, unless `label` makes it. A key
+    ends in its unit: sizes in `_bytes`.
+    """
+
+    prefix: str
+    heading: str
+    first: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ()
+    says_prefix: bool = False
+    label: Callable[[str], str] | None = None
+
+
 @dataclass(frozen=True)
 class Fact:
     """A fact: `command` prints nothing where there is nothing, `parse` raises ParseError."""
 
+    name: str
     command: Command
     parse: Callable[[bytes], FactValue]
+    sections: tuple[Section, ...]
 
 
 def known(**values: object) -> dict[str, str]:

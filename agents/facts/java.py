@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError
-from agents.facts.base import decode, known
+from agents.facts.base import Fact, Section, decode, known
 
 # A JDK has a file `release`, which costs nothing to read; java itself (0.1 s of CPU) is started for PATH only.
 SCRIPT = """\
@@ -150,3 +150,15 @@ def _major(version: str) -> int | None:
     """8 for "1.8.0_412", 17 for "17.0.15"."""
     numbers = re.match(r"(?:1\.)?([0-9]{1,5})", version, re.ASCII)
     return int(numbers[1]) if numbers else None
+
+
+def _label(rest: str) -> str:
+    return rest.removeprefix("installed.").replace("path.", "on PATH: ", 1)
+
+
+FACT = Fact(
+    "java",
+    command(),
+    parse,
+    (Section("java.", "Java", label=_label),),
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError
-from agents.facts.base import decode, known
+from agents.facts.base import OTHER, Fact, Section, decode, known
 
 SCRIPT = "uname -a"
 
@@ -52,3 +52,14 @@ def parse(output: bytes) -> Kernel:
     machine = _MACHINE.search(match[6])
     version = match[6][: machine.start()].strip() if machine else match[6].strip()
     return Kernel(match[1], match[2], match[3], int(match[4]), int(match[5]), version, machine[1] if machine else None)
+
+
+FACT = Fact(
+    "kernel",
+    command(),
+    parse,
+    (
+        Section("kernel.", "Kernel and OS", first=("kernel.release",), says_prefix=True),
+        Section("host.", OTHER),
+    ),
+)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from agents.base.command import Command, script
 from agents.base.cpuset import format_cpus, parse_cpus
 from agents.base.errors import ParseError
-from agents.facts.base import decode, known
+from agents.facts.base import Fact, Section, decode, known
 
 SCRIPT = "LC_ALL=C lscpu"
 
@@ -189,3 +189,29 @@ def _numa(fields: Mapping[str, str]) -> dict[int, tuple[int, ...]]:
         if match := _NODE.fullmatch(name):
             nodes[int(match[1])] = _cpus(fields, name) or ()
     return nodes
+
+
+FACT = Fact(
+    "lscpu",
+    command(),
+    parse,
+    (
+        Section(
+            "cpu.",
+            "CPU",
+            first=(
+                "cpu.model",
+                "cpu.vendor",
+                "cpu.architecture",
+                "cpu.count",
+                "cpu.online",
+                "cpu.offline",
+                "cpu.sockets",
+                "cpu.cores_per_socket",
+                "cpu.threads_per_core",
+            ),
+            folded=("cpu.flags", "cpu.vulnerability."),
+        ),
+        Section("hypervisor.", "CPU", says_prefix=True),
+    ),
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError
-from agents.facts.base import decode, known
+from agents.facts.base import Fact, Section, decode, known
 
 SCRIPT = "cat /proc/meminfo"
 
@@ -64,3 +64,11 @@ def parse(output: bytes) -> Memory:
         found.get("HugePages_Total"),
         found.get("Hugepagesize"),
     )
+
+
+FACT = Fact(
+    "memory",
+    command(),
+    parse,
+    (Section("memory.", "Memory", first=("memory.total_bytes",)),),
+)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from agents.base.command import Command, script
-from agents.facts.base import decode
+from agents.facts.base import Fact, Section, decode
 
 # speed cannot be read while a link is down, and is -1 for many virtual ones: both mean unknown. So does numa_node -1.
 SCRIPT = """\
@@ -86,3 +86,11 @@ def parse(output: bytes) -> Nics:
             )
         )
     return Nics(tuple(nics))
+
+
+FACT = Fact(
+    "network",
+    command(),
+    parse,
+    (Section("nic.", "Network", label=str),),
+)

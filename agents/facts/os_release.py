@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError
-from agents.facts.base import decode, known
+from agents.facts.base import Fact, Section, decode, known
 
 SCRIPT = "cat /etc/os-release || cat /usr/lib/os-release"
 
@@ -50,3 +50,11 @@ def _unquoted(value: str) -> str:
         return "".join(shlex.split(value)[:1])
     except ValueError:
         return value
+
+
+FACT = Fact(
+    "os_release",
+    command(),
+    parse,
+    (Section("os.", "Kernel and OS", first=("os.name",), says_prefix=True),),
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError
-from agents.facts.base import decode, known
+from agents.facts.base import Fact, Section, decode, known
 
 SCRIPT = """\
 cpus=/sys/devices/system/cpu
@@ -97,3 +97,11 @@ def _chosen(text: str | None) -> str | None:
     """The word in brackets of "always [madvise] never"."""
     match = _CHOSEN.search(text or "")
     return match[1] if match else None
+
+
+FACT = Fact(
+    "power",
+    command(),
+    parse,
+    (Section("power.", "CPU", says_prefix=True), Section("thp.", "Memory", says_prefix=True)),
+)

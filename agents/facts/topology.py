@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError
-from agents.facts.base import decode
+from agents.facts.base import Fact, Section, decode
 
 SCRIPT = "LC_ALL=C lscpu -a -e=CPU,NODE,SOCKET,CORE,ONLINE"
 
@@ -67,3 +67,11 @@ def _integer(text: str | None) -> int | None:
 
 def _or_dash(number: int | None) -> str:
     return "-" if number is None else str(number)
+
+
+FACT = Fact(
+    "topology",
+    command(),
+    parse,
+    (Section("cpu.core_of.", "CPU", folded=("cpu.core_of.",)),),
+)

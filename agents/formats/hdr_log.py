@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agents.formats.report_format import ReportFormat
 from agents.formats.report_lines import Lines
 from agents.results.report import Histogram, HistogramRow, LatencySummary, LoadReport, nearest_rank
 
@@ -185,3 +186,11 @@ def _zig_zag(lines: Lines, data: bytes) -> Iterator[int]:
                 break
             shift += 7
         yield (value >> 1) ^ -(value & 1)
+
+
+def looks_like(text: str) -> bool:
+    """Whether the text begins as these logs do: with a remark, the titles of the columns, or an interval."""
+    return text.lstrip("\ufeff \r\n").startswith(("#[", '"StartTimestamp"', "Tag="))
+
+
+HDR_LOG = ReportFormat(FORMAT, looks_like, read_text)

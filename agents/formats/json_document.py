@@ -115,6 +115,11 @@ def has_object(text: str) -> bool:
     return _START.search(text[:MAX_CHARS]) is not None
 
 
+def has_no_object(text: str) -> bool:
+    """Whether the text is no JSON but what a tool prints for people."""
+    return not has_object(text)
+
+
 def read_object(text: str, tool: str) -> JsonObject:
     """The only object in `text`; lines before and after it (warnings) are passed over. Raises ParseError."""
     if len(text) > MAX_CHARS:

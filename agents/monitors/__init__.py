@@ -1,4 +1,4 @@
-"""The monitors. A new one is a file here, a line in `MONITORS`, and cases."""
+"""The monitors. A new one is a file here, a line in `MONITORS`, cases, and a row in the guide."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from agents.monitors.swap import SwapMonitor
 from agents.monitors.threads import ThreadsMonitor
 
 MONITORS: dict[str, Monitor] = {
-    "cpu": CpuMonitor(),
-    "frequency": FrequencyMonitor(),
-    "memory": MemoryMonitor(),
-    "network": NetworkMonitor(),
-    "sockets": SocketsMonitor(),
-    "swap": SwapMonitor(),
-    "threads": ThreadsMonitor(),
+    monitor.kind: monitor
+    for monitor in (
+        CpuMonitor(),
+        FrequencyMonitor(),
+        MemoryMonitor(),
+        NetworkMonitor(),
+        SocketsMonitor(),
+        SwapMonitor(),
+        ThreadsMonitor(),
+    )
 }

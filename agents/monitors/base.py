@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agents.base.channel_kind import ChannelKind
+
 TICKS_PER_S = 100
 """The kernel shows CPU time in ticks of 10 ms on every platform that servers run on (USER_HZ)."""
 
@@ -26,12 +28,26 @@ class Reading:
     text: str
 
 
+@dataclass(frozen=True)
+class OfTheSet:
+    """A channel for the CPUs of the watched process: the mean of `of_cpu` ({} is the CPU's number), of all `of_all`."""
+
+    name: str
+    unit: str
+    of_cpu: str
+    of_all: str
+
+
 class Monitor(ABC):
     """Watches one thing on a host. The shell snippet runs on the host once per interval; all parsing is done here."""
 
     kind: str
     cost: str
     """What it costs on the host, in words, for the documentation and the run page."""
+    channels: tuple[ChannelKind, ...]
+    """What `samples` and `of_the_set` may give: names, units, titles, and which chart draws them."""
+    of_the_set: tuple[OfTheSet, ...] = ()
+    """The channels that are made of those of single CPUs."""
 
     @abstractmethod
     def snippet(self, pids: Sequence[int]) -> str:

@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from agents.monitors.base import TICKS_PER_S, Channel, Monitor, Reading
+from agents.base.channel_kind import ChannelKind, ChartGroup
+from agents.monitors.base import TICKS_PER_S, Channel, Monitor, OfTheSet, Reading
 
 _CPU = re.compile(r"cpu([0-9]{1,5}) ([0-9 ]{1,400})", re.ASCII)
 _STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _SHOWN = ("busy", "user", "system", "interrupt", "iowait", "steal")
 _JITTER_TICKS = 10
+
+_SET = ChartGroup("cpu", "CPUs of server and load tool", 10)
+_SET_INTERRUPTS = ChartGroup("cpu_interrupts", "Interrupts on the CPUs of server and load tool", 15)
+_MACHINE = ChartGroup("machine", "Whole machines", 20)
+_MACHINE_PARTS = ChartGroup("machine_parts", "Whole machines: programs and interrupts", 25)
+_CORES = ChartGroup("cores", "Each CPU", 30)
+_CORE_PARTS = ChartGroup("core_parts", "Each CPU: what it did", 35)
 
 
 class CpuMonitor(Monitor):
@@ -21,6 +29,23 @@ class CpuMonitor(Monitor):
 
     kind = "cpu"
     cost = "0.3 % of one core at one reading per second, shared by all monitors; /proc/stat grows with the CPUs"
+    channels = (
+        ChannelKind(r"cpu_set\.busy_ratio", "ratio", "{host} CPUs busy", _SET, panel="cpu", compared="CPU busy"),
+        ChannelKind(r"cpu_set\.interrupt_ratio", "ratio", "{host} cpu set interrupt", _SET_INTERRUPTS),
+        ChannelKind(
+            r"cpu\.busy_ratio", "ratio", "{host} cpu busy", _MACHINE, panel="cpu", hidden_by="cpu_set.busy_ratio"
+        ),
+        ChannelKind(r"cpu\.(system|iowait|steal)_ratio", "ratio", "{host} cpu {1}", _MACHINE),
+        ChannelKind(r"cpu\.(user|interrupt)_ratio", "ratio", "{host} cpu {1}", _MACHINE_PARTS),
+        ChannelKind(r"cpu\.([0-9]+)\.busy_ratio", "ratio", "{host} cpu {1} busy", _CORES),
+        ChannelKind(
+            r"cpu\.([0-9]+)\.(user|system|interrupt|iowait|steal)_ratio", "ratio", "{host} cpu {1} {2}", _CORE_PARTS
+        ),
+    )
+    of_the_set = (
+        OfTheSet("cpu_set.busy_ratio", "ratio", "cpu.{}.busy_ratio", "cpu.busy_ratio"),
+        OfTheSet("cpu_set.interrupt_ratio", "ratio", "cpu.{}.interrupt_ratio", "cpu.interrupt_ratio"),
+    )
 
     def snippet(self, pids: Sequence[int]) -> str:
         return "cat /proc/stat"

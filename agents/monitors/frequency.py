@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from agents.monitors.base import Channel, Monitor, Reading
+from agents.base.channel_kind import ChannelKind, ChartGroup
+from agents.monitors.base import Channel, Monitor, OfTheSet, Reading
 
 EVERY = 5
 """Only each fifth reading looks: on some machines the clock of a CPU is read on that CPU, which wakes it."""
@@ -17,6 +18,10 @@ _COUNT = re.compile(
     re.M | re.ASCII,
 )
 
+_SET = ChartGroup("clock", "Clock of the CPUs", 150, sometimes=True)
+_CLOCKS = ChartGroup("clocks", "Clock of each CPU", 155, sometimes=True)
+_HEAT = ChartGroup("heat", "How often heat slowed CPUs down since the host booted", 160, sometimes=True)
+
 
 class FrequencyMonitor(Monitor):
     """MHz of each CPU and of all, and the throttle events since the host booted. Virtual machines mostly show neither.
@@ -26,6 +31,13 @@ class FrequencyMonitor(Monitor):
 
     kind = "frequency"
     cost = "at each fifth reading one grep over three files per CPU: 1 ms of one core per 64 CPUs"
+    channels = (
+        ChannelKind(r"cpu_set\.mean_mhz", "mhz", "{host} cpu set mean mhz", _SET),
+        ChannelKind(r"frequency\.mean_mhz", "mhz", "{host} all CPUs, mean", _CLOCKS),
+        ChannelKind(r"frequency\.([0-9]+)\.mhz", "mhz", "{host} CPU {1}", _CLOCKS),
+        ChannelKind(r"frequency\.throttle_count", "count", "{host} CPUs slowed down by heat", _HEAT),
+    )
+    of_the_set = (OfTheSet("cpu_set.mean_mhz", "mhz", "frequency.{}.mhz", "frequency.mean_mhz"),)
 
     def snippet(self, pids: Sequence[int]) -> str:
         files = f"{_CPUS}/cpufreq/scaling_cur_freq {_CPUS}/thermal_throttle/*_throttle_count"

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from agents.base.channel_kind import ChannelKind, ChartGroup
 from agents.monitors.base import Channel, Monitor, Reading
 
 _LINE = re.compile(r"^(MemTotal|MemAvailable): +([0-9]{1,15}) kB$", re.ASCII | re.MULTILINE)
+
+_USED = ChartGroup("memory", "Memory in use", 50)
+_AVAILABLE = ChartGroup("memory_available", "Memory available", 55)
 
 
 class MemoryMonitor(Monitor):
@@ -15,6 +19,10 @@ class MemoryMonitor(Monitor):
 
     kind = "memory"
     cost = "one small file per reading, beside the 0.3 % of one core that all monitors share"
+    channels = (
+        ChannelKind(r"memory\.used_bytes", "bytes", "{host} memory used", _USED, compared="Memory in use"),
+        ChannelKind(r"memory\.available_bytes", "bytes", "{host} memory available", _AVAILABLE),
+    )
 
     def snippet(self, pids: Sequence[int]) -> str:
         return "cat /proc/meminfo"

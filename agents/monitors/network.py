@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from agents.base.channel_kind import ChannelKind, ChartGroup
 from agents.monitors.base import Channel, Monitor, Reading
 
 _LINE = re.compile(r"\s*([^\s:]{1,60}|\S{1,60}:[0-9]{1,4}):\s*([0-9]{1,20}(?:\s+[0-9]{1,20}){11,30})\s*", re.ASCII)
 _COLUMNS = {"rx_bytes": 0, "rx_packets": 1, "tx_bytes": 8, "tx_packets": 9}
+
+_BYTES = ChartGroup("network", "Network", 60)
+_PACKETS = ChartGroup("packets", "Network packets", 65)
 
 
 class NetworkMonitor(Monitor):
@@ -16,6 +20,10 @@ class NetworkMonitor(Monitor):
 
     kind = "network"
     cost = "one small file per reading, beside the 0.3 % of one core that all monitors share"
+    channels = (
+        ChannelKind(r"network\.(.+)\.(rx|tx)_bytes_per_s", "bytes_per_s", "{host} network {1} {2}", _BYTES),
+        ChannelKind(r"network\.(.+)\.(rx|tx)_packets_per_s", "packets_per_s", "{host} packets {1} {2}", _PACKETS),
+    )
 
     def snippet(self, pids: Sequence[int]) -> str:
         return "cat /proc/net/dev"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from agents.base.channel_kind import ChannelKind, ChartGroup
 from agents.monitors.base import Channel, Monitor, Reading
 
 _TCP = re.compile(r"^Tcp: ([A-Za-z ]{1,1000})\nTcp: ([0-9 -]{1,1000})$", re.ASCII | re.MULTILINE)
@@ -15,12 +16,26 @@ _RATES = {
     "RetransSegs": ("repeated", "segments_per_s"),
 }
 
+_CONNECTIONS = ChartGroup("connections", "New TCP connections", 70)
+_REPEATED = ChartGroup("repeated", "TCP segments sent again", 75)
+_PORTS_LEFT = ChartGroup("ports", "Ports for a host's own connections", 80)
+
 
 class SocketsMonitor(Monitor):
     """Rates of all TCP of the host (of its network namespace), over IPv4 and IPv6."""
 
     kind = "sockets"
     cost = "two small files per reading, beside the 0.3 % of one core that all monitors share"
+    channels = (
+        ChannelKind(
+            r"tcp\.(opened|accepted)_connections_per_s",
+            "connections_per_s",
+            "{host} TCP connections {1}",
+            _CONNECTIONS,
+        ),
+        ChannelKind(r"tcp\.repeated_segments_per_s", "segments_per_s", "{host} TCP segments sent again", _REPEATED),
+        ChannelKind(r"tcp\.local_ports_count", "count", "{host} ports for its connections", _PORTS_LEFT),
+    )
 
     def snippet(self, pids: Sequence[int]) -> str:
         return "cat /proc/net/snmp /proc/sys/net/ipv4/ip_local_port_range"

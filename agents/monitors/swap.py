@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from agents.base.channel_kind import ChannelKind, ChartGroup
 from agents.monitors.base import Channel, Monitor, Reading
 
 _LINE = re.compile(r"^(?:pswpin|pswpout) ([0-9]{1,19})$", re.ASCII | re.MULTILINE)
+
+_PAGES = ChartGroup("swap", "Memory pages to and from swap since the host booted", 85)
 
 
 class SwapMonitor(Monitor):
@@ -15,6 +18,7 @@ class SwapMonitor(Monitor):
 
     kind = "swap"
     cost = "one small file per reading, beside the 0.3 % of one core that all monitors share"
+    channels = (ChannelKind(r"swap\.pages_count", "count", "{host} pages swapped", _PAGES),)
 
     def snippet(self, pids: Sequence[int]) -> str:
         return "cat /proc/vmstat"

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agents.base.channel_kind import ChannelKind, ChartGroup
 from agents.monitors.base import TICKS_PER_S, Channel, Monitor, Reading
 
 MAX_NAMES = 30
@@ -18,6 +19,9 @@ _STAT = re.compile(
     r"(?:-?[0-9]{1,20} ){6}([0-9]{1,20})(?: -?[0-9]{1,20}){10,60}$",
     re.ASCII | re.MULTILINE | re.DOTALL,
 )
+
+_CPUS = ChartGroup("threads", "Server process and threads, in CPUs", 40)
+_COUNTS = ChartGroup("thread_counts", "How many threads of each name there are", 45)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,11 @@ class ThreadsMonitor(Monitor):
 
     kind = "threads"
     cost = "0.2 % of one core and 33 KB of output per 100 server threads, at one reading per second"
+    channels = (
+        ChannelKind(r"process\.cpu_ratio", "ratio", "{host} process cpu", _CPUS, compared="Server process CPU"),
+        ChannelKind(r"threads\.(.+)\.cpu_ratio", "ratio", "{host} threads {1} cpu", _CPUS),
+        ChannelKind(r"threads\.(.+)\.count", "count", "{host} threads {1}", _COUNTS),
+    )
 
     def snippet(self, pids: Sequence[int]) -> str:
         return "cat " + " ".join(f"/proc/{pid}/stat /proc/{pid}/task/[0-9]*/stat" for pid in pids) if pids else ""

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from agents.base.channel_kind import ChannelKind, ChartGroup
+from agents.base.command import Command
 from agents.base.errors import ParseError
 
 MAX_CHARS = 16_000_000
 MAX_CHANNELS = 5000
+MOST_SAMPLES = 1800
+"""Of a load: from half an hour on the samples are further apart than a second, and the files stay below the limit."""
+MARGIN_S = 600
+"""A recorder ends with the load. One that nobody ends does so itself, this long after the load should have ended."""
 
 _NUMBER = re.compile(r"-?[0-9]{1,15}(?:[.,][0-9]{1,9})?", re.ASCII)
 _SHARES = ("busy", "user", "system", "interrupt", "iowait", "steal")
+
+
+CPU = ChartGroup("recorded", "CPU as nmon, mpstat or top recorded it", 110, sometimes=True)
+CPU_PARTS = ChartGroup("recorded_parts", "What CPUs did, as it was recorded", 111, sometimes=True)
+MEMORY = ChartGroup("recorded_memory", "Memory as it was recorded", 112, sometimes=True)
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,66 @@ class Recording:
     started_at: datetime | None
     channels: Mapping[str, Line]
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A tool that writes a sample of the whole host at each interval. `file` names what is kept of it, for a role.
+
+    `package` is what to install, `cost` what it costs on the host, in words. `at_interval` is the command that writes
+    so many samples so many seconds apart to its standard output.
+    """
+
+    name: str
+    package: str
+    file: str
+    cost: str
+    at_interval: Callable[[int, int], Command]
+
+    def command(self, load_s: int) -> Command:
+        """The tool for a load of that many seconds. What it records comes out of its standard output."""
+        interval_s = max(1, math.ceil(load_s / MOST_SAMPLES))
+        return self.at_interval(interval_s, math.ceil((load_s + MARGIN_S) / interval_s))
+
+    def file_of(self, role: str) -> str:
+        return self.file.format(role=role)
+
+
+@dataclass(frozen=True)
+class RecordingKind:
+    """A tool whose files can be read. `read` raises ParseError, `channels` are those that it may give.
+
+    `numbers_online`: it numbers the CPUs that are online, not all of them. `recorder` starts it beside a run's load;
+    None where a run does not do that.
+    """
+
+    name: str
+    read: Callable[[str], Recording]
+    columns: tuple[ChannelKind, ...]
+    numbers_online: bool = False
+    recorder: Recorder | None = None
+
+    @property
+    def channels(self) -> tuple[ChannelKind, ...]:
+        """The columns as they are named beside a run's own channels: nmon.cpu.busy_ratio."""
+        return tuple(replace(column, pattern=rf"{self.name}\.{column.pattern}") for column in self.columns)
+
+
+def cpu_columns(tool: str) -> tuple[ChannelKind, ...]:
+    """What `Channels.add_cpu` gives for all CPUs and for each."""
+    return (
+        ChannelKind(r"cpu\.busy_ratio", "ratio", f"{{host}} CPUs by {tool}", CPU, panel="cpu"),
+        ChannelKind(r"cpu\.([0-9]+)\.busy_ratio", "ratio", f"{{host}} {tool} cpu {{1}} busy", CPU),
+        ChannelKind(
+            r"cpu\.(user|system|interrupt|iowait|steal)_ratio", "ratio", f"{{host}} {tool} cpu {{1}}", CPU_PARTS
+        ),
+        ChannelKind(
+            r"cpu\.([0-9]+)\.(user|system|interrupt|iowait|steal)_ratio",
+            "ratio",
+            f"{{host}} {tool} cpu {{1}} {{2}}",
+            CPU_PARTS,
+        ),
+    )
 
 
 @dataclass

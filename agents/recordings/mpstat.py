@@ -6,9 +6,20 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
+from agents.base.command import Command
 from agents.base.errors import ParseError
 from agents.formats.json_document import JsonObject, has_object, read_object
-from agents.recordings.base import Channels, Recording, checked, number, seconds_of_day, since_first
+from agents.recordings.base import (
+    Channels,
+    Recorder,
+    Recording,
+    RecordingKind,
+    checked,
+    cpu_columns,
+    number,
+    seconds_of_day,
+    since_first,
+)
 
 AS_MONTH_FIRST = "the date is read as month/day/year; set S_TIME_FORMAT=ISO for one that cannot be misread"
 
@@ -100,3 +111,15 @@ def _started(date: str, clock: int) -> tuple[datetime | None, tuple[str, ...]]:
         except (ValueError, OverflowError):
             continue
     return None, ()
+
+
+def _command(interval_s: int, count: int) -> Command:
+    return Command(("mpstat", "-P", "ALL", str(interval_s), str(count)))
+
+
+MPSTAT = RecordingKind(
+    "mpstat",
+    read_mpstat,
+    cpu_columns("mpstat"),
+    recorder=Recorder("mpstat", "sysstat", "{role}-mpstat.txt", "0.01 % of one core on a host with 2 CPUs", _command),
+)

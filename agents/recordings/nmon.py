@@ -7,8 +7,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+from agents.base.channel_kind import ChannelKind, ChartGroup
+from agents.base.command import Command, script
 from agents.base.errors import ParseError
-from agents.recordings.base import Channels, Recording, checked, number, seconds_of_day
+from agents.recordings.base import (
+    MEMORY,
+    Channels,
+    Recorder,
+    Recording,
+    RecordingKind,
+    checked,
+    cpu_columns,
+    number,
+    seconds_of_day,
+)
 
 MAX_SNAPSHOTS = 100_000
 
@@ -101,3 +113,38 @@ def _add(channels: Channels, section: str, at_s: float, texts: Mapping[str, str]
             ("pswitch", "context_switches_per_s", "per_s"),
         ):
             channels.add(channel, unit, at_s, values.get(name))
+
+
+# nmon puts itself into the background, so its output is followed until it is closed. What reads it outlives it, so that
+# nothing that it wrote is lost.
+_NMON = """nmon -F /dev/stdout -s "$1" -c "$2" | (trap '' TERM; exec cat)"""
+_NETWORK = ChartGroup("recorded_network", "Network as it was recorded", 113, sometimes=True)
+_PACKETS = ChartGroup("recorded_packets", "Network packets as they were recorded", 114, sometimes=True)
+_DISK_BYTES = ChartGroup("disk_bytes", "Disks: what was read and written", 115, sometimes=True)
+_TRANSFERS = ChartGroup("disk_transfers", "Disks: transfers", 116, sometimes=True)
+_DISKS_BUSY = ChartGroup("disks_busy", "Disks: how busy", 117, sometimes=True)
+_RUNNABLE = ChartGroup("runnable", "Processes that could run", 118, sometimes=True)
+_SWITCHES = ChartGroup("switches", "Context switches", 119, sometimes=True)
+
+
+def _command(interval_s: int, count: int) -> Command:
+    return script(_NMON, str(interval_s), str(count))
+
+
+NMON = RecordingKind(
+    "nmon",
+    read_nmon,
+    (
+        *cpu_columns("nmon"),
+        ChannelKind(r"memory\.used_bytes", "bytes", "{host} nmon memory used", MEMORY),
+        ChannelKind(r"network\.(.+)\.(rx|tx)_bytes_per_s", "bytes_per_s", "{host} nmon network {1} {2}", _NETWORK),
+        ChannelKind(r"network\.(.+)\.(rx|tx)_packets_per_s", "packets_per_s", "{host} nmon packets {1} {2}", _PACKETS),
+        ChannelKind(r"disk\.(.+)\.(read|write)_bytes_per_s", "bytes_per_s", "{host} disk {1} {2}", _DISK_BYTES),
+        ChannelKind(r"disk\.(.+)\.transfers_per_s", "per_s", "{host} disk {1} transfers", _TRANSFERS),
+        ChannelKind(r"disk\.(.+)\.busy_ratio", "ratio", "{host} disk {1} busy", _DISKS_BUSY),
+        ChannelKind(r"processes\.runnable", "count", "{host} nmon processes runnable", _RUNNABLE),
+        ChannelKind(r"context_switches_per_s", "per_s", "{host} nmon context switches", _SWITCHES),
+    ),
+    numbers_online=True,
+    recorder=Recorder("nmon", "nmon", "{role}.nmon", "0.03 % of one core on a host with 2 CPUs", _command),
+)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
+from agents.base.channel_kind import ChannelKind, ChartGroup
 from agents.base.errors import ParseError
-from agents.recordings.base import Channels, Recording, checked, number, since_first
+from agents.recordings.base import MEMORY, Channels, Recording, RecordingKind, checked, cpu_columns, number, since_first
 
 ONE_FRAME = (
     "there is one frame only, and the first frame of top counts from the start: these are no figures of a moment"
@@ -86,3 +87,18 @@ def _cpu(channels: Channels, at_s: float, shares: dict[str, float]) -> None:
             "steal": shares.get("st", 0.0),
         }
         channels.add_cpu("cpu", at_s, percents)
+
+
+_CPUS = ChartGroup("recorded_threads", "CPU of processes and threads as top showed it", 113, sometimes=True)
+_COUNTS = ChartGroup("recorded_counts", "Processes and threads as top counted them", 114, sometimes=True)
+
+TOP = RecordingKind(
+    "top",
+    read_top,
+    (
+        *cpu_columns("top"),
+        ChannelKind(r"memory\.(used|available)_bytes", "bytes", "{host} top memory {1}", MEMORY),
+        ChannelKind(r"(processes|threads)\.(.+)\.cpu_ratio", "ratio", "{host} top {1} {2} cpu", _CPUS),
+        ChannelKind(r"(processes|threads)\.(.+)\.count", "count", "{host} top {1} {2}", _COUNTS),
+    ),
+)

@@ -9,6 +9,8 @@ from typing import Literal, Protocol
 
 LoadModel = Literal["open", "closed"]
 LatencyBasis = Literal["response_time", "service_time"]
+Direction = Literal["higher", "lower"]
+"""Which values of a figure are the better ones."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class OwnMetric:
     name: str
     value: float
     unit: str
-    direction: Literal["higher", "lower"]
+    direction: Direction
 
     def to_json(self) -> dict[str, object]:
         return {"name": self.name, "value": self.value, "unit": self.unit, "direction": self.direction}

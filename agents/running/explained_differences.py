@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from agents.servers.base.server import SECTIONS
 from agents.spec import RunSpec
 from agents.steps.base.step import Step
 
@@ -20,10 +21,11 @@ def asked_by(specs: Sequence[RunSpec]) -> Callable[[str], bool]:
     differing = [part for parts in recipes for part in parts if _identity(part) not in common]
     if not differing and not same_order:
         differing = [part for parts in recipes for part in parts]
-    servers = {spec.application.server.model_dump_json() for spec in specs}
+    servers = {spec.application.server.model_dump_json(): spec.application.server for spec in specs}
+    sections = (*SECTIONS, *(section for server in servers.values() for section in server.sections))
 
     def asked(path: str) -> bool:
-        if len(servers) > 1 and path.startswith(("tomcat.", "process.", "jvm.", "server.", "instances.")):
+        if len(servers) > 1 and path.startswith(sections):
             return True
         return any(step.explains(path) for step in differing)
 

@@ -17,13 +17,6 @@ from agents.monitors.stream import FrameReader, Sampler, new_mark, stream_comman
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 
-_OF_THE_SET = (
-    ("cpu.{}.busy_ratio", "cpu.busy_ratio", "cpu_set.busy_ratio", "ratio"),
-    ("cpu.{}.interrupt_ratio", "cpu.interrupt_ratio", "cpu_set.interrupt_ratio", "ratio"),
-    ("frequency.{}.mhz", "frequency.mean_mhz", "cpu_set.mean_mhz", "mhz"),
-)
-"""Channel of one CPU, of all CPUs, the channel for the CPUs of the watched process, and its unit."""
-
 logger = logging.getLogger(__name__)
 
 
@@ -127,9 +120,9 @@ class Watch:
 
     def _of_the_set(self, values: Mapping[str, tuple[str, float]]) -> dict[str, tuple[str, float]]:
         found: dict[str, tuple[str, float]] = {}
-        for of_cpu, of_all, name, unit in _OF_THE_SET:
-            names = [of_cpu.format(cpu) for cpu in self._cpus] or [of_all]
+        for wanted in (channel for monitor in self._monitors for channel in monitor.of_the_set):
+            names = [wanted.of_cpu.format(cpu) for cpu in self._cpus] or [wanted.of_all]
             known = [values[n][1] for n in names if n in values]
             if known:
-                found[name] = (unit, sum(known) / len(known))
+                found[wanted.name] = (wanted.unit, sum(known) / len(known))
         return found

@@ -17,7 +17,6 @@ from agents.recordings.tools import insist_on_recorders
 from agents.remote.fencing import FencedSession, fence_directory
 from agents.running.disk_room import Need, parse_room, room_command, shortage
 from agents.spec import RunSpec
-from agents.steps.affinity import AffinityStep
 from agents.steps.base.step import LaunchStep
 
 NEEDED_BYTES, NEEDED_FILES = 32 << 20, 2000
@@ -152,8 +151,7 @@ def check_drivers(spec: RunSpec, record: Record) -> None:
 
 def server_cpus(spec: RunSpec) -> str:
     """The CPU set that the server will get: the recipe's affinity step wins over the application's own."""
-    steps = [step for step in spec.recipe.steps if isinstance(step, AffinityStep)]
-    return steps[-1].cpus if steps else spec.application.server.all_cpus
+    return launch_of(spec).cpus or spec.application.server.all_cpus
 
 
 def launch_of(spec: RunSpec) -> Launch:

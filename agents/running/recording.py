@@ -11,7 +11,8 @@ from pathlib import Path
 from agents.base.errors import AgentError, ConnectError, FenceError, HostError
 from agents.events import JobEnded, JobIntended, JobStarted, Logged, RecordingKept, Role
 from agents.record import Record
-from agents.recordings.tools import ENVIRONMENT, MAX_FILE_BYTES, RECORDERS, Recorder
+from agents.recordings.base import Recorder
+from agents.recordings.tools import ENVIRONMENT, MAX_FILE_BYTES, RECORDERS
 from agents.remote.fetching import Fetched, fetch
 from agents.remote.jobs import Job, JobStatus
 from agents.running.control import Cancelled, Control

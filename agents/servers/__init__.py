@@ -1,4 +1,4 @@
-"""The registry of servers under test: a new one is a file in this package and a line in each of the two tables here."""
+"""The servers under test. A new one is a file or folder here, its name in `AnyServer`, cases, a row in the guide."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agents.base.model import kinds_of
 from agents.servers.base.server import Server
 from agents.servers.command import CommandServer
 from agents.servers.liberty.server import Liberty
@@ -13,8 +14,4 @@ from agents.servers.tomcat.server import Tomcat
 
 AnyServer = Annotated[CommandServer | Liberty | Tomcat, Field(discriminator="kind")]
 
-SERVERS: dict[str, type[Server]] = {
-    "command": CommandServer,
-    "liberty": Liberty,
-    "tomcat": Tomcat,
-}
+SERVERS: dict[str, type[Server]] = kinds_of(AnyServer)

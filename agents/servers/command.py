@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
@@ -14,21 +12,15 @@ from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
 from agents.base.process_start import Launch
 from agents.formats.jvm import OPTIONS_VARIABLE, jvm_problems, options_value
+from agents.servers.base.files import inside, instance_with
 from agents.servers.base.frames import FRAME, parse_frames
 from agents.servers.base.process import PROCESS_FRAMES, parse_process
 from agents.servers.base.server import Server
+from agents.servers.base.threads import nio_threads
 
 Argument = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
 
 PORT = "{port}"
-
-_CREATE = """
-set -eu
-umask 077
-mkdir -p -- "$(dirname -- "$1")"
-mkdir -- "$1"
-if [ -n "$2" ]; then tar -x -o -f - -C "$1"; fi
-"""
 
 _START = """
 cd -- "$1" || exit 1
@@ -53,13 +45,6 @@ process_frames "$pid"
 """
 
 
-def _relative(path: str) -> str:
-    parts = path.split("/")
-    if not path or any(part in ("", ".", "..") for part in parts) or any(c in path for c in "\0\n") or len(path) > 255:
-        raise ValueError(f"'{path}' must be a path inside the instance directory")
-    return path
-
-
 class CommandServer(Server):
     """Starts `argv` in the instance directory, into which `files` (path -> content) are written first.
 
@@ -68,9 +53,14 @@ class CommandServer(Server):
 
     model_config = ConfigDict(str_strip_whitespace=False)
 
+    title: ClassVar[str] = "server"
+    is_jvm: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = True
+    sections: ClassVar[tuple[str, ...]] = ()
+
     kind: Literal["command"] = "command"
     argv: tuple[Argument, ...] = Field(min_length=1, max_length=200)
-    files: dict[Annotated[str, AfterValidator(_relative)], Annotated[str, Field(max_length=256 * 1024)]] = Field(
+    files: dict[Annotated[str, AfterValidator(inside)], Annotated[str, Field(max_length=256 * 1024)]] = Field(
         default_factory=dict, max_length=50
     )
     version: tuple[Argument, ...] | None = Field(None, min_length=1, max_length=20)
@@ -103,7 +93,7 @@ class CommandServer(Server):
         return lines[0].strip()[:200]
 
     def create_instance(self, instance: str) -> Command:
-        return script(_CREATE, instance, "files" if self.files else "", stdin=_archive(self.files), timeout_s=60)
+        return instance_with(instance, self.files)
 
     def start_command(self, instance: str, launch: Launch) -> Command:
         return script(_START, instance, *self.argv)
@@ -133,19 +123,8 @@ class CommandServer(Server):
         files = {f"files.{path}": data.decode("utf-8", "replace") for path, data in contents.items()}
         return {**parse_process(frames), **files}
 
+    def paired_threads(self, names: Sequence[str]) -> tuple[str, str] | None:
+        return nio_threads(names)
+
     def problems(self, log: str) -> tuple[str, ...]:
         return jvm_problems(log)
-
-
-def _archive(files: Mapping[str, str]) -> bytes:
-    """A tar archive: the one form in which any number of files fits the standard input of one command."""
-    if not files:
-        return b""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for path, content in sorted(files.items()):
-            data = content.encode()
-            entry = tarfile.TarInfo(path)
-            entry.size, entry.mode = len(data), 0o600
-            archive.addfile(entry, io.BytesIO(data))
-    return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""The registry of tuning steps: a new one is a file in this package and a line in each of the two tables here."""
+"""The tuning steps. A new one is a file or folder here, its name in `AnyStep`, cases, a row in docs/adding.md."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated, TypeGuard
 
 from pydantic import Field
 
+from agents.base.model import kinds_of
 from agents.steps.affinity import AffinityStep
 from agents.steps.base.step import HostStep, Step
 from agents.steps.command import CommandStep
@@ -44,24 +45,7 @@ AnyStep = Annotated[
     Field(discriminator="kind"),
 ]
 
-STEPS: dict[str, type[Step]] = {
-    "affinity": AffinityStep,
-    "command": CommandStep,
-    "cpu_online": CpuOnlineStep,
-    "environment": EnvironmentStep,
-    "file": FileStep,
-    "governor": GovernorStep,
-    "irq_affinity": IrqAffinityStep,
-    "jvm_options": JvmOptionsStep,
-    "limits": LimitsStep,
-    "packages": PackagesStep,
-    "properties": PropertiesStep,
-    "service": ServiceStep,
-    "swap": SwapStep,
-    "sysctl": SysctlStep,
-    "thp": ThpStep,
-    "xml_edit": XmlEditStep,
-}
+STEPS: dict[str, type[Step]] = kinds_of(AnyStep)
 
 
 def is_host_step(step: Step) -> TypeGuard[HostStep]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import field_validator
 
@@ -13,6 +13,10 @@ from agents.steps.base.step import LaunchStep
 
 class AffinityStep(LaunchStep):
     """Binds the server process to `cpus`; what it really got is read back with the effective configuration."""
+
+    sets_clock: ClassVar[bool] = True
+    needs_admin: ClassVar[bool] = False
+    binds_server: ClassVar[bool] = True
 
     kind: Literal["affinity"] = "affinity"
     cpus: CpuSet

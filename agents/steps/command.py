@@ -26,6 +26,9 @@ class CommandStep(HostStep):
     model_config = ConfigDict(str_strip_whitespace=False)
 
     once: ClassVar[bool] = True
+    sets_clock: ClassVar[bool] = True
+    needs_admin: ClassVar[bool] = True
+    shown_in_dry_run: ClassVar[bool] = False
 
     kind: Literal["command"] = "command"
     run: Shell

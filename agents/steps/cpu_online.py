@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import field_validator
 
@@ -40,6 +40,9 @@ exit $status
 
 class CpuOnlineStep(HostStep):
     """Puts the CPUs in `online` online and all others offline."""
+
+    sets_clock: ClassVar[bool] = True
+    needs_admin: ClassVar[bool] = False
 
     kind: Literal["cpu_online"] = "cpu_online"
     online: CpuSet

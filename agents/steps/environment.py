@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
@@ -31,6 +31,9 @@ class EnvironmentStep(LaunchStep):
     """Sets `variables` for the server process."""
 
     model_config = ConfigDict(str_strip_whitespace=False)
+
+    sets_clock: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = False
 
     kind: Literal["environment"] = "environment"
     variables: dict[VariableName, VariableValue] = Field(min_length=1, max_length=200)

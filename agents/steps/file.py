@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -20,6 +20,9 @@ class FileStep(RemoteFileStep):
     """Puts `content` into the file at `path`; a file that did not exist before is removed again afterwards."""
 
     model_config = ConfigDict(str_strip_whitespace=False)
+
+    sets_clock: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = False
 
     kind: Literal["file"] = "file"
     content: str = Field(max_length=MAX_FILE_BYTES // 4)

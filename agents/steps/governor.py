@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import StringConstraints, model_validator
 
@@ -30,6 +30,9 @@ PATTERNS = (
 
 class GovernorStep(HostStep):
     """Sets the frequency governor, the energy preference and turbo, of every CPU or of `cpus`. Offline ones stay."""
+
+    sets_clock: ClassVar[bool] = True
+    needs_admin: ClassVar[bool] = False
 
     kind: Literal["governor"] = "governor"
     governor: Word | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -55,6 +55,9 @@ DevicePattern = Annotated[str, StringConstraints(min_length=1, max_length=100), 
 
 class IrqAffinityStep(HostStep):
     """Binds interrupts to `cpus`: those of `devices` (patterns of names in /proc/interrupts) and those in `irqs`."""
+
+    sets_clock: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = False
 
     kind: Literal["irq_affinity"] = "irq_affinity"
     cpus: CpuSet

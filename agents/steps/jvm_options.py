@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -21,6 +21,9 @@ _LOADS_CODE = re.compile(
 
 class JvmOptionsStep(LaunchStep):
     """Adds `options` behind those of earlier steps; the JVM lets the last of two contradicting ones win."""
+
+    sets_clock: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = False
 
     kind: Literal["jvm_options"] = "jvm_options"
     options: tuple[JvmOption, ...] = Field(min_length=1, max_length=200)

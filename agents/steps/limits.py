@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,6 +14,9 @@ _MAX = 2**53
 
 class LimitsStep(LaunchStep):
     """Soft and hard limits for the server process alone; the host's own limits stay."""
+
+    sets_clock: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = False
 
     kind: Literal["limits"] = "limits"
     nofile: int | None = Field(None, ge=16, le=_MAX)

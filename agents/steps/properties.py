@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
@@ -42,6 +42,9 @@ class PropertiesStep(FileEditStep):
     """
 
     model_config = ConfigDict(str_strip_whitespace=False)
+
+    sets_clock: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = False
 
     kind: Literal["properties"] = "properties"
     values: dict[Key, Value] = Field(default_factory=dict, max_length=200)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, StringConstraints
 
@@ -74,6 +74,9 @@ _STATES = {"active": "yes", "reloading": "yes", "refreshing": "yes", "inactive":
 
 class ServiceStep(HostStep):
     """Has the service `name` running, or not. What depends on it is left alone: stop that first, with its own step."""
+
+    sets_clock: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = True
 
     kind: Literal["service"] = "service"
     name: ServiceName

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
@@ -68,6 +68,9 @@ class SwapStep(HostStep):
     The same areas come back with their priorities, in their order. How eagerly the kernel swaps is `vm.swappiness`, a
     `sysctl` step. An area's discard option is shown nowhere, so it is not put back.
     """
+
+    sets_clock: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = False
 
     kind: Literal["swap"] = "swap"
     enabled: bool

@@ -96,6 +96,8 @@ class SysctlStep(HostStep):
     """Sets the kernel parameters in `values`; tabs and spaces in a value are the same."""
 
     independent: ClassVar[bool] = True
+    sets_clock: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = False
 
     kind: Literal["sysctl"] = "sysctl"
     values: dict[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
@@ -43,6 +43,9 @@ done
 
 class ThpStep(HostStep):
     """Sets when the kernel uses transparent huge pages, how hard it tries, and the same for shared memory."""
+
+    sets_clock: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = False
 
     kind: Literal["thp"] = "thp"
     enabled: Literal["always", "madvise", "never"] | None = None

@@ -1,6 +1,7 @@
 """The first bad one of an ordered list, by halving, where a comparison may stay unclear. Pure.
 
-A bisection is a function of its steps so far, so any process can carry it on: `decide` says what to compare next.
+A bisection is a function of its steps so far, so any process can carry it on: `decide` says what to compare
+next. The course: docs/bisect.md.
 """
 
 from __future__ import annotations

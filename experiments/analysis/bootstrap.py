@@ -1,4 +1,7 @@
-"""Bias-corrected and accelerated bootstrap intervals of a change: a further opinion, from 20 repetitions on."""
+"""Bias-corrected and accelerated bootstrap intervals of a change: a further opinion, from 20 repetitions on.
+
+The method is Efron's BCa (Better Bootstrap Confidence Intervals, 1987).
+"""
 
 from __future__ import annotations
 

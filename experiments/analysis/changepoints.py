@@ -87,7 +87,7 @@ def find_changes(
     known: Sequence[Window] = (),
     unchanged: int = 0,
 ) -> Changes:
-    """Change points of `values`, oldest first; an index names the first value of the new level.
+    """Change points of `values` (one per run, oldest first, any unit); an index names the first value of the new level.
 
     `known` are the windows of an earlier look at a series whose first `unchanged` values were the same: those within
     them are not computed again. The answer is the same as without them.

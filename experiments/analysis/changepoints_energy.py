@@ -1,4 +1,7 @@
-"""Where to cut a few values in two: the energy statistic Q of Matteson and James, for all cuts and ends at once."""
+"""Where to cut a few values in two: the energy statistic Q of Matteson and James, for all cuts and ends at once.
+
+Source: Matteson and James, arXiv 1306.4933 (2013).
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Levels:
         self._squares: list[float] = [0.0, *np.cumsum(centred * centred).tolist()]
 
     def chance(self, low: int, cut: int, high: int) -> float:
-        """The p of a change of level at `cut`, between values[low:cut] and values[cut:high]."""
+        """The p-value of a change of level at `cut`, between values[low:cut] and values[cut:high]."""
         n, m = cut - low, high - cut
         total_before, total_after = self._sums[cut] - self._sums[low], self._sums[high] - self._sums[cut]
         difference = total_after / m - total_before / n
@@ -91,7 +91,7 @@ def _student_p(difference: float, spread: float, n: int, m: int) -> float:
 
 
 def any_cut_stands(stretches: Floats, p: float, least: int, ddof: int) -> NDArray[np.bool_]:
-    """For each row, whether some cut with `least` values or more on either side has a p up to the limit.
+    """For each row of `stretches`, whether some cut with `least` values or more on either side has a p up to the limit.
 
     The share of the variance that a cut explains says it for all cuts at once, much cheaper than finding the best one.
     Rounding is on the side of True.
@@ -148,7 +148,10 @@ def merge(
 
 
 def autocorrelation(values: Floats, cuts: Sequence[int]) -> float:
-    """The lag-1 autocorrelation of the values around the level that each belongs to; 0 when they do not vary."""
+    """The lag-1 autocorrelation of the values around the level that each belongs to, as a ratio of -1 to 1.
+
+    0 when they do not vary.
+    """
     parts = np.split(values, list(cuts))
     around = [part - part.mean() for part in parts if len(part)]
     total = sum(float(part @ part) for part in around)

@@ -1,4 +1,4 @@
-"""Many comparisons at once: p-values adjusted for the size of their family."""
+"""Many comparisons at once: p-values adjusted for the size of their family (docs/verdicts.md)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ class AdjustedFamily:
 
 
 def holm(p_values: Sequence[float]) -> AdjustedFamily:
-    """For metrics that gate: the chance of even one false alarm in the family stays below alpha."""
+    """For metrics that gate: the chance of even one false alarm in the family stays below alpha (Holm 1979)."""
     p, order = _ordered(p_values)
     steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     return AdjustedFamily("holm", _back(steps, order))
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> AdjustedFamily:
-    """For an exploratory matrix: the expected share of false alarms among the findings stays below alpha."""
+    """For an exploratory matrix: the expected share of false alarms among the findings stays below alpha.
+
+    Source: Benjamini and Hochberg 1995.
+    """
     p, order = _ordered(p_values)
     scaled = p[order] * len(p) / np.arange(1, len(p) + 1)
     steps = np.minimum.accumulate(scaled[::-1])[::-1]

@@ -59,11 +59,29 @@ class RunValidity:
 
 
 @dataclass(frozen=True)
+class ToolHabits:
+    """What the checks must know of a load tool, as whoever knows the tool hands it in.
+
+    `queues_due`: it sends late what it could not send in time; others drop it or open another connection.
+    `back_to_back`: each of its connections always waits for one answer, so it asks for all that the SUT can give.
+    `omits_late_answers`: answers that come after its timeout are missing from its latency.
+    `thread_rate_sample_ms`: how long it counts for one sample of a thread's rate; None where it has no such samples.
+    `timeouts_note`: what its count of timeouts counts, as a sentence, where that is not requests.
+    """
+
+    queues_due: bool = False
+    back_to_back: bool = False
+    omits_late_answers: bool = False
+    thread_rate_sample_ms: float | None = None
+    timeouts_note: str = ""
+
+
+@dataclass(frozen=True)
 class LoadFigures:
     """One driver report of the measured phase. None = the tool does not say or does not count.
 
     `requested_duration_s` was asked for, `duration_s` is what the tool printed; `has_own_figures`: a team's own beside;
-    `usable` and `why` come from the parser.
+    `usable` and `why` come from the parser. `tool` is a name for sentences, `habits` is what decides.
     """
 
     tool: str
@@ -89,6 +107,7 @@ class LoadFigures:
     has_own_figures: bool = False
     usable: bool = True
     why: str | None = None
+    habits: ToolHabits = ToolHabits()
 
     @property
     def errors_by_kind(self) -> dict[str, int]:
@@ -163,6 +182,7 @@ class HostFigures:
     cannot explain of the measured `clock_midpoint_s`. `*_unseen_s` are the seconds without samples of that host.
     Of several driver hosts the figures are those of the worst one, and `busiest_driver` is the name of that with the
     fullest CPUs. `start_spread_s` is how far apart several load tools began.
+    `request_threads` and `poller_thread` are the names among `threads` that the server has for these two.
     `unknown` says for a check why its figures are not there.
     """
 
@@ -189,6 +209,8 @@ class HostFigures:
     local_ports: int | None = None
     gc: GcPauses | None = None
     threads: tuple[ThreadGroup, ...] = ()
+    request_threads: str = ""
+    poller_thread: str = ""
     server_cpus: int = 0
     network_stalled_s: float | None = None
     clock_offset_s: float | None = None

@@ -61,8 +61,9 @@ def hierarchy_of(values: Sequence[Any], *, confidence_ratio: float = 0.95) -> Hi
 def best_repetitions(t2: Sequence[float], costs: Sequence[float]) -> tuple[int, ...]:
     """How often to repeat each level below the top one, innermost first, for the narrowest interval per unit of cost.
 
-    `costs[i]` is what one repetition of level i costs, say in seconds (innermost first, one for every level). A level
-    whose upper neighbour adds no noise of its own should be repeated without limit: 0 stands for that.
+    `t2[i]` is the variance that level i adds, in the square of the figure's unit; `costs[i]` is what one repetition of
+    it costs, say in seconds (both innermost first, one for every level). A level whose upper neighbour adds no noise of
+    its own should be repeated without limit: 0 stands for that. ValueError: a cost is missing or not positive.
     """
     if len(t2) != len(costs) or min(costs) <= 0:
         raise ValueError("give a positive cost for every level")

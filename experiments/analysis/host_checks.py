@@ -72,7 +72,7 @@ def sut_was_busy(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> F
         and (load.throughput_rps or 0.0) < limits.saturated_below_ratio * (load.offered_rate_rps or 0.0)
     )
     # Only these loads ask for all that the SUT can give; think times and offered rates leave it idle on purpose.
-    if not (load.tool == "wrk" or saturated):
+    if not (load.habits.back_to_back or saturated):
         return None
     source = "BenchHub's choice"
     if busy is None:

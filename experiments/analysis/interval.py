@@ -1,4 +1,4 @@
-"""The mean of a few repetitions and how sure it is, for drawing."""
+"""The mean of a few repetitions and how sure it is, for drawing: Student's t interval."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Mean:
 
 
 def mean_of(values: Sequence[float]) -> Mean | None:
-    """The mean of the repetitions, None when there are none."""
+    """The mean of the values, one for each repetition, in their unit; None when there are none."""
     n = len(values)
     if n == 0:
         return None

@@ -7,13 +7,7 @@ from collections.abc import Callable
 from experiments.analysis import saturation
 from experiments.analysis.findings import Finding, LoadFigures, Thresholds, known, percent
 
-# They send late what they could not send in time; other open-loop tools drop it or open another connection.
-QUEUES_WHAT_IS_DUE = frozenset({"oha", "wrk2"})
-
 LoadCheck = Callable[[LoadFigures, Thresholds], Finding | None]
-
-# wrk samples its per-thread rate every 100 ms; slower answers come in bursts that distort those samples.
-WRK_SAMPLE_MS = 100.0
 
 
 def report_is_usable(load: LoadFigures, limits: Thresholds) -> Finding | None:
@@ -47,8 +41,8 @@ def errors_are_within_budget(load: LoadFigures, limits: Thresholds) -> Finding |
     text = f"{total:,} errors beside {requests:,} completed requests{budget}: {parts}."
     if load.errors_status and load.errors_status == load.requests:
         text += " Every response was an error page, so this is the throughput of an error page."
-    if load.errors_timeout and load.tool == "wrk2":
-        text += " wrk2 counts a timeout for each connection that is waiting at a check every 2 s, not for each request."
+    if load.errors_timeout and load.habits.timeouts_note:
+        text += f" {load.habits.timeouts_note}"
     return Finding("errors", "invalid", text, evidence, source)
 
 
@@ -67,14 +61,14 @@ def connections_were_made(load: LoadFigures, limits: Thresholds) -> Finding | No
 
 
 def latency_is_complete(load: LoadFigures, limits: Thresholds) -> Finding | None:
-    """wrk leaves responses slower than its timeout out of the latency figures."""
-    if load.tool != "wrk" or not load.errors_timeout:
+    """Some tools leave responses slower than their timeout out of the latency figures."""
+    if not load.habits.omits_late_answers or not load.errors_timeout:
         return None
     text = (
-        f"{load.errors_timeout:,} responses came after wrk's timeout and are missing from its latency figures: "
+        f"{load.errors_timeout:,} responses came after {load.tool}'s timeout and are missing from its latency figures: "
         "throughput is kept, latency is hidden."
     )
-    return Finding("latency_complete", "warn", text, {"errors_timeout": load.errors_timeout}, "wrk source")
+    return Finding("latency_complete", "warn", text, {"errors_timeout": load.errors_timeout}, f"{load.tool} source")
 
 
 def offered_rate_was_reached(load: LoadFigures, limits: Thresholds) -> Finding | None:
@@ -100,7 +94,7 @@ def offered_rate_was_reached(load: LoadFigures, limits: Thresholds) -> Finding |
 
 def load_lasted(load: LoadFigures, limits: Thresholds) -> Finding | None:
     """With latency from the planned send time, the longest one tells how far through the plan the load came."""
-    on_plan = load.tool in QUEUES_WHAT_IS_DUE and load.latency_basis == "response_time"
+    on_plan = load.habits.queues_due and load.latency_basis == "response_time"
     if not on_plan or not load.offered_rate_rps or not load.requests or not load.throughput_rps:
         return None
     if load.window_s is None or load.latency_max_ms is None:
@@ -148,11 +142,13 @@ def duration_was_kept(load: LoadFigures, limits: Thresholds) -> Finding | None:
     )
 
 
-def wrk_did_not_stall(load: LoadFigures, limits: Thresholds) -> Finding | None:
-    """wrk's thread rates are samples taken while answers came in, so they do not see dead time; Requests/sec does."""
-    if load.tool != "wrk" or not load.thread_rps_mean or not load.threads or not load.throughput_rps:
+def load_did_not_stall(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """Samples of a thread's rate are taken while answers came in, so they do not see dead time; the throughput does."""
+    sample_ms = load.habits.thread_rate_sample_ms
+    if sample_ms is None or not load.thread_rps_mean or not load.threads or not load.throughput_rps:
         return None
-    if load.latency_mean_ms is None or load.latency_mean_ms > WRK_SAMPLE_MS:
+    # Slower answers come in bursts that distort the samples.
+    if load.latency_mean_ms is None or load.latency_mean_ms > sample_ms:
         return None
     gap = load.thread_rps_mean * load.threads / load.throughput_rps
     if gap <= limits.stall_gap_ratio:
@@ -168,7 +164,7 @@ def wrk_did_not_stall(load: LoadFigures, limits: Thresholds) -> Finding | None:
         f"{load.thread_rps_mean * load.threads:,.0f} requests/s, {gap:.1f} times the {load.throughput_rps:,.0f} "
         "requests/s over the whole run, so for part of the time nothing was answered."
     )
-    return Finding("stall", "invalid", text, evidence, "wrk source; limit 1.5 is BenchHub's choice")
+    return Finding("stall", "invalid", text, evidence, f"{load.tool} source; limit 1.5 is BenchHub's choice")
 
 
 def latency_counts_from(load: LoadFigures, limits: Thresholds) -> Finding | None:
@@ -199,9 +195,11 @@ def latency_counts_from(load: LoadFigures, limits: Thresholds) -> Finding | None
     return Finding("latency_basis", "ok", text, evidence, source)
 
 
-def wrk_obeys_littles_law(load: LoadFigures, limits: Thresholds) -> Finding | None:
+def load_obeys_littles_law(load: LoadFigures, limits: Thresholds) -> Finding | None:
     """In a closed loop every connection always waits for one answer: throughput * latency = connections."""
-    if load.tool != "wrk" or not load.throughput_rps or not load.connections or load.latency_mean_ms is None:
+    if not load.habits.back_to_back or not load.throughput_rps or not load.connections:
+        return None
+    if load.latency_mean_ms is None:
         return None
     waiting = load.throughput_rps * load.latency_mean_ms / 1000
     ratio = waiting / load.connections
@@ -213,7 +211,7 @@ def wrk_obeys_littles_law(load: LoadFigures, limits: Thresholds) -> Finding | No
     meaning = (
         "some connections were idle or dead"
         if ratio < 1
-        else "wrk filled in latencies for long pauses, so its mean is more than the requests really waited"
+        else f"{load.tool} filled in latencies for long pauses, so its mean is more than the requests really waited"
     )
     text = (
         f"Throughput times mean latency gives {waiting:.1f} busy connections where {load.connections} exist: {meaning}."
@@ -231,8 +229,8 @@ LOAD_CHECKS: tuple[LoadCheck, ...] = (
     load_lasted,
     offered_rate_was_reached,
     duration_was_kept,
-    wrk_did_not_stall,
+    load_did_not_stall,
     latency_is_complete,
     latency_counts_from,
-    wrk_obeys_littles_law,
+    load_obeys_littles_law,
 )

@@ -1,4 +1,7 @@
-"""Kernel, OS, memory and the like as factors: in what machines of runs differ, and what each difference comes to."""
+"""Kernel, OS, memory and the like as factors: in what machines of runs differ, and what each difference comes to.
+
+In words: docs/scaling.md.
+"""
 
 from __future__ import annotations
 

@@ -6,12 +6,12 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def figure_text(value: float, digits: int = 4) -> str:
-    """Four significant digits, or all before the point: 41.23, 154,479."""
+    """The value with four significant digits, or all before the point: 41.23, 154,479. Its unit stands beside it."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
 
 
 def one_decimal(value: float) -> str:
-    """One decimal with a real minus sign, and never a negative zero."""
+    """The value with one decimal and a real minus sign, never a negative zero. Its unit stands beside it."""
     text = f"{abs(value):.1f}"
     return f"{MINUS}{text}" if value < 0 and text != "0.0" else text
 

@@ -1,4 +1,7 @@
-"""Percentiles of samples that are known as histograms: counts are added, percentiles are never averaged."""
+"""Percentiles of samples that are known as histograms: counts are added, percentiles are never averaged.
+
+Definitions: docs/figures.md.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,8 @@ def is_supported(percentile: float, samples: int) -> bool:
 def curve_of(histograms: Sequence[CountedValues], marks: Sequence[float] = MARKS) -> PercentileCurve:
     """The percentiles (nearest rank, never too low) of all samples of the histograms together.
 
-    Where a histogram leaves open what its samples are between two values, a percentile has a lower and an upper bound.
+    `marks` are the percentiles wanted, 0 to 100; those that too few samples support are left out. Where
+    a histogram leaves open what its samples are between two values, a percentile has a lower and an upper bound.
     """
     known = [one for one in histograms if len(one.counts)]
     samples = sum(one.counts[-1] for one in known)

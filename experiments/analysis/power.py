@@ -1,4 +1,7 @@
-"""Power before the launch: how many repetitions find a change, and which change so many repetitions find."""
+"""Power before the launch: how many repetitions find a change, and which change so many repetitions find.
+
+The distribution is the noncentral t (Cohen, Statistical Power Analysis, 1988); the table: docs/verdicts.md.
+"""
 
 from __future__ import annotations
 

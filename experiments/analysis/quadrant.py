@@ -1,4 +1,7 @@
-"""Why it is slower: the CPU that a request costs, against the baseline's (utilisation law, D = U n / X)."""
+"""Why it is slower: the CPU that a request costs, against the baseline's (utilisation law, D = U n / X).
+
+Source: Denning and Buzen, The Operational Analysis of Queueing Network Models, 1978; docs/scaling.md.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,8 @@ def judge_cpu(
     """Whether a slower candidate waits or works more for each request.
 
     `throughput_ci95_high` is the upper end of the 95 % interval of its throughput relative to the baseline's (0.97 =
-    at most 3 % slower); without one the ratio itself decides.
+    at most 3 % slower); without one the ratio itself decides. ValueError: a throughput, CPU count or
+    CPU use is not above 0.
     """
     for side in (baseline, candidate):
         if not (side.throughput_rps > 0 and side.cpus > 0 and side.cpu_ratio > 0):

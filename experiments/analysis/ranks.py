@@ -1,4 +1,7 @@
-"""Hodges-Lehmann shifts with exact rank intervals: the second opinion that an outlier cannot bend."""
+"""Hodges-Lehmann shifts with exact rank intervals: the second opinion that an outlier cannot bend.
+
+Sources: Hodges and Lehmann 1963; Mann and Whitney 1947; Wilcoxon 1945.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ class Shift:
 
 @lru_cache(maxsize=64)
 def rank_sum_null(n_a: int, n_b: int) -> tuple[float, ...]:
-    """Probability of each Mann-Whitney U = 0 .. n_a * n_b when both samples come from one population."""
+    """The probability of each Mann-Whitney U = 0 .. n_a * n_b when both samples come from one population."""
     # The counts are the coefficients of a Gaussian binomial; whole numbers keep them exact at any size.
     counts = [1] + [0] * (n_a * n_b)
     for i in range(1, n_a + 1):
@@ -41,7 +44,7 @@ def rank_sum_null(n_a: int, n_b: int) -> tuple[float, ...]:
 
 @lru_cache(maxsize=64)
 def signed_rank_null(n: int) -> tuple[float, ...]:
-    """Probability of each Wilcoxon signed-rank sum = 0 .. n(n+1)/2 when the differences are symmetric about 0."""
+    """The probability of each Wilcoxon signed-rank sum = 0 .. n(n+1)/2 when the differences are symmetric about 0."""
     counts = [1] + [0] * (n * (n + 1) // 2)
     for rank in range(1, n + 1):
         for s in range(len(counts) - 1, rank - 1, -1):
@@ -50,13 +53,13 @@ def signed_rank_null(n: int) -> tuple[float, ...]:
 
 
 def p_of_two_samples(a: Samples, b: Samples) -> float:
-    """The two-sided p of the Mann-Whitney test, exact with ties, too: over all divisions of the pooled mid-ranks."""
+    """The two-sided p-value of the Mann-Whitney test: exact, over all divisions of the pooled mid-ranks."""
     ranks = _doubled_ranks(np.concatenate([a, b]))
     return _two_sided(_sums_of_subsets(tuple(sorted(ranks.tolist())), len(b)), int(ranks[len(a) :].sum()))
 
 
 def p_of_pairs(differences: Samples) -> float:
-    """The two-sided p of the Wilcoxon signed-rank test, exact with ties, too; differences of 0 say nothing."""
+    """The two-sided p-value of the Wilcoxon signed-rank test, exact with ties, too; differences of 0 say nothing."""
     d = np.asarray(differences, dtype=float)
     d = d[d != 0]
     ranks = _doubled_ranks(np.abs(d))
@@ -109,7 +112,7 @@ def shift_of_two_samples(a: Sequence[float], b: Sequence[float], *, confidence_r
 
 
 def shift_of_pairs(differences: Sequence[float], *, confidence_ratio: float = 0.95) -> Shift:
-    """Median of all pairwise averages, with the interval that the exact Wilcoxon signed-rank test does not reject."""
+    """Median of all averages of two differences, with the interval that Wilcoxon's exact test does not reject."""
     d = np.asarray(differences, dtype=float)
     rows, columns = np.triu_indices(len(d))
     return _shift((d[rows] + d[columns]) / 2, signed_rank_null(len(d)), confidence_ratio)

@@ -59,6 +59,7 @@ def examine(
 
     A completion at time t carries a backlog of t * (1 - X/R). So latency is uniform between the backlog at the start
     and at the end of the window, and the last request completed at about max latency + requests / offered rate.
+    ValueError: a rate, a duration or a number of connections or threads that cannot be.
     """
     for name, value in (("offered_rate_rps", offered_rate_rps), ("duration_s", duration_s)):
         if not (math.isfinite(value) and value > 0):

@@ -111,7 +111,7 @@ def fit_law(cpus: Sequence[float], throughput_rps: Sequence[float]) -> ScalingLa
     """Fit the universal scalability law by least squares; Amdahl's when its beta comes out at 0.
 
     None with fewer than four distinct CPU counts. Intervals use Student's t with n - 3 (n - 2) degrees of freedom; R's
-    usl package prints narrower ones, because it takes n - 1.
+    usl package prints narrower ones, because it takes n - 1. ValueError: a CPU count or a throughput is not positive.
     """
     n, x = np.array(cpus, dtype=float), np.array(throughput_rps, dtype=float)
     if len(n) != len(x) or not (np.all(n > 0) and np.all(x > 0) and np.all(np.isfinite(x))):

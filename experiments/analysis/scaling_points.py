@@ -1,4 +1,7 @@
-"""What single points of a scaling measurement say: efficiency, super-linear ones, whole-number rates, and advice."""
+"""What single points of a scaling measurement say: efficiency, super-linear ones, whole-number rates, and advice.
+
+The law is Gunther's (Guerrilla Capacity Planning, 2007); the rest is arithmetic. In words: docs/scaling.md.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,11 @@ def efficiency(cpus: float, repetitions: Sequence[float], one_cpu: Sequence[floa
 
 
 def throughput_ratio(repetitions: Sequence[float], base: Sequence[float]) -> tuple[float, Interval | None]:
-    """How many times the throughput of `base`, with the 95 % interval; None where a side has fewer than three."""
+    """How many times the throughput of `base` the `repetitions` have, with the 95 % interval of the ratio.
+
+    Both are in requests/s, one per run. The interval is None where a side has fewer than three. ValueError: a side is
+    empty or has a throughput that is not positive.
+    """
     a, b = np.array(base, dtype=float), np.array(repetitions, dtype=float)
     if not (len(a) and len(b)) or np.any(a <= 0) or np.any(b <= 0):
         raise ValueError("a ratio of throughputs needs positive repetitions on both sides")
@@ -75,7 +82,10 @@ class Quantised:
 
 
 def quantised(cpus: Sequence[int], whole_rates: Sequence[int]) -> Quantised:
-    """Whether a straight line, cut off to whole numbers, explains all the points."""
+    """Whether a straight line, cut off to whole numbers, explains all the points (one CPU count and rate for each).
+
+    ValueError: a CPU count is not positive, or there is not one for each rate.
+    """
     if not cpus or len(cpus) != len(whole_rates) or min(cpus) <= 0 or min(whole_rates) < 0:
         raise ValueError("whole rates need a positive CPU count each")
     first = min(range(len(cpus)), key=lambda index: cpus[index])
@@ -110,7 +120,8 @@ def advise_instances(
 ) -> Instances:
     """The largest instances that still use their CPUs well, divide the CPUs evenly and fit into a NUMA node.
 
-    The total is a prediction: that instances do not disturb each other has to be verified by a run.
+    `gamma` (requests/s of one CPU), `alpha` and `beta` (ratios: contention, coherency) are the law's. The total is a
+    prediction: that instances do not disturb each other has to be verified by a run. ValueError: there is no CPU.
     """
     if cpus < 1:
         raise ValueError(f"there must be at least one CPU, not {cpus}")

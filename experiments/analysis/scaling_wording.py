@@ -1,4 +1,4 @@
-"""What a scaling measurement says, in sentences that need no statistics to be understood."""
+"""What a scaling measurement says, in sentences that need no statistics to be understood (docs/scaling.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The largest rate that a server sustains under a latency objective: bracket, bisect, vote, verify. Pure.
 
 A search is a function of its settings and of the trials so far, so it can be carried on by any process, at any time:
-`decide` replays the trials and says which rate to try next, or that it is over.
+`decide` replays the trials and says which rate to try next, or that it is over. The course: docs/search.md.
 """
 
 from __future__ import annotations
@@ -90,7 +90,10 @@ def expected_trials(low_rps: float, high_rps: float, width_ratio: float) -> int:
 
 
 def decide(settings: SearchSettings, trials: Sequence[Trial]) -> Decision:
-    """What follows after these trials, in the order in which they were made."""
+    """What follows after these trials, in the order in which they were made.
+
+    ValueError: a trial is at another rate than the one that was to be tried.
+    """
     course = _course(settings)
     asked, invalid = next(course), 0
     for trial in trials:

@@ -1,4 +1,7 @@
-"""Whether one trial of a search passed: no errors, the offered rate reached, the latency objective met."""
+"""Whether one trial of a search passed: no errors, the offered rate reached, the latency objective met.
+
+Definitions: docs/search.md.
+"""
 
 from __future__ import annotations
 

@@ -53,12 +53,15 @@ class SteadyState:
 
 
 def jumps(values: Sequence[float], min_magnitude_ratio: float) -> list[int]:
-    """The change points of batch means, found as those of a history."""
+    """The change points of batch means (the values, of any unit), found as those of a history."""
     return find_changes(values, Settings(min_magnitude_ratio=min_magnitude_ratio)).indexes
 
 
 def batch_means(at_s: Sequence[float], values: Sequence[float], window_s: float) -> list[float]:
-    """The means of whole batches of the window; one with less than half of its samples is left out."""
+    """The means of whole batches of the window, in the values' unit; one with less than half its samples is left out.
+
+    `values` are the samples, one for each time of `at_s`, both from the window's begin.
+    """
     count = int(window_s // BATCH_S)
     times, found = np.asarray(at_s, dtype=np.float64), np.asarray(values, dtype=np.float64)
     sizes = [np.count_nonzero((times >= i * BATCH_S) & (times < (i + 1) * BATCH_S)) for i in range(count)]
@@ -85,7 +88,7 @@ def examine(
     warm_up_ratio: float = 0.02,
     drift_ratio: float = 0.02,
 ) -> SteadyState:
-    """Judge batch means of equal length, all of them positive or 0."""
+    """Judge the means of `batches` of equal length, in time order and of any unit, all of them positive or 0."""
     z = np.asarray(batches, dtype=np.float64)
     m = len(z)
     if m < MIN_BATCHES:

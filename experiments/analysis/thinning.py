@@ -8,7 +8,10 @@ MAX_POINTS = 2000
 
 
 def thinned(at_s: Sequence[float], values: Sequence[float], most: int = MAX_POINTS) -> tuple[list[float], list[float]]:
-    """At most `most` points: of each stretch its lowest and its highest value, so that no peak is lost."""
+    """At most `most` points: of each stretch its lowest and its highest value, so that no peak is lost.
+
+    Arithmetic: `at_s` and `values` are of one length; what comes back are times in seconds, and values in their unit.
+    """
     if len(values) <= most:
         return list(at_s), list(values)
     size = -(-2 * len(values) // most)

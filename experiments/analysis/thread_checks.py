@@ -1,8 +1,6 @@
-"""Which threads of the server used its CPUs, and whether the poller of Tomcat had one for itself. Observations only."""
+"""Which threads of the server used its CPUs, and whether the one that polls had one for itself. Observations only."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from experiments.analysis.findings import Finding, HostFigures, LoadFigures, ThreadGroup, Thresholds, percent, skipped
 
@@ -12,7 +10,7 @@ FULL_RATIO = 0.9
 
 
 def threads_were_seen(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
-    """The busiest group of threads, and how request threads and poller of Tomcat shared the CPUs."""
+    """The busiest group of threads, and how request threads and poller shared the CPUs."""
     groups = sorted(hosts.threads, key=lambda group: -group.cpus)
     cpus = hosts.server_cpus
     if not groups or not cpus or groups[0].cpus <= 0:
@@ -26,9 +24,9 @@ def threads_were_seen(hosts: HostFigures, load: LoadFigures, limits: Thresholds)
     }
     text = f"The busiest threads of the server: {_used(hottest)} of {cpus} CPU{_s(cpus)}"
     text += f"; next {_used(groups[1])}." if len(groups) > 1 and groups[1].cpus >= 0.01 else "."
-    pair = _requests_and_poller(groups)
-    if pair is not None:
-        requests, poller = pair
+    by_name = {group.name: group for group in groups}
+    requests, poller = by_name.get(hosts.request_threads), by_name.get(hosts.poller_thread)
+    if requests is not None and poller is not None:
         evidence |= {
             "request_threads": requests.threads,
             "request_cpus": round(requests.cpus, 3),
@@ -52,18 +50,6 @@ def _observation(requests: ThreadGroup, poller: ThreadGroup, cpus: int) -> str:
         f"{both}, more threads than CPUs: {got}, and had to wait for its turn. Whether {cpus - 1} request threads "
         "(CPUs - 1), which leave it a CPU of its own, answer more is worth a run."
     )
-
-
-def _requests_and_poller(groups: Sequence[ThreadGroup]) -> tuple[ThreadGroup, ThreadGroup] | None:
-    """Tomcat's `http-nio-8080-exec-7` and `http-nio-8080-Poller`, cut to 15 letters, of the busiest connector."""
-    by_name = {group.name: group for group in groups}
-    for group in groups:
-        begin, hyphen, end = group.name.rpartition("-")
-        if hyphen and end and "exec".startswith(end) and "-nio" in begin:
-            for rest in ("Poller", "Polle", "Poll", "Pol", "Po", "P"):
-                if poller := by_name.get(f"{begin}-{rest}"):
-                    return group, poller
-    return None
 
 
 def _used(group: ThreadGroup) -> str:

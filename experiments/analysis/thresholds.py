@@ -1,4 +1,7 @@
-"""The limits of the validity checks: what each is by default, why, and between which values a team may set it."""
+"""The limits of the validity checks: what each is by default, why, and between which values a team may set it.
+
+The reasons in words: docs/validity.md.
+"""
 
 from __future__ import annotations
 
@@ -232,7 +235,10 @@ class Limit:
 
 
 def limits() -> Iterator[Limit]:
-    """Every threshold with its default and the reason for it, in the order of the settings page."""
+    """Every threshold with its default and the reason for it, in the order of the settings page.
+
+    What each rests on is its `source`. TypeError: a threshold was defined without a unit.
+    """
     for name, field in Thresholds.model_fields.items():
         extra = field.json_schema_extra
         if not isinstance(extra, dict):

@@ -1,4 +1,7 @@
-"""Timers across CPU counts or runs: which component's time per call grows most, and which costs most in all."""
+"""Timers across CPU counts or runs: which component's time per call grows most, and which costs most in all.
+
+Arithmetic: ratios of the first and the last column, in docs/scaling.md.
+"""
 
 from __future__ import annotations
 

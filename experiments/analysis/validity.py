@@ -1,4 +1,4 @@
-"""Whether one run may enter a comparison, with a sentence and the evidence for each check."""
+"""Whether one run may enter a comparison, with a sentence and the evidence for each check (docs/validity.md)."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _with_limits(finding: Finding, thresholds: Thresholds) -> Finding:
 
 
 def _hides_latency(load: LoadFigures, thresholds: Thresholds) -> bool:
-    """Latency of an overloaded open loop is backlog, and wrk's leaves out what came after its timeout."""
-    if load.tool == "wrk" and load.errors_timeout:
+    """Latency of an overloaded open loop is backlog; that of some tools leaves out what came after their timeout."""
+    if load.habits.omits_late_answers and load.errors_timeout:
         return True
     if load.load_model != "open" or not load.offered_rate_rps or load.throughput_rps is None:
         return False

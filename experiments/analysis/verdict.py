@@ -1,4 +1,7 @@
-"""The verdict on two variants: whether the candidate differs from the baseline, by how much, and how sure that is."""
+"""The verdict on two variants: whether the candidate differs from the baseline, by how much, and how sure that is.
+
+Welch's t-test, or the paired one, on logarithms; definitions and sources: docs/verdicts.md.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from experiments.api.verdicts import MAX_WAIT_S, absolute, waited_for
 from experiments.asking.bisections import live
 from experiments.asking.bisections.answer import BisectionAnswer, Outcome, answer_of, markdown
 from experiments.asking.bisections.plan import MOST_CANDIDATES, MOST_CHARS, BisectionPlan, versions_between
-from experiments.asking.bisections.reading import find_bisection, remaining, steps_of
+from experiments.asking.bisections.reading import remaining, steps_of
 from experiments.models import Bisection, Member, Recipe, Role
 from experiments.registry.errors import RequestError
 from experiments.registry.teams.access import require
@@ -134,8 +134,7 @@ def list_bisections(
 ) -> BisectionPage:
     """Bisections, the newest first."""
     member = member_of(request)
-    found = Bisection.objects.for_team(member.team).with_names()
-    rows, before = (found.filter(state=state) if state else found).newest_page(cursor or None, limit)
+    rows, before = live.BISECTIONS.newest(member.team, state=state, before=cursor or None, limit=limit)
     return BisectionPage(
         items=[BisectionRow.of(row, member.team.slug) for row in rows],
         next_cursor=str(before or ""),
@@ -180,7 +179,7 @@ async def bisection_verdict(
     member = member_of(request)
 
     def look() -> AnswerOut:
-        bisection = find_bisection(member.team, bisection_id)
+        bisection = live.BISECTIONS.find(member.team, bisection_id)
         url = absolute(request, bisection_url(member.team.slug, bisection.pk))
         return AnswerOut.of(bisection, answer_of(bisection), url)
 
@@ -191,7 +190,7 @@ async def bisection_verdict(
 def cancel_bisection(request: HttpRequest, bisection_id: int) -> Status[BisectionOut]:
     """End a bisection and the experiment that is under way; its runs restore their hosts first."""
     member = member_of(request)
-    live.cancel_bisection(member, find_bisection(member.team, bisection_id))
+    live.BISECTIONS.cancel(member, live.BISECTIONS.find(member.team, bisection_id))
     return Status(202, _detail(member, bisection_id))
 
 
@@ -207,7 +206,7 @@ def _candidates(recipe: Recipe, payload: BisectionIn) -> list[str]:
 
 
 def _detail(member: Member, bisection_id: int) -> BisectionOut:
-    bisection = find_bisection(member.team, bisection_id)
+    bisection = live.BISECTIONS.find(member.team, bisection_id)
     team, left = member.team.slug, remaining(bisection)
     return BisectionOut(
         **BisectionRow.of(bisection, team).model_dump(),

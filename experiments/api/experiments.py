@@ -29,7 +29,8 @@ from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import MAX_ID, Named, RunRow, experiment_url
 from experiments.api.verdicts import MAX_WAIT_S, RuleQuery, VerdictOut, absolute, waited_for
-from experiments.asking.launching import launch, pausing
+from experiments.asking.launching import cancelling, creating, launch, pausing
+from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.copies import copy_experiment
 from experiments.asking.launching.forecast import Arm, forecast
 from experiments.asking.launching.stopping import spent_s
@@ -85,7 +86,7 @@ def create_experiment(request: HttpRequest, payload: ExperimentIn) -> Status[Exp
     """Store an experiment as a draft; every variant is checked as if it were launched now."""
     member = member_of(request)
     candidates = _candidates(member, payload)
-    experiment = launch.create_experiment(
+    experiment = creating.create_experiment(
         member,
         name=payload.name,
         question=payload.question,
@@ -167,7 +168,7 @@ def cancel_experiment(request: HttpRequest, experiment_id: int) -> Status[Experi
     """Cancel every run that is not finished; running ones restore their hosts first."""
     member = member_of(request)
     experiment = find_experiment(member, experiment_id)
-    launch.cancel_experiment(member, experiment)
+    cancelling.cancel_experiment(member, experiment)
     return Status(202, _detail(member, experiment))
 
 
@@ -211,9 +212,9 @@ async def experiment_verdict(
     return await waited_for(look, wait)
 
 
-def _candidates(member: Member, payload: ExperimentIn) -> list[launch.Candidate]:
+def _candidates(member: Member, payload: ExperimentIn) -> list[Candidate]:
     return [
-        launch.Candidate(
+        Candidate(
             name=variant.name,
             application=named_document(member, Application, variant.application, field=f"variants.{index}.application"),
             recipe=named_document(member, Recipe, variant.recipe, field=f"variants.{index}.recipe"),

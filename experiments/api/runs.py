@@ -33,7 +33,7 @@ from experiments.api.shapes import (
     run_url,
 )
 from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
-from experiments.asking.launching import launch
+from experiments.asking.launching import cancelling, launch
 from experiments.asking.launching.specs import choice_of
 from experiments.judging.comparing.changes import throughput_changes
 from experiments.judging.gate.gate import run_gate
@@ -252,7 +252,7 @@ def change_run(request: HttpRequest, number: int, payload: RunChange) -> RunDeta
 def cancel_run(request: HttpRequest, number: int) -> Status[RunDetail]:
     """Ask for the end of a run. A queued one ends at once, a running one restores its host first."""
     member = member_of(request)
-    launch.cancel_run(member, find_run(member, number))
+    cancelling.cancel_run(member, find_run(member, number))
     return Status(202, _detail(member, number))
 
 

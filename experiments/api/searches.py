@@ -89,8 +89,7 @@ def list_searches(
 ) -> SearchPage:
     """Searches, the newest first."""
     member = member_of(request)
-    found = CapacitySearch.objects.for_team(member.team).with_names()
-    rows, before = (found.filter(state=state) if state else found).newest_page(cursor or None, limit)
+    rows, before = searches.SEARCHES.newest(member.team, state=state, before=cursor or None, limit=limit)
     return SearchPage(
         items=[SearchRow.of(row, member.team.slug) for row in rows],
         next_cursor=str(before or ""),
@@ -121,15 +120,15 @@ def start_search(request: HttpRequest, payload: SearchIn) -> Status[SearchOut]:
 def get_search(request: HttpRequest, search_id: int) -> SearchOut:
     """One search with its trials in order."""
     member = member_of(request)
-    return _detail(member, search_reading.find_search(member.team, search_id))
+    return _detail(member, searches.SEARCHES.find(member.team, search_id))
 
 
 @router.post("/{int:search_id}/cancel", response={202: SearchOut}, auth=LAUNCH)
 def cancel_search(request: HttpRequest, search_id: int) -> Status[SearchOut]:
     """End a search; the trial that is under way restores its hosts first."""
     member = member_of(request)
-    search = search_reading.find_search(member.team, search_id)
-    searches.cancel_search(member, search)
+    search = searches.SEARCHES.find(member.team, search_id)
+    searches.SEARCHES.cancel(member, search)
     return Status(202, _detail(member, search))
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from experiments.api.finding import named_document, named_host, named_hosts
 from experiments.api.shapes import Body, DriverNames, Labels, Named, Parameters, Priority, Reference
-from experiments.asking.launching.launch import Choice
+from experiments.asking.launching.choices import Choice
 from experiments.models import Application, Member, Recipe, Workload
 from experiments.models.inquiries import Inquiry
 

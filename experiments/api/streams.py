@@ -16,6 +16,7 @@ from django.http import HttpRequest
 
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import Caller, caller_of, still_allowed
+from experiments.api.plumbing.limits import TooManyStreams
 from experiments.registry.logs.live_feed import EventStream, stream
 
 EVENT_STREAM = "text/event-stream"
@@ -48,13 +49,6 @@ class _Slot:
 
 # Weak: a stream that nobody ever began to read, as its reader went away, takes its slot with it.
 _open: WeakSet[_Slot] = WeakSet()
-
-
-class TooManyStreams(Exception):
-    """The caller follows as many runs as it may."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(f"This token has {most} event streams open, as many as it may; close one first.")
 
 
 def wants_stream(request: HttpRequest) -> bool:

@@ -29,6 +29,8 @@ class Inquiry(models.Model):
         STOPPED = "stopped", "stopped without an answer"
         CANCELLED = "cancelled"
 
+    team_id: int
+    """Each kind has a `team` of its own, for the team's side has a name for each."""
     name = models.CharField(max_length=120)
     application = models.ForeignKey(Application, on_delete=models.PROTECT, related_name="+")
     recipe = models.ForeignKey(Recipe, on_delete=models.PROTECT, related_name="+")

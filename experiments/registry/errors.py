@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from django.db import InterfaceError, InternalError, OperationalError
+
+DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
+"""Nobody's mistake: what was under way is done again from its beginning.
+
+The last one is what a worker hears that was frozen so long amid a transaction that PostgreSQL ended it (25P03).
+"""
+
 
 class RequestError(Exception):
     """The request cannot be done; `field` names what to change, when it is one field."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.analysis.machine_factors import Machines, Split
 from experiments.registry.metrics.vocabulary import MetricSpec
-from frontend.charts.samples import metric_json
+from frontend.charts.metric import metric_json
 
 
 def with_charts(machines: Machines, metric: MetricSpec) -> list[tuple[Split, str, dict[str, Any]]]:

@@ -1,49 +1,17 @@
-"""The JSON that the chart modules draw: same names here and in static/js/charts."""
+"""The in-run lines of a run, and of several runs over each other, as the chart modules draw them."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models.fields.json import KeyTransform
-
-from experiments.analysis.interval import mean_of
-from experiments.analysis.percentiles import PercentileCurve, is_supported
 from experiments.analysis.thinning import thinned
-from experiments.judging.comparing.history import MAX_POINTS, MetricHistory
-from experiments.models import Run, RunEvent, SampleSeries, Variant
-from experiments.registry.metrics.vocabulary import MetricSpec
-from experiments.registry.runs.latency_spectra import curves_of, merged_curves
-from experiments.registry.runs.summary import figure
+from experiments.models import Run, SampleSeries
+from frontend.charts.channels import GROUPS, Group, kinds_json
 
-
-@dataclass(frozen=True)
-class Group:
-    """Channels that share a chart, because they share a unit and a question. `pattern` also runs in the browser."""
-
-    label: str
-    pattern: str
-
-
-GROUPS: dict[str, Group] = {
-    "cpu": Group("CPUs of server and load tool", r"^cpu_set\.busy_ratio$"),
-    "machine": Group("Whole machines", r"^cpu\.(busy|system|iowait|steal)_ratio$"),
-    "cores": Group("Each CPU", r"^cpu\.[0-9]+\.busy_ratio$"),
-    "threads": Group("Server process and threads, in CPUs", r"^(process|threads\..+)\.cpu_ratio$"),
-    "memory": Group("Memory in use", r"^memory\.used_bytes$"),
-    "network": Group("Network", r"^network\..+_bytes_per_s$"),
-    "recorded": Group("CPU as nmon, mpstat or top recorded it", r"^(nmon|mpstat|top)\.cpu(\.[0-9]+)?\.busy_ratio$"),
-    "requests": Group("Requests and errors per second", r"^load\.(throughput_rps|errors_per_s)$"),
-    "latency": Group("Latency, mean of each second", r"^load\.latency_mean_ms$"),
-    "gc": Group("Pauses of the garbage collector", r"^gc\.pause_ms$"),
-    "clock": Group("Clock of the CPUs", r"^cpu_set\.mean_mhz$"),
-}
-SOMETIMES = {"recorded": r"^(nmon|mpstat|top)\.", "requests": r"^load\.", "latency": r"^load\."}
-SOMETIMES |= {"gc": r"^gc\.", "clock": r"^cpu_set\.mean_mhz"}
-"""Groups that only some runs have: an imported recording, a load tool that records every request, a JVM, real CPUs."""
 MOST_LINES = 24
 LIVE_READINGS = 8000
 """About an hour of a live run, one reading per second and host; once it has ended the whole series is stored."""
@@ -52,8 +20,11 @@ LIVE_READINGS = 8000
 def groups_of(run: Run) -> dict[str, Group]:
     """The groups for which this run may have lines; of an imported one those that it has, and others for each unit."""
     channels = dict(SampleSeries.objects.filter(run=run).order_by("channel").values_list("channel", "unit"))
-    missing = {name for name, pattern in SOMETIMES.items() if not any(re.match(pattern, name) for name in channels)}
-    found = {name: group for name, group in GROUPS.items() if name not in missing}
+    found = {
+        name: group
+        for name, group in GROUPS.items()
+        if not group.sometimes or any(re.search(group.pattern, channel) for channel in channels)
+    }
     if run.origin != Run.Origin.IMPORTED or not channels:
         return found
     seen = {name: group for name, group in found.items() if any(re.search(group.pattern, one) for one in channels)}
@@ -98,6 +69,7 @@ def run_samples_json(
     return {
         "label": group.label,
         "pattern": group.pattern,
+        "channels": kinds_json(group),
         "t0_unix_s": t0_unix_s,
         "zero_unix_s": zero_unix_s,
         "seq": seq,
@@ -142,134 +114,6 @@ def _live_channels(run: Run, group: Group, t0_unix_s: float | None) -> tuple[lis
     for line in lines.values():
         line["at_s"], line["values"] = thinned(line["at_s"], line["values"])
     return list(lines.values()), zero, rows[-1][0] if rows else 0
-
-
-def metric_json(metric: MetricSpec) -> dict[str, Any]:
-    return {
-        "name": metric.name,
-        "label": metric.label,
-        "unit": metric.unit,
-        "higher_is_better": metric.higher_is_better,
-    }
-
-
-def history_json(
-    histories: Mapping[str, MetricHistory], *, run_url: str, highlight: Iterable[int] = ()
-) -> dict[str, Any]:
-    """Points of one or more series of a metric. Keys name the hardware; `run_url` is a run's address with 0 in it."""
-    points: list[dict[str, Any]] = [
-        {
-            "number": point.number,
-            "at": point.at.isoformat(),
-            "value": point.value,
-            "recipe": point.recipe,
-            "validity": point.validity,
-            "labels": dict(point.labels),
-            "environment": environment,
-        }
-        for environment, history in histories.items()
-        for point in history.points
-    ]
-    points.sort(key=lambda point: point["number"])
-    return {
-        "metric": metric_json(next(iter(histories.values())).metric),
-        "run_url": run_url,
-        "highlight": list(highlight),
-        "truncated": any(history.truncated for history in histories.values()) or len(points) > MAX_POINTS,
-        "thinned": any(history.thinned for history in histories.values()),
-        "points": points[-MAX_POINTS:],
-    }
-
-
-def ab_json(metric: MetricSpec, variants: Sequence[Variant], runs: Sequence[Run]) -> dict[str, Any]:
-    """Per variant the repetitions that count, their mean and its 95 % interval."""
-    found = []
-    for variant in variants:
-        counted = [(run.number, run.metrics[metric.name]) for run in runs if counts(run, variant, metric.name)]
-        mean = mean_of([value for _, value in counted])
-        found.append(
-            {
-                "name": variant.name,
-                "is_baseline": variant.is_baseline,
-                "mean": mean.value if mean else None,
-                "low": mean.ci95[0] if mean and mean.ci95 else None,
-                "high": mean.ci95[1] if mean and mean.ci95 else None,
-                "repetitions": [{"number": number, "value": value} for number, value in counted],
-            }
-        )
-    return {"metric": metric_json(metric), "variants": found}
-
-
-def counts(run: Run, variant: Variant, metric: str) -> bool:
-    """Whether the run is a repetition of the variant whose figure may be used."""
-    return run.repeats(variant) and figure(run, metric) is not None
-
-
-def percentiles_json(runs: Sequence[Run]) -> dict[str, Any]:
-    """The latency percentile curve of each run: of its histogram, and as its load tool reported it."""
-    reports = dict(
-        RunEvent.objects.filter(run__in=runs, kind="load_reported", payload__measured=True)
-        .order_by("seq")
-        .values_list("run_id", KeyTransform("report", "payload"))
-    )
-    curves = curves_of(runs)
-    return {
-        "runs": [
-            {"name": run_name(run), "basis": basis_of(reports.get(run.pk) or {}), "points": points}
-            for run in runs
-            if not run.hides_latency
-            and (points := _supported_points(reports.get(run.pk) or run.metrics, curves.get(run.pk)))
-        ],
-        "note": "",
-    }
-
-
-def variant_percentiles_json(variants: Sequence[Variant], runs: Sequence[Run], basis: str) -> dict[str, Any]:
-    """The latency percentile curve of each variant: the histograms of all its counted repetitions, added up."""
-    groups = {
-        variant.pk: [run for run in runs if run.repeats(variant) and not run.hides_latency] for variant in variants
-    }
-    merged = merged_curves(groups)
-    left_out = [f"#{number}" for one in merged.values() for number in one.left_out]
-    return {
-        "runs": [
-            {
-                "name": f"{variant.name}, {len(one.runs)} runs, {one.curve.samples:,} samples",
-                "basis": basis.replace("_", " "),
-                "points": [{"percentile": point.percentile, "ms": point.value_ms} for point in one.curve.points],
-            }
-            for variant in variants
-            if (one := merged.get(variant.pk)) and one.curve.points
-        ],
-        "note": f"Without a histogram, so not in it: {', '.join(left_out)}." if left_out else "",
-    }
-
-
-def _supported_points(figures: Mapping[str, Any], curve: PercentileCurve | None) -> list[dict[str, float]]:
-    """What the tool reported, and the marks of the histogram; only percentiles that so many samples support."""
-    requests = figures.get("requests")
-    samples = curve.samples if curve else int(requests) if isinstance(requests, int | float) else None
-    points = {point.percentile: point.value_ms for point in curve.points} if curve else {}
-    points |= {
-        point["percentile"]: point["ms"]
-        for point in percentile_points(figures)
-        if point["percentile"] < 100 and (samples is None or is_supported(point["percentile"], samples))
-    }
-    return [{"percentile": percentile, "ms": points[percentile]} for percentile in sorted(points)]
-
-
-def percentile_points(figures: Mapping[str, Any]) -> list[dict[str, float]]:
-    """`latency_p99.9_ms` and the like as (percentile, ms), ascending."""
-    points = []
-    for name, value in figures.items():
-        percentile = name.removeprefix("latency_p").removesuffix("_ms")
-        if name.startswith("latency_p") and name.endswith("_ms") and isinstance(value, int | float):
-            points.append({"percentile": float(percentile), "ms": float(value)})
-    return sorted(points, key=lambda point: point["percentile"])
-
-
-def basis_of(report: Mapping[str, Any]) -> str:
-    return str(report.get("latency_basis", "")).replace("_", " ")
 
 
 def run_name(run: Run) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 from experiments.models import Run, Variant
 from experiments.registry.metrics.vocabulary import MetricSpec
-from frontend.charts.samples import counts, metric_json
+from frontend.charts.ab import counts
+from frontend.charts.metric import metric_json
 
 OFFERED_RATE, CONCURRENCY = "offered rate", "connections or users"
 FEWEST_FACTORS = 3

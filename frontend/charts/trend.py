@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 from django.urls import reverse
 
 from experiments.judging.alerts.triage import ExpectedLevel
-from experiments.judging.comparing.history import MetricHistory
+from experiments.judging.comparing.history import MAX_POINTS, MetricHistory
 from experiments.models import Alert, Annotation, Series, Team
-from frontend.charts.samples import history_json
+from frontend.charts.metric import metric_json
 from frontend.shared.hardware import headline
 
 MOST_MARKERS = 20
@@ -104,4 +104,32 @@ def _change(alert: Alert, team: Team) -> dict[str, Any]:
         "state": alert.state,
         "triage": alert.get_triage_display().lower(),
         "url": reverse("alert", args=[team.slug, alert.pk]),
+    }
+
+
+def history_json(
+    histories: Mapping[str, MetricHistory], *, run_url: str, highlight: Iterable[int] = ()
+) -> dict[str, Any]:
+    """Points of one or more series of a metric. Keys name the hardware; `run_url` is a run's address with 0 in it."""
+    points: list[dict[str, Any]] = [
+        {
+            "number": point.number,
+            "at": point.at.isoformat(),
+            "value": point.value,
+            "recipe": point.recipe,
+            "validity": point.validity,
+            "labels": dict(point.labels),
+            "environment": environment,
+        }
+        for environment, history in histories.items()
+        for point in history.points
+    ]
+    points.sort(key=lambda point: point["number"])
+    return {
+        "metric": metric_json(next(iter(histories.values())).metric),
+        "run_url": run_url,
+        "highlight": list(highlight),
+        "truncated": any(history.truncated for history in histories.values()) or len(points) > MAX_POINTS,
+        "thinned": any(history.thinned for history in histories.values()),
+        "points": points[-MAX_POINTS:],
     }

@@ -5,37 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from agents.facts import FACTS
+from agents.facts.base import OTHER, Section
 from frontend.shared.templatetags.units import bytes_
 
-GROUPS = (
-    ("CPU", ("cpu.", "hypervisor.", "power.")),
-    ("Memory", ("memory.", "thp.")),
-    ("Kernel and OS", ("kernel.", "os.")),
-    ("Network", ("nic.",)),
-    ("Java", ("java.",)),
+SECTIONS: tuple[Section, ...] = tuple(section for fact in FACTS.values() for section in fact.sections)
+GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = tuple(
+    (heading, tuple(section.prefix for section in SECTIONS if section.heading == heading))
+    for heading in dict.fromkeys(section.heading for section in SECTIONS)
+    if heading != OTHER
 )
-FIRST = (
-    "cpu.model",
-    "cpu.vendor",
-    "cpu.architecture",
-    "cpu.count",
-    "cpu.online",
-    "cpu.offline",
-    "cpu.sockets",
-    "cpu.cores_per_socket",
-    "cpu.threads_per_core",
-    "memory.total_bytes",
-    "kernel.release",
-    "os.name",
-)
+FIRST = tuple(key for section in SECTIONS for key in section.first)
 """What people look for first; the rest follows by name."""
+LONG = tuple(beginning for section in SECTIONS for beginning in section.folded)
+"""Facts that would hide the others; they are shown folded."""
 
 ACRONYMS = {"os": "OS", "thp": "THP", "smt": "SMT", "numa": "NUMA", "id": "ID"}
 
 UNSAID = "—"
-
-LONG = ("cpu.flags", "cpu.vulnerability.", "cpu.core_of.")
-"""Facts that would hide the others; they are shown folded."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +90,7 @@ def groups(facts: Mapping[str, str]) -> list[FactGroup]:
     for title, prefixes in GROUPS:
         mine = {key: rest.pop(key) for key in list(rest) if key.startswith(prefixes)}
         found.append(_group(title, mine))
-    found.append(_group("Other", rest))
+    found.append(_group(OTHER, rest))
     return [group for group in found if group.facts or group.more]
 
 
@@ -113,7 +100,7 @@ def side_by_side(left: Mapping[str, str], right: Mapping[str, str]) -> list[Pair
     for key in [key for key in rest if key.startswith("cpu.core_of.")]:
         del rest[key]
     found = []
-    for title, prefixes in (*GROUPS, ("Other", ("",))):
+    for title, prefixes in (*GROUPS, (OTHER, ("",))):
         mine = [key for key in rest if key.startswith(prefixes)]
         for key in mine:
             del rest[key]
@@ -145,13 +132,12 @@ def _group(title: str, facts: Mapping[str, str]) -> FactGroup:
 
 
 def _label(key: str) -> str:
-    section, _, rest = key.partition(".")
-    if section == "java":
-        return rest.removeprefix("installed.").replace("path.", "on PATH: ", 1)
+    section = next((one for one in SECTIONS if key.startswith(one.prefix)), None)
+    name, _, rest = key.partition(".")
+    if section is not None and section.label is not None:
+        return section.label(rest)
     words = rest.removesuffix("_bytes").replace("_", " ").replace(".", " ")
-    text = f"{section} {words}" if section in ("thp", "power", "hypervisor", "os", "kernel") else words
-    if section == "nic":
-        return rest
+    text = f"{name} {words}" if section is not None and section.says_prefix else words
     text = " ".join(ACRONYMS.get(word, word) for word in text.split())
     return text[:1].upper() + text[1:]
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from django.db.models import Q
 
 from agents.base.cpuset import format_cpus, parse_cpus
+from agents.base.errors import AgentError
+from agents.plan import Plan, build_plan
 from agents.running.preparation import server_cpus
 from agents.spec import RunSpec
+from experiments.asking.launching.choices import Choice, freeze
 from experiments.asking.launching.cpu_sets import shared_cpus
-from experiments.asking.launching.launch import Choice, freeze
 from experiments.models import DriverSet, Host, Member, Run, Team
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.reservations import holding_now
 from experiments.registry.teams.access import may_launch_on
 from experiments.running.queue.estimates import estimates_for
+from frontend.shared.access import TeamRequest
 
 _USED_AS = {Host.Roles.SUT: "SUT", Host.Roles.DRIVER: "driver host", Host.Roles.BOTH: "SUT and driver host"}
 
@@ -76,6 +79,27 @@ def place_in_queue(team: Team, hosts: Iterable[Host]) -> Place:
     pairs = list(before.values_list("workload_id", "sut_id"))
     estimates = estimates_for({workload for workload, _ in pairs}, {sut for _, sut in pairs})
     return Place(len(pairs), sum(estimates.takes_s(*pair) for pair in pairs))
+
+
+def preview_of(request: TeamRequest, choice: Choice) -> dict[str, Any]:
+    """What the fragment beside the form shows of one choice."""
+    spec, problems = spec_or_check(choice)
+    plan, plan_problems = _plan(spec)
+    return {
+        "checks": problems + plan_problems + checks_of(request.member, choice, spec),
+        "spec": spec,
+        "plan": plan,
+        "place": place_in_queue(request.team, (choice.sut, *choice.drivers)),
+    }
+
+
+def _plan(spec: RunSpec | None) -> tuple[Plan | None, list[Check]]:
+    if spec is None:
+        return None, []
+    try:
+        return build_plan(spec), []
+    except AgentError as error:
+        return None, [Check("fail", error.message)]
 
 
 def _host_checks(member: Member, role: str, host: Host) -> list[Check]:

@@ -1,9 +1,10 @@
-"""What was asked for and is refused, said on the page that comes next."""
+"""What was asked for and is refused: said at its field, or on the page that comes next."""
 
 from __future__ import annotations
 
 from types import TracebackType
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpRequest
 
@@ -31,3 +32,13 @@ class RefusalSaid:
         messages.error(self._request, error.message)
         keep_typed(self._request, error.message)
         return True
+
+
+SHOWN_AT = {"target_ratio": "target_pct", "margin_ratio": "margin_pct"}
+"""Fields that the form calls otherwise, because people write percent."""
+
+
+def refuse(form: forms.Form, error: RequestError) -> None:
+    """Show a use case's refusal at the field that it names, else above the form."""
+    field = SHOWN_AT.get(error.field or "", error.field)
+    form.add_error(field if field in form.fields else None, error.message)

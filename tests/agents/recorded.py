@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from hypothesis import strategies as st
+from tests.properties import st
 
 CASES = Path(__file__).parent / "cases"
 

@@ -11,7 +11,8 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchhub import health, prometheus
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.keeping.operating.bounded_look import BoundedLook
 from experiments.models import Canary, Member
 from experiments.registry.workers import tallies

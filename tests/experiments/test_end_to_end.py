@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from experiments.asking.launching.launch import Choice, cancel_run, launch_run
+from experiments.asking.launching.cancelling import cancel_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Application, Host, Recipe, Run, Team, Workload
 from experiments.registry.documents.versions import save_version
 from tests.agents.run_lab import free_port

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.judging.alerts.trends import follow
 from experiments.models import Alert, Member, Recipe, Run, Trend
 from experiments.registry.runs.numbers import reserve_numbers

@@ -35,7 +35,8 @@ from django.conf import settings
 from django.db import OperationalError, connection
 
 from benchhub.processes import spawn, wait_until
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Application, Host, Member, Recipe, Run, RunEvent, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.hosts.host_keys import fingerprint

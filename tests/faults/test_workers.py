@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from django.db import connection, transaction
 
-from experiments.asking.launching.launch import cancel_run
+from experiments.asking.launching.cancelling import cancel_run
 from experiments.models import Run
 from experiments.registry.errors import Conflict
 from experiments.tasks import dispatch, execute_run

@@ -25,7 +25,8 @@ from agents.events import (
     StepReverted,
     to_json,
 )
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import ConfigSnapshot, HardwareProfile, Member, Run, RunEvent
 from tests.experiments.conftest import admin, make_member, other_admin, stock, team  # noqa: F401 - fixtures
 

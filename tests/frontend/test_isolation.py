@@ -13,7 +13,9 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 from django.utils import timezone
 
-from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_run
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_run
 from experiments.asking.schedules.saving import Plan, create_schedule
 from experiments.models import (
     Alert,

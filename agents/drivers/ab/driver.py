@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from agents.base.command import Command
-from agents.drivers.ab.text_report import read_text
+from agents.drivers.ab.text_report import FORMAT, read_text
+from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
 from agents.drivers.base.http_options import (
     BODY_NAME,
@@ -24,6 +26,7 @@ from agents.drivers.base.http_options import (
     whole_seconds,
 )
 from agents.drivers.base.http_tool import HttpTool
+from agents.formats.report_format import ReportFormat, only
 from agents.results.report import LatencyBasis, LoadModel, LoadReport
 
 
@@ -35,7 +38,15 @@ class Ab(HttpTool):
 
     load_model: ClassVar[LoadModel] = "closed"
     latency_basis: ClassVar[LatencyBasis] = "service_time"
-    formats: ClassVar[tuple[str, ...]] = ("ab-text",)
+    formats: ClassVar[tuple[ReportFormat, ...]] = only(FORMAT, read_text)
+    grammar: ClassVar[CommandGrammar | None] = Grammar(
+        ("ab",),
+        {"-c": "connections", "-t": "duration"},
+        frozenset(("-n", "-s", "-b", "-B", "-p", "-u", "-T", "-v", "-x", "-C", "-H", "-A", "-P", "-X")),
+    )
+    rate_option: ClassVar[str] = ""
+    concurrency_option: ClassVar[str] = "connections"
+    divided: ClassVar[Mapping[str, str]] = {"connections": "connections"}
     version_argument: ClassVar[str] = "-V"
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"This is ApacheBench, Version (\S{1,40})", re.ASCII)
     install: ClassVar[str] = "install the package apache2-utils"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from agents.base.command import Command
-from agents.drivers.autocannon.json_report import read_json
+from agents.drivers.autocannon.json_report import FORMAT, read_json
+from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
 from agents.drivers.base.http_options import (
     BODY_NAME,
@@ -24,6 +26,7 @@ from agents.drivers.base.http_options import (
     whole_seconds,
 )
 from agents.drivers.base.http_tool import HttpTool
+from agents.formats.report_format import ReportFormat, only
 from agents.results.report import LatencyBasis, LoadModel, LoadReport
 
 
@@ -34,7 +37,44 @@ class Autocannon(HttpTool):
     about a second longer than asked.
     """
 
-    formats: ClassVar[tuple[str, ...]] = ("autocannon-json",)
+    formats: ClassVar[tuple[ReportFormat, ...]] = only(FORMAT, read_json)
+    grammar: ClassVar[CommandGrammar | None] = Grammar(
+        ("autocannon",),
+        {
+            **dict.fromkeys(("-c", "--connections"), "connections"),
+            **dict.fromkeys(("-d", "--duration"), "duration"),
+            **dict.fromkeys(("-w", "--workers"), "threads"),
+            **dict.fromkeys(("-R", "--overallRate"), "rate"),
+        },
+        frozenset(
+            (
+                "-p",
+                "-a",
+                "-L",
+                "-S",
+                "-m",
+                "-t",
+                "-T",
+                "-b",
+                "-F",
+                "-i",
+                "-H",
+                "--headers",
+                "--har",
+                "-B",
+                "-M",
+                "-O",
+                "-D",
+                "-s",
+                "-E",
+                "--body",
+                "--method",
+            )
+        ),
+    )
+    rate_option: ClassVar[str] = "offered_rate_rps"
+    concurrency_option: ClassVar[str] = "connections"
+    divided: ClassVar[Mapping[str, str]] = {"connections": "connections", "offered_rate_rps": "requests/s"}
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"^autocannon v(\S{1,40})", re.ASCII | re.MULTILINE)
     install: ClassVar[str] = "install it with npm install -g autocannon"
 

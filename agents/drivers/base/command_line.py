@@ -1,4 +1,4 @@
-"""What a load tool's command line says about its load; some tools print it nowhere else."""
+"""What a load tool's command line says about its load; some tools print it nowhere else. Each tool has its grammar."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Protocol
 
 from agents.base.errors import ParseError
-from agents.results.report import LatencyBasis
 
 MAX_COMMAND_CHARS = 100_000
 
@@ -30,6 +30,12 @@ class CommandLine:
     corrected: bool = False
 
 
+class CommandGrammar(Protocol):
+    """What reads a tool's command line. Raises ParseError when the tool would refuse it."""
+
+    def read(self, command: str) -> CommandLine: ...
+
+
 @dataclass(frozen=True)
 class Grammar:
     """The options of a tool: what each of the wanted ones means, and which others take a value.
@@ -45,171 +51,25 @@ class Grammar:
     corrected_with: str | None = ""
     """The switch that makes latency count from when a request was due; "" = always with a rate, None = never."""
 
-    def basis(self, said: CommandLine) -> LatencyBasis:
-        return "response_time" if said.offered_rate_rps and said.corrected else "service_time"
+    def read(self, command: str) -> CommandLine:
+        """The options in a command line of the tool; whatever stands before the tool's name is passed over.
 
-
-GRAMMARS = {
-    "ab": Grammar(
-        ("ab",),
-        {"-c": "connections", "-t": "duration"},
-        frozenset(("-n", "-s", "-b", "-B", "-p", "-u", "-T", "-v", "-x", "-C", "-H", "-A", "-P", "-X")),
-    ),
-    "autocannon": Grammar(
-        ("autocannon",),
-        {
-            **dict.fromkeys(("-c", "--connections"), "connections"),
-            **dict.fromkeys(("-d", "--duration"), "duration"),
-            **dict.fromkeys(("-w", "--workers"), "threads"),
-            **dict.fromkeys(("-R", "--overallRate"), "rate"),
-        },
-        frozenset(
-            (
-                "-p",
-                "-a",
-                "-L",
-                "-S",
-                "-m",
-                "-t",
-                "-T",
-                "-b",
-                "-F",
-                "-i",
-                "-H",
-                "--headers",
-                "--har",
-                "-B",
-                "-M",
-                "-O",
-                "-D",
-                "-s",
-                "-E",
-                "--body",
-                "--method",
-            )
-        ),
-    ),
-    "h2load": Grammar(
-        ("h2load",),
-        {
-            **dict.fromkeys(("-c", "--clients"), "connections"),
-            **dict.fromkeys(("-t", "--threads"), "threads"),
-            **dict.fromkeys(("-D", "--duration"), "duration"),
-            "--rps": "rate",
-        },
-        frozenset(
-            (
-                "-n",
-                "-i",
-                "-m",
-                "-f",
-                "-w",
-                "-W",
-                "-H",
-                "-p",
-                "-d",
-                "-r",
-                "-T",
-                "-N",
-                "-B",
-                "--header",
-                "--data",
-                "--warm-up-time",
-            )
-        ),
-        rate_per_connection=True,
-        corrected_with=None,
-    ),
-    "hey": Grammar(
-        ("hey",),
-        {"-c": "connections", "-z": "duration"},
-        frozenset(("-n", "-q", "-o", "-m", "-H", "-t", "-A", "-d", "-D", "-T", "-a", "-x", "-host", "-cpus")),
-        attached=False,
-    ),
-    "hyperfoil": Grammar(
-        ("wrk2.sh", "wrk.sh", "wrk2", "wrk", "hyperfoil"),
-        {
-            **dict.fromkeys(("-c", "--connections"), "connections"),
-            **dict.fromkeys(("-t", "--threads"), "threads"),
-            **dict.fromkeys(("-d", "--duration"), "duration"),
-            **dict.fromkeys(("-R", "--rate"), "rate"),
-        },
-        frozenset(("-s", "-H", "--header", "--timeout", "-A")),
-    ),
-    "k6": Grammar(
-        ("k6",), {"-d": "duration", "--duration": "duration"}, frozenset(("-e", "-u", "--vus", "-i", "--out", "-o"))
-    ),
-    "oha": Grammar(
-        ("oha",),
-        {"-c": "connections", "-z": "duration", "-q": "rate"},
-        frozenset(
-            (
-                "-n",
-                "-p",
-                "-m",
-                "-H",
-                "-t",
-                "-A",
-                "-d",
-                "-D",
-                "-T",
-                "-a",
-                "-x",
-                "--output-format",
-                "--redirect",
-                "--host",
-                "-o",
-            )
-        ),
-        corrected_with="--latency-correction",
-    ),
-    "siege": Grammar(
-        ("siege",),
-        {
-            **dict.fromkeys(("-c", "--concurrent"), "connections"),
-            **dict.fromkeys(("-t", "--time"), "duration"),
-        },
-        frozenset(
-            (
-                "-r",
-                "-d",
-                "-f",
-                "-R",
-                "-m",
-                "-H",
-                "-A",
-                "-T",
-                "--reps",
-                "--delay",
-                "--file",
-                "--rc",
-                "--header",
-                "--user-agent",
-                "--content-type",
-            )
-        ),
-    ),
-    "vegeta": Grammar(
-        ("vegeta",),
-        {"-rate": "rate", "--rate": "rate", "-duration": "duration", "--duration": "duration"},
-        frozenset(
-            (
-                "-body",
-                "-header",
-                "-targets",
-                "-timeout",
-                "-connections",
-                "-workers",
-                "-max-workers",
-                "-output",
-                "-name",
-                "-format",
-            )
-        ),
-        attached=False,
-    ),
-}
-"""By tool. wrk and wrk2 have a stricter reader in `agents.drivers.reading`."""
+        Raises ParseError when the quoting is broken or an option has a value that the tool would refuse.
+        """
+        words = words_of(command)
+        starts = [i for i, word in enumerate(words) if PurePosixPath(word).name in self.names]
+        found: dict[str, float] = {}
+        corrected = self.corrected_with == ""
+        for option, value in _options(words[starts[0] + 1 :] if starts else words, self):
+            if option == self.corrected_with:
+                corrected = True
+            if meaning := self.means.get(option):
+                found[meaning] = _value(meaning, option, value)
+        connections, threads = (_whole(found.get(name)) for name in ("connections", "threads"))
+        rate = found.get("rate")
+        if rate is not None and self.rate_per_connection:
+            rate = rate * connections if connections else None
+        return CommandLine(connections, threads, rate, found.get("duration"), corrected and rate is not None)
 
 
 def words_of(command: str) -> list[str]:
@@ -220,28 +80,6 @@ def words_of(command: str) -> list[str]:
         return shlex.split(command)
     except ValueError as error:
         raise ParseError(f"the command line cannot be split into words: {error}", hint="Check its quotes.") from error
-
-
-def read_command_of(tool: str, command: str) -> CommandLine:
-    """The options in a command line of `tool`; whatever stands before the tool's name is passed over.
-
-    Raises ParseError when the quoting is broken or an option has a value that the tool would refuse.
-    """
-    grammar = GRAMMARS[tool]
-    words = words_of(command)
-    starts = [i for i, word in enumerate(words) if PurePosixPath(word).name in grammar.names]
-    found: dict[str, float] = {}
-    corrected = grammar.corrected_with == ""
-    for option, value in _options(words[starts[0] + 1 :] if starts else words, grammar):
-        if option == grammar.corrected_with:
-            corrected = True
-        if meaning := grammar.means.get(option):
-            found[meaning] = _value(meaning, option, value)
-    connections, threads = (_whole(found.get(name)) for name in ("connections", "threads"))
-    rate = found.get("rate")
-    if rate is not None and grammar.rate_per_connection:
-        rate = rate * connections if connections else None
-    return CommandLine(connections, threads, rate, found.get("duration"), corrected and rate is not None)
 
 
 def _options(words: list[str], grammar: Grammar) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -13,7 +13,9 @@ from pydantic import ValidationError
 from agents.base.command import Command
 from agents.base.errors import PlanError
 from agents.base.model import Frozen, first_problem
-from agents.results.report import LatencyBasis, LoadModel, LoadReport
+from agents.drivers.base.command_line import CommandGrammar
+from agents.formats.report_format import ReportFormat, form_of
+from agents.results.report import Direction, LatencyBasis, LoadModel, LoadReport
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,24 @@ class Target:
     """Where the load goes. `url` is complete: scheme, address, port and path."""
 
     url: str
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What is known of a tool from its source that decides how far its figures can be trusted.
+
+    `queues_due`: it sends late what it could not send in time; others drop it or open another connection.
+    `back_to_back`: each of its connections always waits for one answer, so it asks for all that the server can give.
+    `omits_late_answers`: answers that come after its timeout are missing from its latency.
+    `thread_rate_sample_ms`: how long it counts for one sample of a thread's rate; None where it has no such samples.
+    `timeouts_note`: what its count of timeouts counts, as a sentence, where that is not requests.
+    """
+
+    queues_due: bool = False
+    back_to_back: bool = False
+    omits_late_answers: bool = False
+    thread_rate_sample_ms: float | None = None
+    timeouts_note: str = ""
 
 
 @dataclass(frozen=True)
@@ -33,14 +53,48 @@ class Byproduct:
 
 
 class Driver(Frozen, ABC):
-    """A load tool and its options. One file per tool; registered in `agents.drivers.AnyDriver`."""
+    """A load tool and its options. Registered in `agents.drivers.AnyDriver`."""
 
-    formats: ClassVar[tuple[str, ...]]
-    """The texts that `parse` reads, first the one of `command`."""
+    formats: ClassVar[tuple[ReportFormat, ...]]
+    """The forms of report that can be read, first the one that `command` makes."""
+    grammar: ClassVar[CommandGrammar | None]
+    """What reads its command line, where that says what the report does not; None = nothing does."""
+    rate_option: ClassVar[str]
+    """The option that is the rate of its schedule; "" = it cannot offer a rate of requests."""
+    rate_is_per_connection: ClassVar[bool] = False
+    concurrency_option: ClassVar[str]
+    """The option that says how much it does at once, whose name is the unit as well; "" = something else decides."""
+    divided: ClassVar[Mapping[str, str]]
+    """The options that make up the load, so that several driver hosts divide them, with their units.
+
+    Threads are none of them: each driver host has CPUs of its own. Nor is what only bounds the tool.
+    """
+    habits: ClassVar[Habits] = Habits()
     result_file: ClassVar[str] = ""
     """The file, in the command's working directory, that holds the results of a tool that does not print them."""
 
     kind: str
+
+    @classmethod
+    def read(cls, text: str) -> LoadReport:
+        """The report in `text`, whichever of its forms it has. Raises ParseError."""
+        return form_of(cls.formats, text).read(text)
+
+    def why_no_rate(self) -> str:
+        """Why `rate_option` means nothing with these options, as a sentence; "" when it does."""
+        return ""
+
+    def why_no_concurrency(self) -> str:
+        """Why `concurrency_option` means nothing with these options, as a sentence; "" when it does."""
+        return ""
+
+    def why_indivisible(self) -> str:
+        """Why several driver hosts cannot divide the load that these options make; "" when they can."""
+        return ""
+
+    def own_metrics(self) -> Iterable[tuple[str, str, Direction]]:
+        """Name, unit and direction of the figures of its author's own that each report will have."""
+        return ()
 
     @property
     def needs_shell(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -12,12 +13,14 @@ from pydantic import Field, StringConstraints, model_validator
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError
+from agents.drivers.base.command_line import CommandGrammar
 from agents.drivers.base.driver import Driver, Target
 from agents.drivers.base.http_options import MARGIN_S, Connections, Rate, checked_url
 from agents.drivers.command import figures
 from agents.drivers.command.figure_source import SEARCH_S, FigureSource
 from agents.formats.json_document import read_object
-from agents.results.report import LatencyBasis, LoadModel, LoadReport, OwnMetric
+from agents.formats.report_format import ReportFormat, only
+from agents.results.report import Direction, LatencyBasis, LoadModel, LoadReport, OwnMetric
 
 Argument = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$", strip_whitespace=False)]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
@@ -42,7 +45,11 @@ class CommandDriver(Driver):
     them the command prints one JSON object with these names itself.
     """
 
-    formats: ClassVar[tuple[str, ...]] = (figures.FORMAT,)
+    formats: ClassVar[tuple[ReportFormat, ...]] = only(figures.FORMAT, figures.read_json)
+    grammar: ClassVar[CommandGrammar | None] = None
+    rate_option: ClassVar[str] = "offered_rate_rps"
+    concurrency_option: ClassVar[str] = "connections"
+    divided: ClassVar[Mapping[str, str]] = {"connections": "connections", "offered_rate_rps": "requests/s"}
 
     kind: Literal["command"] = "command"
     argv: tuple[Argument, ...] = Field(
@@ -88,6 +95,31 @@ class CommandDriver(Driver):
             if figures.is_known(name) and (source.unit or source.direction):
                 raise ValueError(f"BenchHub knows unit and direction of {name}: its unit is in its name, use scale")
         return self
+
+    def why_no_rate(self) -> str:
+        if self._tells("offered_rate_rps"):
+            return ""
+        return "the command cannot be told to offer a rate: its argv has no {offered_rate_rps}."
+
+    def why_no_concurrency(self) -> str:
+        if self._tells("connections"):
+            return ""
+        return "the command cannot be told how many connections to open: its argv has no {connections}."
+
+    def why_indivisible(self) -> str:
+        if self.connections is None and self.offered_rate_rps is None:
+            return "it has neither connections nor offered_rate_rps"
+        return ""
+
+    def own_metrics(self) -> Iterable[tuple[str, str, Direction]]:
+        return [
+            (name, source.unit, source.direction)
+            for name, source in self.figures.items()
+            if source.direction is not None
+        ]
+
+    def _tells(self, option: str) -> bool:
+        return any(f"{{{option}}}" in argument for argument in self.argv)
 
     @property
     def needs_shell(self) -> bool:

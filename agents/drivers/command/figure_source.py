@@ -16,6 +16,7 @@ from agents.base.regular_expression import SIMPLER, RegularExpression
 from agents.drivers.command.figures import number_in
 from agents.formats.json_document import JsonObject
 from agents.formats.report_lines import MAX_REPORT_CHARS
+from agents.results.report import Direction
 
 SEARCH_S = 1.0
 """For how long all expressions of a driver together may search one output."""
@@ -60,7 +61,7 @@ class FigureSource(Frozen):
     """Which one when the pattern matches several times."""
     scale: float = Field(1.0, gt=0, le=1e12)
     unit: str = Field("", pattern=r"^[^\x00-\x1f\x7f]{0,20}$")
-    direction: Literal["higher", "lower"] | None = None
+    direction: Direction | None = None
     optional: bool = False
 
     @model_validator(mode="after")

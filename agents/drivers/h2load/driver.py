@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from agents.base.command import Command
+from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
 from agents.drivers.base.http_options import (
     BODY_NAME,
@@ -24,7 +26,8 @@ from agents.drivers.base.http_options import (
     whole_seconds,
 )
 from agents.drivers.base.http_tool import HttpTool
-from agents.drivers.h2load.text_report import read_text
+from agents.drivers.h2load.text_report import FORMAT, read_text
+from agents.formats.report_format import ReportFormat, only
 from agents.results.report import LatencyBasis, LoadModel, LoadReport
 
 
@@ -36,7 +39,42 @@ class H2load(HttpTool):
     """
 
     latency_basis: ClassVar[LatencyBasis] = "service_time"
-    formats: ClassVar[tuple[str, ...]] = ("h2load-text",)
+    formats: ClassVar[tuple[ReportFormat, ...]] = only(FORMAT, read_text)
+    grammar: ClassVar[CommandGrammar | None] = Grammar(
+        ("h2load",),
+        {
+            **dict.fromkeys(("-c", "--clients"), "connections"),
+            **dict.fromkeys(("-t", "--threads"), "threads"),
+            **dict.fromkeys(("-D", "--duration"), "duration"),
+            "--rps": "rate",
+        },
+        frozenset(
+            (
+                "-n",
+                "-i",
+                "-m",
+                "-f",
+                "-w",
+                "-W",
+                "-H",
+                "-p",
+                "-d",
+                "-r",
+                "-T",
+                "-N",
+                "-B",
+                "--header",
+                "--data",
+                "--warm-up-time",
+            )
+        ),
+        rate_per_connection=True,
+        corrected_with=None,
+    )
+    rate_option: ClassVar[str] = "rate_per_connection_rps"
+    rate_is_per_connection: ClassVar[bool] = True
+    concurrency_option: ClassVar[str] = "connections"
+    divided: ClassVar[Mapping[str, str]] = {"connections": "connections"}
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"h2load nghttp2/(\S{1,40})", re.ASCII)
     install: ClassVar[str] = "install the package nghttp2-client"
 

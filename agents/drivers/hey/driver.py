@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from agents.base.command import Command, script
+from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
 from agents.drivers.base.http_options import (
     BODY_NAME,
@@ -23,7 +25,8 @@ from agents.drivers.base.http_options import (
     whole_seconds,
 )
 from agents.drivers.base.http_tool import HttpTool
-from agents.drivers.hey.text_report import read_text
+from agents.drivers.hey.text_report import FORMAT, read_text
+from agents.formats.report_format import ReportFormat, only
 from agents.results.report import LatencyBasis, LoadModel, LoadReport
 
 # hey cannot tell its version, so its own bytes identify it.
@@ -43,7 +46,16 @@ class Hey(HttpTool):
 
     load_model: ClassVar[LoadModel] = "closed"
     latency_basis: ClassVar[LatencyBasis] = "service_time"
-    formats: ClassVar[tuple[str, ...]] = ("hey-text",)
+    formats: ClassVar[tuple[ReportFormat, ...]] = only(FORMAT, read_text)
+    grammar: ClassVar[CommandGrammar | None] = Grammar(
+        ("hey",),
+        {"-c": "connections", "-z": "duration"},
+        frozenset(("-n", "-q", "-o", "-m", "-H", "-t", "-A", "-d", "-D", "-T", "-a", "-x", "-host", "-cpus")),
+        attached=False,
+    )
+    rate_option: ClassVar[str] = ""
+    concurrency_option: ClassVar[str] = "connections"
+    divided: ClassVar[Mapping[str, str]] = {"connections": "connections", "limit_rps": "requests/s"}
     version_pattern: ClassVar[re.Pattern[str]] = _VERSION
     install: ClassVar[str] = "install the package hey"
 

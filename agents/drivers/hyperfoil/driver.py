@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from agents.base.command import Command, script
+from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Driver, Target
 from agents.drivers.base.http_options import (
     MARGIN_S,
@@ -23,7 +25,8 @@ from agents.drivers.base.http_options import (
 )
 from agents.drivers.hyperfoil import json_report as hyperfoil_json
 from agents.drivers.hyperfoil import text_report as hyperfoil_text
-from agents.formats.json_document import has_object
+from agents.formats.json_document import has_no_object, has_object
+from agents.formats.report_format import ReportFormat
 from agents.results.report import LatencyBasis, LoadModel, LoadReport
 
 _VERSION_SCRIPT = """
@@ -33,18 +36,29 @@ find "$1" -name '*hyperfoil-cli-*.jar'
 _VERSION = re.compile(r"hyperfoil-cli-([0-9][0-9A-Za-z.]{0,30}?(?:-SNAPSHOT)?)\.jar", re.ASCII)
 
 
-def read(text: str) -> LoadReport:
-    """The report in Hyperfoil's JSON or in the text of its wrk commands, whichever it is. Raises ParseError."""
-    return hyperfoil_json.read_json(text) if has_object(text) else hyperfoil_text.read_text(text)
-
-
 class Hyperfoil(Driver):
     """Hyperfoil. With `offered_rate_rps` it is its wrk2 command, else its wrk command.
 
     With a rate, requests start on schedule, and latency counts from when a request was due.
     """
 
-    formats: ClassVar[tuple[str, ...]] = ("hyperfoil-wrk-text", "hyperfoil-json")
+    formats: ClassVar[tuple[ReportFormat, ...]] = (
+        ReportFormat(hyperfoil_text.FORMAT, has_no_object, hyperfoil_text.read_text),
+        ReportFormat(hyperfoil_json.FORMAT, has_object, hyperfoil_json.read_json),
+    )
+    grammar: ClassVar[CommandGrammar | None] = Grammar(
+        ("wrk2.sh", "wrk.sh", "wrk2", "wrk", "hyperfoil"),
+        {
+            **dict.fromkeys(("-c", "--connections"), "connections"),
+            **dict.fromkeys(("-t", "--threads"), "threads"),
+            **dict.fromkeys(("-d", "--duration"), "duration"),
+            **dict.fromkeys(("-R", "--rate"), "rate"),
+        },
+        frozenset(("-s", "-H", "--header", "--timeout", "-A")),
+    )
+    rate_option: ClassVar[str] = "offered_rate_rps"
+    concurrency_option: ClassVar[str] = "connections"
+    divided: ClassVar[Mapping[str, str]] = {"connections": "connections", "offered_rate_rps": "requests/s"}
 
     kind: Literal["hyperfoil"] = "hyperfoil"
     connections: Connections
@@ -92,7 +106,7 @@ class Hyperfoil(Driver):
 
     def parse(self, output: str) -> LoadReport:
         return replace(
-            read(output),
+            self.read(output),
             connections=self.connections,
             threads=self.threads,
             load_model=self.load_model,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
+from agents.drivers.base.command_line import CommandGrammar
 from agents.drivers.base.driver import Byproduct, Driver, Target
 from agents.drivers.jmeter import jmx as test_plan
 from agents.drivers.jmeter.built_in_plan import RATES, TARGET, HttpPlan
@@ -21,10 +22,14 @@ from agents.drivers.jmeter.text_reports import (
     LIVE,
     STATISTICS,
     SUMMARY,
+    looks_like_csv,
     looks_like_statistics,
+    looks_like_summary,
+    looks_like_xml,
     read_statistics,
     read_summary,
 )
+from agents.formats.report_format import ReportFormat
 from agents.results.report import LatencyBasis, LoadModel, LoadReport
 
 PLAN_NAME = "plan.jmx"
@@ -86,20 +91,6 @@ _VERSION = re.compile(r"(?:^|\s|\\)(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?(?:-SNAPSHOT)?
 _HEAP = r"^[1-9][0-9]{0,5}[mMgG]$"
 
 
-def read(output: str) -> LoadReport:
-    """The report in JMeter's console log, JTL (CSV or XML) or statistics.json, whichever it is. Raises ParseError."""
-    if looks_like_statistics(output):
-        return read_statistics(output)
-    begin = output.lstrip("\ufeff \t\r\n")
-    if begin.startswith("<"):
-        return read_jtl_text(output)
-    if re.search(r"^(Creating summariser|summary [+=]|Created the tree|Starting \w{1,20} test)", output, re.MULTILINE):
-        return read_summary(output)
-    if re.match(r'"?timeStamp|"?\d{4}[\d/-]', begin, re.ASCII):
-        return read_jtl_text(output)
-    return read_summary(output)
-
-
 class Jmeter(HttpPlan, Driver):
     """JMeter 5.6. Its latency is the time to the last byte of the answer; users wait for it before they go on.
 
@@ -108,7 +99,20 @@ class Jmeter(HttpPlan, Driver):
     which are filled in for each phase.
     """
 
-    formats: ClassVar[tuple[str, ...]] = (SUMMARY, CSV, XML, STATISTICS)
+    formats: ClassVar[tuple[ReportFormat, ...]] = (
+        ReportFormat(SUMMARY, looks_like_summary, read_summary),
+        ReportFormat(CSV, looks_like_csv, read_jtl_text, read_jtl_file),
+        ReportFormat(XML, looks_like_xml, read_jtl_text, read_jtl_file),
+        ReportFormat(STATISTICS, looks_like_statistics, read_statistics),
+    )
+    grammar: ClassVar[CommandGrammar | None] = None
+    rate_option: ClassVar[str] = "offered_rate_rps"
+    concurrency_option: ClassVar[str] = "users"
+    divided: ClassVar[Mapping[str, str]] = {
+        "users": "users",
+        "warm_up_users": "users to warm up",
+        "offered_rate_rps": "requests/s",
+    }
     result_file: ClassVar[str] = RESULTS_NAME
 
     kind: Literal["jmeter"] = "jmeter"
@@ -171,6 +175,25 @@ class Jmeter(HttpPlan, Driver):
     @property
     def needs_shell(self) -> bool:
         return self.allow_shell
+
+    def why_no_rate(self) -> str:
+        if not self.jmx or self.tells_rate:
+            return ""
+        return "the uploaded plan cannot be told to offer a rate: none of its properties holds {offered_rate_rps}."
+
+    def why_no_concurrency(self) -> str:
+        if not self.jmx or self._tells_users:
+            return ""
+        return "the uploaded plan cannot be told how many users it has: none of its properties holds {users}."
+
+    def why_indivisible(self) -> str:
+        if not self.jmx or self._tells_users:
+            return ""
+        return "the users are in the uploaded plan; give them to it as a property with {users}"
+
+    @property
+    def _tells_users(self) -> bool:
+        return any("{users}" in str(value) for value in self.properties.values())
 
     @property
     def tells_rate(self) -> bool:
@@ -246,7 +269,7 @@ class Jmeter(HttpPlan, Driver):
         return Byproduct(made, REPORT_NAME, "application/gzip")
 
     def parse(self, output: str) -> LoadReport:
-        return self._complete(read(output))
+        return self._complete(self.read(output))
 
     def parse_results(self, path: Path, printed: LoadReport, on_progress: Callable[[int, int], None]) -> LoadReport:
         report = read_jtl_file(path, on_progress)

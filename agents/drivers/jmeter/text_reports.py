@@ -15,6 +15,8 @@ from agents.results.report import LatencySummary, LoadErrors, LoadReport
 SUMMARY = "jmeter-summariser"
 STATISTICS = "jmeter-dashboard-statistics"
 LIVE = re.compile(r"summary [+=] ")
+_CONSOLE = re.compile(r"^(Creating summariser|summary [+=]|Created the tree|Starting \w{1,20} test)", re.MULTILINE)
+_BEFORE = "\ufeff \t\r\n"
 
 _LINE = re.compile(
     r"summary (?P<sign>[+=]) {1,20}(?P<requests>\d{1,15}) in (?P<h>\d\d+):(?P<m>\d\d):(?P<s>\d\d) = {1,20}"
@@ -212,6 +214,21 @@ class StatisticsFigures:
             for name, (count, errors, latency) in self.labels.items()
         }
         return {"errors": self.errors, "error_pct": self.error_pct, "labels": labels}
+
+
+def looks_like_xml(text: str) -> bool:
+    """Whether the text begins as a result file in XML does."""
+    return text.lstrip(_BEFORE).startswith("<")
+
+
+def looks_like_csv(text: str) -> bool:
+    """Whether the text begins as a result file in CSV does: with its titles or with a time."""
+    return re.match(r'"?timeStamp|"?\d{4}[\d/-]', text.lstrip(_BEFORE), re.ASCII) is not None
+
+
+def looks_like_summary(text: str) -> bool:
+    """Whether a line is of JMeter's console log; a result file may hold such a line as well."""
+    return _CONSOLE.search(text) is not None and not looks_like_xml(text)
 
 
 def looks_like_statistics(text: str) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from agents.base.command import Command, script
+from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
 from agents.drivers.base.http_options import (
     MARGIN_S,
@@ -25,7 +27,8 @@ from agents.drivers.base.http_options import (
 from agents.drivers.base.http_tool import HttpTool
 from agents.drivers.k6 import json_report as k6_json
 from agents.drivers.k6 import text_report as k6_text
-from agents.formats.json_document import has_object
+from agents.formats.json_document import has_no_object, has_object
+from agents.formats.report_format import ReportFormat
 from agents.results.report import LatencyBasis, LoadErrors, LoadModel, LoadReport
 
 SCRIPT_NAME = "load.js"
@@ -78,11 +81,6 @@ export function handleSummary(data) {
 """
 
 
-def read(text: str) -> LoadReport:
-    """The report in k6's JSON or text, whichever it is. Raises ParseError."""
-    return k6_json.read_json(text) if has_object(text) else k6_text.read_text(text)
-
-
 class K6(HttpTool):
     """k6. With `arrival_rate_rps` requests start when they are due; those that find no free user are dropped.
 
@@ -91,7 +89,21 @@ class K6(HttpTool):
     """
 
     latency_basis: ClassVar[LatencyBasis] = "service_time"
-    formats: ClassVar[tuple[str, ...]] = ("k6-summary", "k6-summary-export", "k6-text")
+    formats: ClassVar[tuple[ReportFormat, ...]] = (
+        ReportFormat(k6_json.SUMMARY_FORMAT, k6_json.looks_like_summary, k6_json.read_json),
+        ReportFormat(k6_json.EXPORT_FORMAT, has_object, k6_json.read_json),
+        ReportFormat(k6_text.FORMAT, has_no_object, k6_text.read_text),
+    )
+    grammar: ClassVar[CommandGrammar | None] = Grammar(
+        ("k6",), {"-d": "duration", "--duration": "duration"}, frozenset(("-e", "-u", "--vus", "-i", "--out", "-o"))
+    )
+    rate_option: ClassVar[str] = "arrival_rate_rps"
+    concurrency_option: ClassVar[str] = "users"
+    divided: ClassVar[Mapping[str, str]] = {
+        "users": "users",
+        "max_users": "users at most",
+        "arrival_rate_rps": "requests/s",
+    }
     version_argument: ClassVar[str] = "version"
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"^k6(?:\.exe)? v(\S{1,40})", re.ASCII | re.MULTILINE)
     install: ClassVar[str] = "install it from its package repository or its releases"
@@ -124,6 +136,9 @@ class K6(HttpTool):
     def load_model(self) -> LoadModel:
         return "open" if self.arrival_rate_rps else "closed"
 
+    def why_indivisible(self) -> str:
+        return "a script of its own decides the load" if self.script else ""
+
     def files(self) -> dict[str, str]:
         """The script. The duration of the phase comes with the command."""
         return {SCRIPT_NAME: self.script or self._own_script()}
@@ -155,7 +170,7 @@ class K6(HttpTool):
         return replace(script(_RUN, *argv, SCRIPT_NAME), timeout_s=seconds + self.timeout_s + MARGIN_S)
 
     def parse(self, output: str) -> LoadReport:
-        report = read(output)
+        report = self.read(output)
         if self.script:
             return report
         offered = None if self.arrival_rate_rps is None else float(self.arrival_rate_rps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agents.drivers.base.unusable import judged
-from agents.formats.json_document import JsonObject, read_object
+from agents.formats.json_document import JsonObject, has_object, read_object
 from agents.results.report import LatencySummary, LoadErrors, LoadReport
 
 EXPORT_FORMAT = "k6-summary-export"
@@ -14,6 +14,11 @@ COUNTERS = ("connect", "read", "write", "timeout", "status", "other")
 """The kinds of errors that BenchHub's own script counts, in metrics `benchhub_errors_KIND`."""
 
 _PERCENTILE = re.compile(r"p\(([0-9]{1,3}(?:\.[0-9]{1,6})?)\)", re.ASCII)
+
+
+def looks_like_summary(text: str) -> bool:
+    """Whether the text is the JSON of a script's `handleSummary`, which alone says how the run stands."""
+    return has_object(text) and '"state"' in text
 
 
 def read_json(text: str) -> LoadReport:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from agents.base.command import Command
-from agents.drivers.base.driver import Target
+from agents.drivers.base.command_line import CommandGrammar, Grammar
+from agents.drivers.base.driver import Habits, Target
 from agents.drivers.base.http_options import (
     BODY_NAME,
     MARGIN_S,
@@ -26,6 +28,8 @@ from agents.drivers.base.http_options import (
 )
 from agents.drivers.base.http_tool import HttpTool
 from agents.drivers.oha import reports as oha_reports
+from agents.formats.json_document import has_no_object, has_object
+from agents.formats.report_format import ReportFormat
 from agents.results.report import LatencyBasis, LoadModel, LoadReport
 
 
@@ -35,7 +39,38 @@ class Oha(HttpTool):
     With `latency_correction` their latency counts from when they were due, without it from when they were sent.
     """
 
-    formats: ClassVar[tuple[str, ...]] = ("oha-json", "oha-text")
+    formats: ClassVar[tuple[ReportFormat, ...]] = (
+        ReportFormat(oha_reports.JSON_FORMAT, has_object, oha_reports.read_json),
+        ReportFormat(oha_reports.TEXT_FORMAT, has_no_object, oha_reports.read_text),
+    )
+    grammar: ClassVar[CommandGrammar | None] = Grammar(
+        ("oha",),
+        {"-c": "connections", "-z": "duration", "-q": "rate"},
+        frozenset(
+            (
+                "-n",
+                "-p",
+                "-m",
+                "-H",
+                "-t",
+                "-A",
+                "-d",
+                "-D",
+                "-T",
+                "-a",
+                "-x",
+                "--output-format",
+                "--redirect",
+                "--host",
+                "-o",
+            )
+        ),
+        corrected_with="--latency-correction",
+    )
+    rate_option: ClassVar[str] = "offered_rate_rps"
+    concurrency_option: ClassVar[str] = "connections"
+    divided: ClassVar[Mapping[str, str]] = {"connections": "connections", "offered_rate_rps": "requests/s"}
+    habits: ClassVar[Habits] = Habits(queues_due=True)
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"^oha (\S{1,40})", re.ASCII | re.MULTILINE)
     install: ClassVar[str] = "install it with cargo install oha"
 
@@ -90,7 +125,7 @@ class Oha(HttpTool):
 
     def parse(self, output: str) -> LoadReport:
         return replace(
-            oha_reports.read(output),
+            self.read(output),
             connections=self.connections,
             load_model=self.load_model,
             latency_basis=self.latency_basis,

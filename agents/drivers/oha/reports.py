@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from agents.drivers.base.error_kinds import bad_statuses, counted
 from agents.drivers.base.histogram_bars import spectrum
 from agents.drivers.base.unusable import judged, refused
-from agents.formats.json_document import JsonObject, has_object, read_object
+from agents.formats.json_document import JsonObject, read_object
 from agents.formats.report_lines import Lines
 from agents.results.report import Histogram, LatencySummary, LoadReport
 
@@ -36,11 +36,6 @@ _ERRORS = re.compile(r"Error distribution:")
 _ERROR = re.compile(r"  \[([0-9]{1,12})\] (.{1,2000})", re.ASCII)
 _REFUSAL = re.compile(r"(?:error: .*|Error: .*|.*\boha: .*)")
 _MS_PER = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3, "secs": 1e3, "min": 6e4, "hr": 3.6e6}
-
-
-def read(text: str) -> LoadReport:
-    """The report in oha's JSON or text, whichever it is. Raises ParseError."""
-    return read_json(text) if has_object(text) else read_text(text)
 
 
 def read_json(text: str) -> LoadReport:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from agents.base.command import Command, script
+from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
 from agents.drivers.base.http_options import (
     BODY_NAME,
@@ -24,6 +26,8 @@ from agents.drivers.base.http_options import (
 )
 from agents.drivers.base.http_tool import HttpTool
 from agents.drivers.siege import reports as siege_reports
+from agents.formats.json_document import has_no_object, has_object
+from agents.formats.report_format import ReportFormat
 from agents.results.report import LatencyBasis, LoadModel, LoadReport
 
 RC_NAME = "siege.rc"
@@ -45,7 +49,39 @@ class Siege(HttpTool):
 
     load_model: ClassVar[LoadModel] = "closed"
     latency_basis: ClassVar[LatencyBasis] = "service_time"
-    formats: ClassVar[tuple[str, ...]] = ("siege-json", "siege-text")
+    formats: ClassVar[tuple[ReportFormat, ...]] = (
+        ReportFormat(siege_reports.JSON_FORMAT, has_object, siege_reports.read_json),
+        ReportFormat(siege_reports.TEXT_FORMAT, has_no_object, siege_reports.read_text),
+    )
+    grammar: ClassVar[CommandGrammar | None] = Grammar(
+        ("siege",),
+        {
+            **dict.fromkeys(("-c", "--concurrent"), "connections"),
+            **dict.fromkeys(("-t", "--time"), "duration"),
+        },
+        frozenset(
+            (
+                "-r",
+                "-d",
+                "-f",
+                "-R",
+                "-m",
+                "-H",
+                "-A",
+                "-T",
+                "--reps",
+                "--delay",
+                "--file",
+                "--rc",
+                "--header",
+                "--user-agent",
+                "--content-type",
+            )
+        ),
+    )
+    rate_option: ClassVar[str] = ""
+    concurrency_option: ClassVar[str] = "connections"
+    divided: ClassVar[Mapping[str, str]] = {"connections": "connections"}
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"SIEGE (\S{1,40})", re.ASCII)
     install: ClassVar[str] = "install the package siege"
 
@@ -90,4 +126,4 @@ class Siege(HttpTool):
         return replace(script(_RUN, *argv, url), timeout_s=seconds + self.timeout_s + MARGIN_S)
 
     def parse(self, output: str) -> LoadReport:
-        return replace(siege_reports.read(output), connections=self.connections)
+        return replace(self.read(output), connections=self.connections)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from agents.drivers.base.unusable import judged, refused
-from agents.formats.json_document import JsonObject, has_object, read_object
+from agents.formats.json_document import JsonObject, read_object
 from agents.formats.report_lines import Lines
 from agents.results.report import LatencySummary, LoadErrors, LoadReport
 
@@ -31,11 +31,6 @@ _ROWS = {
     "shortest_transaction": re.compile(rf"Shortest transaction:\s+{_NUMBER}", re.ASCII),
 }
 _REFUSAL = re.compile(r".{0,40}\b(siege: .{1,300}|ERROR: .{1,300}|siege aborted.{0,300})")
-
-
-def read(text: str) -> LoadReport:
-    """The report in siege's JSON or text, whichever it is. Raises ParseError."""
-    return read_json(text) if has_object(text) else read_text(text)
 
 
 def read_json(text: str) -> LoadReport:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from agents.base.command import Command, script
+from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
 from agents.drivers.base.http_options import (
     BODY_NAME,
@@ -24,7 +26,8 @@ from agents.drivers.base.http_options import (
     whole_seconds,
 )
 from agents.drivers.base.http_tool import HttpTool
-from agents.drivers.vegeta.json_report import read_json
+from agents.drivers.vegeta.json_report import FORMAT, read_json
+from agents.formats.report_format import ReportFormat, only
 from agents.results.report import LatencyBasis, LoadModel, LoadReport
 
 # The target comes on standard input; the results are counted after the load, so that counting does not disturb it.
@@ -54,7 +57,29 @@ class Vegeta(HttpTool):
     """
 
     load_model: ClassVar[LoadModel] = "open"
-    formats: ClassVar[tuple[str, ...]] = ("vegeta-json",)
+    formats: ClassVar[tuple[ReportFormat, ...]] = only(FORMAT, read_json)
+    grammar: ClassVar[CommandGrammar | None] = Grammar(
+        ("vegeta",),
+        {"-rate": "rate", "--rate": "rate", "-duration": "duration", "--duration": "duration"},
+        frozenset(
+            (
+                "-body",
+                "-header",
+                "-targets",
+                "-timeout",
+                "-connections",
+                "-workers",
+                "-max-workers",
+                "-output",
+                "-name",
+                "-format",
+            )
+        ),
+        attached=False,
+    )
+    rate_option: ClassVar[str] = "offered_rate_rps"
+    concurrency_option: ClassVar[str] = ""
+    divided: ClassVar[Mapping[str, str]] = {"offered_rate_rps": "requests/s"}
     version_argument: ClassVar[str] = "-version"
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"^Version: v?(\S{1,40})", re.ASCII | re.MULTILINE)
     install: ClassVar[str] = "install it from its releases, version 12 or later"

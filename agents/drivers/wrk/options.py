@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import ClassVar
 
 from pydantic import Field, model_validator
 
@@ -24,6 +25,8 @@ class WrkOptions(Driver):
     `connections` must be a multiple of `threads`: each thread opens connections / threads, rounded down, so that
     otherwise the tool puts fewer connections on the server than it prints.
     """
+
+    concurrency_option: ClassVar[str] = "connections"
 
     connections: int = Field(ge=1, le=1_000_000)
     threads: int = Field(ge=1, le=1024)

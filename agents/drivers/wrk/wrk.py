@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
+from agents.drivers.base.command_line import CommandGrammar
+from agents.drivers.base.driver import Habits
 from agents.drivers.wrk import csv_summary
 from agents.drivers.wrk import text_report as wrk_text
+from agents.drivers.wrk.command_line import WrkGrammar
 from agents.drivers.wrk.options import WrkOptions
+from agents.formats.report_format import ReportFormat
 from agents.results.report import LatencyBasis, LoadModel, LoadReport
-
-
-def read(output: str) -> LoadReport:
-    """The report in wrk's text or in the CSV of its Lua script, or in both, one after the other. Raises ParseError."""
-    return csv_summary.read_csv(output) if csv_summary.looks_like_csv(output) else read_printed(output)
 
 
 def read_printed(output: str) -> LoadReport:
@@ -25,7 +25,14 @@ class Wrk(WrkOptions):
 
     load_model: ClassVar[LoadModel] = "closed"
     latency_basis: ClassVar[LatencyBasis] = "service_time"
-    formats: ClassVar[tuple[str, ...]] = ("wrk-text", "wrk-lua-csv")
+    formats: ClassVar[tuple[ReportFormat, ...]] = (
+        ReportFormat("wrk-text", lambda text: not csv_summary.looks_like_csv(text), read_printed),
+        ReportFormat(csv_summary.FORMAT, csv_summary.looks_like_csv, csv_summary.read_csv),
+    )
+    grammar: ClassVar[CommandGrammar | None] = WrkGrammar(has_rate=False)
+    rate_option: ClassVar[str] = ""
+    divided: ClassVar[Mapping[str, str]] = {"connections": "connections"}
+    habits: ClassVar[Habits] = Habits(back_to_back=True, omits_late_answers=True, thread_rate_sample_ms=100.0)
 
     kind: Literal["wrk"] = "wrk"
 
@@ -33,4 +40,4 @@ class Wrk(WrkOptions):
         return self._version(output, has_rate=False)
 
     def parse(self, output: str) -> LoadReport:
-        return self._complete(read(output))
+        return self._complete(self.read(output))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Self
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,8 @@ from agents.base.process_start import Launch
 from agents.base.regular_expression import RegularExpression
 
 MAX_INSTANCES = 64
+SECTIONS = ("process.", "jvm.", "instances.")
+"""How settings begin that every server may have otherwise."""
 
 
 class Readiness(Frozen):
@@ -29,6 +31,15 @@ class Readiness(Frozen):
 
 class Server(Frozen, ABC):
     """A server under test and how it is started. Registered in `agents.servers.AnyServer`."""
+
+    title: ClassVar[str]
+    """What people call it, in sentences."""
+    is_jvm: ClassVar[bool]
+    """Whether it is one process, a JVM, of which a log of the garbage collector is kept (`gc_log_path`)."""
+    needs_admin: ClassVar[bool]
+    """Whether it runs what its author likes on the host, so that only an admin may save it."""
+    sections: ClassVar[tuple[str, ...]]
+    """How the settings begin in `parse_effective` that two servers of this kind have otherwise when they differ."""
 
     kind: str
     port: int = Field(8080, ge=1, le=65535)
@@ -105,6 +116,13 @@ class Server(Frozen, ABC):
     @abstractmethod
     def parse_effective(self, output: bytes) -> Mapping[str, str]:
         """Flat `section.path` -> value from the output of `effective_command`."""
+
+    def paired_threads(self, names: Sequence[str]) -> tuple[str, str] | None:
+        """Of its threads' names, the busiest first, those of the request threads and of the one that polls for them.
+
+        None where there is no such pair.
+        """
+        return None
 
     @abstractmethod
     def problems(self, log: str) -> tuple[str, ...]:

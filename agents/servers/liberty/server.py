@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
 from agents.base.process_start import Launch
 from agents.formats.jvm import JvmOption, parse_java_major
 from agents.formats.xml_document import XmlError, local_name, parse_xml
+from agents.servers.base.directory import Directory, plain_directory
+from agents.servers.base.files import instance_with
 from agents.servers.base.frames import parse_frames
 from agents.servers.base.process import parse_process
 from agents.servers.base.server import Readiness, Server
-from agents.servers.command import CommandServer
 from agents.servers.liberty import scripts as liberty_scripts
 from agents.servers.liberty.configuration import parse_liberty, ports_xml, server_xml
 from agents.servers.liberty.log import liberty_problems
-from agents.servers.tomcat.server import Directory
 
 
 def _server_document(text: str) -> str:
@@ -36,8 +36,8 @@ def _server_document(text: str) -> str:
 
 def _instance(path: str) -> str:
     try:
-        return _DIRECTORY.validate_python(path)
-    except ValidationError:
+        return plain_directory(path)
+    except ValueError:
         raise PlanError(
             f"Liberty cannot run in {path!r}.", hint="Its path may have letters, digits and . _ + @ % , = - only."
         ) from None
@@ -53,8 +53,6 @@ DropinPath = Annotated[
 ]
 DropinText = Annotated[str, StringConstraints(strip_whitespace=False, max_length=256 * 1024)]
 ServerXml = Annotated[str, StringConstraints(max_length=256 * 1024), AfterValidator(_server_document)]
-
-_DIRECTORY: TypeAdapter[str] = TypeAdapter(Directory)
 
 EVALUATED = re.compile(
     r"JVM_.*|WLP_.*|SERVER_.*|PID_.*|X_.*|LOG_(?:DIR|FILE)|J(?:AVA|RE)_HOME|JAVA_(?:DEBUG|AGENT.*|CMD.*|CHECKPOINT.*)|CRIU_.*"
@@ -77,6 +75,11 @@ class Liberty(Server):
     given as `server_xml`. `dropins` are small files of applications, path -> text: `hello.war/index.html` is served as
     `/hello/`. Liberty listens on `port` only, with TLS and a certificate of its own when `tls` is set.
     """
+
+    title: ClassVar[str] = "Liberty"
+    is_jvm: ClassVar[bool] = True
+    needs_admin: ClassVar[bool] = False
+    sections: ClassVar[tuple[str, ...]] = ("server.",)
 
     kind: Literal["liberty"] = "liberty"
     home: Directory
@@ -126,7 +129,7 @@ class Liberty(Server):
         if self.tls:
             files["server.env"] = f"keystore_password={secrets.token_hex(16)}\n"
         placed = {f"usr/servers/{self.name}/{path}": text for path, text in files.items()}
-        return CommandServer(argv=("server",), files=placed).create_instance(_instance(instance))
+        return instance_with(_instance(instance), placed)
 
     def start_command(self, instance: str, launch: Launch) -> Command:
         """Ends as the java process itself. The launch's JVM options go into a file that Liberty reads last."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -13,21 +13,15 @@ from agents.base.errors import ParseError, PlanError
 from agents.base.process_start import Launch
 from agents.formats.jvm import OPTIONS_VARIABLE, JvmOption, jvm_problems, options_value, parse_java_major
 from agents.formats.xml_document import flatten
+from agents.servers.base.directory import Directory, plain_directory
 from agents.servers.base.frames import parse_frames
 from agents.servers.base.process import parse_process
 from agents.servers.base.server import Server
+from agents.servers.base.threads import nio_threads
 from agents.servers.tomcat import scripts as tomcat_scripts
 from agents.servers.tomcat.log import tomcat_problems
 
-# catalina.sh evaluates its paths as shell text, so these hold no character that means anything to a shell.
-_DIRECTORY = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._+@%,=-]+)+")
 _WEBAPP = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._#+@-]+)+|[A-Za-z0-9_][A-Za-z0-9._#-]*")
-
-
-def _directory(path: str) -> str:
-    if not _DIRECTORY.fullmatch(path) or len(path) > 512:
-        raise ValueError("this must be an absolute path of letters, digits and . _ + @ % , = -, without '..'")
-    return path
 
 
 def _webapp(name: str) -> str:
@@ -40,7 +34,6 @@ def _webapp(name: str) -> str:
     return name
 
 
-Directory = Annotated[str, AfterValidator(_directory)]
 WebApp = Annotated[str, AfterValidator(_webapp)]
 
 EVALUATED = re.compile(
@@ -55,6 +48,11 @@ class Tomcat(Server):
     `webapps` names those of the installation (or absolute paths of others) that are copied into the instance. Stock
     examples answer 403 to other hosts; `open_examples` serves them to everyone, from the untouched installation.
     """
+
+    title: ClassVar[str] = "Tomcat"
+    is_jvm: ClassVar[bool] = True
+    needs_admin: ClassVar[bool] = False
+    sections: ClassVar[tuple[str, ...]] = ("tomcat.",)
 
     kind: Literal["tomcat"] = "tomcat"
     home: Directory
@@ -125,12 +123,15 @@ class Tomcat(Server):
                 flat.update({f"{section}.{path}": value for path, value in flatten(data).items()} if data else {})
         return flat
 
+    def paired_threads(self, names: Sequence[str]) -> tuple[str, str] | None:
+        return nio_threads(names)
+
     def problems(self, log: str) -> tuple[str, ...]:
         return (*jvm_problems(log), *tomcat_problems(log))
 
 
 def _safe(instance: str) -> str:
     try:
-        return _directory(instance)
+        return plain_directory(instance)
     except ValueError as error:
         raise PlanError(f"Tomcat cannot run in {instance!r}: {error}") from None

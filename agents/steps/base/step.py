@@ -39,6 +39,13 @@ class StepContext:
 class Step(Frozen, ABC):
     """A tuning step. `title` is one line for the plan page."""
 
+    sets_clock: ClassVar[bool]
+    """Whether it may change how fast CPUs run, or how many of them work: turbo depends on that, too."""
+    needs_admin: ClassVar[bool]
+    """Whether it does to the host what its author likes, so that only an admin may save it."""
+    binds_server: ClassVar[bool] = False
+    """Whether it gives the server process its CPUs."""
+
     kind: str
 
     @abstractmethod
@@ -63,6 +70,9 @@ class HostStep(Step):
 
     once: ClassVar[bool] = False
     """Whether its commands may not be repeated after a cut: they run as detached jobs under a start token."""
+
+    shown_in_dry_run: ClassVar[bool] = True
+    """Whether a dry run reads the present state; what an author's own look does is left to the run."""
 
     independent: ClassVar[bool] = False
     """Whether each setting can be put back without the others: what someone else changed holds up only itself."""

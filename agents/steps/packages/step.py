@@ -107,6 +107,8 @@ class PackagesStep(HostStep):
     """
 
     once: ClassVar[bool] = True
+    sets_clock: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = True
 
     kind: Literal["packages"] = "packages"
     packages: tuple[PackageName, ...] = Field(min_length=1, max_length=50)

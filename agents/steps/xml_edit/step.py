@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -23,6 +23,9 @@ from agents.steps.xml_edit.edits import (
 
 class XmlEditStep(FileEditStep):
     """Edits of one XML file; `path` is inside the instance directory unless it is absolute."""
+
+    sets_clock: ClassVar[bool] = False
+    needs_admin: ClassVar[bool] = False
 
     kind: Literal["xml_edit"] = "xml_edit"
     edits: tuple[AnyXmlEdit, ...] = Field(min_length=1, max_length=200)

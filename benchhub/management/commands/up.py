@@ -32,7 +32,7 @@ class Command(BaseCommand):
         if other is not None:
             self.stdout.write(f"BenchHub is already running at {other.url} (process {other.pid}).")
             return
-        specs = (*supervisor.child_specs(port), *self.more_children())
+        specs = self.children(port)
         followed = [data_dir / "logs" / f"{spec.name}.log" for spec in specs] if options["verbose"] else []
         terminal = Terminal(followed=followed)
         boss = supervisor.Supervisor(data_dir, specs, terminal)
@@ -43,7 +43,7 @@ class Command(BaseCommand):
                 terminal.say("up", f"PostgreSQL and Redis of its own, data in {data_dir}")
                 embedded.ensure(data_dir)
             terminal.say("up", "preparing the database and the static files")
-            boss.prepare(supervisor.preparations())
+            boss.prepare(self.preparations())
             if not boss.stopping:
                 self.prepared(terminal)
             boss.start()
@@ -56,9 +56,13 @@ class Command(BaseCommand):
             _leave_services(data_dir)
         terminal.say("up", "stopped")
 
-    def more_children(self) -> tuple[supervisor.ChildSpec, ...]:
-        """Processes to run beside BenchHub's own."""
-        return ()
+    def children(self, port: int) -> tuple[supervisor.ChildSpec, ...]:
+        """The processes to run."""
+        return supervisor.child_specs(port)
+
+    def preparations(self) -> tuple[supervisor.ChildSpec, ...]:
+        """What is to be done before they start."""
+        return supervisor.preparations()
 
     def prepared(self, terminal: Terminal) -> None:
         """Called when the database is ready and before any process starts."""

@@ -66,6 +66,13 @@ class Budget:
             response["RateLimit"] = f'"{self.policy.name}";r={max(0, self.left)};t={self.resets_s}'
 
 
+class TooManyStreams(Exception):
+    """The caller follows as many runs as it may."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"This token has {most} event streams open, as many as it may; close one first.")
+
+
 class TooMany(Exception):
     """The token has sent its requests of this window."""
 

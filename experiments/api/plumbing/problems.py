@@ -19,8 +19,7 @@ from pydantic import BaseModel
 from agents.base.model import as_written
 from experiments.api.plumbing.body import BodyError
 from experiments.api.plumbing.conditional import PreconditionFailed
-from experiments.api.plumbing.limits import TooMany
-from experiments.api.streams import TooManyStreams
+from experiments.api.plumbing.limits import TooMany, TooManyStreams
 from experiments.registry.errors import Busy, Conflict, Forbidden, NotFound, RequestError
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.steps.recipe import RecipeDocument, Value
-from experiments.asking.launching.launch import Candidate, Choice, freeze
+from experiments.asking.launching.choices import Candidate, Choice, freeze
 from experiments.models import Application, Bisection, Experiment, Host, Recipe, Run, Team, Workload
 from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import RequestError

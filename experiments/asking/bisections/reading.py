@@ -8,8 +8,7 @@ from datetime import timedelta
 from experiments.analysis.bisection import steps_left
 from experiments.analysis.sequential import LOOKS
 from experiments.asking.bisections.live import steps_over
-from experiments.models import Bisection, BisectionStep, Team
-from experiments.registry.errors import NotFound
+from experiments.models import Bisection, BisectionStep
 from experiments.running.queue.estimates import estimates_for
 
 
@@ -20,13 +19,6 @@ class Remaining:
     steps: int
     least: timedelta
     most: timedelta
-
-
-def find_bisection(team: Team, bisection_id: int) -> Bisection:
-    found: Bisection | None = Bisection.objects.for_team(team).with_names().filter(pk=bisection_id).first()
-    if found is None:
-        raise NotFound(f"There is no bisection {bisection_id}.")
-    return found
 
 
 def steps_of(bisection: Bisection) -> list[BisectionStep]:

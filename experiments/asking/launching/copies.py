@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from experiments.asking.launching.launch import Candidate, create_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
 from experiments.models import Document, Experiment, Member
 from experiments.registry.experiments.rules import rules_of
 from experiments.registry.notes.labels import check_labels

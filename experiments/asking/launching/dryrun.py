@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from experiments.asking.launching.launch import Choice, freeze
+from experiments.asking.launching.choices import Choice, freeze
 from experiments.models import DryRun, Member
 from experiments.registry.hosts.driver_sets import driver_set
 from experiments.registry.teams.access import require_launch_on

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
+from experiments.asking.launching.factory import queue_again
 from experiments.models import Experiment, Run
-from experiments.registry.runs.numbers import reserve_numbers
-from experiments.registry.workers.outbox import announce
+from experiments.registry.events import RunEnded
 
 FAULTS_OF_OTHERS = (Run.Cause.HOST, Run.Cause.BENCHHUB)
 """A specification that fails once fails again, and what a person ended stays ended."""
@@ -22,6 +22,11 @@ class RetryLinks:
     retried_as: int | None = None
 
 
+def run_ended(event: RunEnded) -> None:
+    """Once more, when the run deserves it."""
+    queue_retry(event.run)
+
+
 def queue_retry(run: Run) -> Run | None:
     """Queue the run once more when it has a retry left; None when it has not. Call in the transaction that ends it.
 
@@ -29,30 +34,7 @@ def queue_retry(run: Run) -> Run | None:
     """
     if not _deserves_another(run):
         return None
-    retry = Run.objects.create(
-        team_id=run.team_id,
-        number=reserve_numbers(run.team, 1),
-        experiment_id=run.experiment_id,
-        variant_id=run.variant_id,
-        block=run.block,
-        spec=run.spec,
-        parameters=run.parameters,
-        labels=run.labels,
-        tags=run.tags,
-        notes=run.notes,
-        application_id=run.application_id,
-        recipe_id=run.recipe_id,
-        workload_id=run.workload_id,
-        sut_id=run.sut_id,
-        drivers_id=run.drivers_id,
-        created_by_id=run.created_by_id,
-        is_demo=run.is_demo,
-        priority=run.priority,
-        retry_of=run,
-        retries_left=run.retries_left - 1,
-    )
-    announce(retry)
-    return retry
+    return queue_again(run)
 
 
 def _deserves_another(run: Run) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from agents.base.errors import PlanError
 from agents.spec import HostAddress, RunSpec
 from agents.steps.recipe import Parameter, RecipeDocument
-from experiments.asking.launching.launch import Choice, built_in_values
+from experiments.asking.launching.choices import Choice, built_in_values
 from experiments.models import Application, Document, Host, Member, Recipe, Workload
 from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.versions import save_version

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.analysis.wording import duration
+from experiments.asking.launching.factory import Terms, queue_blocks
 from experiments.judging.verdicts.verdicts import (
-    Compared,
+    comparisons_of,
     finished_runs,
     judge_aa,
     seconds_per_run,
@@ -20,11 +21,10 @@ from experiments.judging.verdicts.verdicts import (
     words_of,
 )
 from experiments.models import Experiment, Run, Variant
+from experiments.registry.events import BlocksEnded
 from experiments.registry.experiments.blocks import run_order
 from experiments.registry.metrics.vocabulary import label_of
 from experiments.registry.runs.numbers import reserve_numbers
-from experiments.registry.runs.parameters import parameters_of
-from experiments.registry.workers.outbox import announce
 
 MOST_WASTED = 5
 """Blocks without a usable pair of runs, beyond which more of the same is a waste of the hosts."""
@@ -42,8 +42,9 @@ class Step:
         return any(self.blocks.values())
 
 
-def advance(experiment: Experiment, compared: Sequence[Compared]) -> None:
-    """Add the next blocks, or end the experiment. Call with its row locked and when none of its runs is open."""
+def blocks_ended(event: BlocksEnded) -> None:
+    """Add the next blocks, or end the experiment."""
+    experiment = event.experiment
     if experiment.aa_first and not experiment.aa_result and not _check_aa(experiment):
         return
     if experiment.state == Experiment.State.BLOCKED:
@@ -55,7 +56,7 @@ def advance(experiment: Experiment, compared: Sequence[Compared]) -> None:
             first = experiment.first_block
             _queue(experiment, list(experiment.variants.all()), range(first, first + experiment.repetitions))
         return
-    step = next_step(experiment, compared, compares, spent_s=spent_s(runs))
+    step = next_step(experiment, compares, spent_s=spent_s(runs))
     if step.goes_on:
         if experiment.state == Experiment.State.RUNNING:
             _add(experiment, step, compares)
@@ -65,10 +66,11 @@ def advance(experiment: Experiment, compared: Sequence[Compared]) -> None:
     _finish(experiment, step.reason)
 
 
-def next_step(experiment: Experiment, compared: Sequence[Compared], runs: Sequence[Run], *, spent_s: float) -> Step:
+def next_step(experiment: Experiment, runs: Sequence[Run], *, spent_s: float) -> Step:
     """Which candidates need how many further blocks; the widest interval in margins goes first in a tight budget."""
     if experiment.stop_rule == Experiment.StopRule.FIXED:
         return Step({}, "")
+    compared = comparisons_of(experiment, list(experiment.variants.all()), runs, spent=False)
     deciding = [one for one in compared if one.decides]
     wanted: dict[int, int] = {}
     urgency: dict[int, float] = {}
@@ -160,34 +162,12 @@ def _queue(experiment: Experiment, variants: Sequence[Variant], blocks: range) -
     if like is None:
         return
     order = run_order(variants, blocks, order=experiment.order, seed=experiment.seed)
-    number = reserve_numbers(experiment.team, len(order))
-    runs = [
-        Run(
-            team_id=experiment.team_id,
-            number=number + offset,
-            experiment=experiment,
-            variant=variant,
-            block=block,
-            spec=variant.spec,
-            parameters=parameters_of(variant.spec),
-            labels=experiment.labels,
-            application_id=variant.application_id,
-            recipe_id=variant.recipe_id,
-            workload_id=experiment.workload_id,
-            sut_id=variant.sut_id,
-            drivers_id=variant.drivers_id,
-            created_by_id=like.created_by_id,
-            is_demo=experiment.is_demo,
-            priority=like.priority,
-            retries_left=like.retries_left,
-        )
-        for offset, (block, variant) in enumerate(order)
-    ]
-    Run.objects.bulk_create(runs)
+    terms = Terms(
+        like.created_by_id, like.priority, like.retries_left, labels=experiment.labels, is_demo=experiment.is_demo
+    )
+    queue_blocks(experiment, order, terms, number=reserve_numbers(experiment.team, len(order)))
     experiment.repetitions = blocks.stop - experiment.first_block
     experiment.save(update_fields=["repetitions"])
-    for run in runs:
-        announce(run)
 
 
 def _finish(experiment: Experiment, reason: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, cast
 from pydantic import Field, ValidationError, model_validator
 
 from agents.base.model import Frozen, first_problem
-from agents.drivers.concurrency import CONCURRENCY_FIELDS
+from agents.drivers import DRIVERS
 from agents.steps.recipe import Parameter, ParameterName, RecipeDocument, Value
 from experiments.registry.documents.yaml_text import parse_yaml
 from experiments.registry.errors import NotFound
@@ -178,7 +178,7 @@ class ExperimentTemplate(Item):
     @property
     def concurrency_unit(self) -> str:
         """connections or users, as the load tool has it."""
-        return CONCURRENCY_FIELDS[workload(self.workload.use).document["driver"]["kind"]]
+        return DRIVERS[workload(self.workload.use).document["driver"]["kind"]].concurrency_option
 
     def applications(self) -> tuple[ShippedDocument, ...]:
         return tuple(application(name) for name in dict.fromkeys(v.application for v in self.variants))

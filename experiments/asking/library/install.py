@@ -11,7 +11,8 @@ from django.db import transaction
 
 from agents.base.errors import PlanError
 from agents.steps.recipe import Value, substitute
-from experiments.asking.launching.launch import Candidate, create_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import ExperimentTemplate, Scale, ShippedDocument
 from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Workload

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.asking.launching.launch import Choice
+from experiments.asking.launching.choices import Choice
 from experiments.models import Experiment, Host, Variant
 
 _UNSEEN = "not seen yet"

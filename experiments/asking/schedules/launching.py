@@ -15,8 +15,9 @@ from django.db import OperationalError, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.copies import copy_experiment, newest_version
-from experiments.asking.launching.launch import Choice, launch_experiment, launch_run
+from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.asking.schedules.clock import next_time
 from experiments.asking.schedules.contents import changes, contents_of_choice, contents_of_experiment
 from experiments.asking.schedules.saving import pause
@@ -25,9 +26,9 @@ from experiments.models.experiments import OPEN
 from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.own_load import own_load
 from experiments.registry.errors import Forbidden, RequestError
+from experiments.registry.events import OccasionMissed, tell
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import acting_member
-from experiments.telling.notifying.events import schedule_missed
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ def launch_if_due(schedule_id: int) -> Occasion | None:
         if came.pauses:
             pause(schedule, came.sentence)
         if came.outcome != Outcome.LAUNCHED:
-            schedule_missed(occasion)
+            tell(OccasionMissed(occasion))
     return occasion
 
 

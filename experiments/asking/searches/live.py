@@ -1,8 +1,4 @@
-"""Searches for the sustainable rate, live: each trial is an ordinary run, and its end launches the next one.
-
-Nothing about a search lives in a process: every step is made of the trials in the database, in the transaction that
-ends a trial's run. A worker that dies leaves a run to be resumed, and with it the search.
-"""
+"""Searches for the sustainable rate: what came of a trial, and which rate is tried next."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from collections.abc import Mapping
 from typing import cast
 
 from django.db import transaction
-from django.utils import timezone
 
 from agents.base.errors import PlanError
 from agents.drivers.rates import rate_step_rps
@@ -28,17 +23,18 @@ from experiments.analysis.search import (
     decide,
 )
 from experiments.analysis.search_trial import Judgement, TrialFigures, judge_trial
-from experiments.asking.launching.launch import Choice, cancel_run, freeze, launch_run
+from experiments.asking.inquiries.engine import End, Inquiries, State
+from experiments.asking.launching.cancelling import cancel_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.asking.searches.reading import latency_name, objective_text
-from experiments.models import CapacitySearch, Member, Role, Run, SearchTrial
+from experiments.models import CapacitySearch, Member, Run, SearchTrial
 from experiments.registry.documents.contents import content_of
-from experiments.registry.errors import Conflict, RequestError
+from experiments.registry.errors import RequestError
+from experiments.registry.events import RunEnded
 from experiments.registry.hosts.driver_sets import driver_set
 from experiments.registry.metrics.vocabulary import METRICS
 from experiments.registry.notes.labels import check_labels
-from experiments.registry.teams import audit
-from experiments.registry.teams.access import require, require_launch_on
-from experiments.running.queue.priorities import check_priority
 
 OBJECTIVES = tuple(name for name in METRICS if name.startswith("latency_"))
 LARGEST_RPS = 1e9
@@ -46,6 +42,68 @@ _PERCENTILE = re.compile(r"latency_p([0-9.]+)_ms")
 _DRIVER_CHECKS = frozenset({"driver_cpu"})
 _OF_THE_SERVER = frozenset({"errors", "connect_errors", "offered_rate"})
 """Checks that make a run invalid, but say something about the server: the trial failed."""
+
+
+class RateSearches(Inquiries[CapacitySearch, SearchTrial, Run, TryRate]):
+    """Each trial is a run at a rate of its own."""
+
+    model = CapacitySearch
+    word, title, step_word = "search", "rate search", "trial"
+
+    def told(self, inquiry: CapacitySearch) -> dict[str, object]:
+        return {"objective_ms": inquiry.objective_ms}
+
+    def decide(self, inquiry: CapacitySearch) -> TryRate | End:
+        step = next_step(inquiry)
+        if isinstance(step, Found):
+            inquiry.low_rps, inquiry.high_rps = step.low_rps, step.high_rps
+            return End(State.FINISHED, _answer(inquiry, step))
+        if isinstance(step, NotFound):
+            last = inquiry.trials.exclude(reason="").last()
+            return End(State.STOPPED, f"{step.sentence} The last trial: {last.reason if last else '-'}")
+        return step
+
+    def launch(self, member: Member, inquiry: CapacitySearch, following: TryRate) -> None:
+        rate_rps = following.rate_rps
+        labels = {**self.labels_of(inquiry), "offered_rate_rps": f"{rate_rps:g}"}
+        run = launch_run(member, _choice_at(inquiry, rate_rps), labels=labels, priority=inquiry.priority)
+        inquiry.trials.create(position=inquiry.trials.count(), rate_rps=rate_rps, phase=following.phase, run=run)
+
+    def open_step(self, launched: Run) -> SearchTrial | None:
+        return SearchTrial.objects.filter(run_id=launched.pk, result=SearchTrial.Result.NONE).first()
+
+    def inquiry_id(self, step: SearchTrial) -> int:
+        return step.search_id
+
+    def step_name(self, step: SearchTrial, launched: Run) -> str:
+        return f"run #{launched.number}"
+
+    def judge(self, inquiry: CapacitySearch, step: SearchTrial, launched: Run) -> End | None:
+        judgement = _judged(inquiry, step, launched)
+        step.result, step.reason = SearchTrial.Result(judgement.result), judgement.reason
+        step.save(update_fields=["result", "reason"])
+        return None if judgement.can_repeat else End(State.STOPPED, judgement.reason)
+
+    def why_cancelled(self, step: SearchTrial, launched: Run) -> str:
+        return f"Its trial #{launched.number} was cancelled." if launched.outcome == Run.Outcome.CANCELLED else ""
+
+    def hold_open_step(self, inquiry: CapacitySearch) -> SearchTrial | None:
+        step = inquiry.trials.filter(result=SearchTrial.Result.NONE).last()
+        if step is not None:
+            step.run = Run.objects.select_for_update(of=("self",)).get(pk=step.run_id)
+        return step
+
+    def cancel_step(self, member: Member, step: SearchTrial) -> None:
+        if step.run.is_live:
+            cancel_run(member, step.run)
+
+
+SEARCHES = RateSearches()
+
+
+def run_ended(event: RunEnded) -> None:
+    """When the run was a trial of a search: the search goes on, or has its answer."""
+    SEARCHES.step_ended(event.run)
 
 
 def start_search(
@@ -62,11 +120,8 @@ def start_search(
     priority: int = Run.Priority.NORMAL,
 ) -> CapacitySearch:
     """Store a search and launch its first trial. RequestError names the field that does not fit."""
-    require_launch_on(member, choice.sut, *choice.drivers)
-    check_priority(member, priority)
+    SEARCHES.check(member, name=name, hosts=(choice.sut, *choice.drivers), priority=priority)
     checked_labels = check_labels(labels or {})
-    if not name.strip():
-        raise RequestError("Give the rate search a name.", field="name")
     if objective_metric not in OBJECTIVES:
         raise RequestError(f"The objective is one of {', '.join(OBJECTIVES)}.", field="objective_metric")
     if not 0 < objective_ms < 3_600_000:
@@ -95,53 +150,10 @@ def start_search(
             step_rps=step_rps,
             labels=checked_labels,
             priority=priority,
-            created_by_id=member.user_id,
         )
-        first = _first(search)
-        freeze(_choice_at(search, first.rate_rps))
-        search.save()
-        audit.record(member, "search.start", f"search {search.name}", after={"objective_ms": objective_ms})
-        _launch(member, search, first, position=0)
+        _check_bracket(search)
+        SEARCHES.start(member, search)
     return search
-
-
-def trial_ended(run: Run) -> None:
-    """Judge the trial that this run was, and go on with its search. Call in the transaction that ends the run.
-
-    Safe to repeat: a trial is judged once, and the trial that follows has a position of its own.
-    """
-    trial = SearchTrial.objects.filter(run_id=run.pk, result=SearchTrial.Result.NONE).first()
-    if trial is None:
-        return
-    search = CapacitySearch.objects.select_for_update(of=("self",)).get(pk=trial.search_id)
-    judgement = _judged(search, trial, run)
-    trial.result, trial.reason = SearchTrial.Result(judgement.result), judgement.reason
-    trial.save(update_fields=["result", "reason"])
-    if search.state != CapacitySearch.State.RUNNING:
-        return
-    if run.outcome == Run.Outcome.CANCELLED:
-        _end(search, CapacitySearch.State.CANCELLED, f"Its trial #{run.number} was cancelled.")
-    elif not judgement.can_repeat:
-        _end(search, CapacitySearch.State.STOPPED, judgement.reason)
-    else:
-        _go_on(search)
-
-
-def cancel_search(member: Member, search: CapacitySearch) -> None:
-    """End the search, and the trial that is under way. Conflict when it is over already."""
-    require(member, Role.LAUNCHER)
-    with transaction.atomic():
-        # The run before the search, as everywhere: whoever ends a run locks them in this order.
-        trial = search.trials.filter(result=SearchTrial.Result.NONE).select_related("run").last()
-        run = None if trial is None else Run.objects.select_for_update(of=("self",)).get(pk=trial.run_id)
-        locked = CapacitySearch.objects.select_for_update(of=("self",)).get(pk=search.pk)
-        if locked.state != CapacitySearch.State.RUNNING:
-            raise Conflict("This rate search is over already.")
-        _end(locked, CapacitySearch.State.CANCELLED, f"Cancelled by {member.user.get_username()}.")
-        if run is not None and run.is_live:
-            cancel_run(member, run)
-        audit.record(member, "search.cancel", f"search {locked.name}")
-    search.refresh_from_db()
 
 
 def settings_of(search: CapacitySearch) -> SearchSettings:
@@ -175,47 +187,17 @@ def _check_samples(metric: str, rate_rps: float, duration_s: float) -> None:
         )
 
 
-def _first(search: CapacitySearch) -> TryRate:
+def _check_bracket(search: CapacitySearch) -> None:
     try:
-        settings = settings_of(search)
+        settings_of(search)
     except ValueError as error:
         field = "width_ratio" if "width" in str(error) else "low_rps"
         raise RequestError(f"This cannot be searched: {error}.", field=field) from error
-    step = decide(settings, [])
-    if not isinstance(step, TryRate) or search.start_high_rps - search.start_low_rps < search.step_rps:
+    if search.start_high_rps - search.start_low_rps < search.step_rps:
         raise RequestError(
             f"The load tool offers rates in steps of {search.step_rps:,.0f} requests/s; start with two different ones.",
             field="high_rps",
         )
-    return step
-
-
-def _go_on(search: CapacitySearch) -> None:
-    """Launch the next trial, or end the search."""
-    step = next_step(search)
-    if isinstance(step, Found):
-        search.low_rps, search.high_rps = step.low_rps, step.high_rps
-        _end(search, CapacitySearch.State.FINISHED, _answer(search, step))
-    elif isinstance(step, NotFound):
-        last = search.trials.exclude(reason="").last()
-        _end(search, CapacitySearch.State.STOPPED, f"{step.sentence} The last trial: {last.reason if last else '-'}")
-    else:
-        user_id = search.created_by_id
-        member = None if user_id is None else Member.objects.filter(team_id=search.team_id, user_id=user_id).first()
-        if member is None:
-            _end(search, CapacitySearch.State.STOPPED, "Whoever started it is no longer a member of the team.")
-            return
-        try:
-            with transaction.atomic():
-                _launch(member, search, step, position=search.trials.count())
-        except RequestError as error:
-            _end(search, CapacitySearch.State.STOPPED, f"The next trial could not be launched: {error.message}")
-
-
-def _launch(member: Member, search: CapacitySearch, step: TryRate, *, position: int) -> None:
-    labels = {**search.labels, "search": str(search.pk), "offered_rate_rps": f"{step.rate_rps:g}"}
-    run = launch_run(member, _choice_at(search, step.rate_rps), labels=labels, priority=search.priority)
-    SearchTrial.objects.create(search=search, position=position, rate_rps=step.rate_rps, phase=step.phase, run=run)
 
 
 def _choice_at(search: CapacitySearch, rate_rps: float) -> Choice:
@@ -257,8 +239,3 @@ def _answer(search: CapacitySearch, found: Found) -> str:
         f"{found.low_rps:,.0f} requests/s are sustained with {objective_text(search)}, {found.high_rps:,.0f} "
         f"requests/s are not: the limit lies in between. {found.trials} trials."
     )
-
-
-def _end(search: CapacitySearch, state: CapacitySearch.State, sentence: str) -> None:
-    search.state, search.sentence, search.finished_at = state, sentence, timezone.now()
-    search.save()

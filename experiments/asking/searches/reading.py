@@ -11,10 +11,9 @@ from agents.drivers.base.driver import Driver
 from agents.drivers.rates import at_rate
 from agents.results.report import LatencyBasis
 from experiments.analysis.search import expected_trials
-from experiments.asking.launching.launch import Choice
-from experiments.models import CapacitySearch, Run, SearchTrial, Team
+from experiments.asking.launching.choices import Choice
+from experiments.models import CapacitySearch, Run, SearchTrial
 from experiments.registry.documents.contents import content_of
-from experiments.registry.errors import NotFound
 from experiments.registry.metrics.vocabulary import METRICS
 from experiments.registry.runs.summary import figure
 from experiments.running.queue.estimates import estimates_for
@@ -26,13 +25,6 @@ class Cost:
 
     trials: int
     duration: timedelta
-
-
-def find_search(team: Team, search_id: int) -> CapacitySearch:
-    found: CapacitySearch | None = CapacitySearch.objects.for_team(team).with_names().filter(pk=search_id).first()
-    if found is None:
-        raise NotFound(f"There is no search {search_id}.")
-    return found
 
 
 def trials_of(search: CapacitySearch) -> list[SearchTrial]:

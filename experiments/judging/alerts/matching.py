@@ -13,8 +13,8 @@ from experiments.analysis.changepoints import Changes
 from experiments.analysis.changepoints_jumps import Jump
 from experiments.judging.alerts.causes import causes_json
 from experiments.models import Alert, Run, Trend
+from experiments.registry.events import AlertConfirmed, tell
 from experiments.registry.metrics.vocabulary import MetricSpec
-from experiments.telling.notifying.alert_mails import tell_later
 
 MAY_MOVE = 3
 """Points by which a change point may move and stay the same one: less than two confirmed ones are apart."""
@@ -46,7 +46,7 @@ def reconcile(trend: Trend, team_id: int, metric: MetricSpec, changes: Changes, 
                 alert.told_at = timezone.now()
             alert.save()
             if confirmed:
-                tell_later(alert)
+                tell(AlertConfirmed(alert))
     kept = {alert.pk for alert in matched.values()}
     for alert in stored:
         if alert.pk in kept:

@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from experiments.models import Alert, Run, Trend
-from experiments.telling.notifying.alert_mails import tell_later
+from experiments.registry.events import AlertConfirmed, tell
 
 OCCASIONS = 21
 """So many of the last occasions are looked at."""
@@ -80,7 +80,7 @@ def raise_missing() -> int:
                     interval_s=usual_interval_s(trend.occasions_s),
                     confirmed_at=datetime.now(UTC),
                 )
-                tell_later(alert)
+                tell(AlertConfirmed(alert))
                 raised += 1
             trend.due_at = None  # until the next run
             trend.save(update_fields=["due_at"])

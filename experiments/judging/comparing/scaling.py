@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.base.cpuset import parse_cpus
 from agents.drivers.base.driver import Driver
-from agents.drivers.concurrency import CONCURRENCY_FIELDS, at_concurrency, concurrency, concurrency_text
+from agents.drivers.concurrency import at_concurrency, concurrency, concurrency_text
 from agents.drivers.rates import offered_rate_rps
 from experiments.analysis.best_load import LoadTried, best_load_sentences
 from experiments.analysis.interval import Mean, mean_of
@@ -212,7 +212,7 @@ def _load(experiment: Experiment, driver: Driver, own_rate_rps: float | None, ow
     if rate_rps := own_rate_rps or offered_rate_rps(driver):
         return Load(f"{rate_rps:,.12g} requests/s")
     if count := concurrency(driver):
-        return Load(concurrency_text(driver), CONCURRENCY_FIELDS[driver.kind], count)
+        return Load(concurrency_text(driver), driver.concurrency_option, count)
     return Load(str(experiment.workload))
 
 

@@ -10,6 +10,7 @@ from agents.base.cpuset import parse_cpus
 from agents.events import FactsCollected, GcPausesRead, LoadReported, Role
 from agents.record import Record
 from agents.running.preparation import server_cpus
+from agents.servers import SERVERS
 from agents.spec import RunSpec
 from experiments.analysis.findings import Course, GcPauses, RecordedCpu, ThreadGroup
 from experiments.analysis.thresholds import Thresholds
@@ -19,8 +20,6 @@ from experiments.judging.evidence.load_course import began_unix_s
 from experiments.models import SampleSeries
 
 PACKETS = ".rx_packets_per_s"
-JVM_SERVERS = ("tomcat", "liberty")
-"""Servers that are one process, a JVM, of which BenchHub keeps a log of the garbage collector."""
 
 
 @dataclass
@@ -98,6 +97,9 @@ def host_figures(
     neighbours_ratio, no_neighbours = _neighbours(spec, channels, duration_s, shared=shared)
     nic, cpu_nodes, nic_node, no_numa = _numa(spec, sut, channels, duration_s)
     rate, ports = _ports(spec.driver_roles, channels, duration_s)
+    groups = _thread_groups(channels, duration_s)
+    by_use = [group.name for group in sorted(groups, key=lambda group: -group.cpus)]
+    request_threads, poller_thread = spec.application.server.paired_threads(by_use) or ("", "")
     gc, no_gc = _gc(spec, record, measured, sut, duration_s)
     return HostFigures(
         exit_status=measured.exit_status,
@@ -126,7 +128,9 @@ def host_figures(
         new_connections_per_s=rate,
         local_ports=ports,
         gc=gc,
-        threads=_thread_groups(channels, duration_s),
+        threads=groups,
+        request_threads=request_threads,
+        poller_thread=poller_thread,
         server_cpus=_server_cpu_count(spec, channels),
         network_stalled_s=min(stalls) if stalls else None,
         clock_offset_s=further_off.clock_offset_s,
@@ -221,7 +225,7 @@ def _only_thread(role: Role, channels: Channels, duration_s: float) -> float | N
 
 def _neighbours(spec: RunSpec, channels: Channels, duration_s: float, *, shared: bool) -> tuple[float | None, str]:
     """The share of the server's CPUs that others used, or why that is unknown. Interrupts are left out."""
-    if spec.application.server.kind not in JVM_SERVERS:
+    if not spec.application.server.is_jvm:
         return None, "the server may be several processes, and only the first one's CPU time is read"
     if shared:
         return None, "the load tool runs on the server's CPUs"
@@ -313,8 +317,9 @@ def _gc(
 ) -> tuple[GcPauses | None, str]:
     """The pauses inside the measured window, of the instance that paused longest, or why they are unknown."""
     if not record.gc_pauses:
-        if spec.application.server.kind not in JVM_SERVERS:
-            return None, "BenchHub keeps a log of the garbage collector for Tomcat and Liberty only"
+        if not spec.application.server.is_jvm:
+            titles = sorted((server.title for server in SERVERS.values() if server.is_jvm), reverse=True)
+            return None, f"BenchHub keeps a log of the garbage collector for {' and '.join(titles)} only"
         return None, "the JVM wrote no log of its garbage collector (HotSpot from Java 9 on can)"
     each = [pauses_in(read, sut, began_unix_s(record), duration_s) for read in record.gc_pauses.values()]
     worst = max(each, key=lambda pauses: pauses.total_s)

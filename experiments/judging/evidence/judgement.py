@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from agents.drivers import DRIVERS
+from experiments.analysis.findings import ToolHabits
 from experiments.analysis.thresholds import DEFAULT_THRESHOLDS, Thresholds
 from experiments.analysis.validity import Course, Finding, HostFigures, LoadFigures, RunValidity, judge_run
 
@@ -39,8 +42,11 @@ def judge(
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> RunValidity:
     """The validity of one run from its load report (`LoadReport.to_json`) and what was seen on the hosts."""
+    tool = str(report["tool"])
+    habits = ToolHabits(**asdict(DRIVERS[tool].habits)) if tool in DRIVERS else ToolHabits()
     figures = LoadFigures(
-        tool=str(report["tool"]),
+        tool=tool,
+        habits=habits,
         load_model=report["load_model"],
         latency_basis=report["latency_basis"],
         requested_duration_s=requested_duration_s,

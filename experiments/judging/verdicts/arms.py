@@ -14,8 +14,6 @@ from experiments.judging.evidence.judgement import finding_json
 from experiments.judging.evidence.thresholds import thresholds_of
 from experiments.models import Experiment, Run, Variant
 
-_SET_THE_CLOCK = ("governor", "cpu_online", "affinity", "command")
-"""Steps that may change how fast CPUs run, or how many of them work: turbo depends on that, too."""
 _FULL = [{"check": "driver_cpu", "level": "warn"}]
 _UNKNOWN = [{"check": "driver_cpu", "evidence": {"driver_cpu_mean_ratio": "unknown"}}]
 
@@ -86,5 +84,5 @@ def _what_sets_it(variant: Variant) -> tuple[Any, ...]:
     if not variant.spec:
         return (variant.application_id, variant.recipe_id)
     spec = RunSpec.model_validate(variant.spec)
-    steps = (step.model_dump_json() for step in spec.recipe.steps if step.kind in _SET_THE_CLOCK)
+    steps = (step.model_dump_json() for step in spec.recipe.steps if step.sets_clock)
     return (spec.application.server.cpus, *steps)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import numpy as np
 from django.utils import timezone
 
-from experiments.asking.launching.launch import Choice, freeze
+from experiments.asking.launching.choices import Choice, freeze
 from experiments.judging.alerts.trends import rebuild
 from experiments.keeping.demo.made_up import digest_of, made_up_metrics
 from experiments.models import Application, ConfigSnapshot, HardwareProfile, Host, Member, Recipe, Run, Workload

@@ -8,7 +8,9 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 
 from agents.base.cpuset import format_cpus
-from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.library.install import install_recipe
 from experiments.keeping.demo.history import make_history
 from experiments.models import (

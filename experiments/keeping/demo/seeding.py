@@ -161,6 +161,7 @@ def _runs(
             drivers_id=line.drivers.pk,
             sut_profile_id=line.profile.pk,
             config_id=stock.configs[line.sut_position, at_recipe, kernel].pk,
+            state=Run.State.FINISHED,
             is_demo=True,
         )
         if slot:
@@ -189,7 +190,7 @@ def _times(run: Run, at: datetime) -> None:
 
 def _outcome(run: Run, metrics: dict[str, float], luck: float) -> None:
     """Most runs succeed and are valid; 1 % failed, 0.5 % was cancelled, 3 % is invalid, 4 % suspect."""
-    run.state, run.restore = Run.State.FINISHED, Run.Restore.VERIFIED
+    run.restore = Run.Restore.VERIFIED
     if luck < 0.01:
         run.outcome, run.failure = Run.Outcome.FAILED, "The server was not ready within 60 s: no answer yet."
         return

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from experiments.asking.launching.launch import Choice, freeze
+from experiments.asking.launching.choices import Choice, freeze
 from experiments.asking.library import catalogue
 from experiments.keeping.demo.made_up import digest_of
 from experiments.models import Application, ConfigSnapshot, DriverSet, HardwareProfile, Host, Recipe, Team, Workload

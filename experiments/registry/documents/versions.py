@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from agents.base.errors import PlanError
 from agents.base.model import first_problem
-from agents.drivers.command.driver import CommandDriver
+from agents.servers import SERVERS
 from agents.spec import WorkloadDocument
 from agents.steps import STEPS
 from agents.steps.base.step import Step
@@ -31,7 +31,6 @@ __all__ = ["archive", "diff_versions", "parse_yaml", "save_version", "to_yaml"]
 
 Saved = TypeVar("Saved", bound=Document)
 
-_ADMINS_KINDS = frozenset({"command", "packages", "service"})
 _ASSUMED_CPUS = 8  # stands in for `sut_cpu_count` when a recipe is checked without a host
 
 
@@ -88,11 +87,8 @@ def save_version(member: Member, model: type[Saved], name: str, body: Mapping[st
 
 
 def _declared(document: WorkloadDocument) -> list[MetricSpec]:
-    """The own metrics that the workload's command names, known before its first run."""
-    if not isinstance(document.driver, CommandDriver):
-        return []
-    found = document.driver.figures.items()
-    return [own_metric(name, source.unit, source.direction) for name, source in found if source.direction]
+    """The own metrics that the workload's load tool declares, known before its first run."""
+    return [own_metric(*declared) for declared in document.driver.own_metrics()]
 
 
 def archive(member: Member, document: Document) -> None:
@@ -181,11 +177,11 @@ def insist_on_shell(member: Member, recipe: Recipe, steps: Sequence[Step]) -> No
 
 def _reaches_the_host(body: Mapping[str, Any]) -> bool:
     """Whether it acts on the host as root, or names a file that is written as root (a parameter may make it one)."""
-    server = body.get("server")
+    server = SERVERS.get(str((body.get("server") or {}).get("kind")))
     steps = body.get("steps", ())
-    kinds = [step.get("kind") for step in steps] + [server.get("kind") if server else None]
+    used = [STEPS[step["kind"]] for step in steps if step.get("kind") in STEPS]
     outside = any(str(step.get("path", "")).strip().startswith(("/", "${")) for step in steps)
-    return outside or any(kind in _ADMINS_KINDS for kind in kinds)
+    return outside or any(kind.needs_admin for kind in (*used, *([server] if server else ())))
 
 
 def _flat(node: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from experiments.models import Host, Run
 from experiments.registry.errors import Conflict
-from experiments.telling.notifying.events import host_quarantined
+from experiments.registry.events import HostQuarantined, tell
 
 logger = logging.getLogger(__name__)
 
@@ -28,15 +28,16 @@ def quarantine(run: Run, host_id: int | None, differences: Sequence[str], *, try
         return
     run.restore = Run.Restore.DIRTY
     shown = [text[:1000] for text in differences[:MAX_DIFFERENCES]]
+    reason = f"Run #{run.number} could not be proven undone: {'; '.join(shown[:3])}"[:2000]
     Host.objects.filter(pk=host_id).update(
         state=Host.State.DIRTY,
-        state_reason=f"Run #{run.number} could not be proven undone: {'; '.join(shown[:3])}"[:2000],
+        state_reason=reason,
         differences=shown,
         dirty_run=run,
         last_restore=restore_state("again", "BenchHub tries again by itself.") if try_again else {},
         stays_drained=Q(state=Host.State.DRAINED) | Q(state=Host.State.DIRTY, stays_drained=True),
     )
-    host_quarantined(run, host_id, f"Run #{run.number} could not be proven undone: {'; '.join(shown[:3])}"[:2000])
+    tell(HostQuarantined(run, host_id, reason))
     logger.warning("host %s is dirty: %s", host_id, "; ".join(shown[:5]))
 
 

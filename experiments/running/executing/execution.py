@@ -15,10 +15,11 @@ from agents.base.log_context import bound
 from agents.events import Logged
 from agents.record import Record
 from experiments.models import Run
+from experiments.registry.errors import DATABASE_AWAY
 from experiments.registry.workers.outbox import hint
 from experiments.registry.workers.tallies import count
 from experiments.running.ending.conclusion import conclude, give_up
-from experiments.running.executing.connecting import DATABASE_AWAY, runner_for, with_database
+from experiments.running.executing.connecting import runner_for, with_database
 from experiments.running.executing.lease import UNKNOWN_HOLDER_HINT, HandedOver, Heart, handing_over
 from experiments.running.executing.recorder import Recorder
 from experiments.running.queue.dispatch import claim_next

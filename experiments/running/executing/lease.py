@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import close_old_connections
 
-from experiments.running.executing.connecting import DATABASE_AWAY
+from experiments.registry.errors import DATABASE_AWAY
 from experiments.running.executing.recorder import Recorder
 
 logger = logging.getLogger(__name__)

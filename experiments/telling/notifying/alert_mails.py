@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from experiments.judging.alerts.causes import causes_text
 from experiments.judging.alerts.wording import sentence, title, trend_name
 from experiments.models import Alert, Member
+from experiments.registry.events import AlertConfirmed
 from experiments.registry.workers.outbox import TELL_ALERT, send
 from experiments.telling.notifying.events import alert_raised
 
@@ -23,10 +24,10 @@ STILL_NEWS = timedelta(days=1)
 MOST_AT_ONCE = 50
 
 
-def tell_later(alert: Alert) -> None:
+def alert_confirmed(event: AlertConfirmed) -> None:
     """Have a worker tell about the alert once it is stored; `tell_waiting` repeats what gets lost."""
-    alert_id = alert.pk
-    if alert.told_at is None:
+    alert_id = event.alert.pk
+    if event.alert.told_at is None:
         transaction.on_commit(lambda: send(TELL_ALERT, alert_id), robust=True)
 
 

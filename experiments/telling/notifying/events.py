@@ -1,4 +1,4 @@
-"""The places where something happens call one of these, in the transaction that makes it true.
+"""What is told of what happened, in the transaction that makes it true.
 
 Nobody's run fails because nobody could be told: what goes wrong here is logged.
 """
@@ -15,6 +15,7 @@ from experiments.judging.alerts.wording import sentence as alert_sentence
 from experiments.judging.alerts.wording import title as alert_title
 from experiments.judging.alerts.wording import trend_name
 from experiments.models import Alert, Delivery, Experiment, Host, Member, Occasion, Run, Team, Webhook
+from experiments.registry.events import ExperimentEnded, HostQuarantined, OccasionMissed, RunEnded
 from experiments.registry.metrics.own_metrics import metrics_of
 from experiments.registry.workers.outbox import DELIVER, send
 from experiments.telling.notifying import happenings
@@ -24,9 +25,10 @@ from experiments.telling.notifying.messages import body_for, mail_body
 logger = logging.getLogger(__name__)
 
 
-def run_finished(run: Run) -> None:
+def run_ended(event: RunEnded) -> None:
     """A run that had started came to its end, whatever its outcome."""
-    if run.is_demo:
+    run = event.run
+    if run.is_demo or run.started_at is None:
         return
     failed = run.outcome in (Run.Outcome.FAILED, Run.Outcome.LOST)
     said = run.failure or f"It {run.get_outcome_display().lower()}"
@@ -48,9 +50,10 @@ def run_finished(run: Run) -> None:
     tell(run.team_id, happening, mail_to="mails_failed_runs" if failed else "")
 
 
-def verdict_reached(experiment: Experiment) -> None:
-    """All runs of an experiment are over, and its stored verdicts are final."""
-    if experiment.is_demo:
+def experiment_ended(event: ExperimentEnded) -> None:
+    """All runs of an experiment are over, and its stored verdicts are final. One that was cancelled is no news."""
+    experiment = event.experiment
+    if experiment.is_demo or experiment.state != Experiment.State.FINISHED:
         return
     verdicts = experiment.verdicts.filter(metric__in=experiment.deciding_metrics).select_related("candidate")
     found = sorted(verdicts, key=lambda one: (one.candidate.position, one.metric))
@@ -87,17 +90,18 @@ def alert_raised(alert: Alert) -> None:
     tell(alert.team_id, happening)
 
 
-def host_quarantined(run: Run, host_id: int, reason: str) -> None:
+def host_quarantined(event: HostQuarantined) -> None:
     """A run could not be proven undone on a host, so nothing starts there."""
-    host = Host.objects.get(pk=host_id)
+    run, reason = event.run, event.reason
+    host = Host.objects.get(pk=event.host_id)
     data = {"host": host.name, "run": run.number, "reason": reason}
     title = f"{host.name} is out of service"
     tell(run.team_id, Happening(happenings.HOST_QUARANTINED, title, reason, f"hosts/{host.pk}/", data))
 
 
-def schedule_missed(occasion: Occasion) -> None:
+def occasion_missed(event: OccasionMissed) -> None:
     """A time of a schedule that launched nothing."""
-    schedule = occasion.schedule
+    occasion, schedule = event.occasion, event.occasion.schedule
     failed = occasion.outcome == Occasion.Outcome.FAILED
     data = {
         "schedule": schedule.pk,
@@ -106,10 +110,10 @@ def schedule_missed(occasion: Occasion) -> None:
         "outcome": occasion.outcome,
         "state": schedule.state,
     }
-    event = happenings.SCHEDULE_FAILED if failed else happenings.SCHEDULE_SKIPPED
+    kind = happenings.SCHEDULE_FAILED if failed else happenings.SCHEDULE_SKIPPED
     title = f"Schedule {schedule.name} {'failed' if failed else 'skipped a time'}"
     path = f"experiments/schedules/{schedule.pk}/"
-    tell(schedule.team_id, Happening(event, title, occasion.sentence, path, data))
+    tell(schedule.team_id, Happening(kind, title, occasion.sentence, path, data))
 
 
 def tell(team_id: int, happening: Happening, *, mail_to: str = "") -> None:

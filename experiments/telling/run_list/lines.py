@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from django.contrib.auth.models import User
+from django.db.models import Value
 
 from experiments.models import Application, DriverSet, Host, Recipe, Run, Team, Variant, Workload
 from experiments.models.runs import RunQuerySet
@@ -46,13 +47,13 @@ COLUMNS = (
     "archived",
 )
 
-_REFERENCES: Mapping[str, tuple[Any, str, str, str]] = {
+_REFERENCES: Mapping[str, tuple[Any, str, Any, str]] = {
     "application_id": (Application, "pk", "version", "name"),
     "recipe_id": (Recipe, "pk", "version", "name"),
     "workload_id": (Workload, "pk", "version", "name"),
-    "sut_id": (Host, "pk", "pk", "name"),
-    "variant_id": (Variant, "pk", "pk", "name"),
-    "created_by_id": (User, "pk", "pk", "username"),
+    "sut_id": (Host, "pk", Value(0), "name"),
+    "variant_id": (Variant, "pk", Value(0), "name"),
+    "created_by_id": (User, "pk", Value(0), "username"),
     "drivers_id": (DriverSet.hosts.through, "driverset_id", "host_id", "host__name"),
 }
 """Column -> the model that it refers to, and of that the key, the version or the place in a set, and the name."""
@@ -79,20 +80,23 @@ class Names:
 def lines_page(
     team: Team, runs: RunFilter, *, sort: str = "-number", cursor: str = "", limit: int = 50
 ) -> tuple[Page[Any], Names]:
-    """A page whose rows have `COLUMNS`, and the names that these refer to. Eight queries at most."""
+    """A page whose rows have `COLUMNS`, and the names that these refer to. Two queries, however many runs."""
     lines = cast(RunQuerySet, Run.objects.values_list(*COLUMNS, named=True))
     page = page_of(matching(team, runs, lines), sort=sort, cursor=cursor, limit=limit)
     return page, _names(page.rows)
 
 
 def _names(rows: Sequence[Any]) -> Names:
+    queries = [
+        model._default_manager.filter(**{f"{key}__in": wanted}).values_list(Value(column), key, place, name)
+        for column, (model, key, place, name) in _REFERENCES.items()
+        if (wanted := {getattr(row, column) for row in rows} - {None})
+    ]
     found: dict[tuple[str, int], list[tuple[int, str]]] = {}
-    for column, (model, key, place, name) in _REFERENCES.items():
-        wanted = {getattr(row, column) for row in rows} - {None}
-        if not wanted:
-            continue
-        for pk, at, text in model._default_manager.filter(**{f"{key}__in": wanted}).values_list(key, place, name):
-            found.setdefault((column, pk), []).append((at, text))
+    if not queries:
+        return Names(found)
+    for column, pk, place, name in queries[0].union(*queries[1:], all=True):
+        found.setdefault((column, pk), []).append((place, name))
     for several in found.values():
         several.sort()
     return Names(found)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from experiments.asking.bisections.reading import find_bisection
-from experiments.asking.searches.reading import find_search
+from experiments.asking.bisections.live import BISECTIONS
+from experiments.asking.searches.live import SEARCHES
 from experiments.judging.comparing.history import MAX_COMPARED, comparable_runs
 from experiments.models import Experiment, Run, Series, ShareLink, Team
 from experiments.registry.errors import NotFound, RequestError
@@ -107,13 +107,13 @@ def _runs_of(*experiment_ids: int) -> tuple[int, ...]:
 
 
 def _search(team: Team, subject: Subject) -> Frozen:
-    search = find_search(team, subject.inquiry_id or 0)
+    search = SEARCHES.find(team, subject.inquiry_id or 0)
     run_ids = tuple(search.trials.values_list("run_id", flat=True))
     return Frozen(subject.kind, f"rate search {search.name}", search_sheet(search), run_ids)
 
 
 def _bisection(team: Team, subject: Subject) -> Frozen:
-    bisection = find_bisection(team, subject.inquiry_id or 0)
+    bisection = BISECTIONS.find(team, subject.inquiry_id or 0)
     run_ids = _runs_of(*bisection.steps.values_list("experiment_id", flat=True))
     return Frozen(subject.kind, f"bisection {bisection.name}", bisection_sheet(bisection), run_ids)
 

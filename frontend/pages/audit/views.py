@@ -13,7 +13,7 @@ from experiments.models import AuditEntry, Role
 from experiments.registry.teams.audit_trail import AuditFilter, audit_entries, changes_of
 from experiments.telling.run_list.csv_response import CsvResponse
 from experiments.telling.run_list.csv_text import csv_line
-from frontend.pages.team.forms import AuditForm
+from frontend.pages.audit.forms import AuditForm
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.query import id_in
 

@@ -8,8 +8,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from experiments.registry.runs.baselines import baselines_of, pin, unpin
-from frontend.pages.run.views import find_run
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.lookups import find_run
 from frontend.shared.refusals import RefusalSaid
 
 

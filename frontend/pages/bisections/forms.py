@@ -10,7 +10,8 @@ from experiments.analysis.sequential import LOOKS
 from experiments.asking.bisections.plan import BisectionPlan, versions_between
 from experiments.models import Workload
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.launching import CHOICE_FIELDS, LabelsField, PartsForm, PriorityField
+from frontend.shared.forms.fields import LabelsField, PriorityField
+from frontend.shared.forms.parts import CHOICE_FIELDS, PartsForm
 
 
 class BisectionForm(PartsForm):

@@ -10,19 +10,18 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.asking.bisections import live
-from experiments.asking.bisections.reading import find_bisection, remaining, steps_of
+from experiments.asking.bisections.reading import remaining, steps_of
 from experiments.models import Bisection, Role
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
 from frontend.pages.bisections.forms import BisectionForm
-from frontend.pages.new_run.views import last_parts
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.launching import refuse
+from frontend.shared.forms.last_parts import last_parts
 from frontend.shared.forms.model_fields import show_scalar
 from frontend.shared.live_answer import page_with_answer
 from frontend.shared.query import id_in
-from frontend.shared.refusals import RefusalSaid
+from frontend.shared.refusals import RefusalSaid, refuse
 
 PAGE = 50
 
@@ -30,8 +29,7 @@ PAGE = 50
 @team_view()
 def bisection_list(request: TeamRequest) -> HttpResponse:
     """The team's bisections, newest first."""
-    found = Bisection.objects.for_team(request.team).with_names()
-    rows, older = found.newest_page(id_in(request.GET.get("before", "")), PAGE)
+    rows, older = live.BISECTIONS.newest(request.team, before=id_in(request.GET.get("before", "")), limit=PAGE)
     context = {"bisections": [_bounds(row) for row in rows], "older_query": f"before={older}" if older else ""}
     return render(request, "bisections/list.html", context)
 
@@ -57,7 +55,7 @@ def new_bisection(request: TeamRequest) -> HttpResponseBase:
 @team_view()
 def bisection(request: TeamRequest, bisection_id: int) -> HttpResponse:
     """The page, or its answer."""
-    found = find_bisection(request.team, bisection_id)
+    found = live.BISECTIONS.find(request.team, bisection_id)
     results = {step.index: step for step in steps_of(found)}
     context = {
         **_bounds(found),
@@ -73,7 +71,7 @@ def bisection(request: TeamRequest, bisection_id: int) -> HttpResponse:
 @team_view()
 def bisection_chart(request: TeamRequest, bisection_id: int) -> JsonResponse:
     """What was found about each candidate that was compared, for the chart."""
-    found = find_bisection(request.team, bisection_id)
+    found = live.BISECTIONS.find(request.team, bisection_id)
     return JsonResponse(
         {
             "label": label_of(found.metric),
@@ -101,7 +99,7 @@ def bisection_chart(request: TeamRequest, bisection_id: int) -> JsonResponse:
 def cancel_bisection(request: TeamRequest, bisection_id: int) -> HttpResponse:
     """End it, and the experiment that is under way."""
     with RefusalSaid(request):
-        live.cancel_bisection(request.member, find_bisection(request.team, bisection_id))
+        live.BISECTIONS.cancel(request.member, live.BISECTIONS.find(request.team, bisection_id))
         messages.success(request, "Cancelled. A run that is under way stops its load and restores its hosts.")
     return redirect("bisection", request.team.slug, bisection_id)
 
@@ -125,7 +123,7 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
     source = id_in(request.GET.get("from", ""))
     if source is None:
         return last_parts(request)
-    found = find_bisection(request.team, source)
+    found = live.BISECTIONS.find(request.team, source)
     same = ("name", "parameter", "metric", "max_blocks", "labels")
     initial: dict[str, Any] = {name: getattr(found, name) for name in same}
     initial |= {name: getattr(found, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}

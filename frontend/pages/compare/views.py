@@ -26,20 +26,18 @@ from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
 from experiments.registry.runs.baselines import baseline_named, baselines_of
 from experiments.telling.run_list.csv_text import csv_line
+from frontend.charts.channels import COMPARED
 from frontend.charts.machines import with_charts
-from frontend.charts.samples import history_json, overlay_json, part_in, percentiles_json
+from frontend.charts.percentiles import percentiles_json
+from frontend.charts.samples import overlay_json, part_in
 from frontend.charts.scaling import scaling_json
+from frontend.charts.trend import history_json
 from frontend.pages.compare.markdown import markdown
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.baseline import tone_of
 
 STRIP_POINTS = 500
 """Enough to see whether a difference is within the noise."""
-CHANNELS = {
-    "cpu_set.busy_ratio": "CPU busy",
-    "process.cpu_ratio": "Server process CPU",
-    "memory.used_bytes": "Memory in use",
-}
 MAX_SENT = 100
 """Channels that were sent with figures and are offered to be drawn."""
 
@@ -124,11 +122,11 @@ def overlays(request: TeamRequest) -> HttpResponse:
 def _channels(runs: Sequence[Run]) -> dict[str, str]:
     """What can be drawn: the usual channels that a run has, and those that were sent with figures."""
     found = SampleSeries.objects.filter(run__in=runs)
-    there = set(found.filter(channel__in=CHANNELS).values_list("channel", flat=True))
-    sent = found.filter(run__origin=Run.Origin.IMPORTED).exclude(channel__in=CHANNELS)
+    there = set(found.filter(channel__in=COMPARED).values_list("channel", flat=True))
+    sent = found.filter(run__origin=Run.Origin.IMPORTED).exclude(channel__in=COMPARED)
     names = sent.order_by("channel").values_list("channel", flat=True).distinct()[:MAX_SENT]
-    usual = {name: label for name, label in CHANNELS.items() if name in there}
-    return usual | {name: name for name in names} or CHANNELS
+    usual = {name: label for name, label in COMPARED.items() if name in there}
+    return usual | {name: name for name in names} or COMPARED
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,7 @@ from experiments.models import Document, Role, Run
 from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.versions import archive, diff_versions, to_yaml
 from experiments.registry.errors import NotFound, RequestError
-from frontend.pages.documents.jmeter_plan import plan_rows
-from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.document_kinds import (
-    KINDS,
-    Kind,
+from frontend.pages.documents.contents import (
     driver_settings,
     example_command,
     parameters_of,
@@ -28,6 +24,9 @@ from frontend.shared.document_kinds import (
     steps_of,
     summary_of,
 )
+from frontend.pages.documents.jmeter_plan import plan_rows
+from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.document_kinds import KINDS, Kind
 from frontend.shared.query import id_in
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from experiments.analysis.interval import Mean, mean_of
 from experiments.models import Run, Variant
 from experiments.registry.metrics.vocabulary import MetricSpec
-from frontend.charts.samples import counts
+from frontend.charts.ab import counts
 
 SHADES = 5
 
@@ -22,6 +22,11 @@ class MatrixCell:
     look: str
     word: str
     icon: str = ""
+
+    @property
+    def icon_label(self) -> str:
+        """What the icon says that no word beside it does."""
+        return {"up": "among the best", "down": "among the worst"}.get(self.icon, "")
 
 
 @dataclass(frozen=True)

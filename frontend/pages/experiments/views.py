@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 
 from django.contrib import messages
 from django.db.models import Count, F, Prefetch, Q
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from agents.drivers.concurrency import CONCURRENCY_FIELDS
-from experiments.asking.launching import launch, pausing
+from experiments.asking.launching import cancelling, launch, pausing
 from experiments.judging.comparing.history import comparable_runs, configuration_diff, experiment_runs
 from experiments.judging.comparing.machines import machines_of_experiment
 from experiments.judging.comparing.scaling import groups_of, scaling_of
@@ -26,14 +25,16 @@ from experiments.registry.teams.access import may_launch_on_all
 from experiments.running.queue.estimates import estimates_for
 from experiments.running.queue.priorities import PRIORITIES
 from experiments.running.queue.waiting import expected_end
+from frontend.charts.ab import ab_json, counts
 from frontend.charts.curve import curve_over_loads, load_points
 from frontend.charts.machines import with_charts
-from frontend.charts.samples import ab_json, counts, variant_percentiles_json
+from frontend.charts.percentiles import variant_percentiles_json
 from frontend.charts.scaling import scaling_json
 from frontend.charts.sweep import sweep_json
 from frontend.pages.experiments.answer import cost_of, verdict_table
 from frontend.pages.experiments.matrix import matrix_of
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.lookups import find_experiment
 from frontend.shared.query import id_in
 from frontend.shared.refusals import RefusalSaid
 
@@ -62,14 +63,6 @@ def experiments(request: TeamRequest) -> HttpResponse:
     rows, older = found.newest_page(id_in(request.GET.get("before", "")), PAGE)
     context = {"experiments": rows, "older_query": f"before={older}" if older else ""}
     return render(request, "experiments/list.html", context)
-
-
-def find_experiment(request: TeamRequest, experiment_id: int) -> Experiment:
-    found = Experiment.objects.for_team(request.team).select_related("workload", "created_by").filter(pk=experiment_id)
-    experiment: Experiment | None = found.first()
-    if experiment is None:
-        raise Http404("No such experiment.")
-    return experiment
 
 
 @team_view()
@@ -122,7 +115,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
             **context,
             "ab": ab_json(metric, variants, compares),
             "sweep": sweep_json(metric, variants, compares),
-            "concurrency_unit": CONCURRENCY_FIELDS.get(content_of(found.workload).driver.kind, ""),
+            "concurrency_unit": content_of(found.workload).driver.concurrency_option,
             "percentiles": variant_percentiles_json(
                 variants, compares, content_of(found.workload).driver.latency_basis
             ),
@@ -171,7 +164,7 @@ def _difference(
 def cancel_experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     """Cancel every run of it that is not finished."""
     found = find_experiment(request, experiment_id)
-    launch.cancel_experiment(request.member, found)
+    cancelling.cancel_experiment(request.member, found)
     messages.success(request, "Cancelled. Runs that are under way stop their load and restore their hosts.")
     return redirect("experiment", request.team.slug, experiment_id)
 

@@ -10,11 +10,11 @@ from django.views.decorators.http import require_safe
 from experiments.judging.gate.gate import experiment_gate, markdown
 from experiments.judging.gate.gate_rules import GateRules
 from experiments.registry.errors import RequestError
-from frontend.pages.experiments.views import find_experiment
 from frontend.pages.gate.forms import GateForm, command_line
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.launching import refuse
+from frontend.shared.lookups import find_experiment
+from frontend.shared.refusals import refuse
 
 
 @require_safe

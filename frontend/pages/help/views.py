@@ -6,8 +6,8 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
+from frontend.pages.help.contents import INDEX, help_page
 from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.help import INDEX, help_page
 
 
 @require_safe

@@ -14,8 +14,9 @@ from experiments.registry.errors import NotFound
 from experiments.registry.hosts import inventory
 from experiments.registry.hosts.removal import remove_host
 from experiments.running.restoring import requests
-from frontend.pages.hosts.views import get_host, member_of
+from frontend.pages.hosts.views import get_host
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.lookups import member_of
 from frontend.shared.refusals import RefusalSaid
 
 Action = Callable[[TeamRequest, Host], str]

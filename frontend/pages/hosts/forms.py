@@ -8,7 +8,7 @@ from django import forms
 
 from agents.spec import USER_PATTERN
 from experiments.models import Host, Team
-from frontend.shared.forms.launching import LabelsField
+from frontend.shared.forms.fields import LabelsField
 
 SSH_PORT = 22
 ROLES = [(Host.Roles.SUT, "SUT"), (Host.Roles.DRIVER, "Driver"), (Host.Roles.BOTH, "SUT and driver")]

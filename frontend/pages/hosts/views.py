@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from experiments.models import Host, HostGrant, HostProfile, Member, Role, Run
+from experiments.models import Host, HostGrant, HostProfile, Role, Run
 from experiments.registry.documents.configuration import diff
 from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.hosts import inventory
@@ -22,10 +22,9 @@ from experiments.registry.teams.access import may_launch_on
 from frontend.pages.hosts.forms import HostForm, NewHostForm
 from frontend.pages.hosts.reservation_forms import ReservationForm
 from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.forms.launching import refuse
 from frontend.shared.hardware import groups, headline
 from frontend.shared.preflight import host_checks
-from frontend.shared.query import id_in
+from frontend.shared.refusals import refuse
 from frontend.shared.typed import take_typed
 
 MAX_HISTORY = 50
@@ -192,11 +191,3 @@ def _history(host: Host) -> list[HostProfile]:
 
 def _fingerprint(line: str) -> str:
     return inventory.fingerprint(line) if line else ""
-
-
-def member_of(request: TeamRequest, pk: str) -> Member:
-    """A member of the team by its id. NotFound for another team's."""
-    found = request.team.members.select_related("user").filter(pk=id_in(pk) or 0).first()
-    if found is None:
-        raise NotFound("There is no such member.")
-    return found

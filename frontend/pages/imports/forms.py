@@ -13,7 +13,7 @@ from agents.recordings import RECORDINGS
 from experiments.asking.intake.imports import MAX_REPORT_CHARS
 from experiments.asking.intake.recordings import MAX_RECORDING_CHARS
 from experiments.models import Application, Recipe, Run, Team, Workload
-from frontend.shared.forms.launching import LabelsField
+from frontend.shared.forms.fields import LabelsField
 
 _DOCUMENTS = {"application": Application, "recipe": Recipe, "workload": Workload}
 _UTC = forms.DateTimeInput(attrs={"type": "datetime-local", "step": "1"})

@@ -8,20 +8,13 @@ from typing import Any, cast
 from django import forms
 
 from agents.steps.recipe import Value
-from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import ExperimentTemplate, Scale
-from experiments.asking.library.install import Places, installed
+from experiments.asking.library.install import Places
 from experiments.models import Host, Team
-from experiments.registry.errors import NotFound, RequestError
-from frontend.shared.access import TeamRequest
-from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.launching import ExperimentForm, VariantForm
-from frontend.shared.forms.model_fields import show_scalar
+from experiments.registry.errors import RequestError
+from frontend.shared.forms.choices import HOST_FIELDS, TeamChoices
 from frontend.shared.forms.parameters import parameter_field
-from frontend.shared.forms.variants import Rows
-from frontend.shared.query import id_in
 
-HOST_FIELDS = ("sut", "other_sut", "drivers")
 SCALES = (("small", "small: fits a machine with two CPUs"), ("published", "published: the values of the source"))
 
 
@@ -97,53 +90,3 @@ class InstallForm(forms.Form):
         """Show an error at the field that it names."""
         name = error.field.replace("settings.", "s_")
         self.add_error(name if name in self.fields else None, error.message)
-
-
-def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tuple[ExperimentForm, Rows]:
-    """New experiment filled in with an installed template. NotFound when that or a host is not there."""
-    template = catalogue.template(name)
-    scale: Scale = "published" if request.GET.get("scale") == "published" else "small"
-    ready = installed(request.member, template, scale)
-    if ready is None:
-        raise NotFound(f"{template.title} is not installed in this team yet; open it in the library.")
-    hosts = {role: _hosts(request, role) for role in HOST_FIELDS}
-    if len(hosts["sut"]) != 1 or not hosts["drivers"] or len(hosts["drivers"]) != len(request.GET.getlist("drivers")):
-        raise NotFound("A host of this link is not there any more; choose the hosts in the library again.")
-    candidates = ready.candidates(Places(hosts["sut"][0], hosts["drivers"], next(iter(hosts["other_sut"]), None)))
-    form = ExperimentForm(
-        choices,
-        initial={
-            "name": template.title,
-            "question": template.question,
-            "workload": ready.workload.pk,
-            "repetitions": template.repetitions,
-            "order": template.order,
-            "primary_metric": template.metric,
-            "margin_pct": round(template.margin_ratio * 100, 4),
-            "labels": {"library": template.name, "scale": scale},
-        },
-    )
-    forms_by_row = {
-        str(row): VariantForm(
-            choices,
-            prefix=f"v{row}",
-            initial={
-                "name": one.name,
-                "application": one.application.pk,
-                "recipe": one.recipe.pk,
-                "sut": one.sut.pk,
-                "drivers": [driver.pk for driver in one.drivers],
-                "concurrency": one.concurrency,
-                **{f"p_{key}": show_scalar(value) for key, value in one.parameters.items()},
-            },
-        )
-        for row, one in enumerate(candidates)
-    }
-    return form, Rows(forms_by_row, "0")
-
-
-def _hosts(request: TeamRequest, role: str) -> tuple[Host, ...]:
-    """The team's hosts that a link names, in its order."""
-    wanted = [pk for text in request.GET.getlist(role) if (pk := id_in(text)) is not None]
-    found: dict[int, Host] = Host.objects.for_team(request.team).in_bulk(wanted)
-    return tuple(found[pk] for pk in wanted if pk in found)

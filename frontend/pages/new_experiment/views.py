@@ -9,22 +9,26 @@ from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from experiments.asking.launching.choices import choice_with
+from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.forecast import Arm, forecast
-from experiments.asking.launching.launch import EXPERIMENT_RETRIES, choice_with, create_experiment, launch_experiment
+from experiments.asking.launching.launch import EXPERIMENT_RETRIES, launch_experiment
 from experiments.models import Experiment, Role, Variant
 from experiments.registry.documents.own_load import OWN_LOAD
 from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.experiments.rules import Rules
 from experiments.running.queue.priorities import check_priority
-from frontend.pages.library.forms import template_rows
-from frontend.pages.new_run.views import api_url, curl, last_parts, preview_of
+from frontend.pages.new_experiment.forms import ExperimentForm, VariantForm
+from frontend.pages.new_experiment.from_template import template_rows
+from frontend.pages.new_experiment.rows import Rows, bound_rows, changed_rows, sweepable, swept_rows
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.api_call import api_url, curl, urgency_parts, versioned
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.launching import ExperimentForm, VariantForm, refuse, urgency_parts, versioned
+from frontend.shared.forms.last_parts import last_parts
 from frontend.shared.forms.model_fields import show_scalar
-from frontend.shared.forms.variants import Rows, bound_rows, changed_rows, sweepable, swept_rows
-from frontend.shared.preflight import Check, worst_first
+from frontend.shared.preflight import Check, preview_of, worst_first
 from frontend.shared.query import id_in
+from frontend.shared.refusals import refuse
 
 PART_NAMES = ("application", "recipe", "sut")
 RULE_NAMES = ("stop_rule", "max_blocks", "max_hours", "aa_first", "gate_metrics")

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from typing import Any
 
 from django.core.exceptions import BadRequest
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from agents.base.errors import AgentError
-from agents.plan import Plan, build_plan
-from agents.spec import RunSpec
 from experiments.asking.launching import dryrun
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.launch import launch_run
 from experiments.models import DryRun, Role, Run
 from experiments.registry.errors import NotFound, RequestError
+from frontend.pages.new_run.forms import RunForm
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.api_call import api_url, curl, urgency_parts, versioned
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.launching import PartsForm, RunForm, refuse, urgency_parts, versioned
-from frontend.shared.forms.model_fields import show_scalar
-from frontend.shared.preflight import Check, checks_of, place_in_queue, spec_or_check
+from frontend.shared.forms.last_parts import last_parts, parts_of
+from frontend.shared.forms.parts import PartsForm
+from frontend.shared.preflight import preview_of
 from frontend.shared.query import id_in
+from frontend.shared.refusals import refuse
 
 
 @require_http_methods(["GET", "POST"])
@@ -100,42 +97,6 @@ def dry_run_result(request: TeamRequest, pk: int) -> HttpResponseBase:
     return render(request, "new_run/_dry_run.html", {"dry_run": found})
 
 
-def preview_of(request: TeamRequest, choice: Choice) -> dict[str, Any]:
-    """What the fragment beside the form shows of one choice."""
-    spec, problems = spec_or_check(choice)
-    plan, plan_problems = _plan(spec)
-    return {
-        "checks": problems + plan_problems + checks_of(request.member, choice, spec),
-        "spec": spec,
-        "plan": plan,
-        "place": place_in_queue(request.team, (choice.sut, *choice.drivers)),
-    }
-
-
-def api_url(request: HttpRequest, path: str) -> str:
-    """The absolute address of an API path."""
-    return request.build_absolute_uri(reverse("api-1:api-root") + path)
-
-
-def curl(url: str, body: dict[str, Any]) -> str:
-    """The equal API call as one shell command; the token comes from the environment."""
-    data = json.dumps(body, ensure_ascii=False, indent=2)
-    return (
-        f"curl -sS {shlex.quote(url)} \\\n"
-        '  -H "Authorization: Bearer $BENCHHUB_TOKEN" -H "Content-Type: application/json" \\\n'
-        f"  -d {shlex.quote(data)}"
-    )
-
-
-def _plan(spec: RunSpec | None) -> tuple[Plan | None, list[Check]]:
-    if spec is None:
-        return None, []
-    try:
-        return build_plan(spec), []
-    except AgentError as error:
-        return None, [Check("fail", error.message)]
-
-
 def _curl(request: TeamRequest, form: RunForm) -> str:
     body = {**form.api_parts(), "workload": versioned(form.cleaned_data["workload"])}
     if form.cleaned_data["labels"]:
@@ -154,7 +115,7 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
         run = runs.filter(number=id_in(source)).first()
         if run is None:
             raise NotFound(f"There is no run #{source} to copy.")
-        initial = _parts(run) | {"labels": run.labels, "tags": ", ".join(run.tags)}
+        initial = parts_of(run) | {"labels": run.labels, "tags": ", ".join(run.tags)}
     else:
         initial = last_parts(request)
     if drivers := [pk for pk in request.GET.getlist("drivers") if id_in(pk) is not None]:
@@ -165,20 +126,6 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
             if name == "recipe":
                 initial = {key: value for key, value in initial.items() if not key.startswith("p_")}
     return initial
-
-
-def last_parts(request: TeamRequest) -> dict[str, Any]:
-    """The parts of the member's last run; nothing before the first one."""
-    runs = Run.objects.for_team(request.team).filter(origin=Run.Origin.EXECUTED, created_by=request.user)
-    run = runs.order_by("-number").first()
-    return _parts(run) if run else {}
-
-
-def _parts(run: Run) -> dict[str, Any]:
-    parts: dict[str, Any] = {name: getattr(run, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}
-    parts["drivers"] = [host.pk for host in run.drivers.in_order] if run.drivers else []
-    given = run.spec["recipe"]["parameters"] if run.spec else {}
-    return parts | {f"p_{name}": show_scalar(value) for name, value in given.items()}
 
 
 def _page(request: TeamRequest, choices: TeamChoices, form: RunForm, status: int = 200) -> HttpResponse:

@@ -11,8 +11,8 @@ from django.views.decorators.http import require_POST
 from experiments.asking.launching.bulk import archive_runs, unarchive_runs
 from experiments.models import Experiment
 from experiments.registry.notes.notes import set_tags, write_notes
-from frontend.pages.run.views import find_run
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.lookups import find_run
 from frontend.shared.refusals import RefusalSaid
 
 

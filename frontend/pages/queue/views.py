@@ -7,7 +7,7 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
-from experiments.asking.launching.launch import cancel_run
+from experiments.asking.launching.cancelling import cancel_run
 from experiments.models import Host, Role, Run
 from experiments.registry.errors import NotFound, RequestError
 from frontend.pages.queue.timetable import queue_of

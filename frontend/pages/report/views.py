@@ -14,9 +14,8 @@ from experiments.telling.reports.plots import plots_of
 from experiments.telling.reports.report import ExperimentReport, VariantCurve, report_of
 from experiments.telling.sharing.experiment_sheet import experiment_sheet
 from experiments.telling.sharing.run_sheet import run_sheet
-from frontend.pages.experiments.views import find_experiment
-from frontend.pages.run.views import find_run
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.lookups import find_experiment, find_run
 from frontend.shared.refusals import RefusalSaid
 from frontend.shared.sheet_files import sheet_file
 

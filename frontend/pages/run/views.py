@@ -9,7 +9,7 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from experiments.asking.launching import launch
+from experiments.asking.launching import cancelling, launch
 from experiments.asking.launching.retries import links_of
 from experiments.judging.comparing.timers import timers_of
 from experiments.judging.evidence.load_parts import load_parts
@@ -23,11 +23,14 @@ from experiments.registry.runs.baselines import baselines_of
 from experiments.registry.teams.access import may_launch_on
 from experiments.running.queue.priorities import PRIORITIES, change_priority, name_of
 from experiments.running.queue.waiting import expected_of
-from frontend.charts.samples import GROUPS, groups_of, part_in, percentiles_json, run_samples_json
+from frontend.charts.channels import GROUPS
+from frontend.charts.percentiles import percentiles_json
+from frontend.charts.samples import groups_of, part_in, run_samples_json
 from frontend.charts.timeline import timeline_json
 from frontend.pages.run.requests import requests_of
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.baseline import baseline_of, figure
+from frontend.shared.lookups import find_run
 from frontend.shared.refusals import RefusalSaid
 from frontend.shared.run_story import Story, story_of
 
@@ -36,21 +39,6 @@ CPU_FIGURES = ("sut_cpu_ratio", "driver_cpu_ratio")
 NEWEST_LINES = 1000
 """In the page itself; the log page has them all."""
 PARTS = {"state": "run/_state.html", "record": "run/_record.html", "waiting": "run/_waiting.html"}
-
-
-def find_run(request: TeamRequest, number: int) -> Run:
-    """The team's run with its names; another team's is the same 404 as none."""
-    run: Run | None = (
-        Run.objects.for_team(request.team)
-        .select_related(
-            "team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment", "created_by"
-        )
-        .filter(number=number)
-        .first()
-    )
-    if run is None:
-        raise Http404("No such run.")
-    return run
 
 
 @team_view()
@@ -155,7 +143,7 @@ def cancel(request: TeamRequest, number: int) -> HttpResponse:
     """Ask for the run's end; its worker restores the host."""
     found = find_run(request, number)
     with RefusalSaid(request):
-        launch.cancel_run(request.member, found)
+        cancelling.cancel_run(request.member, found)
         done = found.state == Run.State.FINISHED
         messages.success(request, "Cancelled." if done else "Stopping the load; then the host is restored.")
     return redirect("run", request.team.slug, number)

@@ -19,9 +19,9 @@ from experiments.registry.logs.log_lines import (
     outline_of,
     page_of,
 )
-from frontend.pages.run.views import find_run
 from frontend.pages.run_log.log_tree import tree_of
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.lookups import find_run
 from frontend.shared.query import id_in
 
 SHOWN_FIRST = 300

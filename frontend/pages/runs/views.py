@@ -25,6 +25,8 @@ from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.baseline import tone_of
 
 ROWS = 50
+ONLY_WIDE = ("verdict", "what", "drivers", "by")
+"""Columns that a narrow screen leaves out."""
 KEPT = ("state", "validity", "outcome", "archived", "experiment", "sort", "view")
 """What stands in the URL without a field of its own in the filter form."""
 
@@ -62,6 +64,12 @@ class Heading:
     column: Column
     query: str
     direction: str
+
+    @property
+    def classes(self) -> str:
+        """How it looks: figures stand to the right, and some columns are left out on a narrow screen."""
+        looks = {"num": self.column.numeric, "sorted": self.direction, "only-wide": self.column.name in ONLY_WIDE}
+        return " ".join(name for name, holds in looks.items() if holds)
 
 
 @require_safe

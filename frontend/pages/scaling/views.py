@@ -13,8 +13,8 @@ from experiments.models import Experiment, Variant
 from experiments.registry.metrics.normalisation import MOST_CPUS
 from frontend.charts.curve import CurvePoint, curve_over_loads, load_points
 from frontend.charts.scaling import scaling_json
-from frontend.pages.experiments.views import find_experiment
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.lookups import find_experiment
 from frontend.shared.query import id_in
 
 MOST_TOGETHER = 20

@@ -10,7 +10,7 @@ from django import forms
 from experiments.asking.schedules.clock import MOST_CHARS
 from experiments.asking.schedules.saving import Plan
 from experiments.models import Experiment, Run, Team
-from frontend.shared.forms.launching import LabelsField, PriorityField
+from frontend.shared.forms.fields import LabelsField, PriorityField
 
 NEWEST = 100
 

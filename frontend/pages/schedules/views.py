@@ -17,9 +17,8 @@ from experiments.registry.errors import RequestError
 from experiments.running.queue.priorities import name_of
 from frontend.pages.schedules.forms import ScheduleForm
 from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.forms.launching import refuse
 from frontend.shared.query import id_in
-from frontend.shared.refusals import RefusalSaid
+from frontend.shared.refusals import RefusalSaid, refuse
 
 ACTIONS = {
     "pause": (saving.pause_schedule, "Paused. Nothing is launched until somebody resumes it."),

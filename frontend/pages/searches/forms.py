@@ -7,11 +7,13 @@ from typing import Any
 from django import forms
 
 from experiments.analysis.search import DEFAULT_WIDTH_RATIO
-from experiments.asking.launching.launch import Choice
+from experiments.asking.launching.choices import Choice
 from experiments.asking.searches.live import LARGEST_RPS, OBJECTIVES
 from experiments.models import Workload
 from experiments.registry.metrics.vocabulary import METRICS
-from frontend.shared.forms.launching import CHOICE_FIELDS, LabelsField, PartsForm, PriorityField, versioned
+from frontend.shared.api_call import versioned
+from frontend.shared.forms.fields import LabelsField, PriorityField
+from frontend.shared.forms.parts import CHOICE_FIELDS, PartsForm
 
 
 class SearchForm(PartsForm):

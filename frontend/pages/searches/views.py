@@ -17,15 +17,15 @@ from experiments.models import CapacitySearch, Role, SearchTrial
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import METRICS
 from frontend.charts.curve import CurvePoint, curve_json
-from frontend.pages.new_run.views import api_url, curl, last_parts
 from frontend.pages.searches.forms import SearchForm
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.api_call import api_url, curl
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.launching import refuse
+from frontend.shared.forms.last_parts import last_parts
 from frontend.shared.forms.model_fields import show_scalar
 from frontend.shared.live_answer import page_with_answer
 from frontend.shared.query import id_in
-from frontend.shared.refusals import RefusalSaid
+from frontend.shared.refusals import RefusalSaid, refuse
 
 PAGE = 50
 PARTS = ("application", "recipe", "workload", "sut")
@@ -34,8 +34,7 @@ PARTS = ("application", "recipe", "workload", "sut")
 @team_view()
 def search_list(request: TeamRequest) -> HttpResponse:
     """The team's searches, newest first."""
-    found = CapacitySearch.objects.for_team(request.team).with_names()
-    rows, older = found.newest_page(id_in(request.GET.get("before", "")), PAGE)
+    rows, older = searches.SEARCHES.newest(request.team, before=id_in(request.GET.get("before", "")), limit=PAGE)
     shown = [(search, search_reading.objective_text(search)) for search in rows]
     context = {"searches": shown, "older_query": f"before={older}" if older else ""}
     return render(request, "searches/list.html", context)
@@ -67,7 +66,7 @@ def new_search(request: TeamRequest) -> HttpResponseBase:
 @team_view()
 def search(request: TeamRequest, search_id: int) -> HttpResponse:
     """The page, or its answer."""
-    found = search_reading.find_search(request.team, search_id)
+    found = searches.SEARCHES.find(request.team, search_id)
     step = searches.next_step(found) if found.state == CapacitySearch.State.RUNNING else None
     context = {
         "search": found,
@@ -85,7 +84,7 @@ def search(request: TeamRequest, search_id: int) -> HttpResponse:
 @team_view()
 def search_chart(request: TeamRequest, search_id: int) -> JsonResponse:
     """The trials for both charts."""
-    found = search_reading.find_search(request.team, search_id)
+    found = searches.SEARCHES.find(request.team, search_id)
     step = searches.next_step(found) if found.state == CapacitySearch.State.RUNNING else None
     low, high = (step.low_rps, step.high_rps) if isinstance(step, TryRate) else (found.low_rps, found.high_rps)
     trials = search_reading.trials_of(found)
@@ -116,9 +115,9 @@ def search_chart(request: TeamRequest, search_id: int) -> JsonResponse:
 @team_view(Role.LAUNCHER)
 def cancel_search(request: TeamRequest, search_id: int) -> HttpResponse:
     """End it, and the trial that is under way."""
-    found = search_reading.find_search(request.team, search_id)
+    found = searches.SEARCHES.find(request.team, search_id)
     with RefusalSaid(request):
-        searches.cancel_search(request.member, found)
+        searches.SEARCHES.cancel(request.member, found)
         messages.success(request, "Cancelled. A trial that is under way stops its load and restores its hosts.")
     return redirect("search", request.team.slug, search_id)
 
@@ -138,7 +137,7 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
     source = id_in(request.GET.get("from", ""))
     if source is None:
         return last_parts(request)
-    found = search_reading.find_search(request.team, source)
+    found = searches.SEARCHES.find(request.team, source)
     initial: dict[str, Any] = {name: getattr(found, f"{name}_id") for name in PARTS}
     initial["drivers"] = [host.pk for host in found.drivers.in_order]
     initial |= {f"p_{name}": show_scalar(value) for name, value in found.parameters.items()}

@@ -1,4 +1,4 @@
-"""The team, its members, invitations, services and API tokens; what the audit page is asked for."""
+"""The team, its members, invitations, services and API tokens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 from django import forms
 from django.http import QueryDict
 
-from experiments.models import AuditEntry, Member, Role, Team
+from experiments.models import Member, Role
 from experiments.registry.teams.founding import MOST_LETTERS
 from experiments.registry.teams.tokens import MAX_DAYS, SCOPES
 
@@ -46,24 +46,6 @@ class NewTeamForm(forms.Form):
 
     name = forms.CharField(max_length=MOST_LETTERS)
     slug = forms.SlugField(max_length=50, label="Short name", help_text="Stands in its addresses: letters, digits, -.")
-
-
-class AuditForm(forms.Form):
-    """Which entries of the audit trail."""
-
-    person = forms.ChoiceField(required=False)
-    action = forms.ChoiceField(required=False, label="What")
-    subject = forms.CharField(required=False, max_length=200, label="Object", widget=forms.SearchInput)
-    since = forms.DateField(required=False, label="From (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
-    until = forms.DateField(required=False, label="To (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
-
-    def __init__(self, team: Team, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        found = AuditEntry.objects.for_team(team)
-        for name, column in (("person", "actor__username"), ("action", "action")):
-            known = found.exclude(**{column: None}).values_list(column, flat=True).distinct().order_by(column)
-            field = cast(forms.ChoiceField, self.fields[name])
-            field.choices = [("", "all"), *((value, value) for value in known)]
 
 
 class MemberForm(forms.Form):

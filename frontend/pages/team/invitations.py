@@ -15,7 +15,7 @@ from experiments.registry.teams.invitations import accept, find, invite, resend,
 from frontend.pages.team.forms import InvitationForm
 from frontend.pages.team.members import members_page
 from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.forms.launching import refuse
+from frontend.shared.refusals import refuse
 
 INVITATION = "invitation"
 """Where the session keeps the link's text until the person has an account."""

@@ -17,10 +17,10 @@ from experiments.registry.errors import Forbidden, NotFound, RequestError
 from experiments.registry.teams.invitations import open_invitations
 from experiments.registry.teams.members import add_member, add_service, remove_member, set_role
 from experiments.registry.teams.tokens import issue, revoke
-from frontend.pages.hosts.views import member_of
 from frontend.pages.team.forms import InvitationForm, MemberForm, ServiceForm, TokenForm
 from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.forms.launching import refuse
+from frontend.shared.lookups import member_of
+from frontend.shared.refusals import refuse
 
 
 @never_cache

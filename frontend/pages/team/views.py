@@ -14,7 +14,7 @@ from experiments.registry.teams.founding import change_team, found_team, may_fou
 from experiments.registry.teams.members import leave
 from frontend.pages.team.forms import NewTeamForm, TeamForm
 from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.forms.launching import refuse
+from frontend.shared.refusals import refuse
 
 
 @require_http_methods(["GET", "POST"])

@@ -13,7 +13,7 @@ from experiments.models import Role
 from experiments.registry.errors import Forbidden, RequestError
 from frontend.pages.thresholds.forms import ThresholdsForm
 from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.forms.launching import refuse
+from frontend.shared.refusals import refuse
 
 
 @never_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
 
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
@@ -53,8 +54,16 @@ def trends(request: TeamRequest) -> HttpResponse:
             "days": request.GET.get("days", ""),
             "recipe": recipe,
             "query": query.urlencode(),
+            "share_query": _share_query(request, chosen, recipe) if chosen else "",
         },
     )
+
+
+def _share_query(request: TeamRequest, chosen: Series, recipe: str) -> str:
+    """What is shared of this page, but for the metric."""
+    shown = {"kind": "trend", "series": chosen.pk, "recipe": recipe, "range": request.GET.get("days", "")}
+    picked = {name: request.GET[name] for name in ("from", "to") if request.GET.get(name)}
+    return urlencode(shown | picked if len(picked) == 2 else shown)
 
 
 @team_view()

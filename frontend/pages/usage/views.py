@@ -16,7 +16,7 @@ from experiments.registry.teams.quotas import set_quotas
 from experiments.registry.teams.quotas import usage as usage_of
 from frontend.pages.usage.forms import QuotaForm, RetentionForm
 from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.forms.launching import refuse
+from frontend.shared.refusals import refuse
 
 
 @require_safe

@@ -16,9 +16,8 @@ from experiments.telling.notifying import mails, webhooks
 from experiments.telling.notifying.reading import deliveries_of, find_delivery, find_webhook, webhooks_of
 from frontend.pages.webhooks.forms import WebhookForm
 from frontend.shared.access import TeamRequest, team_view
-from frontend.shared.forms.launching import refuse
 from frontend.shared.query import id_in
-from frontend.shared.refusals import RefusalSaid
+from frontend.shared.refusals import RefusalSaid, refuse
 
 DELIVERIES_SHOWN = 50
 

@@ -24,6 +24,8 @@ DOCUMENTS = (
     ("workload", "workloads", "a workload"),
 )
 """Each kind of document with its page and words for it."""
+HOST_FIELDS = ("sut", "other_sut", "drivers")
+"""The hosts that an installed template asks for."""
 
 
 class TeamChoices:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,6 @@ from experiments.analysis import machine_wording
 from experiments.analysis.contrast import Contrast
 from experiments.registry.metrics.vocabulary import METRICS, MetricSpec, label_of
 from frontend.shared.badges import BADGES
-from frontend.shared.help import anchor
 
 register = template.Library()
 
@@ -48,6 +48,11 @@ EXPLAINED: dict[str, Explained] = {
     "trial": Explained("a-trial", "When a trial passes", "search"),
     "step": Explained("the-course", "How a step is judged", "bisect"),
 }
+
+
+def anchor(words: str) -> str:
+    """The id of a heading, as code forges make it, so that links within the files work in both places."""
+    return re.sub(r"[^a-z0-9_-]", "", words.lower().replace(" ", "-"))
 
 
 @register.filter

@@ -61,6 +61,15 @@ def icon(name: str, label: str = "") -> SafeString:
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}"></use></svg>', href)
 
 
+STATE_ICONS = {"done": ("check", "done"), "now": ("spinner", "now"), "failed": ("cross", "failed")}
+
+
+@register.simple_tag
+def state_icon(state: str) -> SafeString:
+    """The icon of a phase that is done, under way, failed or still to come."""
+    return icon(*STATE_ICONS.get(state, ("dot", "to do")))
+
+
 @register.simple_tag
 def badge(kind: str, value: str, title: str = "") -> SafeString:
     """State, outcome, validity, restore, verdict, host or result as icon + text + colour."""

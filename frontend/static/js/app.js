@@ -27,9 +27,7 @@ function refreshTimes(root = document) {
 
 function toggleTheme() {
   const root = document.documentElement;
-  const dark = root.dataset.theme
-    ? root.dataset.theme === "dark"
-    : matchMedia("(prefers-color-scheme: dark)").matches;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
   try {
     localStorage.setItem("theme", root.dataset.theme);
@@ -99,7 +97,9 @@ function focusScrollable() {
 
 // A form that came back with a problem shows it, wherever the page was scrolled to.
 function showProblem(root) {
-  root.querySelector("form .note-bad[role=alert], form .errorlist, form .field-error")?.scrollIntoView({ block: "center" });
+  root
+    .querySelector("form .note-bad[role=alert], form .errorlist, form .field-error")
+    ?.scrollIntoView({ block: "center" });
   root.querySelector("[aria-invalid=true]")?.focus({ preventScroll: true });
 }
 

@@ -58,7 +58,12 @@ function restore() {
   } catch {
     return;
   }
-  if (kept?.user !== USER || kept?.page !== location.pathname + location.search || !document.referrer.includes("/accounts/")) return;
+  if (
+    kept?.user !== USER ||
+    kept?.page !== location.pathname + location.search ||
+    !document.referrer.includes("/accounts/")
+  )
+    return;
   const form = [...document.forms].find((one) => one.getAttribute("action") === kept.form);
   if (!form) return;
   const filled = new WeakSet();
@@ -103,7 +108,11 @@ document.addEventListener("htmx:configRequest", (event) => {
 
 document.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status !== 401) return;
-  const link = Object.assign(document.createElement("a"), { href: "/accounts/login/", target: "_blank", textContent: "Sign in" });
+  const link = Object.assign(document.createElement("a"), {
+    href: "/accounts/login/",
+    target: "_blank",
+    textContent: "Sign in",
+  });
   tell("You have been signed out. Sign in in another tab, then go on here: what you have typed stays.", link);
 });
 

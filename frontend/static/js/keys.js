@@ -48,7 +48,8 @@ function press(key) {
   const question = control.dataset.keyConfirm;
   if (question && !confirm(question)) return;
   control.click();
-  if (control.tagName === "SUMMARY") (control.parentElement.querySelector("input:not([type=hidden])") ?? control).focus();
+  if (control.tagName === "SUMMARY")
+    (control.parentElement.querySelector("input:not([type=hidden])") ?? control).focus();
 }
 
 document.addEventListener("keydown", (event) => {

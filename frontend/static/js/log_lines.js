@@ -10,7 +10,9 @@ export function lineOf({ number, at, source, level, text }) {
   if (level !== "info") line.classList.add(`log-${level}`);
   if (number) {
     line.id = `L${number}`;
-    line.append(Object.assign(document.createElement("a"), { className: "log-number", href: `#L${number}`, textContent: number }));
+    line.append(
+      Object.assign(document.createElement("a"), { className: "log-number", href: `#L${number}`, textContent: number }),
+    );
   }
   if (at) {
     line.append(Object.assign(document.createElement("time"), { dateTime: at, textContent: at.slice(11, 19) }));
@@ -21,7 +23,9 @@ export function lineOf({ number, at, source, level, text }) {
 }
 
 export function linesOf(event) {
-  if (event.kind === "logged") return event.lines.map((text) => ({ at: event.at, source: event.source, level: event.level, text }));
-  if (event.kind === "phase_started") return [{ at: event.at, source: "runner", level: "info", text: `Phase ${event.phase.replaceAll("_", " ")}` }];
+  if (event.kind === "logged")
+    return event.lines.map((text) => ({ at: event.at, source: event.source, level: event.level, text }));
+  if (event.kind === "phase_started")
+    return [{ at: event.at, source: "runner", level: "info", text: `Phase ${event.phase.replaceAll("_", " ")}` }];
   return [];
 }

@@ -1,7 +1,7 @@
 // The run page while the run is under way: its log, its chart and what the server renders again.
 
 import { follow as followRun, refresher } from "./live_events.js";
-import { MAX_LINES, lineOf, linesOf } from "./log_lines.js";
+import { lineOf, linesOf, MAX_LINES } from "./log_lines.js";
 
 const page = document.getElementById("run");
 const log = document.getElementById("log");

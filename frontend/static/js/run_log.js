@@ -1,7 +1,7 @@
 // The log page: at most 10,000 lines stand in it, the others come by their numbers as it is scrolled.
 
 import { follow as followRun, refresher } from "./live_events.js";
-import { MAX_LINES, lineOf, linesOf } from "./log_lines.js";
+import { lineOf, linesOf, MAX_LINES } from "./log_lines.js";
 
 const STEP = 500;
 const BEFORE_IT = 60;
@@ -60,7 +60,8 @@ function dropFirst() {
 }
 
 function dropLast() {
-  for (let over = log.querySelectorAll(".log-line").length - MAX_LINES; over > 0; over -= 1) log.lastElementChild.remove();
+  for (let over = log.querySelectorAll(".log-line").length - MAX_LINES; over > 0; over -= 1)
+    log.lastElementChild.remove();
 }
 
 const loadLater = () =>
@@ -102,7 +103,8 @@ async function show(number) {
 }
 
 async function showEnd() {
-  if (last() < total) await alone(async () => log.replaceChildren(...(await fetchLines(Math.max(0, total - STEP), STEP))));
+  if (last() < total)
+    await alone(async () => log.replaceChildren(...(await fetchLines(Math.max(0, total - STEP), STEP))));
   log.scrollTop = log.scrollHeight;
 }
 

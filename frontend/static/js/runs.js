@@ -4,7 +4,12 @@ const MOST_COMPARED = 10; // MAX_COMPARED of experiments/judging/comparing/histo
 
 let last = null;
 
-const limit = (count) => (count < 2 ? "; select another one to compare" : count > MOST_COMPARED ? `; ${MOST_COMPARED} at most are compared` : "");
+const limit = (count) =>
+  count < 2
+    ? "; select another one to compare"
+    : count > MOST_COMPARED
+      ? `; ${MOST_COMPARED} at most are compared`
+      : "";
 
 const boxes = () => [...document.querySelectorAll("#selection tbody input[name=runs]")];
 

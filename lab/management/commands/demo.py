@@ -53,9 +53,10 @@ class Command(up.Command):
         except LabError as error:
             raise CommandError(str(error)) from error
 
-    def more_children(self) -> tuple[ChildSpec, ...]:
+    def children(self, port: int) -> tuple[ChildSpec, ...]:
+        """Two hosts beside BenchHub itself."""
         self.sut, self.driver, self.private_key = prepare_hosts(Path(settings.BENCHHUB_DATA_DIR) / "demo")
-        return (self.sut.child(), self.driver.child())
+        return (*super().children(port), self.sut.child(), self.driver.child())
 
     def prepared(self, terminal: Terminal) -> None:
         for host in (self.sut, self.driver):

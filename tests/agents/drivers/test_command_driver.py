@@ -8,8 +8,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agents.base.errors import ParseError, PlanError
@@ -22,6 +20,7 @@ from tests.agents.drivers.test_drivers import compare
 from tests.agents.mutations import mutate
 from tests.agents.recorded import Case, cases
 from tests.agents.run_lab import Lab, Watched, assert_left_as_it_was, lab, lab_hosts
+from tests.properties import HealthCheck, given, settings, st
 
 __all__ = ["lab", "lab_hosts"]  # fixtures
 

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from agents.base.errors import PlanError
 from agents.drivers import DRIVERS, AnyDriver
 from agents.drivers.base.driver import Driver
-from agents.drivers.concurrency import CONCURRENCY_FIELDS, at_concurrency, concurrency, concurrency_text
+from agents.drivers.concurrency import at_concurrency, concurrency, concurrency_text
 from tests.agents.drivers.test_jmeter_plans import plan_with
 
 READ: TypeAdapter[Any] = TypeAdapter(AnyDriver)
@@ -24,18 +24,18 @@ TOOLS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", sorted(CONCURRENCY_FIELDS))
+@pytest.mark.parametrize("kind", sorted(kind for kind, tool in DRIVERS.items() if tool.concurrency_option))
 def test_a_tool_with_another_number_of_connections_or_users_has_it(kind: str) -> None:
     driver: Driver = READ.validate_python({"kind": kind, **TOOLS.get(kind, {"connections": 8})})
     found = at_concurrency(driver, 12)
     assert (concurrency(driver), concurrency(found)) == (8, 12)
-    assert concurrency_text(found) == f"12 {CONCURRENCY_FIELDS[kind]}"
+    assert concurrency_text(found) == f"12 {DRIVERS[kind].concurrency_option}"
     assert at_concurrency(found, 8) == driver
 
 
 def test_every_tool_with_such_a_number_is_known() -> None:
     named = {kind for kind, tool in DRIVERS.items() if {"connections", "users"} & set(tool.model_fields)}
-    assert named - {"vegeta"} == set(CONCURRENCY_FIELDS)
+    assert named - {"vegeta"} == {kind for kind, tool in DRIVERS.items() if tool.concurrency_option}
 
 
 @pytest.mark.parametrize(

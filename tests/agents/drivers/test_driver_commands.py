@@ -235,7 +235,7 @@ def test_options_that_do_not_fit_together_are_refused(kind: str, options: dict[s
 def test_the_kind_of_load_follows_from_the_options(kind: str, options: dict[str, Any], load: tuple[str, str]) -> None:
     driver = make(kind, **options)
     assert (driver.load_model, driver.latency_basis) == load
-    report = driver.parse(next(c for c in cases(kind) if c.format == driver.formats[0]).text)
+    report = driver.parse(next(c for c in cases(kind) if c.format == driver.formats[0].name).text)
     assert (report.load_model, report.latency_basis) == load
 
 

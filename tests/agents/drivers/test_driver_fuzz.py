@@ -10,14 +10,13 @@ import math
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from agents.base.errors import ParseError
 from agents.drivers import DRIVERS
 from agents.drivers.reading import read_report
 from tests.agents.mutations import mutate
 from tests.agents.recorded import Case, cases
+from tests.properties import HealthCheck, given, settings, st
 
 REPORTS = [case for kind in DRIVERS if kind != "jmeter" for case in cases(kind)]
 WHOLE = [case for case in REPORTS if case.expected.get("complete", True)]

@@ -8,17 +8,18 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 from pydantic import TypeAdapter, ValidationError
 
 from agents.base.errors import ParseError, PlanError
 from agents.drivers import DRIVERS, AnyDriver
 from agents.drivers.base.driver import Target
-from agents.drivers.reading import READERS, read_command, read_report
+from agents.drivers.reading import READERS, read_report
+from agents.drivers.wrk.command_line import WrkGrammar
 from agents.drivers.wrk.units import duration_ms, rate, size_bytes
 from agents.drivers.wrk.wrk import Wrk
 from agents.drivers.wrk.wrk2 import Wrk2
 from tests.agents.recorded import Case, cases, damaged
+from tests.properties import HealthCheck, given, settings
 
 REPORTS = [case for kind in DRIVERS for case in cases(kind)]
 WHOLE = [case for case in REPORTS if case.expected.get("complete", True) and case.format in ("wrk-text", "wrk2-text")]
@@ -52,8 +53,8 @@ def compare(found: dict[str, object], expected: dict[str, object], tolerance: di
 
 @pytest.mark.parametrize("kind", DRIVERS)
 def test_every_driver_has_cases_and_readers_for_all_its_formats(kind: str) -> None:
-    formats = DRIVERS[kind].formats
-    assert {case.format for case in cases(kind)} == set(formats)
+    formats = {form.name for form in DRIVERS[kind].formats}
+    assert {case.format for case in cases(kind)} == formats
     assert {kind, *formats} <= set(READERS)
 
 
@@ -211,7 +212,7 @@ def test_what_a_lua_script_prints_around_the_report_is_passed_over() -> None:
 def test_a_command_line_is_read_as_the_tool_reads_it(
     command: str, connections: int, threads: int, offered_rate_rps: float | None, duration_s: float | None
 ) -> None:
-    said = read_command(command)
+    said = WrkGrammar(has_rate=True).read(command)
     assert (said.connections, said.threads) == (connections, threads)
     assert (said.offered_rate_rps, said.duration_s) == (offered_rate_rps, duration_s)
 

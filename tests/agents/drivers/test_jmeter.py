@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from agents.base.errors import ParseError
 from agents.drivers.base.driver import Target
@@ -27,6 +26,7 @@ from agents.results.report import LoadReport
 from agents.results.request_figures import RequestFigures
 from tests.agents.drivers.jmeter_home import jmeter_home
 from tests.agents.recorded import cases, damaged
+from tests.properties import HealthCheck, given, settings
 
 HEADER = (
     "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,bytes,sentBytes,"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agents.base.errors import PlanError
@@ -12,6 +10,7 @@ from agents.drivers.base.driver import Target
 from agents.drivers.jmeter import jmx
 from agents.drivers.jmeter.driver import PLAN_NAME, Jmeter
 from tests.agents.recorded import damaged
+from tests.properties import given, settings, st
 
 TARGET = Target("http://sut:8080/people?a=1")
 

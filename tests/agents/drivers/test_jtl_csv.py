@@ -5,14 +5,13 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from agents.base.errors import ParseError
 from agents.drivers.jmeter.jtl import csv_file
 from agents.drivers.jmeter.jtl.files import read_jtl_text
 from tests.agents.drivers.test_jmeter import CASES, HEADER, row
 from tests.agents.mutations import mutate
+from tests.properties import HealthCheck, given, settings, st
 
 ROWS = [
     line + "\n"

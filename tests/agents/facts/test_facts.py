@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from agents.base.command import Command, CommandResult
 from agents.base.errors import CommandError, ParseError
@@ -24,6 +23,7 @@ from agents.facts.power import Power
 from agents.facts.topology import Topology
 from agents.remote.ssh import SshSession
 from tests.agents.recorded import Case, cases, damaged
+from tests.properties import HealthCheck, given, settings
 
 EVERY_CASE = [case for kind in FACTS for case in cases(kind)]
 MARK = "==fact-test"

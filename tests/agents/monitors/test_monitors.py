@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from agents.base.errors import ParseError, PlanError
 from agents.monitors import MONITORS
 from agents.monitors.base import Channel, Monitor, Reading
 from agents.monitors.stream import MAX_FRAME_BYTES, Frame, FrameReader, SampleBatch, Sampler, new_mark, stream_command
 from tests.agents.recorded import CASES, damaged
+from tests.properties import HealthCheck, given, settings, st
 
 ALL = list(MONITORS.values())
 MARK = "==tick-test"

@@ -10,8 +10,6 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from agents.base.errors import ParseError
 from agents.recordings import RECORDINGS, read_recording
@@ -19,6 +17,7 @@ from agents.recordings.base import Recording
 from agents.recordings.mpstat import AS_MONTH_FIRST
 from agents.recordings.top import ONE_FRAME
 from tests.agents.mutations import mutate
+from tests.properties import HealthCheck, given, settings, st
 
 FOLDER = Path(__file__).parents[1] / "cases" / "recordings"
 TEXTS = {path.stem: path.read_text() for path in sorted(FOLDER.iterdir()) if not path.name.endswith(".expected.json")}

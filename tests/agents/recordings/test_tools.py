@@ -6,7 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from agents.plan import build_plan
-from agents.recordings.tools import MARGIN_S, MOST_SAMPLES, RECORDERS, Recorder
+from agents.recordings.base import MARGIN_S, MOST_SAMPLES, Recorder
+from agents.recordings.tools import RECORDERS
 from agents.spec import RunSpec
 from tests.agents.specs import make_spec
 

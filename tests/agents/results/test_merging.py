@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agents.base.errors import PlanError
 from agents.drivers.reading import read_report
@@ -18,6 +16,7 @@ from agents.results.merging_latency import NO_HISTOGRAMS, RESOLUTION_RATIO, merg
 from agents.results.report import Histogram, HistogramRow, LatencySummary, LoadErrors, LoadReport, OwnMetric
 from agents.results.request_figures import Course
 from tests.agents.recorded import cases
+from tests.properties import given, st
 
 SAMPLES = st.lists(st.integers(1, 2000).map(float), min_size=1, max_size=80)
 HOSTS = st.lists(SAMPLES, min_size=1, max_size=5)

@@ -14,6 +14,8 @@ from agents.base.command import script
 from agents.base.errors import FenceError
 from agents.events import AnyEvent, Logged, Samples
 from agents.monitors.base import Channel, Monitor, Reading
+from agents.monitors.cpu import CpuMonitor
+from agents.monitors.frequency import FrequencyMonitor
 from agents.monitors.stream import Frame, Sampler
 from agents.remote.link import Link
 from agents.remote.ssh import SshSession, connect
@@ -96,6 +98,8 @@ class Cpus(Monitor):
 
     def snippet(self, pids: Sequence[int]) -> str:
         return "echo"
+
+    of_the_set = (*CpuMonitor.of_the_set, *FrequencyMonitor.of_the_set)
 
     def samples(self, before: Reading, now: Reading) -> dict[Channel, float]:
         found = {"cpu.0.busy_ratio": 0.2, "cpu.1.busy_ratio": 0.8, "cpu.busy_ratio": 0.5, "frequency.mean_mhz": 2500.0}

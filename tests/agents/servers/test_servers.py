@@ -60,7 +60,9 @@ def test_every_registered_server_has_its_kind() -> None:
 
 @pytest.mark.parametrize("log", LOGS, ids=lambda path: path.stem)
 def test_a_log_tells_which_settings_were_not_taken(log: Path) -> None:
-    server = SERVER.validate_python({"kind": log.stem.partition("-")[0], "home": "/opt/server"})
+    kind = log.stem.partition("-")[0]
+    options = {"argv": ["java", "-version"]} if kind == "command" else {"home": "/opt/server"}
+    server = SERVER.validate_python({"kind": kind, **options})
     assert list(server.problems(log.read_text())) == json.loads(log.with_suffix(".json").read_text())["problems"]
 
 

@@ -9,8 +9,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agents.base.errors import PlanError
@@ -18,6 +16,7 @@ from agents.steps.base.step import StepContext
 from agents.steps.file import FileStep
 from agents.steps.properties import PropertiesStep
 from tests.agents.steps.step_shell import apply, as_root, context, fails, host_step, results, revert, run, state
+from tests.properties import given, st
 
 __all__ = ["context"]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from agents.formats.xml_document import XmlError, element_path, flatten, parse_xml, select
 from agents.steps.xml_edit.edits import AnyXmlEdit, edit_document, effective
+from tests.properties import given, settings, st
 
 EDITS: TypeAdapter[tuple[AnyXmlEdit, ...]] = TypeAdapter(tuple[AnyXmlEdit, ...])
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from experiments.analysis.bisection import (
     Between,
@@ -18,6 +16,7 @@ from experiments.analysis.bisection import (
     decide,
     steps_left,
 )
+from tests.properties import given, st
 
 
 @st.composite

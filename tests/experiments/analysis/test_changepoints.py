@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
 from experiments.analysis.changepoints import DEFAULT, MIN_AFTER, Changes, Settings, Window, as_otava, find_changes
 from experiments.analysis.changepoints_energy import Distances
 from experiments.analysis.changepoints_jumps import Levels, any_cut_stands
+from tests.properties import given, settings, st
 
 HERE = Path(__file__).parent
 A6: dict[str, Any] = json.loads((HERE / "worked_examples.json").read_text())["A6_changepoint"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiments.analysis.findings import GcPauses
+from experiments.analysis.findings import GcPauses, ToolHabits
 from experiments.analysis.validity import Finding, HostFigures, LoadFigures, RunValidity, Thresholds, judge_run
 
 NO_ERRORS: dict[str, Any] = {
@@ -30,6 +30,7 @@ WRK = LoadFigures(
     latency_mean_ms=1.0,
     latency_max_ms=20.0,
     thread_rps_mean=25_100,
+    habits=ToolHabits(back_to_back=True, omits_late_answers=True, thread_rate_sample_ms=100.0),
     **NO_ERRORS,
 )
 WRK2 = LoadFigures(
@@ -45,6 +46,7 @@ WRK2 = LoadFigures(
     threads=2,
     latency_mean_ms=0.9,
     latency_max_ms=18.0,
+    habits=ToolHabits(queues_due=True),
     **NO_ERRORS,
 )
 TOMCAT = replace(WRK2, offered_rate_rps=500_000, connections=1280, threads=128)
@@ -248,7 +250,7 @@ def test_slow_answers_that_come_in_bursts_are_not_taken_for_a_stall() -> None:
         ({"latency_mean_ms": 1.25}, "littles_law", "ok"),
         ({"latency_mean_ms": 1.26}, "littles_law", "warn"),
         ({"latency_mean_ms": 0.74}, "littles_law", "warn"),
-        ({"latency_mean_ms": 9.0, "tool": "jmeter"}, "littles_law", None),
+        ({"latency_mean_ms": 9.0, "tool": "jmeter", "habits": ToolHabits()}, "littles_law", None),
         ({"thread_rps_mean": 37_500}, "stall", None),
         ({"thread_rps_mean": 37_600}, "stall", "invalid"),
         ({"throughput_rps": None}, "report", "invalid"),
@@ -280,7 +282,9 @@ def test_an_open_loop_that_ends_before_95_percent_of_its_time_stopped_early(requ
 
 
 def test_service_time_latency_says_nothing_about_the_end_of_the_load() -> None:
-    load = replace(WRK2, tool="vegeta", latency_basis="service_time", requests=60_000, throughput_rps=1000)
+    load = replace(
+        WRK2, tool="vegeta", habits=ToolHabits(), latency_basis="service_time", requests=60_000, throughput_rps=1000
+    )
     validity = judge_run(load, CALM)
     assert level(validity, "load_lasted") is None
     assert level(validity, "offered_rate") == "warn"
@@ -376,11 +380,18 @@ def test_host_rules_at_their_limits(change: dict[str, Any], check: str, expected
     ("load", "expected", "words"),
     [
         (WRK, "ok", "a stall counts once per connection"),
-        (replace(WRK, tool="jmeter", latency_basis="response_time"), "ok", "once per user"),
+        (replace(WRK, tool="jmeter", habits=ToolHabits(), latency_basis="response_time"), "ok", "once per user"),
         (WRK2, "ok", "the wait for its turn is in it"),
-        (replace(WRK2, tool="vegeta", latency_basis="service_time"), "ok", "sent in time"),
+        (replace(WRK2, tool="vegeta", habits=ToolHabits(), latency_basis="service_time"), "ok", "sent in time"),
         (
-            replace(WRK2, tool="k6", latency_basis="service_time", throughput_rps=1900, requests=114_000),
+            replace(
+                WRK2,
+                tool="k6",
+                habits=ToolHabits(),
+                latency_basis="service_time",
+                throughput_rps=1900,
+                requests=114_000,
+            ),
             "warn",
             "5.0 % of the offered requests were not sent in time",
         ),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.recordings import read_recording
+from agents.servers.base.threads import nio_threads
 from experiments.analysis.findings import HostFigures, LoadFigures, ThreadGroup
 from experiments.analysis.thread_checks import threads_were_seen
 from experiments.analysis.thresholds import DEFAULT_THRESHOLDS
@@ -17,7 +18,10 @@ EXEC, POLLER = "http-nio-8080-e", "http-nio-8080-P"
 
 
 def said(groups: list[ThreadGroup], cpus: int) -> str:
-    found = threads_were_seen(HostFigures(threads=tuple(groups), server_cpus=cpus), LOAD, DEFAULT_THRESHOLDS)
+    by_use = [group.name for group in sorted(groups, key=lambda group: -group.cpus)]
+    requests, poller = nio_threads(by_use) or ("", "")
+    seen = HostFigures(threads=tuple(groups), server_cpus=cpus, request_threads=requests, poller_thread=poller)
+    found = threads_were_seen(seen, LOAD, DEFAULT_THRESHOLDS)
     assert found is not None
     return f"{found.level}: {found.sentence}"
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.judging.alerts.trends import rebuild
 from experiments.models import Alert, Member, Role, Run, Trend
 from experiments.registry.runs.numbers import reserve_numbers

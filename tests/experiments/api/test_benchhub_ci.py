@@ -61,7 +61,8 @@ def test_priority_and_retries_are_asked_for_at_the_start(ci: Ci) -> None:
 
 
 def test_an_experiment_is_found_by_name_and_its_copy_judged(ci: Ci, admin: Member, stock: dict[str, Any]) -> None:
-    from experiments.asking.launching.launch import Candidate, create_experiment
+    from experiments.asking.launching.choices import Candidate
+    from experiments.asking.launching.creating import create_experiment
 
     hosts = stock["sut"], stock["drivers"]
     candidates = [Candidate(name, stock["application"], stock["recipe"], *hosts) for name in ("a", "b")]
@@ -157,7 +158,8 @@ def test_a_job_that_runs_again_finds_what_it_started(ci: Ci, tmp_path: Path) -> 
 
 
 def test_the_gate_takes_rules_and_writes_files(ci: Ci, admin: Member, stock: dict[str, Any], tmp_path: Path) -> None:
-    from experiments.asking.launching.launch import Candidate, create_experiment
+    from experiments.asking.launching.choices import Candidate
+    from experiments.asking.launching.creating import create_experiment
 
     sides = {key: stock[key] for key in stock if key != "workload"}
     candidates = [Candidate(name, **sides) for name in ("a", "b")]

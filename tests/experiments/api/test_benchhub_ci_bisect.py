@@ -12,7 +12,7 @@ import pytest
 
 from clients.benchhub_ci.bisecting import commits, from_file, version
 from clients.benchhub_ci.words import Trouble
-from experiments.asking.bisections.live import cancel_bisection
+from experiments.asking.bisections.live import BISECTIONS
 from experiments.models import Bisection, Member, Recipe
 from experiments.registry.documents.versions import save_version
 from tests.experiments.api.ci_client import NAMES, Ci
@@ -96,7 +96,7 @@ def test_what_names_no_first_bad_one_has_a_status_of_its_own(
     assert ci("bisect", *WANTED, candidates, "--max-pairs", "6", "--no-wait").returncode == 0
     bisection = Bisection.objects.get()
     if server is None:
-        cancel_bisection(admin, bisection)
+        BISECTIONS.cancel(admin, bisection)
     else:
         play(bisection, server)
     done = ci("gate", f"bisection:{bisection.pk}")

@@ -18,7 +18,8 @@ from django.db import connection, transaction
 from pytest_django.live_server_helper import LiveServer
 
 from clients.benchhub_ci.options import parser
-from experiments.asking.launching.launch import Candidate, create_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
 from experiments.models import Experiment, Member, Run, StoredVerdict
 from experiments.registry.teams.tokens import issue
 

@@ -10,7 +10,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Alert, Artifact, AuditEntry, ConfigSnapshot, Member, Run, SampleSeries, Series, Trend
 from tests.experiments.api.conftest import ApiClient
 from tests.experiments.conftest import WORKLOAD

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from experiments.api.shapes import RunRow
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Experiment, Member, Run
 from tests.experiments.api.conftest import ApiClient
 from tests.experiments.api.test_auth import BODIES

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.judging.comparing.machines import machine_texts
 from experiments.models import HardwareProfile, Member, Recipe
 from experiments.registry.documents.versions import save_version

@@ -16,7 +16,6 @@ import schemathesis
 from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections, transaction
-from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import Failure, FailureGroup
@@ -30,6 +29,7 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.experiments.api.conftest import ApiClient
 from tests.experiments.api.test_auth import SCHEMA, full  # noqa: F401 - the fixture
+from tests.properties import HealthCheck, Phase, given, settings
 
 EXAMPLES = int(os.environ.get("BENCHHUB_FUZZ_EXAMPLES", "4"))
 PARTS = 4

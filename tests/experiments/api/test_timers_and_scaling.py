@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Member, Role, Run
 from tests.experiments.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import MakeMember

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from experiments.asking.bisections.live import cancel_bisection, start_bisection, step_ended
+from experiments.asking.bisections.live import BISECTIONS, start_bisection
 from experiments.asking.bisections.plan import BisectionPlan, versions_between
 from experiments.asking.bisections.reading import remaining
-from experiments.asking.launching.launch import cancel_experiment
+from experiments.asking.launching.cancelling import cancel_experiment
 from experiments.models import AuditEntry, Bisection, BisectionStep, Experiment, Member, Recipe, Role, Run
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, Forbidden, RequestError
@@ -147,7 +147,7 @@ def test_a_step_that_ends_twice_launches_one_next_step(admin: Member, plan: dict
         finish_next(whole_run(report(rate_rps or 0.0)))
     first = bisection.steps.get(position=0).experiment
     before = (BisectionStep.objects.count(), Run.objects.count())
-    step_ended(first)
+    BISECTIONS.step_ended(first)
     conclude_experiment(first.pk)
     assert (BisectionStep.objects.count(), Run.objects.count()) == before == (2, 20)
 
@@ -165,12 +165,12 @@ def test_what_is_left_shrinks_with_every_step(admin: Member, plan: dict[str, Any
 
 def test_cancelling_ends_the_experiment_that_is_under_way(admin: Member, plan: dict[str, Any]) -> None:
     bisection = start(admin, plan)
-    cancel_bisection(admin, bisection)
+    BISECTIONS.cancel(admin, bisection)
     assert (bisection.state, bisection.sentence) == ("cancelled", "Cancelled by ada.")
     assert Experiment.objects.get().state == "cancelled"
     assert not Run.objects.exclude(outcome="cancelled").exists()
     with pytest.raises(Conflict):
-        cancel_bisection(admin, bisection)
+        BISECTIONS.cancel(admin, bisection)
     trail = AuditEntry.objects.filter(action__startswith="bisection.").order_by("pk")
     assert [entry.action for entry in trail] == ["bisection.start", "bisection.cancel"]
 
@@ -198,10 +198,28 @@ def test_it_stops_when_its_member_may_no_longer_launch(
     assert second.sentence == "Whoever started it is no longer a member of the team."
 
 
-def test_a_bisection_that_cannot_go_on_lets_its_experiment_end(admin: Member, plan: dict[str, Any]) -> None:
+def test_it_stops_when_the_account_of_its_owner_is_closed(
+    admin: Member, plan: dict[str, Any], make_member: MakeMember
+) -> None:
+    eve = make_member(admin.team, Role.ADMIN, "eve")
+    bisection = start(eve, plan)
+    eve.user.is_active = False
+    eve.user.save()
+    play(bisection, slow_from("c1", COMMITS))
+    assert (bisection.state, bisection.steps.count()) == ("stopped", 1)
+    assert bisection.sentence == "The account of whoever started it is closed."
+
+
+def test_a_bisection_that_cannot_go_on_lets_its_experiment_and_the_last_run_of_it_end(
+    admin: Member, plan: dict[str, Any]
+) -> None:
     bisection = start(admin, plan)
     Bisection.objects.update(candidates=[])  # as nobody could have started it
-    play(bisection, slow_from("c1", COMMITS))
+    while Run.objects.filter(state="queued").exists():
+        label = label_of(Run.objects.filter(state="queued").order_by("pk")[0])
+        run = finish_next(whole_run(report(slow_from("c1", COMMITS)(label, 0) or 0.0)))
+        assert run.outcome == "succeeded"
+    bisection.refresh_from_db()
     assert bisection.state == "stopped"
     assert bisection.sentence.startswith("BenchHub failed to go on after step 1.")
     assert Experiment.objects.get().state == "finished"

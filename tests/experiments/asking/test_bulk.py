@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from experiments.asking.launching.bulk import MAX_RUNS, archive_runs, rerun_runs, tag_runs, unarchive_runs, untag_runs
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import AuditEntry, Member, Role, Run, Series, Team, Trend
 from experiments.registry.errors import Conflict, Forbidden, NotFound, RequestError
 from experiments.registry.hosts.inventory import grant

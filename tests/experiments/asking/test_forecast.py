@@ -11,8 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.events import PhaseFinished, to_json
+from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.forecast import Arm, Forecast, forecast, noise_of
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Member, Recipe, Run, RunEvent, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.experiments.rules import Rules

@@ -8,17 +8,10 @@ from typing import Any
 import pytest
 
 from agents.spec import RunSpec
-from experiments.asking.launching.launch import (
-    Candidate,
-    Choice,
-    cancel_experiment,
-    cancel_run,
-    create_experiment,
-    freeze,
-    launch_experiment,
-    launch_run,
-    rerun,
-)
+from experiments.asking.launching.cancelling import cancel_experiment, cancel_run
+from experiments.asking.launching.choices import Candidate, Choice, freeze
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment, launch_run, rerun
 from experiments.models import (
     Application,
     AuditEntry,
@@ -34,6 +27,7 @@ from experiments.models import (
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.registry.experiments.blocks import run_order
+from experiments.registry.experiments.rules import Rules
 from experiments.registry.hosts.inventory import grant
 from tests.experiments.conftest import APPLICATION, WORKLOAD, MakeMember, ready_host
 from tests.experiments.finished import finish_next, whole_run
@@ -141,6 +135,26 @@ def test_a_parameter_does_not_make_a_shell_of_an_editors_recipe(
     with pytest.raises(Forbidden, match="only an admin may launch it so"):
         launch_run(editor, own)
     assert launch_run(admin, own).state == "queued"
+
+
+def test_a_candidate_that_waits_for_the_a_a_check_makes_no_shell_either(
+    admin: Member, make_member: MakeMember, choice: Choice
+) -> None:
+    body = {
+        "parameters": {"option": {"type": "str", "default": "-Xmx64m"}},
+        "steps": [{"kind": "jvm_options", "options": ["${option}"]}],
+    }
+    editor = make_member(admin.team, Role.EDITOR)
+    for host in (choice.sut, *choice.drivers):
+        grant(admin, host, editor)
+    parts = (choice.application, save_version(editor, Recipe, "options", body), choice.sut, choice.drivers)
+    candidates = [Candidate("default", *parts), Candidate("shell", *parts, {"option": "-javaagent:/tmp/agent.jar"})]
+    experiment = create_experiment(
+        editor, name="q", workload=choice.workload, candidates=candidates, rules=Rules(aa_first=True)
+    )
+    with pytest.raises(Forbidden, match="only an admin may launch it so"):
+        launch_experiment(editor, experiment)
+    assert not Run.objects.exists()
 
 
 def test_parts_of_two_teams_do_not_mix(admin: Member, other_admin: Member, choice: Choice) -> None:

@@ -15,7 +15,7 @@ from agents.spec import RunSpec
 from agents.steps.base.step import State
 from agents.steps.recipe import Value
 from agents.steps.sysctl import SysctlStep
-from experiments.asking.launching.launch import choice_with, freeze
+from experiments.asking.launching.choices import choice_with, freeze
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import ExperimentTemplate, Scale
 from experiments.asking.library.fit import fits

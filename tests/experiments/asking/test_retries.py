@@ -8,15 +8,10 @@ import pytest
 
 from agents import events as e
 from agents.base.errors import Cause
-from experiments.asking.launching.launch import (
-    Candidate,
-    Choice,
-    cancel_experiment,
-    cancel_run,
-    create_experiment,
-    launch_experiment,
-    launch_run,
-)
+from experiments.asking.launching.cancelling import cancel_experiment, cancel_run
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.asking.launching.retries import links_of, queue_retry
 from experiments.judging.gate.gate import experiment_gate
 from experiments.models import Experiment, Host, Member, Run, StoredVerdict

@@ -12,7 +12,9 @@ from django.db import connection, transaction
 from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule
 
-from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_run
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_run
 from experiments.asking.schedules.clock import FIELDS, crontab_of, expression_of, in_words, next_times
 from experiments.asking.schedules.launching import launch_due, launch_if_due
 from experiments.asking.schedules.saving import (

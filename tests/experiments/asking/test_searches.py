@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from experiments.asking.launching.launch import Choice, cancel_run, rerun
-from experiments.asking.searches.live import cancel_search, start_search, trial_ended
+from experiments.asking.launching.cancelling import cancel_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import rerun
+from experiments.asking.searches.live import SEARCHES, start_search
 from experiments.asking.searches.reading import cost_of
 from experiments.models import CapacitySearch, Host, Member, Role, Run, SearchTrial, Series, Workload
 from experiments.registry.documents.versions import save_version
@@ -96,7 +98,7 @@ def test_a_trial_that_ends_twice_launches_one_next_trial(admin: Member, choice: 
     start(admin, choice)
     run = finish_next(whole_run(load(1000)))
     before = Run.objects.count()
-    trial_ended(run)
+    SEARCHES.step_ended(run)
     assert Run.objects.count() == before == 2
 
 
@@ -136,12 +138,12 @@ def test_an_objective_that_the_tool_does_not_report_stops_the_search_at_once(adm
 
 def test_cancelling_the_search_ends_the_trial_that_waits(admin: Member, choice: Choice) -> None:
     search = start(admin, choice)
-    cancel_search(admin, search)
+    SEARCHES.cancel(admin, search)
     assert (search.state, search.sentence) == ("cancelled", "Cancelled by ada.")
     run = Run.objects.get()
     assert (run.state, run.outcome) == ("finished", "cancelled")
     with pytest.raises(Conflict):
-        cancel_search(admin, search)
+        SEARCHES.cancel(admin, search)
 
 
 def test_cancelling_the_trial_ends_the_search(admin: Member, choice: Choice) -> None:
@@ -170,15 +172,36 @@ def test_the_search_stops_when_its_member_may_no_longer_launch(
     assert gone.sentence == "Whoever started it is no longer a member of the team."
 
 
-def test_a_search_that_cannot_be_carried_on_stops_with_the_run_that_was_given_up(admin: Member, choice: Choice) -> None:
+def test_the_search_stops_when_the_account_of_its_owner_is_closed(
+    admin: Member, choice: Choice, make_member: MakeMember
+) -> None:
+    eve = make_member(admin.team, Role.ADMIN, "eve")
+    search = start(eve, choice)
+    eve.user.is_active = False
+    eve.user.save()
+    finish_next(whole_run(load(1000)))
+    search.refresh_from_db()
+    assert (search.state, Run.objects.count()) == ("stopped", 1)
+    assert search.sentence == "The account of whoever started it is closed."
+
+
+def test_a_search_that_cannot_go_on_lets_its_run_end(admin: Member, choice: Choice) -> None:
     search = start(admin, choice)
     SearchTrial.objects.update(rate_rps=7)  # as no search would have asked for
-    with pytest.raises(ValueError):
-        finish_next(whole_run(load(1000)))
+    run = finish_next(whole_run(load(1000)))
+    assert (run.state, run.outcome, run.throughput_rps) == ("finished", "succeeded", 1000)
+    search.refresh_from_db()
+    assert (search.state, search.finished_at is None) == ("stopped", False)
+    assert search.sentence.startswith("BenchHub failed to go on after run #1.")
+
+
+def test_a_search_that_cannot_go_on_stops_with_a_run_that_was_given_up(admin: Member, choice: Choice) -> None:
+    search = start(admin, choice)
+    SearchTrial.objects.update(rate_rps=7)  # as no search would have asked for
     run = Run.objects.get()
     give_up(run.pk, run.fence, "It was lost.", "")
     search.refresh_from_db()
-    assert (search.state, search.finished_at is None) == ("stopped", False)
+    assert search.state == "stopped"
     assert search.sentence.startswith("BenchHub failed to go on after run #1.")
 
 

@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from experiments.asking.launching.launch import Candidate, cancel_experiment, create_experiment, launch_experiment
+from experiments.asking.launching.cancelling import cancel_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.launching.pausing import pause_experiment, resume_experiment
-from experiments.models import AuditEntry, Experiment, Member, Run, StoredVerdict
+from experiments.models import AuditEntry, Experiment, Member, Run, StoredVerdict, Team
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.experiments.rules import Rules
 from experiments.running.ending.conclusion import conclude_experiment, conclude_stuck
@@ -251,6 +254,20 @@ def test_an_experiment_whose_last_judgement_failed_is_judged_again(make: Callabl
     going.refresh_from_db()
     assert (stuck.state, going.state) == ("finished", "running")
     assert going.runs.count() == 10
+
+
+def test_an_experiment_that_cannot_go_on_lets_its_last_run_end_and_goes_on_later(
+    make: Callable[..., Experiment],
+) -> None:
+    experiment = make(CLEAR)
+    Team.objects.update(next_run_number=1)  # these are taken
+    play(experiment, factor(1.0, 1.02, wobble=0.2))
+    assert (experiment.state, experiment.runs.count()) == ("running", 10)
+    assert set(experiment.runs.values_list("state", "outcome")) == {("finished", "succeeded")}
+    assert experiment.verdicts.exists()
+    Team.objects.update(next_run_number=11)
+    conclude_stuck()
+    assert experiment.runs.count() == 16
 
 
 def test_repetitions_added_by_hand_are_a_look_that_was_not_planned(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.judging.alerts import triage as alerts
 from experiments.judging.alerts.trends import WATCHED, follow, line_of, rebuild
 from experiments.judging.alerts.wording import sentence

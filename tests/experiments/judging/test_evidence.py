@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.judging.evidence.judgement import unseen_s
 from experiments.models import Experiment, Member, Recipe, Run, StoredVerdict
 from experiments.registry.documents.versions import save_version

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from experiments.asking.launching.bulk import archive_runs, tag_runs
-from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.judging.gate.gate import GateVerdict, experiment_gate, run_gate
 from experiments.judging.gate.gate_rules import GateRules
 from experiments.models import Experiment, Member, Run

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from experiments.asking.intake.imports import import_report
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.judging.comparing.history import (
     comparable_runs,
     compare,

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.judging.comparing.history import comparable_runs, compare, metric_history
 from experiments.judging.gate.gate import run_gate
 from experiments.models import Member, Run, Series, Trend

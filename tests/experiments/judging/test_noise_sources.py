@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.judging.verdicts.noise_sources import NoiseSources, noise_sources, windows_of
 from experiments.models import Experiment, Member, Run, SampleSeries
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.judging.alerts.following import follow_metric
 from experiments.judging.alerts.wording import sentence, title
 from experiments.judging.comparing.history import comparable_runs, compare, thinned_history

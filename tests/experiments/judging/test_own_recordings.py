@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from agents import events as e
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.judging.verdicts.cpu_verdicts import of_runs
 from experiments.models import Member, Run, Workload
 from experiments.registry.documents.versions import save_version

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.judging.comparing.history import experiment_runs
 from experiments.judging.comparing.scaling import Scaling, cpus_per_node, groups_of, groups_of_runs, scaling_of
 from experiments.judging.verdicts.cpu_verdicts import of_runs, of_variants

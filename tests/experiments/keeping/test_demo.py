@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agents.remote.address import new_key_pair
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.judging.comparing.history import metric_history, series_of
 from experiments.keeping.demo.records import DemoMachine, delete_demo, seed, split_cpus, start
 from experiments.models import Artifact, ConfigSnapshot, Experiment, Host, Member, Run, Series, Workload

@@ -14,7 +14,8 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.events import PhaseFinished
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.keeping.operating import canaries, operations
 from experiments.keeping.operating.bounded_look import BoundedLook, NoAnswer
 from experiments.keeping.operating.slow_work import PLACES, if_there_is_room

@@ -9,10 +9,11 @@ from typing import Any
 from agents import events as e
 from agents.results.spectrum import Spectrum
 from experiments.asking.intake.imports import import_report
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import LatencySpectrum, Member, Run
 from experiments.registry.runs.latency_spectra import curves_of, merged_curves
-from frontend.charts.samples import percentiles_json
+from frontend.charts.percentiles import percentiles_json
 from tests.experiments.finished import finish_next, report, whole_run
 
 CASES = Path(__file__).parents[2] / "agents/cases/wrk2"

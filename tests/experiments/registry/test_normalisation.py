@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from agents.spec import RunSpec
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Application, Member, Recipe
 from experiments.registry.documents.versions import save_version
 from experiments.registry.metrics.normalisation import described_cpus, per_cpu, sut_cpus

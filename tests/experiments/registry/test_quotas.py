@@ -10,7 +10,8 @@ import pytest
 from django.utils import timezone
 
 from experiments.asking.intake.imports import import_report
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Artifact, AuditEntry, Member, Run, Team
 from experiments.registry.errors import Forbidden, RequestError
 from experiments.registry.hosts.inventory import add_host

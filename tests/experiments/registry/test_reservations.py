@@ -10,7 +10,9 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.models import AuditEntry, Host, Member, Reservation, Role, Run
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.registry.hosts.reservations import clock, current, end, extend, holding_now, reserve

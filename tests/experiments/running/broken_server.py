@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Application, Host, Member, Recipe, Run, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.hosts.host_keys import fingerprint

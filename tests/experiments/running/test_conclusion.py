@@ -8,7 +8,9 @@ import pytest
 
 from agents import events as e
 from agents.base.errors import FenceError
-from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.models import Experiment, Host, Member, Run, Series, StoredVerdict
 from experiments.running.ending.conclusion import conclude, give_up
 from experiments.running.executing.recorder import Recorder

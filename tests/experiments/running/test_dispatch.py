@@ -11,7 +11,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from experiments.asking.launching.launch import Choice, cancel_run, launch_run
+from experiments.asking.launching.cancelling import cancel_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Host, Member, Role, Run
 from experiments.registry.hosts.reservations import reserve
 from experiments.running.ending.conclusion import conclude

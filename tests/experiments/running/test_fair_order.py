@@ -12,7 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import AuditEntry, Host, Member, Role, Run, Team
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.registry.hosts.driver_sets import driver_set

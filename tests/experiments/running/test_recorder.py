@@ -10,7 +10,9 @@ import pytest
 from agents import events as e
 from agents.base.errors import FenceError
 from agents.record import Record
-from experiments.asking.launching.launch import Choice, cancel_run, launch_run
+from experiments.asking.launching.cancelling import cancel_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import ConfigSnapshot, HardwareProfile, Host, HostProfile, Member, Run
 from experiments.running.executing.recorder import Recorder
 from experiments.running.queue.dispatch import claim_next

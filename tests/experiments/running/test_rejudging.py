@@ -9,7 +9,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from experiments.asking.intake.imports import import_report
-from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.judging.evidence.thresholds import change_thresholds
 from experiments.models import Experiment, Member, Run, Series, StoredVerdict
 from experiments.running.ending.rejudging import rejudge

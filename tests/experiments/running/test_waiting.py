@@ -11,7 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Host, Member, Role, Run, Worker
 from experiments.registry.hosts.reservations import reserve
 from experiments.running.queue.dispatch import claim_next

@@ -19,7 +19,9 @@ from django.test.utils import CaptureQueriesContext
 
 from agents import events as e
 from agents.results.spectrum import Spectrum
-from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.models import Application, Experiment, Member, Recipe, Role, Run, Team, Workload
 from experiments.registry.documents.versions import parse_yaml, save_version
 from experiments.registry.markdown_text import block, cell

@@ -17,7 +17,9 @@ import pytest
 from django.core import mail
 from django.utils import timezone
 
-from experiments.asking.launching.launch import Candidate, Choice, create_experiment, launch_experiment, launch_run
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.models import AuditEntry, Delivery, DeliveryAttempt, Member, Role, Webhook
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.telling.notifying import delivering, request

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from experiments.analysis.thinning import MAX_POINTS, thinned
-from frontend.charts.samples import percentile_points
+from frontend.charts.channels import GROUPS, kinds_json
+from frontend.charts.percentiles import percentile_points
 from frontend.charts.sparkline import points_of
+from frontend.charts.timeline import TIMELINE
 
 CHARTS = Path(__file__).resolve().parents[3] / "frontend" / "static" / "js" / "charts"
 METRIC = {"name": "throughput_rps", "label": "Throughput", "unit": "requests/s", "higher_is_better": True}
@@ -62,6 +64,22 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
             }
         ],
     ),
+    "a line has the title that its monitor gives it": (
+        "live",
+        {
+            "channels": kinds_json(GROUPS["connections"]),
+            "lines": [
+                {
+                    "role": "driver-2",
+                    "channel": "tcp.opened_connections_per_s",
+                    "unit": "connections_per_s",
+                    "at_s": [0],
+                    "values": [7],
+                }
+            ],
+        },
+        [{"label": "Driver 2 TCP connections opened", "data": [{"x": 0, "y": 7}], "driver": True}],
+    ),
     "a dataset per recipe": (
         "history",
         {
@@ -84,12 +102,13 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "panels by what a channel is, the whole machine only without a set of CPUs": (
         "timeline",
         {
+            "channels": kinds_json(TIMELINE),
             "lines": [
                 {"role": "sut", "channel": "cpu.busy_ratio", "unit": "ratio", "at_s": [0], "values": [0.1]},
                 {"role": "sut", "channel": "cpu_set.busy_ratio", "unit": "ratio", "at_s": [0], "values": [0.9]},
                 {"role": "driver", "channel": "load.throughput_rps", "unit": "requests/s", "at_s": [1], "values": [7]},
                 {"role": "sut", "channel": "gc.pause_ms", "unit": "ms", "at_s": [2], "values": [30]},
-            ]
+            ],
         },
         [
             {"panel": "cpu", "driver": False, "points": False, "data": [{"x": 0, "y": 0.9}]},

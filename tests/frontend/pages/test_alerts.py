@@ -14,6 +14,7 @@ from experiments.judging.alerts.trends import rebuild
 from experiments.models import Alert, HardwareProfile, Member, Role, Run, Series, Trend
 from experiments.registry.runs.series import extend_series
 from tests.frontend.conftest import FINGERPRINT, MakeRun
+from tests.frontend.flat import flat
 
 DAY = timedelta(days=1)
 BASIS = "service_time"
@@ -151,7 +152,7 @@ def test_the_navigation_counts_and_overview_lists_what_is_untriaged(browser: Cli
 def test_trends_lists_change_points_and_takes_the_expected_level(browser: Client, alert: Alert) -> None:
     shown = page(browser, "trends/")
     assert f"/t/perf/alerts/{alert.pk}/" in shown
-    assert "not said yet" in shown
+    assert "not said yet" in flat(shown)
 
     answer = browser.post(f"/t/perf/trends/{alert.trend_id}/expect", follow=True).content.decode()
 

@@ -10,7 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from experiments.asking.launching.launch import Candidate, create_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
 from experiments.asking.schedules.launching import launch_due
 from experiments.asking.schedules.saving import Plan, create_schedule
 from experiments.models import Bisection, Delivery, DeliveryAttempt, Experiment, Member, Role, Schedule, Webhook
@@ -18,6 +19,7 @@ from experiments.telling.notifying.webhooks import Wanted, create_webhook, secre
 from tests.experiments.asking.test_bisections import COMMITS, plan, play, slow_from, start
 from tests.experiments.conftest import MakeMember
 from tests.experiments.finished import finish_next
+from tests.frontend.flat import flat
 
 __all__ = ["plan"]
 
@@ -147,7 +149,7 @@ def test_a_bisection_is_started_followed_and_made_again(browser: Client, plan: d
     answer = browser.post(f"{BISECTIONS}new/", bisection_form(plan))
     made = Bisection.objects.get()
     assert (answer.headers["Location"], made.candidates) == (f"{BISECTIONS}{made.pk}/", ["c0", "c1", "c2"])
-    page = browser.get(f"{BISECTIONS}{made.pk}/").content.decode()
+    page = flat(browser.get(f"{BISECTIONS}{made.pk}/").content.decode())
     assert "First, c2 must be worse than c0 at all. At most 2 steps to go" in page
     assert 'hx-get="?part=answer"' in page
     play(made, slow_from("c2", COMMITS))

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.launching.pausing import pause_experiment
 from experiments.judging.verdicts.verdicts import store_verdicts
 from experiments.models import Experiment, Member, Role, Run, StoredVerdict, Team
 from experiments.registry.experiments.rules import Rules
-from frontend.shared.help import help_page
+from frontend.pages.help.contents import help_page
 from frontend.shared.templatetags.explained import EXPLAINED
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
 from tests.frontend.pages.test_new_run import experiment_form

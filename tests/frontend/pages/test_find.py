@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from experiments.models import Application, Experiment, Member, Series
 from tests.experiments.conftest import APPLICATION, admin, make_member, other_admin, ready_host, stock, team
+from tests.frontend.flat import flat
 from tests.frontend.pages.test_runs import add_runs
 from tests.frontend.test_forms_access import address, signed_in
 
@@ -39,7 +40,7 @@ def filled(admin: Member, stock: dict[str, Any]) -> Member:
     ],
 )
 def test_each_kind_of_thing_is_found_by_its_name(filled: Member, text: str, groups: list[str]) -> None:
-    page = signed_in(filled).get(address("find", filled.team), {"q": text}).content.decode()
+    page = flat(signed_in(filled).get(address("find", filled.team), {"q": text}).content.decode())
     assert re.findall("<h2>(.*?)</h2>", page) == groups
     assert ("Nothing has a name" in page) == (bool(text) and not groups)
 

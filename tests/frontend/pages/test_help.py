@@ -10,7 +10,8 @@ from django.test import Client
 from django.urls import reverse
 
 from experiments.models import Member
-from frontend.shared.help import INDEX, anchor, help_page, render, topics
+from frontend.pages.help.contents import INDEX, help_page, render, topics
+from frontend.shared.templatetags.explained import anchor
 
 
 class Page(HTMLParser):

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import AuditEntry, HardwareProfile, Host, HostProfile, Member, Role, Run, Token
 from experiments.registry.hosts.inventory import add_host, fingerprint
 from frontend.pages.hosts.forms import AddressField

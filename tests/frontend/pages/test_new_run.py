@@ -15,6 +15,7 @@ from agents.spec import RunSpec
 from experiments.models import DryRun, Experiment, Host, Member, Role, Run, Team, Workload
 from experiments.registry.hosts.inventory import grant
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
+from tests.frontend.flat import flat
 from tests.frontend.test_forms_access import address, signed_in
 
 __all__ = ["admin", "make_member", "stock", "team"]
@@ -149,7 +150,7 @@ def test_the_preview_says_what_is_missing(admin: Member, stock: dict[str, Any]) 
 def test_a_form_says_what_the_team_has_none_of(admin: Member, stock: dict[str, Any], page: str) -> None:
     def note() -> str:
         html = signed_in(admin).get(address(page, admin.team)).content.decode()
-        return strip_tags(html.partition("Before the first run you need: ")[2].partition("</div>")[0])
+        return strip_tags(flat(html).partition("Before the first run you need: ")[2].partition("</div>")[0]).strip()
 
     assert note() == ""
     Host.objects.filter(pk__in=[host.pk for host in stock["drivers"]]).update(roles=Host.Roles.SUT)

@@ -15,12 +15,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.events import Failed, PhaseStarted
-from experiments.asking.launching.launch import Candidate, create_experiment, launch_experiment
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment
 from experiments.judging.alerts.trends import rebuild
 from experiments.models import Experiment, Member, Run, Series, StoredVerdict
 from experiments.registry.runs.artifacts import keep
 from experiments.registry.runs.series import extend_series
 from tests.frontend.conftest import FINGERPRINT, MakeRun
+from tests.frontend.flat import flat
 
 FINISHED = ("state", "outcome", "validity", "metrics", "config", "fingerprint", "finished_at")
 MakeExperiment = Callable[[int], Experiment]
@@ -80,7 +83,7 @@ def test_a_run_page_tells_the_figures_the_journal_and_the_proof(browser: Client,
     assert "Changes are against previous run #1." in page
     assert "net.core.somaxconn" in page
     assert "Not on this host" in page
-    assert "1 of 1 change undone" in page
+    assert "1 of 1 change undone" in flat(page)
 
 
 def test_nothing_is_called_better_than_or_because_of_an_invalid_run(browser: Client, make_run: MakeRun) -> None:
@@ -90,7 +93,7 @@ def test_nothing_is_called_better_than_or_because_of_an_invalid_run(browser: Cli
     comparison = browser.get(f"/t/perf/compare/?runs={first.number},{second.number}").content.decode()
 
     assert "+100 %" not in page
-    assert "An invalid run is not compared" in page
+    assert "An invalid run is not compared" in flat(page)
     assert "+100 %" in comparison
     assert 'class="change good"' not in comparison
 
@@ -127,7 +130,7 @@ def test_a_failed_run_names_the_phase_the_reason_and_the_host_that_is_dirty(brow
 
     page = browser.get(f"/t/perf/runs/{run.number}/").content.decode()
 
-    assert "Failed during “Start server”" in page
+    assert "Failed during “Start server”" in flat(page)
     assert "Look at the port." in page
     assert "not proven to be as it was before" in page
 
@@ -211,7 +214,7 @@ def test_cancelling_an_experiment_cancels_its_runs(
 def test_a_comparison_states_comparability_before_the_numbers(browser: Client, make_run: MakeRun) -> None:
     first, second = make_run(throughput_rps=1000.0), make_run(throughput_rps=900.0, validity="suspect")
 
-    page = browser.get(f"/t/perf/compare/?runs={first.number},{second.number}").content.decode()
+    page = flat(browser.get(f"/t/perf/compare/?runs={first.number},{second.number}").content.decode())
 
     assert page.index("1 thing differs") < page.index("−10.0 %")
     assert "sysctl.net.core.somaxconn" in page

@@ -9,6 +9,7 @@ import pytest
 
 from experiments.models import AuditEntry, Member, Role, Run, SavedView
 from tests.experiments.conftest import MakeMember, admin, make_member, other_admin, stock, team
+from tests.frontend.flat import flat
 from tests.frontend.pages.test_runs import add_runs
 from tests.frontend.test_forms_access import address, signed_in
 
@@ -28,7 +29,7 @@ def saved(member: Member, name: str = "Best", **more: Any) -> SavedView:
 def test_a_view_keeps_filter_order_and_columns_and_is_a_chip_above_the_list(admin: Member) -> None:
     view = saved(admin)
     assert view.query == QUERY  # neither the page of the list nor which view it came from
-    page = signed_in(admin).get(f"{address('runs', admin.team)}?{view.query}&view={view.pk}").content.decode()
+    page = flat(signed_in(admin).get(f"{address('runs', admin.team)}?{view.query}&view={view.pk}").content.decode())
     assert re.search(rf'href="\?[^"]*view={view.pk}" aria-current="true" title="Yours alone">Best', page)
     assert "Save changes" not in page
     changed = signed_in(admin).get(f"{address('runs', admin.team)}?validity=invalid&view={view.pk}").content.decode()
@@ -93,7 +94,7 @@ def bulk(member: Member, action: str, *numbers: int, **more: str) -> Any:
 
 def test_selected_runs_are_tagged_and_the_sentence_offers_to_undo_it(admin: Member, stock: dict[str, Any]) -> None:
     add_runs(admin, stock, 3)
-    page = bulk(admin, "tag", 1, 2, tags="release").content.decode()
+    page = flat(bulk(admin, "tag", 1, 2, tags="release").content.decode())
     assert "2 runs tagged release." in page
     assert list(Run.objects.filter(tags=["release"]).order_by("number").values_list("number", flat=True)) == [1, 2]
     undo = re.search(r'<form class="inline" method="post" action="[^"]*bulk">(.*?)</form>', page, re.S)

@@ -10,7 +10,8 @@ import pytest
 from django.test import Client
 
 from experiments.asking.intake.timers import import_timers
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Member, Role
 from tests.experiments.api.test_timers_and_scaling import TABLE
 from tests.experiments.conftest import MakeMember

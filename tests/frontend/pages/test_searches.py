@@ -9,12 +9,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from experiments.asking.launching.launch import Choice
+from experiments.asking.launching.choices import Choice
 from experiments.models import CapacitySearch, Member, Role, Run, Workload
 from experiments.registry.documents.versions import save_version
 from tests.experiments.asking.test_searches import RATED, load, play, server, start
 from tests.experiments.conftest import WORKLOAD, MakeMember
 from tests.experiments.finished import finish_next, whole_run
+from tests.frontend.flat import flat
 
 HERE = "/t/perf/experiments/searches/"
 
@@ -60,7 +61,7 @@ def test_a_refusal_stands_at_its_field(browser: Client, choice: Choice, stock: d
 def test_a_running_search_shows_its_bounds_and_asks_for_more(browser: Client, admin: Member, choice: Choice) -> None:
     search = start(admin, choice)
     finish_next(whole_run(load(1000)))
-    page = browser.get(f"{HERE}{search.pk}/").content.decode()
+    page = flat(browser.get(f"{HERE}{search.pk}/").content.decode())
     assert "1,000 requests/s are sustained; a rate that is not is being looked for. Now 4,000 requests/s." in page
     assert 'hx-get="?part=answer"' in page
     part = browser.get(f"{HERE}{search.pk}/?part=answer")

@@ -8,7 +8,8 @@ import pytest
 from django.test import Client
 
 from agents.events import LoadPart, LoadReported
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Member, Run, SampleSeries, Variant
 from tests.experiments.conftest import ready_host
 from tests.frontend.conftest import write

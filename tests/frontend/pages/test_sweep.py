@@ -13,6 +13,7 @@ from experiments.registry.documents.versions import save_version
 from tests.experiments.asking.test_searches import RATED, load
 from tests.experiments.conftest import WORKLOAD, admin, make_member, ready_host, stock, team
 from tests.experiments.finished import finish_next, report, whole_run
+from tests.frontend.flat import flat
 from tests.frontend.pages.test_new_run import experiment_form, parts
 from tests.frontend.pages.test_scaling import data
 from tests.frontend.test_forms_access import address, signed_in
@@ -25,7 +26,7 @@ def swept(admin: Member, stock: dict[str, Any], **more: str) -> str:
     form = experiment_form(stock, sweep_rows="1", **given)
     answer = signed_in(admin).post(address("new_experiment", admin.team), form)
     assert answer.status_code == 200
-    return answer.content.decode()
+    return flat(answer.content.decode())
 
 
 def test_a_sweep_makes_a_variant_of_the_baseline_per_value(admin: Member, stock: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ from django.test import Client
 from django.urls import reverse
 
 from experiments.analysis.thresholds import Thresholds, limits
-from experiments.asking.launching.launch import Choice, launch_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import Member, Role, Team
 from frontend.pages.thresholds.forms import ThresholdsForm, title_of
 from tests.experiments.conftest import MakeMember

@@ -33,24 +33,84 @@ export function toDatasets(json) {
     {
       label: "Repetitions",
       data: json.variants.flatMap((v, x) =>
-        v.repetitions.map((r, i) => ({ x: x + 0.2 + offset(i, v.repetitions.length), y: r.value, yMin: r.value, yMax: r.value, number: r.number, variant: v })),
+        v.repetitions.map((r, i) => ({
+          x: x + 0.2 + offset(i, v.repetitions.length),
+          y: r.value,
+          yMin: r.value,
+          yMax: r.value,
+          number: r.number,
+          variant: v,
+        })),
       ),
     },
   ];
+}
+
+// One place per variant, with its name below it.
+function places(names) {
+  return {
+    type: "linear",
+    min: -0.6,
+    max: names.length - 0.4,
+    grid: { display: false },
+    ticks: {
+      stepSize: 1,
+      autoSkip: false,
+      callback(value) {
+        return wrapped(names[value] ?? "", this.chart.width / names.length / 7.5);
+      },
+    },
+  };
+}
+
+function levelOf(baseline, colours) {
+  return {
+    type: "line",
+    yMin: baseline.mean,
+    yMax: baseline.mean,
+    borderColor: colours.faint,
+    borderWidth: 1,
+    borderDash: [4, 4],
+    drawTime: "beforeDatasetsDraw",
+  };
+}
+
+function intervals(means, colour) {
+  return {
+    ...means,
+    errorBarColor: colour,
+    errorBarWhiskerColor: colour,
+    errorBarLineWidth: 2,
+    errorBarWhiskerLineWidth: 2,
+    errorBarWhiskerSize: 14,
+    pointRadius: 5,
+    pointHoverRadius: 6,
+    pointStyle: "rectRot",
+    backgroundColor: colour,
+    borderColor: colour,
+  };
+}
+
+function repetitions(dots, colour) {
+  return {
+    ...dots,
+    errorBarLineWidth: 0,
+    errorBarWhiskerLineWidth: 0,
+    errorBarWhiskerSize: 0,
+    errorBarColor: "transparent",
+    errorBarWhiskerColor: "transparent",
+    pointRadius: 3,
+    pointHoverRadius: 5,
+    backgroundColor: faded(colour, 0.75),
+    borderColor: colour,
+  };
 }
 
 export function draw(canvas, json) {
   const colours = theme();
   const names = json.variants.map((variant) => variant.name);
   const { unit } = json.metric;
-  const config = options({
-    unit,
-    zero: false,
-    zoom: "y",
-    x: { type: "linear", min: -0.6, max: names.length - 0.4, grid: { display: false }, ticks: { stepSize: 1, autoSkip: false, callback(value) {
-        return wrapped(names[value] ?? "", this.chart.width / names.length / 7.5);
-      } } },
-  });
+  const config = options({ unit, zero: false, zoom: "y", x: places(names) });
   config.scales.x.afterBuildTicks = (axis) => (axis.ticks = names.map((_, value) => ({ value })));
   config.interaction = { mode: "nearest", intersect: true };
   config.plugins.legend.labels.usePointStyle = true;
@@ -58,32 +118,30 @@ export function draw(canvas, json) {
   config.plugins.tooltip.callbacks = {
     title: (items) => items[0].raw.variant.name,
     label: ({ raw }) =>
-      raw.number ? ` #${raw.number}: ${format(raw.y, unit)}` : ` mean ${format(raw.y, unit)}${raw.variant.low === null ? "" : ` [${format(raw.variant.low, unit)}, ${format(raw.variant.high, unit)}]`}`,
+      raw.number
+        ? ` #${raw.number}: ${format(raw.y, unit)}`
+        : ` mean ${format(raw.y, unit)}${raw.variant.low === null ? "" : ` [${format(raw.variant.low, unit)}, ${format(raw.variant.high, unit)}]`}`,
   };
   const [means, dots] = toDatasets(json);
   const baseline = json.variants.find((variant) => variant.is_baseline && variant.mean !== null);
   if (baseline) {
-    config.plugins.annotation = {
-      annotations: { baseline: { type: "line", yMin: baseline.mean, yMax: baseline.mean, borderColor: colours.faint, borderWidth: 1, borderDash: [4, 4], drawTime: "beforeDatasetsDraw" } },
-    };
+    config.plugins.annotation = { annotations: { baseline: levelOf(baseline, colours) } };
   }
-  const bar = { errorBarColor: colours.series[0], errorBarWhiskerColor: colours.series[0], errorBarLineWidth: 2, errorBarWhiskerLineWidth: 2, errorBarWhiskerSize: 14 };
-  const none = { errorBarLineWidth: 0, errorBarWhiskerLineWidth: 0, errorBarWhiskerSize: 0, errorBarColor: "transparent", errorBarWhiskerColor: "transparent" };
   return new Chart(canvas, {
     type: "scatterWithErrorBars",
-    data: {
-      datasets: [
-        { ...means, ...bar, pointRadius: 5, pointHoverRadius: 6, pointStyle: "rectRot", backgroundColor: colours.series[0], borderColor: colours.series[0] },
-        { ...dots, ...none, pointRadius: 3, pointHoverRadius: 5, backgroundColor: faded(colours.series[1], 0.75), borderColor: colours.series[1] },
-      ],
-    },
+    data: { datasets: [intervals(means, colours.series[0]), repetitions(dots, colours.series[1])] },
     options: config,
   });
 }
 
 export function summary(json) {
   const { unit } = json.metric;
-  const parts = json.variants.filter((v) => v.mean !== null).map((v) => `${v.name} ${format(v.mean, unit)}${v.low === null ? "" : ` [${format(v.low, unit)}, ${format(v.high, unit)}]`}, n=${v.repetitions.length}`);
+  const parts = json.variants
+    .filter((v) => v.mean !== null)
+    .map(
+      (v) =>
+        `${v.name} ${format(v.mean, unit)}${v.low === null ? "" : ` [${format(v.low, unit)}, ${format(v.high, unit)}]`}, n=${v.repetitions.length}`,
+    );
   return parts.length ? `${parts.join("; ")}.` : "No valid repetition has finished yet.";
 }
 

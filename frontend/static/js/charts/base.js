@@ -47,13 +47,23 @@ export function options({ unit, x, zero = true, legend = true, grace = "6%", zoo
     interaction: { mode: "nearest", intersect: false, axis: "x" },
     elements: { point: { radius: 0, hoverRadius: 4, hitRadius: 8 }, line: { borderWidth: 1.5 } },
     scales: {
-      x: { grid: { color: colours.grid }, border: { color: colours.grid }, ...x, ticks: { color: colours.text, font, maxRotation: 0, autoSkipPadding: 16, ...x?.ticks } },
+      x: {
+        grid: { color: colours.grid },
+        border: { color: colours.grid },
+        ...x,
+        ticks: { color: colours.text, font, maxRotation: 0, autoSkipPadding: 16, ...x?.ticks },
+      },
       y: {
         beginAtZero: zero,
         grace,
         grid: { color: colours.grid },
         border: { display: false },
-        ticks: { color: colours.text, font, maxTicksLimit: 6, callback: (value) => (value === 0 ? "0" : format(value, unit)) },
+        ticks: {
+          color: colours.text,
+          font,
+          maxTicksLimit: 6,
+          callback: (value) => (value === 0 ? "0" : format(value, unit)),
+        },
       },
     },
     plugins: {

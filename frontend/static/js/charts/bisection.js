@@ -20,15 +20,38 @@ export function toDatasets(json) {
     style,
     data: known
       .filter((step) => step.result === result)
-      .map((step) => ({ x: step.index, y: step.estimate_pct, yMin: step.low_pct ?? step.estimate_pct, yMax: step.high_pct ?? step.estimate_pct, step })),
+      .map((step) => ({
+        x: step.index,
+        y: step.estimate_pct,
+        yMin: step.low_pct ?? step.estimate_pct,
+        yMax: step.high_pct ?? step.estimate_pct,
+        step,
+      })),
   })).filter((dataset) => dataset.data.length > 0);
 }
 
 function marks(json, colours) {
-  const line = (y, dash) => ({ type: "line", yMin: y, yMax: y, borderColor: colours.faint, borderWidth: 1, borderDash: dash, drawTime: "beforeDatasetsDraw" });
+  const line = (y, dash) => ({
+    type: "line",
+    yMin: y,
+    yMax: y,
+    borderColor: colours.faint,
+    borderWidth: 1,
+    borderDash: dash,
+    drawTime: "beforeDatasetsDraw",
+  });
   const found = { nothing: line(0, []), more: line(json.margin_pct, [4, 4]), less: line(-json.margin_pct, [4, 4]) };
   if (json.high !== null) {
-    found.first = { type: "box", xMin: json.low + 0.5, xMax: json.high + 0.5, backgroundColor: faded(colours.bad, 0.12), borderColor: colours.bad, borderWidth: 1, borderDash: json.high - json.low > 1 ? [4, 4] : [], drawTime: "beforeDatasetsDraw" };
+    found.first = {
+      type: "box",
+      xMin: json.low + 0.5,
+      xMax: json.high + 0.5,
+      backgroundColor: faded(colours.bad, 0.12),
+      borderColor: colours.bad,
+      borderWidth: 1,
+      borderDash: json.high - json.low > 1 ? [4, 4] : [],
+      drawTime: "beforeDatasetsDraw",
+    };
   }
   return found;
 }
@@ -36,7 +59,13 @@ function marks(json, colours) {
 export function draw(canvas, json) {
   const colours = theme();
   const last = json.candidates.length - 1;
-  const x = { type: "linear", min: -0.6, max: last + 0.6, grid: { display: false }, ticks: { stepSize: 1, callback: (value) => short(json.candidates[value] ?? "") } };
+  const x = {
+    type: "linear",
+    min: -0.6,
+    max: last + 0.6,
+    grid: { display: false },
+    ticks: { stepSize: 1, callback: (value) => short(json.candidates[value] ?? "") },
+  };
   const config = options({ unit: "count", zero: false, grace: "10%", zoom: "xy", x });
   config.scales.x.afterBuildTicks = (axis) => {
     const all = json.candidates.map((_, value) => ({ value }));
@@ -44,7 +73,10 @@ export function draw(canvas, json) {
   };
   config.scales.y.ticks.callback = (value) => percent(value);
   // The library looks at the points alone, not at the ends of their intervals.
-  const ends = json.steps.flatMap((step) => [step.low_pct ?? step.estimate_pct ?? 0, step.high_pct ?? step.estimate_pct ?? 0]);
+  const ends = json.steps.flatMap((step) => [
+    step.low_pct ?? step.estimate_pct ?? 0,
+    step.high_pct ?? step.estimate_pct ?? 0,
+  ]);
   config.scales.y.suggestedMin = Math.min(-1.5 * json.margin_pct, ...ends);
   config.scales.y.suggestedMax = Math.max(1.5 * json.margin_pct, ...ends);
   config.interaction = { mode: "nearest", intersect: true };
@@ -58,7 +90,21 @@ export function draw(canvas, json) {
   const colour = { "not worse": colours.series[2], worse: colours.warn, unclear: colours.faint };
   const datasets = toDatasets(json).map(({ style, ...dataset }) => {
     const own = colour[dataset.label];
-    return { ...dataset, parsing: false, pointStyle: style, pointRadius: 5, pointHoverRadius: 6, pointBorderWidth: 2, backgroundColor: own, borderColor: own, errorBarColor: own, errorBarWhiskerColor: own, errorBarLineWidth: 2, errorBarWhiskerLineWidth: 2, errorBarWhiskerSize: 10 };
+    return {
+      ...dataset,
+      parsing: false,
+      pointStyle: style,
+      pointRadius: 5,
+      pointHoverRadius: 6,
+      pointBorderWidth: 2,
+      backgroundColor: own,
+      borderColor: own,
+      errorBarColor: own,
+      errorBarWhiskerColor: own,
+      errorBarLineWidth: 2,
+      errorBarWhiskerLineWidth: 2,
+      errorBarWhiskerSize: 10,
+    };
   });
   return new Chart(canvas, { type: "scatterWithErrorBars", data: { datasets }, options: config });
 }
@@ -66,10 +112,15 @@ export function draw(canvas, json) {
 export function summary(json) {
   const over = json.steps.filter((step) => step.result);
   if (over.length === 0) return "No step is over yet.";
-  const told = over.map((step) => `${json.candidates[step.index]} ${step.estimate_pct === null ? "unclear" : percent(step.estimate_pct)}`);
-  const between = json.high === null ? "" : json.high - json.low > 1
-    ? ` The first bad one is after ${json.candidates[json.low]} and not after ${json.candidates[json.high]} (shaded).`
-    : ` The first bad one is ${json.candidates[json.high]} (shaded).`;
+  const told = over.map(
+    (step) => `${json.candidates[step.index]} ${step.estimate_pct === null ? "unclear" : percent(step.estimate_pct)}`,
+  );
+  const between =
+    json.high === null
+      ? ""
+      : json.high - json.low > 1
+        ? ` The first bad one is after ${json.candidates[json.low]} and not after ${json.candidates[json.high]} (shaded).`
+        : ` The first bad one is ${json.candidates[json.high]} (shaded).`;
   return `${json.label} against ${json.candidates[0]}, in the order of the steps: ${told.join(", ")}; margin ±${json.margin_pct.toFixed(1)} % (dashed).${between}`;
 }
 
@@ -80,7 +131,13 @@ export function table(json) {
     const step = steps.get(index);
     if (index === 0) return [name, "", "the good one", "", ""];
     if (!step) return [name, "", "not compared", "", ""];
-    return [name, step.position, words[step.result] ?? "being compared", step.estimate_pct === null ? "—" : percent(step.estimate_pct), interval(step)];
+    return [
+      name,
+      step.position,
+      words[step.result] ?? "being compared",
+      step.estimate_pct === null ? "—" : percent(step.estimate_pct),
+      interval(step),
+    ];
   });
   return { head: ["Candidate", "Step", "Result", json.label, "95 % interval"], rows };
 }

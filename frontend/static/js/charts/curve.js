@@ -11,7 +11,17 @@ export function toDatasets(json) {
 export function draw(canvas, json) {
   const colours = theme();
   const lines = toDatasets(json);
-  const config = options({ unit: "ms", legend: lines.length > 1, zoom: "xy", x: { type: "linear", beginAtZero: true, title: { display: true, text: "throughput, requests/s", color: colours.text }, ticks: { callback: (value) => plain(value), maxTicksLimit: 8 } } });
+  const config = options({
+    unit: "ms",
+    legend: lines.length > 1,
+    zoom: "xy",
+    x: {
+      type: "linear",
+      beginAtZero: true,
+      title: { display: true, text: "throughput, requests/s", color: colours.text },
+      ticks: { callback: (value) => plain(value), maxTicksLimit: 8 },
+    },
+  });
   config.interaction = { mode: "nearest", intersect: false, axis: "xy" };
   config.plugins.tooltip.callbacks = {
     title: (items) => `${items[0].raw.name}: ${plain(items[0].raw.offered)} ${json.of}`,
@@ -19,11 +29,36 @@ export function draw(canvas, json) {
   };
   if (json.objective_ms !== null) {
     config.plugins.annotation = {
-      annotations: { objective: { type: "line", yMin: json.objective_ms, yMax: json.objective_ms, borderColor: colours.warn, borderWidth: 1, borderDash: [4, 4], label: { display: true, content: `objective ${format(json.objective_ms, "ms")}`, position: "start", backgroundColor: colours.surface, color: colours.warn, font: { size: 10, weight: "normal" }, padding: 2 } } },
+      annotations: {
+        objective: {
+          type: "line",
+          yMin: json.objective_ms,
+          yMax: json.objective_ms,
+          borderColor: colours.warn,
+          borderWidth: 1,
+          borderDash: [4, 4],
+          label: {
+            display: true,
+            content: `objective ${format(json.objective_ms, "ms")}`,
+            position: "start",
+            backgroundColor: colours.surface,
+            color: colours.warn,
+            font: { size: 10, weight: "normal" },
+            padding: 2,
+          },
+        },
+      },
     };
   }
   const colour = (index) => colours.series[index % colours.series.length];
-  const datasets = lines.map((dataset, index) => ({ ...dataset, parsing: false, showLine: true, borderColor: colour(index), backgroundColor: colour(index), pointRadius: 4 }));
+  const datasets = lines.map((dataset, index) => ({
+    ...dataset,
+    parsing: false,
+    showLine: true,
+    borderColor: colour(index),
+    backgroundColor: colour(index),
+    pointRadius: 4,
+  }));
   return new Chart(canvas, { type: "scatter", data: { datasets }, options: config });
 }
 

@@ -9,12 +9,31 @@ export function toDatasets(json) {
   const each = json.base_rps / json.base_cpus;
   const found = [
     {
-      label: "Measured", role: "points",
-      data: json.points.map((p) => ({ x: p.cpus, y: p.efficiency, yMin: p.efficiency_low ?? p.efficiency, yMax: p.efficiency_high ?? p.efficiency, point: p })),
+      label: "Measured",
+      role: "points",
+      data: json.points.map((p) => ({
+        x: p.cpus,
+        y: p.efficiency,
+        yMin: p.efficiency_low ?? p.efficiency,
+        yMax: p.efficiency_high ?? p.efficiency,
+        point: p,
+      })),
     },
-    { label: "Ideal", role: "ideal", data: [{ x: json.base_cpus, y: 1 }, { x: json.end_cpus, y: 1 }] },
+    {
+      label: "Ideal",
+      role: "ideal",
+      data: [
+        { x: json.base_cpus, y: 1 },
+        { x: json.end_cpus, y: 1 },
+      ],
+    },
   ];
-  if (json.law) found.push({ label: "Fitted law", role: "law", data: json.curve.map((c) => ({ x: c.cpus, y: c.rps / (c.cpus * each) })) });
+  if (json.law)
+    found.push({
+      label: "Fitted law",
+      role: "law",
+      data: json.curve.map((c) => ({ x: c.cpus, y: c.rps / (c.cpus * each) })),
+    });
   return found;
 }
 
@@ -27,7 +46,8 @@ export function draw(canvas, json) {
   config.plugins.tooltip.filter = (item) => item.raw.point !== undefined;
   config.plugins.tooltip.callbacks = {
     title: (items) => (items.length ? `${items[0].raw.point.cpus} CPUs: ${items[0].raw.point.name}` : ""),
-    label: ({ raw }) => ` ${format(raw.y, "ratio")}${raw.point.efficiency_low === null ? "" : ` [${format(raw.point.efficiency_low, "ratio")}, ${format(raw.point.efficiency_high, "ratio")}]`}`,
+    label: ({ raw }) =>
+      ` ${format(raw.y, "ratio")}${raw.point.efficiency_low === null ? "" : ` [${format(raw.point.efficiency_low, "ratio")}, ${format(raw.point.efficiency_high, "ratio")}]`}`,
   };
   const style = looks(colours);
   const datasets = toDatasets(json).map(({ role, ...dataset }) => ({ ...dataset, parsing: false, ...style[role] }));
@@ -41,6 +61,12 @@ export function summary(json) {
 }
 
 export function table(json) {
-  const rows = json.points.map((p) => [p.cpus, p.instances, format(p.efficiency, "ratio"), p.efficiency_low === null ? "—" : `${format(p.efficiency_low, "ratio")} to ${format(p.efficiency_high, "ratio")}`, p.super_linear ? "super-linear" : ""]);
+  const rows = json.points.map((p) => [
+    p.cpus,
+    p.instances,
+    format(p.efficiency, "ratio"),
+    p.efficiency_low === null ? "—" : `${format(p.efficiency_low, "ratio")} to ${format(p.efficiency_high, "ratio")}`,
+    p.super_linear ? "super-linear" : "",
+  ]);
   return { head: ["CPUs", "Instances", "Efficiency", "95 % interval", ""], rows };
 }

@@ -41,7 +41,15 @@ function line(colour, more) {
 }
 
 function label(content, colours, colour, position) {
-  return { display: true, content, position, backgroundColor: colours.surface, color: colour, font: { size: 10, weight: "normal" }, padding: 2 };
+  return {
+    display: true,
+    content,
+    position,
+    backgroundColor: colours.surface,
+    color: colour,
+    font: { size: 10, weight: "normal" },
+    padding: 2,
+  };
 }
 
 // What fits beside a line; the table has the whole text.
@@ -49,30 +57,46 @@ export function shortened(text, letters = 28) {
   return text.length > letters ? `${text.slice(0, letters - 1).trimEnd()}…` : text;
 }
 
-function annotations(json, colours) {
+// Where the machine changed, every other stretch shaded.
+function machines(json, colours) {
   const found = {};
-  if (json.points.length > 2 && !json.in_turn) {
-    const value = median(json.points.map((point) => point.value));
-    found.median = line(colours.faint, { yMin: value, yMax: value, borderDash: [4, 4], drawTime: "beforeDatasetsDraw" });
-  }
-  (json.levels ?? []).forEach((level, index) => {
-    found[`expected${index}`] = line(colours.good, {
-      yMin: level.value, yMax: level.value, label: label(`expected${level.recipe ? `, ${level.recipe}` : ""}`, colours, colours.good, "start"),
-    });
-  });
   bands(json).forEach((band, index) => {
     if (index % 2 === 0) {
-      const box = { type: "box", xMin: band.from, backgroundColor: faded(colours.warn, 0.06), borderWidth: 0, drawTime: "beforeDatasetsDraw" };
+      const box = {
+        type: "box",
+        xMin: band.from,
+        backgroundColor: faded(colours.warn, 0.06),
+        borderWidth: 0,
+        drawTime: "beforeDatasetsDraw",
+      };
       found[`band${index}`] = band.to === undefined ? box : { ...box, xMax: band.to };
     }
     found[`environment${index}`] = line(colours.warn, {
-      xMin: band.from, xMax: band.from, borderDash: [2, 3], label: label(band.text, colours, colours.warn, "end"),
+      xMin: band.from,
+      xMax: band.from,
+      borderDash: [2, 3],
+      label: label(band.text, colours, colours.warn, "end"),
     });
   });
+  return found;
+}
+
+function notes(json, colours) {
+  const found = {};
   (json.notes ?? []).forEach((note, index) => {
     const x = Date.parse(note.at);
-    found[`note${index}`] = line(colours.text, { xMin: x, xMax: x, borderDash: [1, 3], label: label(shortened(note.text), colours, colours.text, index % 2 ? "75%" : "60%") });
+    found[`note${index}`] = line(colours.text, {
+      xMin: x,
+      xMax: x,
+      borderDash: [1, 3],
+      label: label(shortened(note.text), colours, colours.text, index % 2 ? "75%" : "60%"),
+    });
   });
+  return found;
+}
+
+function changePoints(json, colours) {
+  const found = {};
   (json.changes ?? []).forEach((change, index) => {
     const colour = change.worse ? colours.bad : colours.good;
     const x = Date.parse(change.at);
@@ -82,10 +106,33 @@ function annotations(json, colours) {
       borderWidth: 1.5,
       borderDash: change.state === "suspected" ? [5, 4] : [],
       label: label(signed(change.change_ratio), colours, colour, index % 2 ? "35%" : "15%"),
-      click: () => { location.href = change.url; },
+      click: () => {
+        location.href = change.url;
+      },
     });
   });
   return found;
+}
+
+function annotations(json, colours) {
+  const found = {};
+  if (json.points.length > 2 && !json.in_turn) {
+    const value = median(json.points.map((point) => point.value));
+    found.median = line(colours.faint, {
+      yMin: value,
+      yMax: value,
+      borderDash: [4, 4],
+      drawTime: "beforeDatasetsDraw",
+    });
+  }
+  (json.levels ?? []).forEach((level, index) => {
+    found[`expected${index}`] = line(colours.good, {
+      yMin: level.value,
+      yMax: level.value,
+      label: label(`expected${level.recipe ? `, ${level.recipe}` : ""}`, colours, colours.good, "start"),
+    });
+  });
+  return { ...found, ...machines(json, colours), ...notes(json, colours), ...changePoints(json, colours) };
 }
 
 function rangeInAddress() {
@@ -101,8 +148,8 @@ function writeRange(min, max) {
     address.searchParams.delete("from");
     address.searchParams.delete("to");
   } else {
-    address.searchParams.set("from", new Date(min).toISOString().slice(0, 19) + "Z");
-    address.searchParams.set("to", new Date(max).toISOString().slice(0, 19) + "Z");
+    address.searchParams.set("from", `${new Date(min).toISOString().slice(0, 19)}Z`);
+    address.searchParams.set("to", `${new Date(max).toISOString().slice(0, 19)}Z`);
   }
   history.replaceState(history.state, "", address);
   for (const link of document.querySelectorAll("a[data-share-range]")) {
@@ -146,12 +193,38 @@ export function reset() {
   showRange();
 }
 
+// A line per machine; suspect runs are triangles, the runs that are compared are larger.
+function styled(json, colours) {
+  const marked = new Set(json.highlight);
+  return toDatasets(json).map((dataset, index) => {
+    const colour = colours.series[index % colours.series.length];
+    const large = (raw) => marked.has(raw.point.number);
+    return {
+      ...dataset,
+      parsing: false,
+      borderColor: colour,
+      backgroundColor: colour,
+      borderWidth: 1,
+      pointRadius: dataset.data.map((raw) => (large(raw) ? 6 : 3)),
+      pointBorderWidth: dataset.data.map((raw) => (large(raw) ? 2 : 1)),
+      pointBorderColor: dataset.data.map((raw) => (large(raw) ? colours.strong : colour)),
+      pointStyle: dataset.data.map((raw) => (raw.point.validity === "suspect" ? "triangle" : "circle")),
+    };
+  });
+}
+
 export function draw(canvas, json, figure) {
   const colours = theme();
   figures.add(figure);
   const { unit } = json.metric;
-  const marked = new Set(json.highlight);
-  const x = { type: "time", time: { minUnit: "minute", tooltipFormat: "yyyy-MM-dd HH:mm", displayFormats: { minute: "HH:mm", hour: "MMM d HH:mm", day: "MMM d", week: "MMM d", month: "MMM yyyy" } } };
+  const x = {
+    type: "time",
+    time: {
+      minUnit: "minute",
+      tooltipFormat: "yyyy-MM-dd HH:mm",
+      displayFormats: { minute: "HH:mm", hour: "MMM d HH:mm", day: "MMM d", week: "MMM d", month: "MMM yyyy" },
+    },
+  };
   const values = json.points.map((point) => point.value);
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const nearZero = low >= 0 && low < (high - low) / 2;
@@ -170,7 +243,12 @@ export function draw(canvas, json, figure) {
     label: (item) => ` ${format(item.parsed.y, unit)}`,
     afterLabel: (item) => {
       const { point } = item.raw;
-      return [point.recipe, day(point.at), point.validity === "suspect" ? "suspect" : "", ...Object.entries(point.labels).map(([k, v]) => `${k}=${v}`)].filter(Boolean);
+      return [
+        point.recipe,
+        day(point.at),
+        point.validity === "suspect" ? "suspect" : "",
+        ...Object.entries(point.labels).map(([k, v]) => `${k}=${v}`),
+      ].filter(Boolean);
     },
   };
   config.plugins.annotation = { annotations: annotations(json, colours) };
@@ -180,22 +258,7 @@ export function draw(canvas, json, figure) {
     const { point } = chart.data.datasets[items[0].datasetIndex].data[items[0].index];
     location.href = json.run_url.replace(/\/0\/$/, `/${point.number}/`);
   };
-  const datasets = toDatasets(json).map((dataset, index) => {
-    const colour = colours.series[index % colours.series.length];
-    const large = (raw) => marked.has(raw.point.number);
-    return {
-      ...dataset,
-      parsing: false,
-      borderColor: colour,
-      backgroundColor: colour,
-      borderWidth: 1,
-      pointRadius: dataset.data.map((raw) => (large(raw) ? 6 : 3)),
-      pointBorderWidth: dataset.data.map((raw) => (large(raw) ? 2 : 1)),
-      pointBorderColor: dataset.data.map((raw) => (large(raw) ? colours.strong : colour)),
-      pointStyle: dataset.data.map((raw) => (raw.point.validity === "suspect" ? "triangle" : "circle")),
-    };
-  });
-  return new Chart(canvas, { type: "line", data: { datasets }, options: config });
+  return new Chart(canvas, { type: "line", data: { datasets: styled(json, colours) }, options: config });
 }
 
 function medians(json) {
@@ -212,22 +275,49 @@ export function summary(json) {
   const values = points.map((point) => point.value);
   const last = points.at(-1);
   const suspects = points.filter((point) => point.validity === "suspect").length;
-  const changes = (json.changes ?? []).map((one) => `${signed(one.change_ratio)} with #${one.number} (${one.state === "suspected" ? "suspected, " : ""}${one.triage})`);
+  const changes = (json.changes ?? []).map(
+    (one) =>
+      `${signed(one.change_ratio)} with #${one.number} (${one.state === "suspected" ? "suspected, " : ""}${one.triage})`,
+  );
   const levels = (json.levels ?? []).map((level) => format(level.value, metric.unit));
   return (
     `${points.length} run${points.length === 1 ? "" : "s"}${json.truncated ? " (the newest)" : ""}${json.thinned ? ", evenly chosen from more (zoom in to see each one)" : ""}: ${format(Math.min(...values), metric.unit)} to ` +
     `${format(Math.max(...values), metric.unit)}, ${medians(json)}; last #${last.number} ` +
     `${format(last.value, metric.unit)}.${suspects ? ` Triangles: ${suspects} suspect.` : ""}` +
-    (changes.length ? ` Change points: ${changes.slice(-5).join(", ")}${changes.length > 5 ? ` and ${changes.length - 5} earlier` : ""}.` : "") +
-    ((json.notes ?? []).length ? ` Notes: ${json.notes.map((note) => `${day(note.at)} ${note.text}`).join("; ")}.` : "") +
+    (changes.length
+      ? ` Change points: ${changes.slice(-5).join(", ")}${changes.length > 5 ? ` and ${changes.length - 5} earlier` : ""}.`
+      : "") +
+    ((json.notes ?? []).length
+      ? ` Notes: ${json.notes.map((note) => `${day(note.at)} ${note.text}`).join("; ")}.`
+      : "") +
     (levels.length ? ` Expected: ${levels.join(", ")}.` : "")
   );
 }
 
 export function table(json) {
-  const changes = new Map((json.changes ?? []).map((one) => [one.number, `${signed(one.change_ratio)}${one.state === "suspected" ? " suspected" : ""}`]));
-  const rows = [...json.points].reverse().map((p) => [`#${p.number}`, day(p.at), format(p.value, json.metric.unit), changes.get(p.number) ?? "", p.recipe || "imported", p.validity, p.environment ?? ""]);
-  const notes = [...(json.notes ?? [])].reverse().map((note) => ["note", day(note.at), "", "", note.text, note.author, ""]);
+  const changes = new Map(
+    (json.changes ?? []).map((one) => [
+      one.number,
+      `${signed(one.change_ratio)}${one.state === "suspected" ? " suspected" : ""}`,
+    ]),
+  );
+  const rows = [...json.points]
+    .reverse()
+    .map((p) => [
+      `#${p.number}`,
+      day(p.at),
+      format(p.value, json.metric.unit),
+      changes.get(p.number) ?? "",
+      p.recipe || "imported",
+      p.validity,
+      p.environment ?? "",
+    ]);
+  const notes = [...(json.notes ?? [])]
+    .reverse()
+    .map((note) => ["note", day(note.at), "", "", note.text, note.author, ""]);
   rows.unshift(...notes);
-  return { head: ["Run", "Finished (UTC)", json.metric.label, "Change point", "Recipe", "Validity", "Environment"], rows };
+  return {
+    head: ["Run", "Finished (UTC)", json.metric.label, "Change point", "Recipe", "Validity", "Environment"],
+    rows,
+  };
 }

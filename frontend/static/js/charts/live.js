@@ -8,33 +8,31 @@ export const ranged = true;
 
 const MAX_POINTS = 2000;
 
-const NAMES = {
-  "cpu_set.busy_ratio": "{part} CPUs busy",
-  "nmon.cpu.busy_ratio": "{part} CPUs by nmon",
-  "mpstat.cpu.busy_ratio": "{part} CPUs by mpstat",
-  "top.cpu.busy_ratio": "{part} CPUs by top",
-  "load.throughput_rps": "Throughput",
-  "load.errors_per_s": "Errors per second",
-  "load.latency_mean_ms": "Mean latency",
-  "gc.pause_ms": "GC pauses",
-};
+// What the server says of a line's channel: its title, and how a timeline draws it.
+export function kindOf(line, json) {
+  return json.channels?.find((kind) => new RegExp(kind.pattern).test(line.channel));
+}
 
 // sut, driver, driver-2 and so on, in words.
 function part(role) {
   return role === "sut" ? "SUT" : role.replace("driver", "Driver").replace("-", " ");
 }
 
-export function label(line) {
+export function label(line, json) {
   if (line.name) return line.name;
-  const name = NAMES[line.channel];
-  if (name) return name.replace("{part}", part(line.role));
+  const kind = kindOf(line, json);
+  if (kind) {
+    // The first group of the pattern is the whole name.
+    const parts = line.channel.match(new RegExp(kind.pattern)).slice(1);
+    return kind.title.replace("{host}", part(line.role)).replaceAll(/\{([0-9])\}/g, (_, number) => parts[number]);
+  }
   const words = line.channel.replace(/_(ratio|bytes|bytes_per_s|per_s)$/, "").replaceAll(/[._]/g, " ");
   return `${part(line.role)} ${words}`;
 }
 
 export function toDatasets(json) {
   return json.lines.map((line) => ({
-    label: label(line),
+    label: label(line, json),
     data: line.at_s.map((x, index) => ({ x, y: line.values[index] })),
     driver: line.role !== "sut",
     unit: line.unit,
@@ -141,7 +139,7 @@ export function summary(json) {
   const means = json.lines.slice(0, 4).map((line) => {
     const inside = line.values.filter((_, i) => line.at_s[i] >= 0 && (!json.duration_s || line.at_s[i] <= json.duration_s));
     const values = inside.length ? inside : line.values;
-    return `${label(line)} ${format(values.reduce((a, b) => a + b, 0) / values.length, line.unit)}`;
+    return `${label(line, json)} ${format(values.reduce((a, b) => a + b, 0) / values.length, line.unit)}`;
   });
   const more = json.lines.length > 4 || json.left_out ? `, and ${json.lines.length - means.length + (json.left_out ?? 0)} more` : "";
   const thinned = json.thinned ? " Long lines show the lowest and the highest reading of each stretch; zoom in to see every one." : "";
@@ -152,7 +150,7 @@ export function table(json) {
   const rows = json.lines.map((line) => {
     const values = [...line.values].sort((a, b) => a - b);
     const mean = values.reduce((a, b) => a + b, 0) / values.length;
-    return [label(line), values.length, ...[mean, values[0], values.at(-1), line.values.at(-1)].map((v) => format(v, line.unit))];
+    return [label(line, json), values.length, ...[mean, values[0], values.at(-1), line.values.at(-1)].map((v) => format(v, line.unit))];
   });
   return { head: ["Channel", "Readings", "Mean", "Lowest", "Highest", "Last"], rows };
 }

@@ -14,7 +14,20 @@ import * as search from "./search.js";
 import * as sweep from "./sweep.js";
 import * as timeline from "./timeline.js";
 
-const MODULES = { ab, bisection, curve, efficiency, history, live, percentiles, published, scaling, search, sweep, timeline };
+const MODULES = {
+  ab,
+  bisection,
+  curve,
+  efficiency,
+  history,
+  live,
+  percentiles,
+  published,
+  scaling,
+  search,
+  sweep,
+  timeline,
+};
 const figures = new Map();
 
 const seen = new IntersectionObserver(

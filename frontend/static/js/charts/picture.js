@@ -14,7 +14,10 @@ function wrapped(context, text, width) {
 }
 
 export function fileName(title) {
-  const words = title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "");
+  const words = title
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-|-$/g, "");
   return `${words || "chart"}.png`;
 }
 
@@ -38,14 +41,19 @@ function compose(canvas, { title, summary, colours }) {
   context.drawImage(canvas, PADDING, PADDING + LINE, canvas.clientWidth, canvas.clientHeight);
   context.fillStyle = colours.text;
   context.font = `12px ${family}`;
-  lines.forEach((line, index) => context.fillText(line, PADDING, PADDING + 2 * LINE + canvas.clientHeight + (index + 0.5) * LINE));
+  for (const [index, line] of lines.entries()) {
+    context.fillText(line, PADDING, PADDING + 2 * LINE + canvas.clientHeight + (index + 0.5) * LINE);
+  }
   return picture;
 }
 
 // `said` has the title and the summary of the chart, and the colours of the theme.
 export function download(canvas, said) {
   compose(canvas, said).toBlob((blob) => {
-    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: fileName(said.title) });
+    const link = Object.assign(document.createElement("a"), {
+      href: URL.createObjectURL(blob),
+      download: fileName(said.title),
+    });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }, "image/png");

@@ -6,7 +6,11 @@ import { format } from "./format.js";
 export function toDatasets(json) {
   const found = [
     { label: "Reported", role: "valid", data: json.reports.map((r) => (r.validity === "invalid" ? null : r.value)) },
-    { label: "Reported, invalid", role: "invalid", data: json.reports.map((r) => (r.validity === "invalid" ? r.value : null)) },
+    {
+      label: "Reported, invalid",
+      role: "invalid",
+      data: json.reports.map((r) => (r.validity === "invalid" ? r.value : null)),
+    },
     { label: "While the load lasted", role: "active", data: json.reports.map((r) => r.active) },
   ];
   return found.filter((set) => set.data.some((value) => value !== null));
@@ -20,11 +24,25 @@ export function draw(canvas, json) {
   config.skipNull = true;
   const looks = {
     valid: { backgroundColor: colours.series[0], borderColor: colours.series[0] },
-    invalid: { backgroundColor: faded(colours.bad, 0.25), borderColor: colours.bad, borderWidth: 1, borderDash: [4, 4] },
+    invalid: {
+      backgroundColor: faded(colours.bad, 0.25),
+      borderColor: colours.bad,
+      borderWidth: 1,
+      borderDash: [4, 4],
+    },
     active: { backgroundColor: faded(colours.series[1], 0.6), borderColor: colours.series[1] },
   };
-  const datasets = toDatasets(json).map(({ role, ...set }) => ({ ...set, ...looks[role], skipNull: true, maxBarThickness: 56 }));
-  return new Chart(canvas, { type: "bar", data: { labels: json.reports.map((r) => r.name), datasets }, options: config });
+  const datasets = toDatasets(json).map(({ role, ...set }) => ({
+    ...set,
+    ...looks[role],
+    skipNull: true,
+    maxBarThickness: 56,
+  }));
+  return new Chart(canvas, {
+    type: "bar",
+    data: { labels: json.reports.map((r) => r.name), datasets },
+    options: config,
+  });
 }
 
 export function summary(json) {

@@ -10,10 +10,18 @@ export function toDatasets(json) {
   const each = json.base_rps / json.base_cpus;
   const found = [
     {
-      label: "Measured", role: "points",
+      label: "Measured",
+      role: "points",
       data: json.points.map((p) => ({ x: p.cpus, y: p.rps, yMin: p.low ?? p.rps, yMax: p.high ?? p.rps, point: p })),
     },
-    { label: "Ideal", role: "ideal", data: [{ x: json.base_cpus, y: json.base_rps }, { x: json.end_cpus, y: each * json.end_cpus }] },
+    {
+      label: "Ideal",
+      role: "ideal",
+      data: [
+        { x: json.base_cpus, y: json.base_rps },
+        { x: json.end_cpus, y: each * json.end_cpus },
+      ],
+    },
   ];
   if (json.law) {
     found.push({ label: LAWS[json.law], role: "law", data: json.curve.map((c) => ({ x: c.cpus, y: c.rps })) });
@@ -25,7 +33,13 @@ export function toDatasets(json) {
 }
 
 export function axis(json, colours) {
-  return { type: "linear", min: 0, max: json.end_cpus, title: { display: true, text: "CPUs", color: colours.text }, ticks: { precision: 0, callback: (value) => plain(value), maxTicksLimit: 12 } };
+  return {
+    type: "linear",
+    min: 0,
+    max: json.end_cpus,
+    title: { display: true, text: "CPUs", color: colours.text },
+    ticks: { precision: 0, callback: (value) => plain(value), maxTicksLimit: 12 },
+  };
 }
 
 // The library leaves a point at the end of the axis out of the range that it shows.
@@ -37,7 +51,18 @@ export function looks(colours) {
   const [blue, orange] = colours.series;
   const line = { type: "line", pointRadius: 0, pointHitRadius: 0 };
   return {
-    points: { type: "scatterWithErrorBars", clip: 14, pointRadius: 5, backgroundColor: blue, borderColor: blue, errorBarColor: blue, errorBarWhiskerColor: blue, errorBarLineWidth: 2, errorBarWhiskerLineWidth: 2, errorBarWhiskerSize: 12 },
+    points: {
+      type: "scatterWithErrorBars",
+      clip: 14,
+      pointRadius: 5,
+      backgroundColor: blue,
+      borderColor: blue,
+      errorBarColor: blue,
+      errorBarWhiskerColor: blue,
+      errorBarLineWidth: 2,
+      errorBarWhiskerLineWidth: 2,
+      errorBarWhiskerSize: 12,
+    },
     ideal: { ...line, borderColor: colours.faint, backgroundColor: colours.faint, borderWidth: 1, borderDash: [4, 4] },
     law: { ...line, borderColor: orange, backgroundColor: orange, borderWidth: 2 },
     upper: { ...line, borderColor: "transparent", backgroundColor: faded(orange, 0.15), fill: "+1" },
@@ -55,16 +80,42 @@ export function draw(canvas, json) {
   config.plugins.tooltip.callbacks = {
     title: (items) => (items.length ? `${items[0].raw.point.cpus} CPUs: ${items[0].raw.point.name}` : ""),
     label: ({ raw }) => ` ${plain(raw.y)} requests/s, ideal ${plain(raw.point.ideal)}`,
-    afterLabel: ({ raw }) => [raw.point.load, raw.point.instances > 1 ? `${raw.point.instances} instances` : "", raw.point.super_linear ? "super-linear" : ""].filter(Boolean),
+    afterLabel: ({ raw }) =>
+      [
+        raw.point.load,
+        raw.point.instances > 1 ? `${raw.point.instances} instances` : "",
+        raw.point.super_linear ? "super-linear" : "",
+      ].filter(Boolean),
   };
   if (json.peak) {
     config.plugins.annotation = {
-      annotations: { peak: { type: "line", xMin: json.peak.cpus, xMax: json.peak.cpus, borderColor: colours.warn, borderWidth: 1, borderDash: [2, 3], label: { display: true, content: `peak at ${plain(Math.round(json.peak.cpus))} CPUs`, position: "end", backgroundColor: colours.surface, color: colours.warn, font: { size: 10, weight: "normal" }, padding: 2 } } },
+      annotations: {
+        peak: {
+          type: "line",
+          xMin: json.peak.cpus,
+          xMax: json.peak.cpus,
+          borderColor: colours.warn,
+          borderWidth: 1,
+          borderDash: [2, 3],
+          label: {
+            display: true,
+            content: `peak at ${plain(Math.round(json.peak.cpus))} CPUs`,
+            position: "end",
+            backgroundColor: colours.surface,
+            color: colours.warn,
+            font: { size: 10, weight: "normal" },
+            padding: 2,
+          },
+        },
+      },
     };
   }
   const style = looks(colours);
   const datasets = toDatasets(json).map(({ role, ...dataset }) => {
-    const several = role === "points" ? { pointStyle: dataset.data.map(({ point }) => (point.instances > 1 ? "rectRot" : "circle")) } : {};
+    const several =
+      role === "points"
+        ? { pointStyle: dataset.data.map(({ point }) => (point.instances > 1 ? "rectRot" : "circle")) }
+        : {};
     return { ...dataset, parsing: false, ...style[role], ...several };
   });
   return new Chart(canvas, { type: "scatter", data: { datasets }, options: config });
@@ -78,6 +129,14 @@ export function summary(json) {
 }
 
 export function table(json) {
-  const rows = json.points.map((p) => [p.cpus, p.instances, p.name, p.load, plain(p.rps), p.low === null ? "—" : `${plain(p.low)} to ${plain(p.high)}`, plain(p.ideal)]);
+  const rows = json.points.map((p) => [
+    p.cpus,
+    p.instances,
+    p.name,
+    p.load,
+    plain(p.rps),
+    p.low === null ? "—" : `${plain(p.low)} to ${plain(p.high)}`,
+    plain(p.ideal),
+  ]);
   return { head: ["CPUs", "Instances", "Variant", "Load", "Requests/s", "95 % interval", "Ideal"], rows };
 }

@@ -3,41 +3,35 @@
 import { faded, options, theme } from "./base.js";
 import { clock, format } from "./format.js";
 import { shortened } from "./history.js";
-import { append as appendReadings, label, ranged } from "./live.js";
+import { append as appendReadings, kindOf, label, ranged } from "./live.js";
 
 export { ranged };
-
-// From the top to the bottom: what the load tool saw, then what the machines did.
-const PANELS = [
-  { id: "load", title: "requests/s", unit: "requests/s", channel: /^load\.(throughput_rps|errors_per_s)$/, weight: 3 },
-  { id: "latency", title: "ms", unit: "ms", channel: /^(load\.latency_mean_ms|gc\.pause_ms)$/, weight: 2 },
-  { id: "cpu", title: "CPUs busy", unit: "ratio", channel: /^(cpu_set|((nmon|mpstat|top)\.)?cpu)\.busy_ratio$/, weight: 3 },
-];
 
 const ABOVE = 16; // pixels over the panels, for the names of the phases
 
 // The CPUs that a role was given say more than all of its machine, when both were read.
 function shownLines(json) {
-  const sets = new Set(json.lines.filter((line) => line.channel === "cpu_set.busy_ratio").map((line) => line.role));
-  return json.lines.filter((line) => line.values.length > 0 && !(line.channel === "cpu.busy_ratio" && sets.has(line.role)));
+  const there = new Set(json.lines.map((line) => `${line.role} ${line.channel}`));
+  return json.lines.filter((line) => line.values.length > 0 && !there.has(`${line.role} ${kindOf(line, json)?.hidden_by}`));
 }
 
 export function toDatasets(json) {
   return shownLines(json).map((line) => ({
-    label: label(line),
-    panel: PANELS.find((panel) => panel.channel.test(line.channel))?.id ?? "cpu",
+    label: label(line, json),
+    panel: kindOf(line, json).panel,
     driver: line.role !== "sut",
-    points: line.channel === "gc.pause_ms",
+    points: kindOf(line, json).events !== "",
     unit: line.unit,
     data: line.at_s.map((x, index) => ({ x, y: line.values[index] })),
   }));
 }
 
 function styled(json, colours) {
+  const ofHosts = new Set(json.panels.filter((panel) => panel.of_hosts).map((panel) => panel.id));
   return toDatasets(json).map(({ panel, driver, points, ...dataset }, index) => {
     const colour = colours.series[index % colours.series.length];
     const marks = points ? { showLine: false, pointRadius: 3, pointStyle: "triangle" } : {};
-    return { ...dataset, yAxisID: panel, borderColor: colour, backgroundColor: colour, borderDash: driver && panel === "cpu" ? [5, 3] : [], parsing: false, ...marks };
+    return { ...dataset, yAxisID: panel, borderColor: colour, backgroundColor: colour, borderDash: driver && ofHosts.has(panel) ? [5, 3] : [], parsing: false, ...marks };
   });
 }
 
@@ -119,7 +113,7 @@ export function draw(canvas, json) {
   const datasets = styled(json, colours);
   const config = options({ unit: "", x: { type: "linear", ...extent(json), ticks: { precision: 0, callback: (value) => clock(value) } } });
   const { y, ...scales } = config.scales;
-  const shown = PANELS.filter((panel) => datasets.some((dataset) => dataset.yAxisID === panel.id));
+  const shown = json.panels.filter((panel) => datasets.some((dataset) => dataset.yAxisID === panel.id));
   // The library puts the first of stacked axes at the bottom.
   shown.reverse().forEach((panel) => {
     scales[panel.id] = {
@@ -152,9 +146,10 @@ export function summary(json) {
   const inside = (line) => line.values.filter((_, i) => line.at_s[i] >= 0 && (!json.duration_s || line.at_s[i] <= json.duration_s));
   const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
   const parts = shownLines(json).map((line) => {
-    if (line.channel === "gc.pause_ms") return `${line.values.length} pauses of the garbage collector, the longest ${format(Math.max(...line.values), "ms")}`;
+    const { events } = kindOf(line, json);
+    if (events) return `${line.values.length} ${events}, the longest ${format(Math.max(...line.values), "ms")}`;
     const values = inside(line);
-    return `${label(line)} ${format(mean(values.length ? values : line.values), line.unit)}`;
+    return `${label(line, json)} ${format(mean(values.length ? values : line.values), line.unit)}`;
   });
   const phases = json.phases.filter((phase) => phase.to_s !== null && phase.to_s - phase.from_s >= 1).map((phase) => `${phase.label} ${clock(phase.to_s - phase.from_s)}`);
   const notes = json.notes.map((note) => `${clock(note.at_s)} ${note.text}`);
@@ -165,7 +160,7 @@ export function table(json) {
   const readings = shownLines(json).map((line) => {
     const sorted = [...line.values].sort((a, b) => a - b);
     const mean = line.values.reduce((a, b) => a + b, 0) / line.values.length;
-    return [label(line), clock(line.at_s[0]), clock(line.at_s.at(-1)), ...[mean, sorted[0], sorted.at(-1)].map((value) => format(value, line.unit))];
+    return [label(line, json), clock(line.at_s[0]), clock(line.at_s.at(-1)), ...[mean, sorted[0], sorted.at(-1)].map((value) => format(value, line.unit))];
   });
   const phases = json.phases.map((phase) => [`Phase ${phase.label}`, clock(phase.from_s), phase.to_s === null ? "—" : clock(phase.to_s), phase.state, "", ""]);
   const notes = json.notes.map((note) => [`Note: ${note.text}`, clock(note.at_s), "", note.author, "", ""]);

@@ -7,7 +7,9 @@ const name = (key) => `zoom-${key}`;
 
 function part(text) {
   const [low, high] = text.map(Number);
-  return text.length === 2 && Number.isFinite(low) && Number.isFinite(high) && low < high ? { min: low, max: high } : null;
+  return text.length === 2 && Number.isFinite(low) && Number.isFinite(high) && low < high
+    ? { min: low, max: high }
+    : null;
 }
 
 // { x: { min, max }, y: { min, max } or null } from "0~60" or "0~60~1000~2000"; null when it is none.
@@ -37,7 +39,13 @@ export function toAddress(key, shown) {
 export function zoomOptions(mode) {
   const tell = ({ chart }) => chart.canvas.dispatchEvent(new CustomEvent("chartzoom"));
   return {
-    zoom: { mode, drag: { enabled: true, threshold: 6 }, wheel: { enabled: true, modifierKey: "ctrl" }, pinch: { enabled: true }, onZoomComplete: tell },
+    zoom: {
+      mode,
+      drag: { enabled: true, threshold: 6 },
+      wheel: { enabled: true, modifierKey: "ctrl" },
+      pinch: { enabled: true },
+      onZoomComplete: tell,
+    },
     pan: { enabled: true, mode, modifierKey: "shift", onPanComplete: tell },
   };
 }

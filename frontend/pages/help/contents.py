@@ -17,6 +17,8 @@ from django.conf import settings
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from frontend.shared.templatetags.explained import anchor
+
 INDEX = "README"
 _PAGE = re.compile(r"([A-Za-z0-9./-]+\.md)(#[a-z0-9_-]*)?")
 
@@ -74,11 +76,6 @@ def render(text: str, file: str) -> HelpPage:
         if token.children is not None:
             token.children = _inside(token.children, file)
     return HelpPage(title, markdown.renderer.render(tokens, markdown.options, {}), tuple(headings))
-
-
-def anchor(words: str) -> str:
-    """The id of a heading, as code forges make it, so that links within the files work in both places."""
-    return re.sub(r"[^a-z0-9_-]", "", words.lower().replace(" ", "-"))
 
 
 def _inside(tokens: Sequence[Token], file: str) -> list[Token]:

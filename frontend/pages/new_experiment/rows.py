@@ -10,8 +10,8 @@ from typing import Any
 from django.http import QueryDict
 
 from experiments.registry.documents.own_load import OWN_LOAD
+from frontend.pages.new_experiment.forms import VariantForm
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.launching import VariantForm
 
 MAX_ROWS = 50
 _LABELS = {"offered_rate_rps": "rate", "sut": "server"}

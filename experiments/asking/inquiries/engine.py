@@ -1,0 +1,209 @@
+"""The engine of inquiries: each step is an ordinary run or experiment, and its end launches the next one.
+
+Nothing about an inquiry lives in a process: every step is made of the stored results of the steps before it, in the
+transaction that ends one. A worker that dies leaves a run to be resumed, and with it the inquiry.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar, cast
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+from django.utils import timezone
+
+from agents.base.errors import MISTAKE_HINT
+from experiments.models import Experiment, Host, Member, Role, Run, Team
+from experiments.models.inquiries import Inquiry
+from experiments.registry.errors import DATABASE_AWAY, Conflict, NotFound, RequestError
+from experiments.registry.teams import audit
+from experiments.registry.teams.access import acting_member, require, require_launch_on
+from experiments.running.queue.priorities import check_priority
+
+logger = logging.getLogger(__name__)
+
+State = Inquiry.State
+Question = TypeVar("Question", bound=Inquiry)
+Step = TypeVar("Step")
+Launched = TypeVar("Launched", Run, Experiment)
+Following = TypeVar("Following")
+
+
+@dataclass(frozen=True)
+class End:
+    """There is nothing further to launch: the answer, or why there is none, in a sentence."""
+
+    state: Inquiry.State
+    sentence: str
+
+
+class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
+    """All inquiries of one kind, which knows its rows and its question: what came of a step, and what follows.
+
+    `Question` is the row of an inquiry, `Step` that of one step, `Launched` what a step launches, `Following` what is
+    decided about the next step.
+    """
+
+    model: type[Question]
+    word: ClassVar[str]
+    """In the audit trail, and the label of what it launches."""
+    title: ClassVar[str]
+    """In a sentence to people."""
+    step_word: ClassVar[str]
+
+    @abstractmethod
+    def told(self, inquiry: Question) -> dict[str, object]:
+        """What the audit trail keeps of its start."""
+
+    @abstractmethod
+    def decide(self, inquiry: Question) -> Following | End:
+        """What follows after the steps that are over. May set what is known by now on the row, which is saved then."""
+
+    @abstractmethod
+    def launch(self, member: Member, inquiry: Question, following: Following) -> None:
+        """Launch this step and store it."""
+
+    @abstractmethod
+    def open_step(self, launched: Launched) -> Step | None:
+        """The step that this was; None when it was none, or one that is judged already."""
+
+    @abstractmethod
+    def inquiry_id(self, step: Step) -> int:
+        """Of which inquiry it is a step."""
+
+    @abstractmethod
+    def step_name(self, step: Step, launched: Launched) -> str:
+        """As people are told of it: "run #7", "step 2"."""
+
+    @abstractmethod
+    def judge(self, inquiry: Question, step: Step, launched: Launched) -> End | None:
+        """Store what came of the step; an end when no further one could help."""
+
+    @abstractmethod
+    def why_cancelled(self, step: Step, launched: Launched) -> str:
+        """A sentence when somebody cancelled what the step had launched, else nothing."""
+
+    @abstractmethod
+    def hold_open_step(self, inquiry: Question) -> Step | None:
+        """The step under way, with what it launched locked: whoever ends that locks it before the inquiry, too."""
+
+    @abstractmethod
+    def cancel_step(self, member: Member, step: Step) -> None:
+        """Cancel what the step launched, unless that is over."""
+
+    def check(self, member: Member, *, name: str, hosts: Iterable[Host], priority: int) -> None:
+        """What every inquiry needs to be started. RequestError names the field that does not fit."""
+        require_launch_on(member, *hosts)
+        check_priority(member, priority)
+        if not name.strip():
+            raise RequestError(f"Give the {self.title} a name.", field="name")
+
+    def start(self, member: Member, inquiry: Question) -> None:
+        """Store a checked inquiry and launch its first step: both or, with a RequestError, neither."""
+        inquiry.created_by_id = member.user_id
+        with transaction.atomic():
+            inquiry.save()
+            audit.record(member, f"{self.word}.start", f"{self.word} {inquiry.name}", after=self.told(inquiry))
+            following = self.decide(inquiry)
+            if isinstance(following, End):
+                raise RequestError(following.sentence)
+            self.launch(member, inquiry, following)
+
+    def step_ended(self, launched: Launched) -> None:
+        """Judge the step that this was, and go on. Call in the transaction that ends it.
+
+        What was launched ends even if the inquiry cannot go on; then that stops. Safe to repeat: a step is judged once,
+        and the one that follows has a position of its own.
+        """
+        step = self.open_step(launched)
+        if step is None:
+            return
+        inquiry = self._locked(self.inquiry_id(step))
+        try:
+            with transaction.atomic():
+                self._judge(inquiry, step, launched)
+        except DATABASE_AWAY:
+            raise
+        except Exception:
+            name = self.step_name(step, launched)
+            logger.exception("%s %s cannot go on after %s", self.word, inquiry.pk, name)
+            inquiry.refresh_from_db()  # without what was about to be stored
+            if inquiry.state == State.RUNNING:
+                _end(inquiry, End(State.STOPPED, f"BenchHub failed to go on after {name}. {MISTAKE_HINT}"))
+
+    def cancel(self, member: Member, inquiry: Question) -> None:
+        """End the inquiry, and what it has launched. Conflict when it is over already."""
+        require(member, Role.LAUNCHER)
+        with transaction.atomic():
+            step = self.hold_open_step(inquiry)
+            locked = self._locked(inquiry.pk)
+            if locked.state != State.RUNNING:
+                raise Conflict(f"This {self.title} is over already.")
+            _end(locked, End(State.CANCELLED, f"Cancelled by {member.user.get_username()}."))
+            if step is not None:
+                self.cancel_step(member, step)
+            audit.record(member, f"{self.word}.cancel", f"{self.word} {locked.name}")
+        inquiry.refresh_from_db()
+
+    def find(self, team: Team, inquiry_id: int) -> Question:
+        """The team's inquiry of this number, with the names that pages show."""
+        found = self.model.objects.for_team(team).with_names().filter(pk=inquiry_id).first()
+        if found is None:
+            raise NotFound(f"There is no {self.word} {inquiry_id}.")
+        return cast(Question, found)
+
+    def newest(
+        self, team: Team, *, state: str = "", before: int | None = None, limit: int
+    ) -> tuple[list[Question], int | None]:
+        """A page of the team's inquiries (of this state), newest first; and where the next page begins."""
+        found = self.model.objects.for_team(team).with_names()
+        return (found.filter(state=state) if state else found).newest_page(before, limit)
+
+    def labels_of(self, inquiry: Question) -> dict[str, str]:
+        """The labels of what the inquiry launches; one of them leads back to it."""
+        return {**inquiry.labels, self.word: str(inquiry.pk)}
+
+    def _judge(self, inquiry: Question, step: Step, launched: Launched) -> None:
+        end = self.judge(inquiry, step, launched)
+        if inquiry.state != State.RUNNING:
+            return
+        if cancelled := self.why_cancelled(step, launched):
+            end = End(State.CANCELLED, cancelled)
+        if end is None:
+            self._go_on(inquiry)
+        else:
+            _end(inquiry, end)
+
+    def _go_on(self, inquiry: Question) -> None:
+        following = self.decide(inquiry)
+        if isinstance(following, End):
+            _end(inquiry, following)
+            return
+        inquiry.save()
+        member = acting_member(inquiry.team_id, inquiry.created_by_id)
+        if member is None:
+            _end(inquiry, End(State.STOPPED, _why_nobody(inquiry)))
+            return
+        try:
+            with transaction.atomic():
+                self.launch(member, inquiry, following)
+        except RequestError as error:
+            _end(inquiry, End(State.STOPPED, f"The next {self.step_word} could not be launched: {error.message}"))
+
+    def _locked(self, inquiry_id: int) -> Question:
+        return cast(Question, self.model.objects.select_for_update(of=("self",)).get(pk=inquiry_id))
+
+
+def _why_nobody(inquiry: Inquiry) -> str:
+    if get_user_model().objects.filter(pk=inquiry.created_by_id or 0, is_active=False).exists():
+        return "The account of whoever started it is closed."
+    return "Whoever started it is no longer a member of the team."
+
+
+def _end(inquiry: Inquiry, end: End) -> None:
+    inquiry.state, inquiry.sentence, inquiry.finished_at = end.state, end.sentence, timezone.now()
+    inquiry.save()

@@ -1,0 +1,122 @@
+"""An experiment, as a form, and one of its variants."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+
+from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.launch import EXPERIMENT_RETRIES
+from experiments.models import Experiment, Workload
+from experiments.registry.documents.own_load import OWN_LOAD
+from experiments.registry.experiments.rules import Rules
+from frontend.shared.forms.choices import TeamChoices
+from frontend.shared.forms.fields import LabelsField, PriorityField, RetriesField
+from frontend.shared.forms.parts import PartsForm
+
+
+class ExperimentForm(forms.Form):
+    """The question, and how its runs are repeated and judged."""
+
+    name = forms.CharField(max_length=120)
+    question = forms.CharField(
+        max_length=400, required=False, widget=forms.TextInput(attrs={"placeholder": "Does … make … faster?"})
+    )
+    workload = forms.ModelChoiceField(Workload.objects.none(), empty_label="Choose…")
+    repetitions = forms.IntegerField(min_value=1, max_value=100, initial=5)
+    order = forms.ChoiceField(choices=Experiment.Order.choices, initial=Experiment.Order.BLOCKS)
+    primary_metric = forms.ChoiceField(label="Judged by")
+    margin_pct = forms.FloatField(
+        min_value=0.01,
+        max_value=99,
+        initial=3,
+        label="Margin (%)",
+        help_text="A smaller difference counts as none.",
+    )
+    stop_rule = forms.ChoiceField(
+        choices=Experiment.StopRule.choices,
+        initial=Experiment.StopRule.FIXED,
+        required=False,
+        label="Stops",
+        help_text="A rule starts with 5 or 8 blocks and adds more where they are needed.",
+    )
+    target_pct = forms.FloatField(
+        required=False,
+        min_value=0.01,
+        max_value=99,
+        label="Interval within ± (%)",
+        help_text="How narrow is narrow enough; for that rule only.",
+    )
+    max_blocks = forms.IntegerField(
+        required=False, min_value=1, max_value=100, initial=20, label="At most blocks", help_text="Where a rule ends."
+    )
+    max_hours = forms.FloatField(
+        required=False, min_value=0.01, max_value=10000, label="At most hours", help_text="Machine time; may be empty."
+    )
+    aa_first = forms.BooleanField(
+        required=False,
+        label="A/A check first",
+        help_text="Ten runs of the baseline against itself; a difference there stops the experiment.",
+    )
+    gate_metrics = forms.MultipleChoiceField(
+        required=False,
+        label="Must not get worse either",
+        help_text="They decide beside the metric above; all are corrected for their number (Holm).",
+        widget=forms.SelectMultiple(attrs={"size": 4}),
+    )
+    priority = PriorityField()
+    retries = RetriesField(EXPERIMENT_RETRIES)
+    labels = LabelsField(required=False, help_text="key=value, one per line; every run gets them.")
+
+    def __init__(self, choices: TeamChoices, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        chosen = self.data.get("workload") if self.is_bound else self.initial.get("workload")
+        choices.fill(cast("forms.ModelChoiceField[Any]", self.fields["workload"]), "workload", str(chosen or ""))
+        for name in ("primary_metric", "gate_metrics"):
+            cast("forms.ChoiceField", self.fields[name]).choices = choices.metrics()
+
+    def rules(self) -> Rules:
+        """The rules of the valid form."""
+        cleaned = self.cleaned_data
+        target_pct = cleaned["target_pct"]
+        return Rules(
+            stop_rule=cleaned["stop_rule"] or Experiment.StopRule.FIXED,
+            target_ratio=None if target_pct is None else target_pct / 100,
+            max_blocks=cleaned["max_blocks"] or Rules.max_blocks,
+            max_hours=cleaned["max_hours"],
+            aa_first=cleaned["aa_first"],
+            gate_metrics=tuple(cleaned["gate_metrics"]),
+        )
+
+
+class VariantForm(PartsForm):
+    """One row of the variants table."""
+
+    name = forms.CharField(
+        max_length=120,
+        widget=forms.TextInput(attrs={"placeholder": "Name of the variant", "aria-label": "Variant name"}),
+    )
+    offered_rate_rps = forms.FloatField(
+        required=False, min_value=1, max_value=1e9, label="Offered rate (requests/s)", help_text="Else the workload's."
+    )
+
+    concurrency = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=1_000_000,
+        label="Connections or users",
+        help_text="Else the workload's; whichever its load tool has.",
+    )
+
+    field_order = ("name", "application", "recipe", "sut", "drivers")
+
+    def candidate(self, *, is_baseline: bool) -> Candidate:
+        """The variant that the valid row describes."""
+        parts = {name: self.cleaned_data[name] for name in ("name", "application", "recipe", "sut", "drivers")}
+        parts |= {name: self.cleaned_data[name] for name in OWN_LOAD}
+        return Candidate(parameters=self.given(), is_baseline=is_baseline, **parts)
+
+    def api_parts(self) -> dict[str, Any]:
+        own = {name: self.cleaned_data[name] for name in OWN_LOAD}
+        return super().api_parts() | {name: value for name, value in own.items() if value is not None}
