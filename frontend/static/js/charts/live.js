@@ -49,7 +49,13 @@ function styled(json, colours) {
     if (line.run === undefined) place = 2 * count[Number(dataset.driver)]++ + Number(dataset.driver);
     else place = ofRun.get(line.run) ?? ofRun.set(line.run, ofRun.size).get(line.run);
     const colour = colours.series[place % colours.series.length];
-    return { ...dataset, borderColor: colour, backgroundColor: colour, borderDash: dataset.driver ? [5, 3] : [], parsing: false };
+    return {
+      ...dataset,
+      borderColor: colour,
+      backgroundColor: colour,
+      borderDash: dataset.driver ? [5, 3] : [],
+      parsing: false,
+    };
   });
 }
 
@@ -64,7 +70,14 @@ function measuredWindow(json, colours) {
       borderColor: faded(colours.series[0], 0.3),
       borderWidth: 1,
       drawTime: "beforeDatasetsDraw",
-      label: { display: true, content: "measured", position: { x: "start", y: "start" }, color: colours.faint, font: { size: 10, weight: "normal" }, padding: 4 },
+      label: {
+        display: true,
+        content: "measured",
+        position: { x: "start", y: "start" },
+        color: colours.faint,
+        font: { size: 10, weight: "normal" },
+        padding: 4,
+      },
     },
   };
 }
@@ -73,7 +86,11 @@ export function draw(canvas, json) {
   const colours = theme();
   const unit = json.lines[0]?.unit ?? "";
   const whole = unit === "ratio" && json.lines.every((line) => line.values.every((value) => value <= 1));
-  const config = options({ unit, grace: whole ? 0 : "6%", x: { type: "linear", ticks: { precision: 0, callback: (value) => clock(value) } } });
+  const config = options({
+    unit,
+    grace: whole ? 0 : "6%",
+    x: { type: "linear", ticks: { precision: 0, callback: (value) => clock(value) } },
+  });
   if (whole) config.scales.y.suggestedMax = 1;
   config.plugins.tooltip.callbacks.title = (items) => clock(items[0].parsed.x);
   config.plugins.annotation = { annotations: measuredWindow(json, colours) };
@@ -137,12 +154,19 @@ export function append(json, event) {
 export function summary(json) {
   if (json.lines.length === 0) return json.live ? "No readings yet." : "No readings of this kind.";
   const means = json.lines.slice(0, 4).map((line) => {
-    const inside = line.values.filter((_, i) => line.at_s[i] >= 0 && (!json.duration_s || line.at_s[i] <= json.duration_s));
+    const inside = line.values.filter(
+      (_, i) => line.at_s[i] >= 0 && (!json.duration_s || line.at_s[i] <= json.duration_s),
+    );
     const values = inside.length ? inside : line.values;
     return `${label(line, json)} ${format(values.reduce((a, b) => a + b, 0) / values.length, line.unit)}`;
   });
-  const more = json.lines.length > 4 || json.left_out ? `, and ${json.lines.length - means.length + (json.left_out ?? 0)} more` : "";
-  const thinned = json.thinned ? " Long lines show the lowest and the highest reading of each stretch; zoom in to see every one." : "";
+  const more =
+    json.lines.length > 4 || json.left_out
+      ? `, and ${json.lines.length - means.length + (json.left_out ?? 0)} more`
+      : "";
+  const thinned = json.thinned
+    ? " Long lines show the lowest and the highest reading of each stretch; zoom in to see every one."
+    : "";
   return `Means: ${means.join(", ")}${more}.${thinned}`;
 }
 
@@ -150,7 +174,11 @@ export function table(json) {
   const rows = json.lines.map((line) => {
     const values = [...line.values].sort((a, b) => a - b);
     const mean = values.reduce((a, b) => a + b, 0) / values.length;
-    return [label(line, json), values.length, ...[mean, values[0], values.at(-1), line.values.at(-1)].map((v) => format(v, line.unit))];
+    return [
+      label(line, json),
+      values.length,
+      ...[mean, values[0], values.at(-1), line.values.at(-1)].map((v) => format(v, line.unit)),
+    ];
   });
   return { head: ["Channel", "Readings", "Mean", "Lowest", "Highest", "Last"], rows };
 }
