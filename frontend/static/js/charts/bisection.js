@@ -121,7 +121,8 @@ export function summary(json) {
       : json.high - json.low > 1
         ? ` The first bad one is after ${json.candidates[json.low]} and not after ${json.candidates[json.high]} (shaded).`
         : ` The first bad one is ${json.candidates[json.high]} (shaded).`;
-  return `${json.label} against ${json.candidates[0]}, in the order of the steps: ${told.join(", ")}; margin ±${json.margin_pct.toFixed(1)} % (dashed).${between}`;
+  const margin = `margin ±${json.margin_pct.toFixed(1)} % (dashed)`;
+  return `${json.label} against ${json.candidates[0]}, in the order of the steps: ${told.join(", ")}; ${margin}.${between}`;
 }
 
 export function table(json) {

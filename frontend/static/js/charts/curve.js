@@ -66,7 +66,8 @@ export function summary(json) {
   if (json.points.length === 0) return "No step of the load has a latency that counts yet.";
   const most = json.points.reduce((a, b) => (b.x > a.x ? b : a));
   const first = json.points[0];
-  return `${json.label} from ${format(first.y, "ms")} at ${plain(first.x)} requests/s to ${format(most.y, "ms")} at ${plain(most.x)} requests/s, the largest throughput (${plain(most.offered)} ${json.of}).`;
+  const at = (point) => `${format(point.y, "ms")} at ${plain(point.x)} requests/s`;
+  return `${json.label} from ${at(first)} to ${at(most)}, the largest throughput (${plain(most.offered)} ${json.of}).`;
 }
 
 export function table(json) {

@@ -46,8 +46,10 @@ export function draw(canvas, json) {
   config.plugins.tooltip.filter = (item) => item.raw.point !== undefined;
   config.plugins.tooltip.callbacks = {
     title: (items) => (items.length ? `${items[0].raw.point.cpus} CPUs: ${items[0].raw.point.name}` : ""),
-    label: ({ raw }) =>
-      ` ${format(raw.y, "ratio")}${raw.point.efficiency_low === null ? "" : ` [${format(raw.point.efficiency_low, "ratio")}, ${format(raw.point.efficiency_high, "ratio")}]`}`,
+    label: ({ raw: { y, point } }) => {
+      const interval = [point.efficiency_low, point.efficiency_high].map((bound) => format(bound, "ratio")).join(", ");
+      return ` ${format(y, "ratio")}${point.efficiency_low === null ? "" : ` [${interval}]`}`;
+    },
   };
   const style = looks(colours);
   const datasets = toDatasets(json).map(({ role, ...dataset }) => ({ ...dataset, parsing: false, ...style[role] }));

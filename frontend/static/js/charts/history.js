@@ -281,7 +281,9 @@ export function summary(json) {
   );
   const levels = (json.levels ?? []).map((level) => format(level.value, metric.unit));
   return (
-    `${points.length} run${points.length === 1 ? "" : "s"}${json.truncated ? " (the newest)" : ""}${json.thinned ? ", evenly chosen from more (zoom in to see each one)" : ""}: ${format(Math.min(...values), metric.unit)} to ` +
+    `${points.length} run${points.length === 1 ? "" : "s"}${json.truncated ? " (the newest)" : ""}` +
+    `${json.thinned ? ", evenly chosen from more (zoom in to see each one)" : ""}: ` +
+    `${format(Math.min(...values), metric.unit)} to ` +
     `${format(Math.max(...values), metric.unit)}, ${medians(json)}; last #${last.number} ` +
     `${format(last.value, metric.unit)}.${suspects ? ` Triangles: ${suspects} suspect.` : ""}` +
     (changes.length

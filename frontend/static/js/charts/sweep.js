@@ -129,8 +129,10 @@ function sorted(json) {
 
 export function summary(json) {
   const order = sorted(json);
-  const told = (variant) =>
-    `${variant.name} ${format(variant.figure, json.metric.unit)} (${json.factors.map((factor, index) => `${factor.name} ${variant.values[index] || "—"}`).join(", ")})`;
+  const told = (variant) => {
+    const levels = json.factors.map((factor, index) => `${factor.name} ${variant.values[index] || "—"}`);
+    return `${variant.name} ${format(variant.figure, json.metric.unit)} (${levels.join(", ")})`;
+  };
   return `${order.length} variants over ${json.factors.length} factors. Best (thick line): ${told(order[0])}. Last: ${told(order.at(-1))}.`;
 }
 

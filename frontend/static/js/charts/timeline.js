@@ -179,7 +179,11 @@ export function summary(json) {
     .filter((phase) => phase.to_s !== null && phase.to_s - phase.from_s >= 1)
     .map((phase) => `${phase.label} ${clock(phase.to_s - phase.from_s)}`);
   const notes = json.notes.map((note) => `${clock(note.at_s)} ${note.text}`);
-  return `While measured${json.duration_s ? ` (${clock(json.duration_s)})` : ""}: ${parts.join(", ")}.${phases.length ? ` Phases: ${phases.join(", ")}.` : ""}${notes.length ? ` Notes: ${notes.join("; ")}.` : ""}`;
+  return (
+    `While measured${json.duration_s ? ` (${clock(json.duration_s)})` : ""}: ${parts.join(", ")}.` +
+    (phases.length ? ` Phases: ${phases.join(", ")}.` : "") +
+    (notes.length ? ` Notes: ${notes.join("; ")}.` : "")
+  );
 }
 
 export function table(json) {
