@@ -13,6 +13,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchhub.settings")
 os.environ.setdefault("DATABASE_STATEMENT_TIMEOUT_S", "15")
 
 _django = get_asgi_application()
+from experiments.registry.workers import outbox  # noqa: E402  # Django is set up by the line above
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -20,8 +21,6 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] != "lifespan":
         await _django(scope, receive, send)
         return
-    from experiments.registry.workers import outbox
-
     await receive()
     await send({"type": "lifespan.startup.complete"})
     await receive()

@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.analysis import wording
 from experiments.analysis.bootstrap import bca_of_pairs, bca_of_two_samples
 from experiments.analysis.distributions import student_quantile, student_share
 from experiments.analysis.limits import (
@@ -93,28 +92,6 @@ class Verdict:
     @property
     def gate(self) -> GateResult:
         return gate_of(self.outcome)
-
-    def headline(
-        self,
-        candidate: str = "B",
-        *,
-        words: wording.Words = wording.SPEED,
-        seconds_per_repetition: float | None = None,
-    ) -> str:
-        """The short form for a table or a title; it names only the candidate."""
-        return wording.headline(self, candidate, words, seconds_per_repetition)
-
-    def sentence(
-        self,
-        baseline: str,
-        candidate: str,
-        metric_label: str,
-        *,
-        words: wording.Words = wording.SPEED,
-        seconds_per_repetition: float | None = None,
-    ) -> str:
-        """The full form, with both names and the metric. `seconds_per_repetition` adds how long "n more" takes."""
-        return wording.sentence(self, baseline, candidate, metric_label, words, seconds_per_repetition)
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from experiments.analysis.families import Family
 from experiments.analysis.limits import ALPHA, MIN_FOR_INTERVAL, MIN_FOR_VERDICT, MOST_WORTH_RUNNING
 from experiments.analysis.number_text import one_decimal, signed_percent
-
-if TYPE_CHECKING:
-    from experiments.analysis.families import Family
-    from experiments.analysis.verdict import Interval, Verdict
+from experiments.analysis.verdict import Interval, Verdict
 
 
 @dataclass(frozen=True)
@@ -25,8 +22,10 @@ SPEED = Words("faster", "slower")
 PLAIN = Words("better", "worse")
 
 
-def headline(verdict: Verdict, candidate: str, words: Words, seconds_per_repetition: float | None) -> str:
-    """One line that names only the candidate."""
+def headline(
+    verdict: Verdict, candidate: str = "B", *, words: Words = SPEED, seconds_per_repetition: float | None = None
+) -> str:
+    """The short form for a table or a title; it names only the candidate."""
     text = _text(verdict, "", candidate, words, seconds_per_repetition)
     return text if text.startswith(candidate) else text[0].upper() + text[1:]
 
@@ -36,10 +35,14 @@ def sentence(
     baseline: str,
     candidate: str,
     metric_label: str,
-    words: Words,
-    seconds_per_repetition: float | None,
+    *,
+    words: Words = SPEED,
+    seconds_per_repetition: float | None = None,
 ) -> str:
-    """One line that names the metric and both variants and ends with a full stop."""
+    """The full form, with both names, the metric and a full stop.
+
+    `seconds_per_repetition` adds how long "n more" takes.
+    """
     return f"{metric_label}: {_text(verdict, baseline, candidate, words, seconds_per_repetition)}."
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from experiments.analysis.wording import duration
+from experiments.analysis.wording import duration, sentence
 from experiments.asking.launching.factory import Terms, queue_blocks
 from experiments.judging.verdicts.verdicts import (
     comparisons_of,
@@ -118,7 +118,7 @@ def _check_aa(experiment: Experiment) -> bool:
     runs = [run for run in finished_runs(experiment) if run.block is not None and run.block < experiment.first_block]
     verdict = judge_aa(experiment, runs, baseline)
     label = label_of(experiment.primary_metric)
-    said = verdict.sentence(baseline.name, "itself", label, words=words_of(experiment.primary_metric))
+    said = sentence(verdict, baseline.name, "itself", label, words=words_of(experiment.primary_metric))
     experiment.aa_result = {
         "outcome": verdict.outcome,
         "sentence": said,

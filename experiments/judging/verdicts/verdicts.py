@@ -203,7 +203,8 @@ def with_families(compared: Sequence[Compared], *, alpha: float) -> list[Compare
 
 
 def sentence_of(compared: Compared, seconds_per_repetition: float | None) -> str:
-    said = compared.verdict.sentence(
+    said = wording.sentence(
+        compared.verdict,
         compared.baseline.name,
         compared.candidate.name,
         label_of(compared.metric),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.analysis import wording
 from experiments.analysis.verdict import Design, judge
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "verdicts.md").read_text()
@@ -42,4 +43,4 @@ def test_what_is_said_of_two_identical_variants_is_what_the_document_quotes(
 ) -> None:
     verdict = judge(*arms(ORDERS[order]), higher_is_better=True, design=design)
     assert (verdict.outcome, verdict.gate) == (outcome, gate)
-    assert f"> {verdict.headline()}\n" in SECTION
+    assert f"> {wording.headline(verdict)}\n" in SECTION

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from experiments.analysis import wording
 from experiments.analysis.sequential import LOOK_ALPHA, LOOKS, StopRule, standing_of
 from experiments.analysis.verdict import judge
 
@@ -35,7 +36,7 @@ def test_a_clear_difference_is_settled_at_the_first_look_at_its_alpha() -> None:
     found = standing(CLEAR, *arms(5, 1.2))
     assert (found.settled, len(found.looks), found.verdict.outcome) == (True, 1, "better")
     assert found.verdict.alpha == LOOK_ALPHA
-    assert "(98.4 %), n=5+5; one of several looks, at α 0.016" in found.verdict.headline()
+    assert "(98.4 %), n=5+5; one of several looks, at α 0.016" in wording.headline(found.verdict)
     assert found.verdict.deciding_pct is not None
     assert found.verdict.ci95_pct is not None
     assert found.verdict.deciding_pct[0] < found.verdict.ci95_pct[0]

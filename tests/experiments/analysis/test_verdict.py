@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from experiments.analysis import wording
 from experiments.analysis.verdict import Design, Verdict, judge
 from experiments.analysis.wording import PLAIN
 
@@ -103,7 +104,7 @@ def test_fewer_than_five_repetitions_are_no_verdict(n: int) -> None:
     assert (verdict.outcome, verdict.gate) == ("invalid", "neutral")
     assert (verdict.ci95_pct is not None) == (n >= 3)
     assert (verdict.estimate_pct is None) == (n == 0)
-    assert f"Too early for a verdict: {n} of 5 repetitions" in verdict.headline()
+    assert f"Too early for a verdict: {n} of 5 repetitions" in wording.headline(verdict)
 
 
 def test_the_arm_with_fewer_repetitions_counts() -> None:
@@ -137,7 +138,7 @@ def test_one_wild_repetition_is_called_outlier_sensitive() -> None:
     verdict = independent(a, b)
     assert verdict.outcome == "inconclusive"
     assert verdict.outlier_sensitive
-    assert "outlier-sensitive, by ranks [" in verdict.headline()
+    assert "outlier-sensitive, by ranks [" in wording.headline(verdict)
 
 
 @pytest.mark.parametrize("design", ["independent", "blocked"])
@@ -152,7 +153,7 @@ def test_identical_values_neither_crash_nor_warn(design: Design, b: float, outco
 def test_identical_values_in_arms_of_unequal_size_show_no_change() -> None:
     verdict = independent([5.3] * 5, [5.3] * 7)
     assert (verdict.outcome, verdict.detectable_but_small) == ("no_practical_difference", False)
-    assert verdict.headline() == "No difference within ±3 % (0.0 % [0.0, 0.0])"
+    assert wording.headline(verdict) == "No difference within ±3 % (0.0 % [0.0, 0.0])"
 
 
 def test_tied_values_get_a_rank_interval_that_holds_zero() -> None:
@@ -193,7 +194,7 @@ def test_a_smaller_alpha_needs_a_clearer_difference_and_says_so() -> None:
     assert strict.deciding_pct is not None
     expected = stats.ttest_ind(np.log(times(QUIET, 1.0352)), np.log(QUIET), equal_var=False).confidence_interval(0.984)
     assert strict.deciding_pct == pytest.approx([math.expm1(x) * 100 for x in expected])
-    assert strict.headline().endswith("; one of several looks, at α 0.016")
+    assert wording.headline(strict).endswith("; one of several looks, at α 0.016")
 
 
 def test_equivalence_at_a_smaller_alpha_asks_for_a_narrower_interval() -> None:
@@ -217,7 +218,7 @@ def test_equivalence_at_a_smaller_alpha_asks_for_a_narrower_interval() -> None:
 )
 def test_headlines_read_as_designed(position: int, headline: str) -> None:
     case = A1["cases"][position]
-    assert independent(case.get("a", A1["a"]), case["b"]).headline(seconds_per_repetition=165) == headline
+    assert wording.headline(independent(case.get("a", A1["a"]), case["b"]), seconds_per_repetition=165) == headline
 
 
 @pytest.mark.parametrize(
@@ -238,12 +239,14 @@ def test_headlines_read_as_designed(position: int, headline: str) -> None:
 )
 def test_sentences_name_both_variants_and_the_direction(ratio: float, higher_is_better: bool, sentence: str) -> None:
     verdict = independent(QUIET, times(QUIET, ratio), higher_is_better=higher_is_better)
-    assert verdict.sentence("old", "new", "Throughput") == sentence
+    assert wording.sentence(verdict, "old", "new", "Throughput") == sentence
 
 
 def test_a_metric_that_is_no_speed_gets_other_words() -> None:
     verdict = independent(QUIET, times(QUIET, 0.9), higher_is_better=False)
-    assert verdict.sentence("old", "new", "Memory", words=PLAIN).startswith("Memory: new is better than old, lower by")
+    assert wording.sentence(verdict, "old", "new", "Memory", words=PLAIN).startswith(
+        "Memory: new is better than old, lower by"
+    )
 
 
 @pytest.mark.parametrize(
@@ -260,7 +263,7 @@ def test_a_metric_that_is_no_speed_gets_other_words() -> None:
     ],
 )
 def test_too_early_says_what_is_known_so_far(a: list[float], b: list[float], headline: str) -> None:
-    assert independent(a, b).headline() == f"Too early for a verdict: {headline}"
+    assert wording.headline(independent(a, b)) == f"Too early for a verdict: {headline}"
 
 
 def test_hopeless_noise_asks_for_less_noise_and_not_for_more_repetitions() -> None:
@@ -268,7 +271,7 @@ def test_hopeless_noise_asks_for_less_noise_and_not_for_more_repetitions() -> No
     verdict = independent(noisy, times(noisy, 1.01))
     assert verdict.more_per_arm is not None
     assert verdict.more_per_arm > 50
-    assert verdict.headline().endswith(f"reduce noise first (CoV {verdict.cov_pct:.1f} %)")
+    assert wording.headline(verdict).endswith(f"reduce noise first (CoV {verdict.cov_pct:.1f} %)")
 
 
 def test_the_number_still_needed_is_never_zero() -> None:
@@ -284,4 +287,6 @@ def test_the_number_still_needed_is_never_zero() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(30, "40 min"), (45.5, "1 h 01"), (90, "2 h 00"), (0.1, "1 min")])
 def test_the_time_still_needed_covers_both_arms(seconds: float, text: str) -> None:
     case = A1["cases"][3]
-    assert independent(case["a"], case["b"]).headline(seconds_per_repetition=seconds).endswith(f"per arm (≈{text})")
+    assert wording.headline(independent(case["a"], case["b"]), seconds_per_repetition=seconds).endswith(
+        f"per arm (≈{text})"
+    )
