@@ -1,4 +1,4 @@
-"""The load tools. A new one is a folder here, its name in `AnyDriver`, cases, and a row in docs/adding.md."""
+"""The load tools. A new one is a folder here, its name in `AnyDriver`, cases, and a row in docs/drivers.md."""
 
 from __future__ import annotations
 
