@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
 
 def next_release(root: Path) -> Path:
     """A copy of the source that has a migration more, as a newer version brings it."""
-    for name in ("agents", "benchhub", "experiments", "frontend", "docs"):
+    for name in ("agents", "benchhub", "clients", "experiments", "frontend", "docs"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "img"))
     for name in ("manage.py", "pyproject.toml", "CHANGELOG.md", "README.md"):
         shutil.copy(ROOT / name, root / name)

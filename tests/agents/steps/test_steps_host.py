@@ -223,8 +223,8 @@ def test_kernel_parameters_of_a_network_namespace_are_set_and_come_back() -> Non
     }
     script = """
 import json, sys
-from tests.agents.step_shell import apply, host_step, revert, state
-from agents.steps.base import StepContext
+from tests.agents.steps.step_shell import apply, host_step, revert, state
+from agents.steps.base.step import StepContext
 step, context = host_step(json.loads(sys.argv[1])), StepContext("/")
 before = apply(step, context)
 outcomes = [[o.setting, o.result, o.detail] for o in step.outcomes(before, state(step, context))]
