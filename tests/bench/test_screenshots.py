@@ -7,7 +7,12 @@ from bench.screenshots import document, page_patterns
 
 
 def test_every_page_has_an_entry_and_every_entry_is_a_page() -> None:
-    assert sorted(page_patterns()) == sorted([*PAGES, *NO_PICTURE])
+    entries = [*PAGES, *NO_PICTURE]
+
+    assert sorted(page_patterns().keys() - set(entries)) == [], "lacks a line in bench/screenshot_pages.py"
+    assert sorted(entries) == sorted(page_patterns()), (
+        "a line in bench/screenshot_pages.py is of no page, or there twice"
+    )
 
 
 def test_the_document_shows_what_was_taken() -> None:
