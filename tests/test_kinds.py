@@ -138,6 +138,8 @@ def _monitor(name: str, monitor: object) -> Iterator[str]:
         texts = [(folder / f"{stem}.{which}.txt").read_text() for which in ("before", "now")]
         before, now = (Reading(about[f"{at}_at_s"], text) for at, text in zip(("before", "now"), texts, strict=True))
         given |= {channel.name: channel.unit for channel in found.samples(before, now)}
+    if re.search(r"^cat .*[^\w ./*?\[\]-]", found.snippet((1,)), re.DOTALL):
+        yield "snippet: what begins with cat may only name files, as all monitors share one cat"
     yield from _channels(kinds, given)
     yield from (f"case of the channel {kind.pattern}" for kind in kinds if not any(map(kind.matches, given)))
     yield from _row("monitor", name)
@@ -228,6 +230,8 @@ def _channels(kinds: tuple[ChannelKind, ...], given: Mapping[str, str]) -> Itera
             yield f"title of {kind.pattern}: it must say every group of the pattern"
         if not kind.group.label or {other.unit for other in KINDS if other.group == kind.group} != {kind.unit}:
             yield f"chart of {kind.pattern}: no label, or several units"
+        if any(other.group != kind.group for other in KINDS if other.group.key == kind.group.key):
+            yield f"chart of {kind.pattern}: another chart has the key {kind.group.key}"
         if kind.panel and kind.panel not in {panel["id"] for panel in PANELS}:
             yield f"panel of {kind.pattern}: there is none with this name"
         if kind.compared and not any(map(kind.matches, COMPARED)):
