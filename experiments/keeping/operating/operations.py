@@ -13,7 +13,7 @@ from django.db.models import Count, Min, Q
 from experiments.keeping.operating.broker import Broker, look_at_broker
 from experiments.keeping.operating.canaries import STUCK_AFTER, QueueState, queue_states
 from experiments.models import Host, Run, Worker
-from experiments.registry.workers.workers import SILENT_AFTER
+from experiments.registry.workers.presence import SILENT_AFTER
 from experiments.running.queue.waiting import schedule_of
 
 MOST_HOSTS = 100
