@@ -9,7 +9,7 @@ from django.db import connection
 
 from experiments.keeping.operating import canaries
 from experiments.registry.workers import outbox
-from experiments.registry.workers.presence import Presence
+from experiments.registry.workers.workers import Presence
 
 _presence: Presence | None = None
 

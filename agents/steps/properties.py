@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from agents.base.errors import PlanError
-from agents.base.model import AS_TEXT
 from agents.base.setting_outcome import Result, SettingOutcome
 from agents.steps.base.remote_file import FileEditStep, decode_content
 from agents.steps.base.step import State
+
+
+def _as_text(value: object) -> object:
+    """YAML writes a: 7 and b: true; the file has only text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
 
 
 def _value(text: str) -> str:
@@ -25,7 +31,7 @@ def _value(text: str) -> str:
 
 
 Key = Annotated[str, StringConstraints(pattern=r"^[^\s=:#!\\\x00-\x1f\x7f][^\s=:\\\x00-\x1f\x7f]{0,255}$")]
-Value = Annotated[str, AS_TEXT, StringConstraints(max_length=4096), AfterValidator(_value)]
+Value = Annotated[str, BeforeValidator(_as_text), StringConstraints(max_length=4096), AfterValidator(_value)]
 
 
 class PropertiesStep(FileEditStep):

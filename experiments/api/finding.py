@@ -11,7 +11,14 @@ from experiments.registry.errors import NotFound, RequestError
 
 def find_run(member: Member, number: int) -> Run:
     """The run of this number in the member's team, with all that its answer names. Raises NotFound."""
-    run = Run.objects.for_team(member.team).numbered(number)
+    run: Run | None = (
+        Run.objects.for_team(member.team)
+        .select_related(
+            "team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment", "created_by"
+        )
+        .filter(number=number)
+        .first()
+    )
     if run is None:
         raise NotFound(f"There is no run #{number}.")
     return run
@@ -19,8 +26,12 @@ def find_run(member: Member, number: int) -> Run:
 
 def find_experiment(member: Member, experiment_id: int) -> Experiment:
     """The experiment of this id in the member's team. Raises NotFound."""
-    experiments = Experiment.objects.for_team(member.team).select_related("workload", "created_by")
-    found: Experiment | None = experiments.filter(pk=experiment_id).first()
+    found: Experiment | None = (
+        Experiment.objects.for_team(member.team)
+        .select_related("workload", "created_by")
+        .filter(pk=experiment_id)
+        .first()
+    )
     if found is None:
         raise NotFound(f"There is no experiment {experiment_id}.")
     return found

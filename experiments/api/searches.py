@@ -14,7 +14,11 @@ from experiments.analysis.search import DEFAULT_WIDTH_RATIO
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.setups import InquiryRow, SetupIn, inquiry_fields
-from experiments.api.shapes import MAX_ID, run_url, search_url
+from experiments.api.shapes import (
+    MAX_ID,
+    run_url,
+    search_url,
+)
 from experiments.asking.searches import live as searches
 from experiments.asking.searches import reading as search_reading
 from experiments.models import CapacitySearch, Member

@@ -55,11 +55,6 @@ class RunQuerySet(TeamOwnedQuerySet):
         """Runs that are not in the trash."""
         return self.filter(trashed_at=None)
 
-    def numbered(self, number: int) -> Run | None:
-        """A team's run of this number, with all that its page and its answer name."""
-        parts = ("team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment", "created_by")
-        return self.select_related(*parts).filter(number=number).first()
-
     def counted(self) -> RunQuerySet:
         """Runs whose figures may enter a comparison or a history."""
         return self.kept().filter(

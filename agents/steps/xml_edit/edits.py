@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from lxml import etree
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from agents.base.model import AS_TEXT, Frozen
+from agents.base.model import Frozen
 from agents.formats.xml_document import (
     NAME,
     ElementPath,
@@ -23,6 +23,13 @@ from agents.formats.xml_document import (
 PRESENT = "present"
 
 
+def _as_text(value: object) -> object:
+    """YAML writes maxThreads: 7 and secure: true; XML knows only text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
 def _xml_text(value: str) -> str:
     try:
         etree.Element("a").set("a", value)
@@ -32,7 +39,7 @@ def _xml_text(value: str) -> str:
 
 
 XmlName = Annotated[str, StringConstraints(pattern=rf"^{NAME}$")]
-XmlValue = Annotated[str, AS_TEXT, AfterValidator(_xml_text), Field(max_length=4096)]
+XmlValue = Annotated[str, BeforeValidator(_as_text), AfterValidator(_xml_text), Field(max_length=4096)]
 
 
 class XmlEdit(Frozen):

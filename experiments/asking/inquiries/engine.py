@@ -139,9 +139,7 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
         """End the inquiry, and what it has launched. Conflict when it is over already."""
         require(member, Role.LAUNCHER)
         with transaction.atomic():
-            step, before = self.hold_open_step(inquiry), None
-            while step != before:  # until it was held, it may have ended and another one have followed
-                step, before = self.hold_open_step(inquiry), step
+            step = self.hold_open_step(inquiry)
             locked = self._locked(inquiry.pk)
             if locked.state != State.RUNNING:
                 raise Conflict(f"This {self.title} is over already.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from experiments.analysis.wording import duration, sentence
 from experiments.asking.launching.factory import Terms, queue_blocks
-from experiments.judging.verdicts.judging import (
+from experiments.judging.verdicts.verdicts import (
     comparisons_of,
     finished_runs,
     judge_aa,

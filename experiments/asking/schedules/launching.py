@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -25,7 +25,7 @@ from experiments.models import Experiment, Member, Occasion, Run, Schedule
 from experiments.models.experiments import OPEN
 from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.own_load import own_load
-from experiments.registry.errors import DATABASE_AWAY, Forbidden, RequestError
+from experiments.registry.errors import Forbidden, RequestError
 from experiments.registry.events import OccasionMissed, tell
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import acting_member
@@ -117,7 +117,7 @@ def _attempt(schedule: Schedule) -> Launched:
         )
     except RequestError as error:
         return Launched(Outcome.FAILED, f"It could not be launched: {error.message}")
-    except DATABASE_AWAY:  # the next tick tries again
+    except OperationalError:  # the database is away: the next tick tries again
         raise
     except Exception:
         logger.exception("schedule %s could not be launched", schedule.pk)

@@ -9,7 +9,7 @@ from django.db.models import Prefetch
 from django.utils import timezone
 
 from experiments.asking.schedules.clock import next_times
-from experiments.judging.gate.decision import experiment_gate
+from experiments.judging.gate.gate import experiment_gate
 from experiments.models import Experiment, Occasion, Run, Schedule, Team
 from experiments.models.teams import TeamOwnedQuerySet
 from experiments.registry.errors import NotFound

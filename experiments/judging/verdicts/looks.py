@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.analysis.sequential import Look
-from experiments.judging.verdicts.judging import comparisons_of
+from experiments.judging.verdicts.verdicts import comparisons_of
 from experiments.models import Experiment, Run, Variant
 from experiments.registry.experiments.rules import stop_rule_of
 from experiments.registry.metrics.own_metrics import metrics_of

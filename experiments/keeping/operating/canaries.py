@@ -11,7 +11,7 @@ from django.db.models import DurationField, ExpressionWrapper, F, FloatField
 from django.db.models.functions import Extract, Now
 
 from experiments.models import Canary, Run, Worker
-from experiments.registry.workers.presence import SILENT_AFTER
+from experiments.registry.workers.workers import SILENT_AFTER
 
 logger = logging.getLogger(__name__)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Min, Q
+from django.db.models import Count, Max, Min, Q
 
 from experiments.keeping.operating.broker import Broker, look_at_broker
 from experiments.keeping.operating.canaries import STUCK_AFTER, QueueState, queue_states
 from experiments.models import Host, Run, Worker
-from experiments.registry.workers.presence import SILENT_AFTER
+from experiments.registry.workers.workers import SILENT_AFTER
 from experiments.running.queue.waiting import schedule_of
 
 MOST_HOSTS = 100
@@ -178,6 +178,11 @@ def hosts_not_ready() -> list[Host]:
 
 def hosts_by_state() -> dict[str, int]:
     return dict(Host.objects.values_list("state").annotate(hosts=Count("pk")).order_by("state"))
+
+
+def last_seen() -> dict[str, datetime]:
+    """When each worker name was there last."""
+    return dict(Worker.objects.values_list("name").annotate(seen=Max("seen_at")).order_by("name"))
 
 
 def database() -> Database:

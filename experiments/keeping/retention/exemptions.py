@@ -8,7 +8,16 @@ from datetime import timedelta
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from experiments.models import Host, PinnedBaseline, Run, Schedule, SearchTrial, ShareLink, StoredVerdict, Team
+from experiments.models import (
+    Host,
+    PinnedBaseline,
+    Run,
+    Schedule,
+    SearchTrial,
+    ShareLink,
+    StoredVerdict,
+    Team,
+)
 from experiments.models.experiments import OPEN, UNDER_WAY
 from experiments.models.runs import RunQuerySet
 

@@ -1,4 +1,4 @@
-"""The figures that BenchHub knows: unit, direction and noise floor are data. A team's own: `own_metrics`."""
+"""The figures that BenchHub knows: unit, direction and noise floor are data. A team's own: `runs.own_metrics`."""
 
 from __future__ import annotations
 

@@ -17,12 +17,12 @@ from agents.events import LoadReported, Restored, SnapshotTaken, from_json, to_j
 from agents.record import Record
 from agents.spec import RunSpec
 from experiments.judging.alerts.trends import follow
+from experiments.judging.evidence.evidence import Channels, gc_points, recorded_cpus, validity_of, window_s
 from experiments.judging.evidence.judgement import findings_json
 from experiments.judging.evidence.load_course import began_unix_s, load_points
-from experiments.judging.evidence.observed import Channels, gc_points, recorded_cpus, validity_of, window_s
 from experiments.judging.evidence.own_recordings import recorded_points
 from experiments.judging.evidence.thresholds import thresholds_of
-from experiments.judging.verdicts.judging import store_verdicts
+from experiments.judging.verdicts.verdicts import store_verdicts
 from experiments.models import Experiment, Host, Run, RunEvent, SampleSeries
 from experiments.models.experiments import UNDER_WAY
 from experiments.registry.errors import DATABASE_AWAY

@@ -19,10 +19,10 @@ from agents.record import Record
 from agents.spec import RunSpec
 from experiments.analysis.findings import RunValidity
 from experiments.judging.alerts.trends import rebuild
+from experiments.judging.evidence.evidence import Channels, validity_of
 from experiments.judging.evidence.judgement import findings_json
-from experiments.judging.evidence.observed import Channels, validity_of
 from experiments.judging.evidence.thresholds import thresholds_of
-from experiments.judging.verdicts.judging import store_verdicts
+from experiments.judging.verdicts.verdicts import store_verdicts
 from experiments.models import Experiment, Run, SampleSeries, Series, Team
 from experiments.running.ending.conclusion import join_history
 

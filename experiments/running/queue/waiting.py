@@ -14,7 +14,7 @@ from django.utils import timezone
 from experiments.models import Host, Run, Team, Worker
 from experiments.registry.hosts.driver_sets import members_of
 from experiments.registry.hosts.reservations import holds_on
-from experiments.registry.workers.presence import SILENT_AFTER
+from experiments.registry.workers.workers import SILENT_AFTER
 from experiments.running.queue.estimates import estimates_for
 from experiments.running.queue.fairness import Shares, shares_of, urgency
 from experiments.running.queue.plan import Expected, Plan, UnfinishedRun, Workers

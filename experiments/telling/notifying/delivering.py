@@ -5,8 +5,6 @@ A worker that takes a delivery moves its next time ahead first, so a worker that
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import time
 from datetime import timedelta
 
@@ -19,6 +17,7 @@ from django.utils import timezone
 from experiments.models import Delivery, DeliveryAttempt, Webhook
 from experiments.registry.hosts.keys import KeyFileError
 from experiments.telling.notifying.request import Answer, Resolver, post
+from experiments.telling.notifying.signing import signature
 from experiments.telling.notifying.webhooks import secret_of
 
 PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720))
@@ -66,7 +65,7 @@ def _posted(delivery: Delivery, webhook: Webhook, resolve: Resolver | None) -> A
         "User-Agent": "BenchHub",
         "X-BenchHub-Event": delivery.event,
         "X-BenchHub-Delivery": str(delivery.public_id),
-        "X-BenchHub-Signature": _signature(secret, body, at_unix_s=int(time.time())),
+        "X-BenchHub-Signature": signature(secret, body, at_unix_s=int(time.time())),
     }
     return post(webhook.url, body, headers, resolve=resolve)
 
@@ -119,9 +118,3 @@ def _switch_off(webhook: Webhook, answer: Answer) -> None:
         why = f"Nothing could be delivered for a day. The last try: {answer.problem or f'status {answer.status}'}"
     Webhook.objects.filter(pk=webhook.pk).update(is_active=False, state_reason=why)
     webhook.deliveries.filter(state=Delivery.State.WAITING).update(state=Delivery.State.GIVEN_UP, next_at=None)
-
-
-def _signature(secret: str, body: bytes, *, at_unix_s: int) -> str:
-    """HMAC-SHA256 over "<t>.<body>" with the webhook's secret: `t=<unix seconds>,v1=<hex>`."""
-    signed = hmac.new(secret.encode(), f"{at_unix_s}.".encode() + body, hashlib.sha256).hexdigest()
-    return f"t={at_unix_s},v1={signed}"

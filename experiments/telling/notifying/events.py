@@ -82,7 +82,7 @@ def experiment_ended(event: ExperimentEnded) -> None:
 
 
 def alert_raised(alert: Alert) -> None:
-    """A confirmed alert that nobody has triaged. Mails about alerts: `alert_mails`."""
+    """A confirmed alert that nobody has triaged. Mails about alerts are sent by `alerts.mail`."""
     data = {"alert": alert.pk, "kind": alert.kind, "metric": alert.trend.metric, "trend": trend_name(alert.trend)}
     happening = Happening(
         happenings.ALERT_RAISED, alert_title(alert), alert_sentence(alert), f"alerts/{alert.pk}/", data

@@ -146,24 +146,6 @@ def test_cancelling_the_search_ends_the_trial_that_waits(admin: Member, choice: 
         SEARCHES.cancel(admin, search)
 
 
-def test_cancelling_ends_the_trial_that_followed_meanwhile(
-    admin: Member, choice: Choice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    search = start(admin, choice)
-    hold, ends = SEARCHES.hold_open_step, [finish_next]
-
-    def hold_when_it_has_ended(inquiry: CapacitySearch) -> SearchTrial | None:
-        step = hold(inquiry)
-        while ends:
-            ends.pop()(whole_run(load(1000)))
-        return step
-
-    monkeypatch.setattr(SEARCHES, "hold_open_step", hold_when_it_has_ended)
-    SEARCHES.cancel(admin, search)
-    assert search.state == "cancelled"
-    assert [run.outcome for run in Run.objects.order_by("number")] == ["succeeded", "cancelled"]
-
-
 def test_cancelling_the_trial_ends_the_search(admin: Member, choice: Choice) -> None:
     search = start(admin, choice)
     cancel_run(admin, Run.objects.get())

@@ -11,8 +11,8 @@ from experiments.asking.launching.bulk import archive_runs, tag_runs
 from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment
-from experiments.judging.gate.decision import GateVerdict, experiment_gate, run_gate
-from experiments.judging.gate.rules import GateRules
+from experiments.judging.gate.gate import GateVerdict, experiment_gate, run_gate
+from experiments.judging.gate.gate_rules import GateRules
 from experiments.models import Experiment, Member, Run
 from experiments.registry.errors import RequestError
 from experiments.registry.runs.baselines import pin

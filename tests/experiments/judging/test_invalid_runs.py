@@ -10,7 +10,7 @@ from django.test import Client
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.judging.comparing.history import comparable_runs, compare, metric_history
-from experiments.judging.gate.decision import run_gate
+from experiments.judging.gate.gate import run_gate
 from experiments.models import Member, Run, Series, Trend
 from frontend.shared.baseline import baseline_of
 from tests.experiments.finished import finish_next, report, whole_run

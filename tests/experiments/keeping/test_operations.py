@@ -22,8 +22,8 @@ from experiments.keeping.operating.slow_work import PLACES, if_there_is_room
 from experiments.models import Canary, Host, Member, Run, Tally, Worker
 from experiments.registry.workers import outbox, tallies
 from experiments.registry.workers.outbox import MOST_WAITING, Sender
-from experiments.registry.workers.presence import Presence, process_name
 from experiments.registry.workers.tallies import Count
+from experiments.registry.workers.workers import Presence, process_name
 from tests.frontend.conftest import write
 
 HOUR = timedelta(hours=1)

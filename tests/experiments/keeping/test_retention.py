@@ -11,7 +11,7 @@ from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule
 
 from experiments.judging.comparing.history import experiment_runs, metric_history
-from experiments.judging.verdicts.judging import store_verdicts
+from experiments.judging.verdicts.verdicts import store_verdicts
 from experiments.keeping.retention.policy import apply_retention, forecast, set_retention
 from experiments.keeping.retention.removal import remove_expired
 from experiments.keeping.retention.trash import (

@@ -11,7 +11,7 @@ from experiments.analysis.sequential import Standing
 from experiments.analysis.verdict import judge
 from experiments.judging.gate.reference_runs import ReferenceRuns, reference_runs
 from experiments.judging.verdicts.arms import Conditions
-from experiments.judging.verdicts.judging import (
+from experiments.judging.verdicts.verdicts import (
     Compared,
     comparisons_of,
     counted_figure,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from experiments.analysis.number_text import figure_text
 from experiments.analysis.verdict import GateResult, gate_of
-from experiments.judging.gate.rules import Evidence, GateRules, Inconclusive, Judged, evidence_of
+from experiments.judging.gate.gate_rules import Evidence, GateRules, Inconclusive, Judged, evidence_of
 from experiments.models import Experiment, Run, Variant
 from experiments.registry.markdown_text import cell
 from experiments.registry.metrics.own_metrics import metrics_of
