@@ -24,7 +24,7 @@ PHASES: tuple[PhaseName, ...] = (
 
 @dataclass(frozen=True)
 class PhaseStarted:
-    """`at_unix_s` is the controller's clock; a worker that goes on with a phase says so with another event."""
+    """`at_unix_s` is the run's clock; a worker that goes on with a phase says so with another event."""
 
     phase: PhaseName
     at_unix_s: float = 0.0
@@ -40,9 +40,10 @@ class PhaseFinished:
 
 @dataclass(frozen=True)
 class FactsCollected:
-    """`profile` is the stable part of the facts, flat; `directory` the run's own one on that host.
+    """`profile` is the stable part of the facts, flat; `directory` the run's own one on that host, and `claim` the file
+    by which other logins know that the machine is taken.
 
-    `clock_midpoint_s` is the host's clock against the controller's at the middle of a round trip, wrong by at most half
+    `clock_midpoint_s` is the host's clock against the run's at the middle of a round trip, wrong by at most half
     of `clock_round_trip_s`; `clock_offset_s` is what of it the round trip cannot explain.
     """
 
@@ -55,6 +56,7 @@ class FactsCollected:
     tool_version: str = ""
     clock_midpoint_s: float | None = None
     clock_round_trip_s: float | None = None
+    claim: str = ""
     kind: Literal["facts_collected"] = "facts_collected"
 
 
@@ -191,7 +193,7 @@ class LoadReported:
 
 @dataclass(frozen=True)
 class Samples:
-    """Readings of one host. `at_unix_s` is the controller's clock; channel name -> (unit, value)."""
+    """Readings of one host. `at_unix_s` is the run's clock; channel name -> (unit, value)."""
 
     role: Role
     at_unix_s: float

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from agents.base.clock import run_clock_s
 from agents.events import (
     AnyEvent,
     ConfigurationCaptured,
@@ -59,8 +59,8 @@ class Record:
         return record
 
     def phase_s(self, phase: PhaseName) -> float:
-        """For how long the phase has gone on, whoever began it: workers' clocks agree well enough for that."""
-        return max(0.0, time.time() - self.phase_began_unix_s[phase])
+        """For how long the phase has gone on, whoever began it, by the run's clock."""
+        return max(0.0, run_clock_s() - self.phase_began_unix_s[phase])
 
     def add(self, event: AnyEvent) -> None:
         """Take one event in; kinds that leave no state (samples, log lines) pass by."""

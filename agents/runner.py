@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Literal
 
-from agents.base.errors import MISTAKE_HINT, AgentError, CommandError, ConnectError, FenceError, HostError, MistakeError
+from agents.base.clock import run_clock_s
+from agents.base.command import Command
+from agents.base.errors import (
+    MISTAKE_HINT,
+    AgentError,
+    CommandError,
+    ConnectError,
+    FenceError,
+    HostError,
+    HostInUse,
+    MistakeError,
+)
 from agents.base.log_context import bound
 from agents.events import FactsCollected, Failed, Logged, PhaseFinished, PhaseName, PhaseStarted, Role, SnapshotTaken
+from agents.facts.access import Access
 from agents.monitors import MONITORS
 from agents.record import Record
+from agents.remote.claiming import Taken
 from agents.remote.deadman import Renewal
+from agents.remote.fencing import FencedSession
 from agents.running import snapshot
 from agents.running.control import Cancelled, Control
 from agents.running.host_links import HostLinks, raise_first
 from agents.running.loading import Loading
 from agents.running.monitoring import Monitoring
-from agents.running.preparation import check_cpus, check_drivers, look_at_host, server_cpus
+from agents.running.own_address import own_address
+from agents.running.preparation import check_cpus, check_drivers, identify, look_at_host, server_cpus
 from agents.running.recording import Recording
 from agents.running.restoring import Restoring
 from agents.running.serving import Serving
@@ -41,7 +55,7 @@ class Runner:
         self._control = control
         self._emit = control.emit_into(record)
         self._phase: PhaseName = "connect"
-        self._reach = HostLinks(spec, record, control, lambda message: self._say(message, level="warning"))
+        self._reach = HostLinks(run_key, spec, record, control, lambda message: self._say(message, level="warning"))
         self._renewal: Renewal | None = None
         self._serving = Serving(spec, self._reach, record, control, self._check)
         self._recording = Recording(spec, self._reach, record, control, self._check)
@@ -50,7 +64,7 @@ class Runner:
         """Forward to the end of load, then back: stop, restore, verify. A failure is an event, never an exception.
 
         Only FenceError (someone newer holds the run) and cancellation of the task leave without restoring: then
-        another worker goes on from the record.
+        another worker goes on from the record. HostInUse leaves, too, when nothing has been done on any host.
         """
         try:
             if self._record.failed is None and "collect" not in self._record.finished_phases:
@@ -81,6 +95,8 @@ class Runner:
         except FenceError:
             raise
         except AgentError as error:
+            if isinstance(error, HostInUse) and not (self._record.facts or self._control.cancelled()):
+                raise
             await self._fail(error)
             if not isinstance(error, ConnectError):  # a host that is out of reach gives nothing
                 await self._recording.salvage()
@@ -95,7 +111,23 @@ class Runner:
         await self._emit(Failed(self._phase, error.message, error.hint, cancelled, error.cause))
         await self._say(error.message, level="info" if cancelled else "error")
 
+    async def _insist_that_hosts_know_it(self) -> None:
+        """HostError when a run under way has no directory any more on a host: it came to its end there.
+
+        Only a database that is older than the host (a restored backup) tells of such a run as if it still went on.
+        """
+        for facts in self._record.facts.values():
+            session = self._reach.link(facts.role)
+            if not (await session.run(Command(("test", "-d", facts.directory)))).ok:
+                await self._clear_leftovers()  # of runs that the database does not know: they came after this one
+                raise HostError(
+                    f"{session.host} does not know this run any more: it has come to its end there since, or somebody "
+                    "has removed it.",
+                    hint="The database is older than that, as after the restore of a backup. Launch the run again.",
+                )
+
     async def _forward(self) -> None:
+        await self._insist_that_hosts_know_it()
         await self._do("connect", self._reach.open)
         await self._do("facts", self._look)
         await self._do("snapshot", self._snapshot)
@@ -126,21 +158,46 @@ class Runner:
 
     async def _look(self) -> None:
         new = [role for role in self._reach.roles if role not in self._record.facts]
-        reach = self._reach
-        looks = (
-            look_at_host(reach.link(role), role, self._spec, self._key, partial(reach.behind_fence, role))
-            for role in new
-        )
+        shown = await asyncio.gather(*(identify(self._reach.link(role)) for role in new), return_exceptions=True)
+        raise_first(shown)
+        known = {role: access for role, access in zip(new, shown, strict=True) if isinstance(access, Access)}
+        await self._control.admit(known)
+        looks = (self._look_at(role) for role in new)
         found = await asyncio.gather(*looks, return_exceptions=True)
         for facts in found:
             if isinstance(facts, FactsCollected):
                 await self._emit(facts)
         raise_first(found)
+        await self._clear_leftovers()
         check_cpus(self._spec, self._record)
         check_drivers(self._spec, self._record)
         drivers = [driver.name for driver in self._spec.drivers]
         hosts = f"driver host{'s' if len(drivers) > 1 else ''} {', '.join(drivers)}"
         await self._say(f"SUT {self._spec.sut.name}, {hosts}, target {', '.join(self._spec.urls)}")
+
+    async def _look_at(self, role: Role) -> FactsCollected:
+        def hold(taken: Taken) -> FencedSession:
+            return self._reach.behind_fence(role, taken.directory, taken.claim)
+
+        return await look_at_host(
+            self._reach.link(role), role, self._spec, partial(self._reach.take, role, self._check), hold
+        )
+
+    async def _clear_leftovers(self) -> None:
+        """Put back what other runs have left on the hosts. HostError when something is still there: what the snapshot
+        shows would not be the host's own state."""
+        for role in self._reach.roles:
+            leftovers = self._reach.leftovers(role)
+            problems = await leftovers.clear()
+            for line in leftovers.told:
+                await self._say(line, level="warning")
+            if leftovers.told:
+                await self._control.tell_leftovers(role, tuple(leftovers.told))
+            if problems:
+                raise HostError(
+                    f"{self._reach.link(role).host} is not as it was before another run: {'; '.join(problems)}.",
+                    hint="Put that back, then restore the host on its page.",
+                )
 
     async def _snapshot(self) -> None:
         await self._emit(SnapshotTaken("before", await snapshot.read(self._reach.session("sut"))))
@@ -149,7 +206,7 @@ class Runner:
         sut, directory = self._reach.session("sut"), self._reach.directory("sut")
         server = self._spec.application.server
         tuning = Tuning(sut, directory, self._record, self._emit, check=self._check, instances=server.count)
-        await tuning.create_instances(server)
+        await tuning.create_instances(server, await own_address(sut, self._spec.sut.target_address))
         for index, step in host_steps(self._spec).items():
             self._check()
             await tuning.apply(index, step)
@@ -185,7 +242,7 @@ class Runner:
         self._phase = phase
         with bound(step=phase):
             self._check()
-            await self._emit(PhaseStarted(phase, time.time()))
+            await self._emit(PhaseStarted(phase, run_clock_s()))
             await action()
             await self._emit(PhaseFinished(phase, self._record.phase_s(phase)))
 

@@ -1,4 +1,7 @@
-"""What Celery beat does over and over; PostgreSQL has the truth, so each of these may be missed."""
+"""What Celery beat does over and over; PostgreSQL has the truth, so each of these may be missed.
+
+Nothing here names a time of day: an `expires` would be judged by the clock of whoever takes the message.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ INTERVALS_S = {
     "watch_trends": 300,
     # Every hour, a bounded part each time: a night's worth at once would keep a worker and locks for long.
     "clean_up": 3600,
+    "back_up": 900,
 }
 """Task of `experiments.tasks` -> seconds between two ticks."""
 CANARY_S = 30
@@ -26,6 +30,4 @@ def entries(queues: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _entry(task: str, every_s: int, queue: str) -> dict[str, Any]:
-    # Expired ones are dropped: after a Redis that was away, one tick is enough.
-    options = {"queue": queue, "expires": every_s}
-    return {"task": f"experiments.tasks.{task}", "schedule": float(every_s), "options": options}
+    return {"task": f"experiments.tasks.{task}", "schedule": float(every_s), "options": {"queue": queue}}

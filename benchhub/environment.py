@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -51,6 +52,14 @@ def envlist(name: str, default: tuple[str, ...] = ()) -> list[str]:
     if value is None:
         return list(default)
     return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def envnetworks(name: str) -> list[IPv4Network | IPv6Network]:
+    """The comma-separated networks of a variable: `10.0.9.0/24,fd00::/8`."""
+    try:
+        return [ip_network(text) for text in envlist(name)]
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}.") from error
 
 
 def envpath(name: str) -> Path | None:

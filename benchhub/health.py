@@ -14,7 +14,9 @@ from benchhub import prometheus
 from experiments.keeping.operating.bounded_look import BoundedLook, NoAnswer
 from experiments.keeping.operating.broker import look_at_broker
 from experiments.keeping.operating.canaries import queue_states
-from experiments.keeping.operating.operations import database_now, queue_names, troubles
+from experiments.keeping.operating.clocks import hosts_with_wrong_clocks, wrong_clocks
+from experiments.keeping.operating.operations import queue_names, troubles
+from experiments.registry.database_clock import database_now
 
 DATABASE_S = 3.0
 """How long a probe waits for the database before it says that it does not answer."""
@@ -33,7 +35,10 @@ def _look() -> Readiness:
         now = database_now()
         if _unapplied_migrations():
             return Readiness(["the database is older than the program: run manage.py migrate"], [])
-        return Readiness([], troubles(queue_states(queue_names(), now), look_at_broker()))
+        degraded = troubles(queue_states(queue_names(), now), look_at_broker(), wrong_clocks(now))
+        if hosts := len(hosts_with_wrong_clocks()):
+            degraded.append(f"The clocks of {hosts} hosts differ from the database's; the operator page names them.")
+        return Readiness([], degraded)
     finally:
         connection.close()
 

@@ -21,6 +21,7 @@ from experiments.keeping.operating import operations
 from experiments.keeping.operating.bounded_look import BoundedLook, NoAnswer
 from experiments.keeping.operating.canaries import QueueState, queue_states
 from experiments.models import Run, Tally
+from experiments.registry.database_clock import database_now
 from experiments.registry.workers.tallies import PHASE_BUCKETS_S
 
 DATABASE_S = 10.0
@@ -70,7 +71,7 @@ class OperationsCollector(Collector):
     """Every figure of the installation, by a few small queries."""
 
     def collect(self) -> Iterator[Metric]:
-        now = operations.database_now()
+        now = database_now()
         yield from _runs(now_s=now.timestamp())
         lease_ages = [state.lease_age_s for state in operations.live_states(now) if state.lease_age_s is not None]
         yield _gauge(
@@ -120,6 +121,10 @@ def _workers(workers: list[operations.WorkerState]) -> Iterator[Metric]:
     for one in workers:
         seen.add_metric([f"{one.worker.name} {one.worker.process}"], one.worker.seen_at.timestamp())
     yield seen
+    ahead = GaugeMetricFamily("benchhub_clock_ahead_seconds", "Clock against the database's.", labels=["worker"])
+    for one in workers:
+        ahead.add_metric([f"{one.worker.name} {one.worker.process}"], one.worker.clock_ahead_s)
+    yield ahead
 
 
 def _queues(states: list[QueueState], now_s: float) -> Iterator[Metric]:

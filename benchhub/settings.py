@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import tomllib
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from benchhub.environment import (
     envchoice,
     envint,
     envlist,
+    envnetworks,
     envpath,
     envsecret,
     kept_secret,
@@ -42,6 +42,12 @@ if (_database_url is None) != (_redis_url is None):
 BENCHHUB_EMBEDDED = _database_url is None
 _urls = embedded.urls(BENCHHUB_DATA_DIR)
 REDIS_URL = _redis_url or _urls.redis_url
+
+# A backup a day, where an operator wants one.
+BENCHHUB_BACKUP_DIR = envpath("BENCHHUB_BACKUP_DIR")
+BENCHHUB_BACKUPS_KEPT = envint("BENCHHUB_BACKUPS_KEPT", 7)
+if BENCHHUB_BACKUPS_KEPT < 1:
+    raise ImproperlyConfigured("BENCHHUB_BACKUPS_KEPT must be at least 1.")
 
 # Web and keys -------------------------------------------------------------------------------------------------------
 # HTTPS is the rule; only the one-machine start serves plain HTTP, to this machine.
@@ -98,6 +104,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "benchhub.security_headers.ContentSecurityPolicyMiddleware",
+    "benchhub.control_characters.ControlCharacterMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -266,10 +273,9 @@ SESSION_COOKIE_NAME = "__Host-session" if BENCHHUB_HTTPS else "benchhub_session"
 CSRF_COOKIE_NAME = "__Host-csrf" if BENCHHUB_HTTPS else "benchhub_csrf"
 # Where no host of any team may be: at this installation's own database and broker, and in networks that are denied.
 BENCHHUB_OWN_SERVICES = network_services(_database, REDIS_URL)
-try:
-    BENCHHUB_DENIED_NETWORKS = [ip_network(text) for text in envlist("BENCHHUB_DENIED_NETWORKS")]
-except ValueError as error:
-    raise ImproperlyConfigured(f"BENCHHUB_DENIED_NETWORKS: {error}.") from error
+BENCHHUB_DENIED_NETWORKS = envnetworks("BENCHHUB_DENIED_NETWORKS")
+# Where hosts may be although nobody outside should reach it: the loopback, the link, this machine's own addresses.
+BENCHHUB_HOST_NETWORKS = envnetworks("BENCHHUB_HOST_NETWORKS")
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if BENCHHUB_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = BENCHHUB_HTTPS
@@ -329,7 +335,7 @@ _QUEUES = ("runs", "default")
 CELERY_TASK_QUEUES = [Queue(name) for name in _QUEUES]  # type: ignore[no-untyped-call]
 CELERY_TASK_ROUTES = {"experiments.tasks.execute_run": {"queue": "runs"}}
 CELERY_TIMEZONE = "UTC"
-CELERY_BEAT_SCHEDULE_FILENAME = str(BENCHHUB_DATA_DIR / "beat-schedule")
+CELERY_BEAT_SCHEDULER = "benchhub.ticking:Ticker"
 CELERY_BEAT_SCHEDULE = beat.entries(_QUEUES)
 
 # Runs: how soon another worker adopts the run of a dead one, how often a live one says so, how long a host may be away.
@@ -358,14 +364,9 @@ BENCHHUB_INGEST_PER_MINUTE = envint("BENCHHUB_INGEST_PER_MINUTE", 60_000)
 BENCHHUB_API_STREAMS = envint("BENCHHUB_API_STREAMS", 20)
 
 # Webhooks: to the public Internet over HTTPS, unless these networks (10.0.0.0/8), plain HTTP or another CA are allowed.
-BENCHHUB_WEBHOOK_NETWORKS = envlist("BENCHHUB_WEBHOOK_NETWORKS")
+BENCHHUB_WEBHOOK_NETWORKS = envnetworks("BENCHHUB_WEBHOOK_NETWORKS")
 BENCHHUB_WEBHOOK_HTTP = envbool("BENCHHUB_WEBHOOK_HTTP", False)
 BENCHHUB_WEBHOOK_CA_FILE = envpath("BENCHHUB_WEBHOOK_CA_FILE")
-try:
-    for _network in BENCHHUB_WEBHOOK_NETWORKS:
-        ip_network(_network)
-except ValueError as error:
-    raise ImproperlyConfigured(f"BENCHHUB_WEBHOOK_NETWORKS: {error}.") from error
 
 # Logging: one event, one line, on standard error ----------------------------------------------------------------------
 BENCHHUB_LOG_FORMAT = envchoice("BENCHHUB_LOG_FORMAT", ("line", "json"))

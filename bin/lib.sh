@@ -80,7 +80,8 @@ bh_first_of() {
   bh_die "none of these packages can be installed here: $*"
 }
 
-# The missing packages of the groups: run (BenchHub itself), lab (hosts and load on this machine), test (the checks).
+# The missing packages of the groups: run (BenchHub itself), lab (hosts and load on this machine), test (the checks),
+# hosts (each kind of host that users have).
 bh_missing() {
   local group
   for group in "$@"; do
@@ -107,6 +108,13 @@ bh_missing() {
         bh_has mpstat || echo sysstat
         /sbin/ldconfig -p | grep libatomic.so.1 >/dev/null || echo libatomic1  # for the driver of browser tests
         bh_compose version >/dev/null 2>&1 || echo docker-compose ;;
+      hosts)
+        bh_has dropbear || echo dropbear-bin
+        bh_has busybox || echo busybox-static
+        bh_has zsh || echo zsh
+        bh_has fish || echo fish
+        bh_has tcsh || echo tcsh
+        bh_has bsd-csh || echo csh ;;
       *) bh_die "no such group of packages: $group" ;;
     esac
   done

@@ -10,6 +10,7 @@ FOLLOWERS: events.Followers = {
         "experiments.asking.launching.retries.run_ended",
         "experiments.telling.notifying.events.run_ended",
         "experiments.asking.searches.live.run_ended",
+        "experiments.asking.bisections.live.run_ended",
     ),
     events.BlocksEnded: ("experiments.asking.launching.stopping.blocks_ended",),
     events.ExperimentEnded: (

@@ -7,16 +7,19 @@ from typing import Any
 
 from celery import shared_task
 from celery.signals import worker_shutting_down
+from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from experiments.asking.schedules import launching
 from experiments.judging.alerts.missing import raise_missing
+from experiments.keeping.backups.daily import back_up_daily
 from experiments.keeping.operating import canaries
+from experiments.keeping.operating.broker import look_at_broker
 from experiments.keeping.operating.slow_work import if_there_is_room
 from experiments.keeping.retention.policy import apply_retention
 from experiments.keeping.retention.removal import remove_expired
 from experiments.models import DryRun, Host
+from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.check import perform_check
 from experiments.registry.teams.quotas import measure_files
 from experiments.registry.workers.outbox import (
@@ -25,6 +28,7 @@ from experiments.registry.workers.outbox import (
     DRY_RUN,
     EXECUTE_RUN,
     RESTORE_HOST,
+    STAND_IN_FOR_BEAT,
     TELL_ALERT,
     hint,
     send,
@@ -34,12 +38,15 @@ from experiments.running.executing.dry_run import perform_dry_run
 from experiments.running.executing.execution import execute_next
 from experiments.running.executing.lease import handing_over
 from experiments.running.queue import dispatch as queue
+from experiments.running.queue.leases import look_over
 from experiments.running.restoring.requests import repeat_due
 from experiments.running.restoring.restoration import perform_restore
 from experiments.telling.notifying import delivering
 from experiments.telling.notifying.alert_mails import tell, tell_waiting
 
 MOST_REPEATED = 100
+MOST_HINTS = 100
+"""Messages in the queue of runs above which no hint is added: workers that are busy find the next run themselves."""
 CHECK_TAKES = timedelta(seconds=45)
 """One that is pending for longer has lost its message: connecting and reading are bounded below that."""
 DRY_RUN_TAKES = timedelta(minutes=1)
@@ -63,20 +70,31 @@ def execute_run(run_id: int) -> None:
 @shared_task(name="experiments.tasks.dispatch")
 def dispatch() -> None:
     """Wake a worker when something is due: a queued run whose hint was lost, or a run whose worker died."""
-    if queue.something_to_do():
+    look_over()
+    if queue.something_to_do() and look_at_broker().messages.get("runs", 0) < MOST_HINTS:
         hint(0)
+
+
+@shared_task(name=STAND_IN_FOR_BEAT)
+def stand_in_for_beat() -> None:
+    """Look for what is due when beat stands still: each worker does, so that nobody dead keeps a run for that long."""
+    if canaries.beat_is_silent():
+        dispatch()
 
 
 @shared_task(name="experiments.tasks.reap")
 def reap() -> None:
     """Repeat the connection tests, restores and dry runs whose message was lost or whose time has come."""
-    asked_before = (timezone.now() - CHECK_TAKES).isoformat(timespec="seconds")
-    checks = Host.objects.filter(last_check__state="pending", last_check__at__lt=asked_before)
+    now = database_now()
+    overdue = Q(last_check__at__lt=(now - CHECK_TAKES).isoformat(timespec="seconds"))
+    of_the_future = Q(last_check__at__gt=(now + CHECK_TAKES).isoformat(timespec="seconds"))  # the clock was set back
+    checks = Host.objects.filter(overdue | of_the_future, last_check__state="pending")
     for host_id in checks.values_list("pk", flat=True)[:MOST_REPEATED]:
         send(CHECK_HOST, host_id)
     repeat_due()
     conclude_stuck()
-    lost = DryRun.objects.filter(state=DryRun.State.PENDING, created_at__lt=Now() - DRY_RUN_TAKES)
+    under_way = Q(created_at__range=(Now() - DRY_RUN_TAKES, Now() + DRY_RUN_TAKES))
+    lost = DryRun.objects.filter(~under_way, state=DryRun.State.PENDING)
     for dry_run_id in lost.values_list("pk", flat=True)[:MOST_REPEATED]:
         send(DRY_RUN, dry_run_id)
 
@@ -117,6 +135,12 @@ def clean_up() -> None:
     apply_retention()
     remove_expired()
     measure_files()
+
+
+@shared_task(name="experiments.tasks.back_up")
+def back_up() -> None:
+    """Write today's backup where the operator wants one."""
+    back_up_daily()
 
 
 @shared_task(name="experiments.tasks.watch_trends")

@@ -248,6 +248,7 @@ urlpatterns = [
         name="redeliver",
     ),
     path(TEAM + "settings/thresholds/", thresholds.thresholds, name="thresholds"),
+    path(TEAM + "settings/thresholds/history/", thresholds.history_limits, name="history_limits"),
     # Sharing
     path(TEAM + "share/", shares.new_share, name="new_share"),
     path(TEAM + "settings/shares/", shares.shares, name="shares"),

@@ -21,13 +21,14 @@ from lab.shell import LabError
 MARK = "BENCHHUB_DEMO_HOST"
 """In the environment of everything that runs on a demo host, so that switching the host off leaves nothing behind."""
 
-PLACES = (("sut", "127.0.0.2", 20222), ("driver", "127.0.0.3", 20322))
+FIRST_SUT_PORT = 20222
+PLACES = (("sut", "127.0.0.2", FIRST_SUT_PORT), ("driver", "127.0.0.3", 20322))
 """The hosts: name, address and the port that is tried first."""
 
 MAX_PORT_TRIES = 200
 
 _LOGIN = """#!/bin/sh
-export HOME='{home}' TMPDIR='{home}/tmp' {mark}='{mark_value}'
+export HOME='{home}' TMPDIR='{home}/tmp' BENCHHUB_MACHINE_DIR='{home}' {mark}='{mark_value}'
 mkdir -p "$TMPDIR"
 cd "$HOME" || exit 1
 if [ -n "$SSH_ORIGINAL_COMMAND" ]; then exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"; fi

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -136,6 +137,7 @@ class LabHost:
             shutil.copy(self.folder / "host_key", secrets / "host_key")
             shutil.copy(self.private_key_file.with_suffix(".pub"), secrets / "authorized_keys")
             (secrets / "sshd_config").write_text(host_sshd.config())
+            (self.disk / "over/etc/machine-id").write_text(f"{uuid.uuid4().hex}\n")  # else it would be a copy's
 
     def start_init(self, *, hosts_file: str, cpus: int) -> None:
         """Switch the host on; `wait_until_up` says when it is."""

@@ -100,7 +100,7 @@ def _make_root(disk: Path, plan: Plan) -> FakeKernel:
         work.mkdir(parents=True, exist_ok=True)
         _mount("overlay", root / name, "overlay", data=f"lowerdir=/{name},upperdir={upper},workdir={work}")
     _make_var(root / "var")
-    _mount("tmpfs", root / "run", "tmpfs", data="mode=755,size=64m")
+    _mount("tmpfs", root / "run", "tmpfs", data="mode=755,size=256m")  # 512 CPUs are 20,000 files
     for name in ("sshd", "lock", "lab"):
         (root / "run" / name).mkdir()
     _make_dev(root / "dev")

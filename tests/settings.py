@@ -22,6 +22,8 @@ def _end_session(data_dir: Path, owner_pid: int) -> None:
 if "BENCHHUB_TEST_DATA_DIR" not in os.environ:
     os.environ["BENCHHUB_TEST_DATA_DIR"] = tempfile.mkdtemp(prefix="benchhub-tests-")
     atexit.register(_end_session, Path(os.environ["BENCHHUB_TEST_DATA_DIR"]), os.getpid())
+# Hosts of tests are on this machine, as those of a demonstration are.
+os.environ["BENCHHUB_HOST_NETWORKS"] = "127.0.0.0/8,::1/128"
 for name in [name for name in os.environ if name in {"DATABASE_URL", "REDIS_URL", "SECRET_KEY", "BENCHHUB_KEY_FILE"}]:
     del os.environ[name]
 os.environ["BENCHHUB_DATA_DIR"] = os.environ["BENCHHUB_TEST_DATA_DIR"]
@@ -34,6 +36,9 @@ from benchhub.settings import DATABASES, REDIS_URL  # noqa: E402
 _worker = os.environ.get("PYTEST_XDIST_WORKER", "master").removeprefix("gw")
 REDIS_URL = REDIS_URL.replace("?db=0", f"?db={int(_worker) + 1 if _worker.isdigit() else 0}")
 CELERY_BROKER_URL = broker_url(REDIS_URL)
+
+# As the workers that tests start: a lease that is over is doubted for a heartbeat and a half.
+BENCHHUB_HEARTBEAT_S = 1
 
 # A test may stand in its transaction for as long as a slow machine needs; processes that tests start have the limit.
 DATABASES["default"]["OPTIONS"].pop("options", None)

@@ -33,7 +33,7 @@ KbdInteractiveAuthentication no
 AllowUsers {user}
 PermitRootLogin prohibit-password
 PrintMotd no
-SetEnv HOME={home} TMPDIR={home}
+SetEnv HOME={home} TMPDIR={home} BENCHHUB_MACHINE_DIR={place}
 Subsystem sftp internal-sftp
 {extra}
 """
@@ -56,8 +56,11 @@ class SshdHost:
 
 
 @contextlib.contextmanager
-def running_sshd(folder: Path, *, extra: str = "") -> Iterator[SshdHost]:
-    """Start an sshd with its files in `folder`; at the end stop it and its connections. `extra` is configuration."""
+def running_sshd(folder: Path, *, extra: str = "", place: Path | None = None) -> Iterator[SshdHost]:
+    """Start an sshd with its files in `folder`; at the end stop it and its connections. `extra` is configuration.
+
+    Hosts with one `place` are logins of one machine; else each is a machine of its own.
+    """
     sshd = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if sshd is None:
         pytest.skip("sshd is not installed (package openssh-server)")
@@ -75,7 +78,11 @@ def running_sshd(folder: Path, *, extra: str = "") -> Iterator[SshdHost]:
     for _ in range(5):  # another process may take the free port first
         port = _free_port(address)
         config = folder / "sshd_config"
-        config.write_text(CONFIG.format(address=address, port=port, folder=folder, user=user, home=home, extra=extra))
+        config.write_text(
+            CONFIG.format(
+                address=address, port=port, folder=folder, user=user, home=home, extra=extra, place=place or home
+            )
+        )
         log = folder / "sshd.log"
         process = subprocess.Popen([sshd, "-D", "-f", str(config), "-E", str(log)], start_new_session=True)
         if _answers(address, port, process):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.base.channel_kind import ChannelKind
+from agents.base.rights import unspoken
 from agents.drivers import DRIVERS
 from agents.drivers.base.driver import Driver
 from agents.drivers.reading import FORMATS, READERS
@@ -52,6 +53,7 @@ def test_what_a_kind_leaves_out_is_named() -> None:
         "not defined: command",
         "row in docs/drivers.md",
         "cases in tests/agents/cases/silent",
+        "rights: not said",
     }
 
 
@@ -61,6 +63,20 @@ def test_every_row_of_the_guide_is_of_a_registered_kind() -> None:
         assert list(_rows("adding", what)) == sorted(kinds)
     assert list(_rows("drivers", "tool")) == sorted(DRIVERS)
     assert set(_rows("drivers", "recording")) == set(RECORDINGS)
+
+
+def test_the_guide_to_security_says_what_each_kind_lets_its_author_do() -> None:
+    assert rights_table() in (DOCS / "security.md").read_text()
+
+
+def rights_table() -> str:
+    """What docs/security.md has to say: a row for each kind that has fields of its own."""
+    rows = ["| part | kind | an editor's document | an admin's only |", "| --- | --- | --- | --- |"]
+    for what, registry in (("load tool", DRIVERS), ("server", SERVERS), ("step", STEPS)):
+        for name, kind in sorted(registry.items()):
+            kept = [kind.rights.whole] if kind.rights.whole else [gate.admin for gate in kind.rights.gates.values()]
+            rows.append(f"| {what} | `{name}` | {kind.rights.does} | {'; '.join(dict.fromkeys(kept)) or 'nothing'} |")
+    return "\n".join(rows)
 
 
 def _walk() -> Iterator[tuple[str, str, list[str]]]:
@@ -108,7 +124,7 @@ def _driver(name: str, tool: type[Driver]) -> Iterator[str]:
 
 def _step(name: str, step: type[Step]) -> Iterator[str]:
     yield from _class(name, step, Step)
-    yield from _unsaid(step, ("sets_clock", "needs_admin"))
+    yield from _unsaid(step, ("sets_clock",))
     if not issubclass(step, HostStep | LaunchStep):
         yield "HostStep or LaunchStep"
     yield from _row("step", name)
@@ -117,7 +133,7 @@ def _step(name: str, step: type[Step]) -> Iterator[str]:
 
 def _server(name: str, server: type[Server]) -> Iterator[str]:
     yield from _class(name, server, Server)
-    yield from _unsaid(server, ("title", "is_jvm", "needs_admin", "sections"))
+    yield from _unsaid(server, ("title", "is_jvm", "sections"))
     if getattr(server, "is_jvm", False) and server.gc_log_path is Server.gc_log_path:
         yield "gc_log_path: it is a JVM"
     yield from _row("server", name)
@@ -207,6 +223,19 @@ def _class(name: str, kind: type[Driver | Step | Server], base: type) -> Iterato
         yield f"class from {base.__name__}"
     if not fields_of(kind, {}):
         yield "fields of its form"
+    yield from _rights(kind)
+
+
+def _rights(kind: type[Driver | Step | Server]) -> Iterator[str]:
+    """What every class must say of its author's rights: of each field with text, what a host does with it."""
+    rights = getattr(kind, "rights", None)
+    if rights is None:
+        yield "rights: not said"
+        return
+    spoken = {*rights.data, *rights.gates, *rights.free}
+    yield from (f"rights: there is no field {name}" for name in sorted(spoken - set(kind.model_fields)))
+    if not rights.whole:
+        yield from (f"rights of {name}: not said" for name in unspoken(kind))
 
 
 def _unsaid(kind: type, names: Iterable[str]) -> Iterator[str]:

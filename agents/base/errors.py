@@ -35,13 +35,34 @@ class ConnectError(AgentError):
 
 
 class CommandError(AgentError):
-    """A remote command failed, timed out, or ended without telling its exit status."""
+    """A command of BenchHub's own failed on a host, timed out, or ended without telling its exit status.
+
+    A value that is wrong is a PlanError before that, so what is left is the host's: its disk, its rights, its programs.
+    """
+
+    cause: Cause = "host"
+
+
+class ProgramError(CommandError):
+    """What the specification names failed by its own word: a server, a load tool, shell text of a recipe's author."""
+
+    cause = "specification"
+
+
+class NoRoomError(CommandError):
+    """The disk of the worker has no room for what came from a host."""
+
+    cause = "benchhub"
 
 
 class HostError(AgentError):
     """The host lost something in the middle of the run: it was restarted, or a process of the run was killed there."""
 
     cause = "host"
+
+
+class OccupiedError(ConnectError):
+    """Another installation of BenchHub works on the machine, or has left something there: nothing was changed."""
 
 
 class MistakeError(AgentError):
@@ -51,7 +72,20 @@ class MistakeError(AgentError):
 
 
 class FenceError(AgentError):
-    """A newer holder of the host exists: whoever sees this must stop and touch nothing."""
+    """A newer holder of the host exists: whoever sees this must stop and touch nothing.
+
+    `seen` is the greatest fence that the host has had of this installation, where it told.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", seen: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.seen = seen
+
+
+class HostInUse(AgentError):
+    """Somebody else uses the machine at this moment. Raised before anything is changed, so that the run may wait."""
+
+    cause = "host"
 
 
 class PlanError(AgentError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 _WITH_KIND = ("driver", "server")
 
@@ -14,6 +14,16 @@ class Frozen(BaseModel):
     """A pydantic model that refuses unknown fields (a typo is an error, not a silent default) and cannot change."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, allow_inf_nan=False)
+
+
+def _as_text(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+AS_TEXT = BeforeValidator(_as_text)
+"""For what is text in the file: YAML writes maxThreads: 7 and secure: true."""
 
 
 def kinds_of(union: Any) -> dict[str, Any]:

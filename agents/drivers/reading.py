@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from agents.base.errors import ParseError
 from agents.drivers import DRIVERS
 from agents.drivers.base.command_line import CommandLine
+from agents.drivers.base.driver import Driver
 from agents.formats.importable import IMPORTABLE
-from agents.formats.report_format import OnProgress, ReportFormat
+from agents.formats.report_format import OnProgress, ReportFormat, form_of
+from agents.results.contradictions import contradiction_in
 from agents.results.report import LoadReport
 
 FORMATS: Mapping[str, ReportFormat] = {
@@ -24,11 +26,29 @@ READERS: Mapping[str, Callable[[str], LoadReport]] = {
 }
 """The kind of a driver (its format is then detected) or the name of a format -> what reads it."""
 
+TOOL_OF: Mapping[str, type[Driver]] = {
+    **DRIVERS,
+    **{form.name: tool for tool in DRIVERS.values() for form in tool.formats},
+}
+"""The kind of a driver, or the name of a format -> the driver."""
+
 FILE_READERS: Mapping[str, Callable[[Path, OnProgress], LoadReport]] = {
     **{kind: form.read_file for kind, tool in DRIVERS.items() for form in tool.formats if form.read_file},
     **{name: form.read_file for name, form in FORMATS.items() if form.read_file},
 }
 """What reads files of any size from the disk: it gets the path, and what to tell the bytes read and in all."""
+
+
+def split_report(kind: str, text: str) -> Sequence[str]:
+    """The texts of the runs that one text holds; itself when its form is always of one run, or nothing parts it.
+
+    Raises ParseError: unknown kind, or a text that cannot be read as it.
+    """
+    if kind not in READERS:
+        raise _no_reader(kind)
+    tool = DRIVERS.get(kind)
+    form = form_of(tool.formats, text) if tool is not None else FORMATS[kind]
+    return form.split(text) if form.split is not None else [text]
 
 
 def read_report(kind: str, text: str, command: str = "") -> LoadReport:
@@ -38,9 +58,12 @@ def read_report(kind: str, text: str, command: str = "") -> LoadReport:
     """
     reader = READERS.get(kind)
     if reader is None:
-        known = ", ".join(sorted(READERS))
-        raise ParseError(f"there is no reader for '{kind[:60]}'", hint=f"Known kinds: {known}.")
+        raise _no_reader(kind)
+    if (given := TOOL_OF.get(kind)) is not None and (behind := given.kind_behind(text, command)) in DRIVERS:
+        reader = READERS[kind if DRIVERS[behind] is given else behind]
     report = reader(text)
+    if (why := contradiction_in(report)) is not None and report.complete:
+        raise ParseError(why, hint="Give the report as the tool wrote it.")
     tool = DRIVERS.get(report.tool)
     if not command.strip() or tool is None or tool.grammar is None:
         return report
@@ -62,6 +85,11 @@ def read_report(kind: str, text: str, command: str = "") -> LoadReport:
         offered_rate_rps=_offered(report, said),
         duration_nominal_s=said.duration_s if report.duration_nominal_s is None else report.duration_nominal_s,
     )
+
+
+def _no_reader(kind: str) -> ParseError:
+    known = ", ".join(sorted(READERS))
+    return ParseError(f"there is no reader for '{kind[:60]}'", hint=f"Known kinds: {known}.")
 
 
 def _with_schedule(report: LoadReport, said: CommandLine) -> LoadReport:

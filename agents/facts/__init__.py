@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.base.session import Session
-from agents.facts import access, java, kernel, lscpu, memory, network, os_release, power, topology
+from agents.facts import access, cpu_quota, java, kernel, lscpu, memory, network, os_release, power, topology
 from agents.facts.base import Fact
 from agents.facts.host import HostFacts, collect_facts, facts_command, parse_facts
 
@@ -12,6 +12,7 @@ FACTS: dict[str, Fact] = {
     for fact in (
         access.FACT,
         lscpu.FACT,
+        cpu_quota.FACT,
         topology.FACT,
         power.FACT,
         memory.FACT,

@@ -86,6 +86,13 @@ class JsonObject:
             raise self.error(name, "a text")
         return value
 
+    def flag(self, name: str) -> bool:
+        """True or false. ParseError when it is missing or something else."""
+        value = self._values.get(name)
+        if not isinstance(value, bool):
+            raise self.error(name, "true or false")
+        return value
+
     def texts(self, name: str) -> list[str]:
         """A list of texts; empty when it is missing or null."""
         values = self._values.get(name) or []

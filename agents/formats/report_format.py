@@ -16,13 +16,15 @@ OnProgress = Callable[[int, int], None]
 class ReportFormat:
     """A form of report. `looks_like` tells it from the other forms of its tool, `read` raises ParseError.
 
-    `read_file` reads a file of any size from the disk, where a form has files that are too large for one text.
+    `read_file` reads a file of any size from the disk, where a form has files that are too large for one text. `split`
+    gives the texts of the runs that one text holds, where tools append to a file.
     """
 
     name: str
     looks_like: Callable[[str], bool]
     read: Callable[[str], LoadReport]
     read_file: Callable[[Path, OnProgress], LoadReport] | None = None
+    split: Callable[[str], Sequence[str]] | None = None
 
 
 def only(name: str, read: Callable[[str], LoadReport]) -> tuple[ReportFormat]:

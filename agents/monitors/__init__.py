@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.monitors.base import Monitor
 from agents.monitors.cpu import CpuMonitor
+from agents.monitors.cpu_quota import CpuQuotaMonitor
 from agents.monitors.frequency import FrequencyMonitor
 from agents.monitors.memory import MemoryMonitor
 from agents.monitors.network import NetworkMonitor
@@ -15,6 +16,7 @@ MONITORS: dict[str, Monitor] = {
     monitor.kind: monitor
     for monitor in (
         CpuMonitor(),
+        CpuQuotaMonitor(),
         FrequencyMonitor(),
         MemoryMonitor(),
         NetworkMonitor(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -32,6 +33,32 @@ class HostKey:
 
     line: str
     fingerprint: str
+
+
+def plain_address(text: str) -> str:
+    """An address or a name as it is stored and connected to: no brackets, no point at its end, small letters.
+
+    ValueError, in words for a person, for what cannot be one or is not the same machine for everybody.
+    """
+    name = text.strip().lower().removesuffix(".")
+    if name.startswith("[") and name.endswith("]"):
+        name = name[1:-1]
+    if ":" not in name and "%" not in name:
+        if "[" in name or "]" in name:
+            raise ValueError("brackets belong around a whole IPv6 address only")
+        return name
+    if "%" in name:
+        raise ValueError(f"{name} names a network card, and each machine names its own: give an address without %")
+    try:
+        address = ipaddress.IPv6Address(name)
+    except ValueError:
+        raise ValueError(f"{name} is no IPv6 address; a port is given apart from the address") from None
+    if address.is_link_local:
+        raise ValueError(
+            f"{name} is a link-local address, which leads elsewhere from each network card: give the host's name or "
+            "one of its other addresses"
+        )
+    return str(address)
 
 
 def new_key_pair(comment: str) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from agents.base.command import script
 from agents.base.errors import AgentError, HostError
 from agents.base.session import Session
+from agents.remote.fencing import Hold
 from agents.remote.jobs import Job
 from agents.remote.journal import END_JOBS
 
@@ -27,10 +28,15 @@ JOB = "deadman"
 logger = logging.getLogger(__name__)
 
 # The fence's lock is held while the host is put back, so that no worker changes it at the same time. Reading the
-# deadline again under the lock: a worker may have renewed it while this waited.
+# deadline again under the lock: a worker may have renewed it while this waited. A lock of the claim, held to the end
+# and by no child of this, tells other logins that somebody looks after the machine.
 _TIMER = f"""
-dir=$1 fences=$2
+dir=$1 fences=$2 claim=$3
 cd "$dir" || exit 0
+if [ -n "$claim" ] && [ -e "$claim" ]; then
+  exec 7<"$claim"
+  flock -w {LONGEST_SLEEP_S} 7
+fi
 due() {{
   [ -s deadline ] || exit 0
   read -r deadline fence <deadline
@@ -41,9 +47,9 @@ due() {{
 while :; do
   until due; do
     [ "$left" -le {LONGEST_SLEEP_S} ] || left={LONGEST_SLEEP_S}
-    sleep "$left"
+    sleep "$left" 7<&-
   done
-  exec 9<"$fences/lock" || exit 1
+  exec 9<>"$fences/lock" || exit 1
   flock 9
   due && break
   exec 9<&-
@@ -54,41 +60,77 @@ echo "no worker has been here for too long: ending the run's processes and putti
 status=0
 run=$dir
 {END_JOBS}
-[ ! -e journal/restore.sh ] || sh journal/restore.sh 9<&- || status=$?
+[ ! -e journal/restore.sh ] || sh journal/restore.sh 7<&- 9<&- || status=$?
 echo "$status" >fired.part && mv fired.part fired
+[ "$status" -ne 0 ] || [ -z "$claim" ] || rm -f -- "$claim"
 exit "$status"
 """
 
+# The claim is renewed in its place: another file of that name would not have the timer's lock. Nobody judges it under
+# the lock of its directory meanwhile; who cannot have that is not worse off, the timer speaks for the run.
 _RENEW = """
 umask 077
 cd "$1" || exit 1
 read -r up rest </proc/uptime
 echo "$((${up%.*} + $2)) $3" >deadline.part && mv -f deadline.part deadline || exit 1
+if [ -n "$4" ]; then
+  read -r boot </proc/sys/kernel/random/boot_id
+  exec 8<"${4%/*}"
+  if flock -w 5 8 && [ -f "$4" ] && read -r state rest <"$4"; then
+    [ "$state" != 0 ] || state=$5
+    printf '%s %s %015d' "$state" "$boot" $((${up%.*} + $2)) 1<>"$4"
+  fi
+fi
 [ ! -e fired ] || cat fired
 """
 
-_DISARM = 'rm -f -- "$1/deadline"'
+_DISARM = """
+rm -f -- "$1/deadline"
+[ -z "$2" ] || [ ! -f "$2" ] || printf %s "$3" 1<>"$2"
+"""
+
+_LEAVE = 'rm -f -- "$1"'
+
+# Parts of a run that share a host and a login share its directory there; each has written down its claim.
+_SHARED_WITH = """
+for file in "$1"/claim-*; do
+  [ ! -e "$file" ] || [ "${file##*/claim-}" = "$2" ] || echo "${file##*/claim-}"
+done
+"""
+
+# Nothing of this part is left there: whoever surveys the host finds the journal of the SUT settled.
+_GIVE_UP_SHARE = """
+cd -- "$1" || exit 1
+[ "$2" != sut ] || : >settled || exit 1
+rm -f -- "claim-$2"
+"""
 
 
 @dataclass(frozen=True)
 class DeadMan:
-    """The timer of one run on one host. `fence_directory` is where the host keeps the greatest fence it has seen."""
+    """The timer of one run on one host, and the run's claim of the machine, which lives as long as it does.
+
+    `journalled`: from now on the host has changes to undo, and the claim says so.
+    """
 
     session: Session
     directory: str
-    fence_directory: str
-    fence: int
+    hold: Hold
     after_s: int
+    journalled: bool = True
+    role: str = "sut"
 
     async def arm(self) -> None:
         """Start the timer unless it runs. HostError when it has gone off already."""
         await self.renew()
-        command = script(_TIMER, self.directory, self.fence_directory)
+        command = script(_TIMER, self.directory, self.hold.directory, self.hold.claim)
         await self._job().start(command, cookie=secrets.token_hex(16), max_output_bytes=1 << 16)
 
     async def renew(self) -> None:
         """Move the deadline on. HostError when the timer has gone off: the host is no longer as the run needs it."""
-        command = script(_RENEW, self.directory, str(self.after_s), str(self.fence))
+        changed = "1" if self.journalled else "0"
+        fence, claim = str(self.hold.fence), self.hold.claim
+        command = script(_RENEW, self.directory, str(self.after_s), fence, claim, changed)
         result = await self.session.mutate(command)
         if result.check(f"Renewing the dead-man timer on {self.session.host}").text.strip():
             raise HostError(
@@ -96,10 +138,26 @@ class DeadMan:
                 hint="The run's processes were ended there. Find out why no worker was running, then launch it again.",
             )
 
-    async def disarm(self) -> None:
-        """End the timer; nothing of it is left but its files."""
-        await self.session.mutate(script(_DISARM, self.directory))
+    async def disarm(self, *, left: bool = False) -> None:
+        """End the timer; nothing of it is left but its files. `left`: with changes, which a person was told of."""
+        state = "2" if left and self.journalled else "0"
+        await self.session.mutate(script(_DISARM, self.directory, self.hold.claim, state))
         await self._job().kill(grace_s=1)
+
+    async def shared_with(self) -> frozenset[str]:
+        """The other parts of the run that need its directory on this host still."""
+        result = await self.session.run(script(_SHARED_WITH, self.directory, self.role))
+        return frozenset(result.check(f"Looking at {self.directory} on {self.session.host}").text.split())
+
+    async def give_up_share(self) -> None:
+        """Leave the directory to the other parts of the run."""
+        result = await self.session.mutate(script(_GIVE_UP_SHARE, self.directory, self.role))
+        result.check(f"Leaving {self.directory} on {self.session.host}")
+
+    async def leave(self) -> None:
+        """Give the machine to whoever wants it next: the last change of a run that has left nothing there."""
+        if self.hold.claim:
+            await self.session.mutate(script(_LEAVE, self.hold.claim))
 
     def _job(self) -> Job:
         return Job(self.session, f"{self.directory}/{JOB}")

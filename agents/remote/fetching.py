@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.base.command import script
-from agents.base.errors import CommandError, HostError
+from agents.base.errors import CommandError, HostError, NoRoomError, ProgramError
 from agents.base.redaction import Redactor
 from agents.base.session import Session
 
@@ -49,17 +49,17 @@ async def fetch(
 
     What `into` holds already is not fetched again, so a cut costs one piece; when the sum shows that it was of another
     file, all is fetched anew, once. `on_progress` gets the bytes here and in all after each piece; what it raises ends
-    the copying. CommandError when there is no such file, it is larger than `max_bytes` or does not fit on this disk;
-    HostError when it does not stay as it was.
+    the copying. CommandError when there is no such file, ProgramError when it is larger than `max_bytes`, NoRoomError
+    when it does not fit on this disk; HostError when it does not stay as it was.
     """
     size, sha256 = await _look(session, path)
     if size > max_bytes:
-        raise CommandError(
+        raise ProgramError(
             f"{path} on {session.host} has {size / 1e6:,.0f} MB; {max_bytes / 1e6:,.0f} MB are allowed.",
             hint="Raise max_result_mb in the workload, or make a shorter run.",
         )
     if (free := shutil.disk_usage(into.parent).free) < size + _SPARE_BYTES:
-        raise CommandError(
+        raise NoRoomError(
             f"BenchHub has {free / 1e6:,.0f} MB free under {into.parent}; the results take {size / 1e6:,.0f} MB.",
             hint="Free some space there, or set TMPDIR of the worker to a larger disk.",
         )
@@ -76,7 +76,8 @@ async def fetch(
 
 async def _look(session: Session, path: str) -> tuple[int, str]:
     result = await session.run(script(_LOOK, path, timeout_s=SUM_TIMEOUT_S))
-    text = result.check(f"Looking at {path} on {session.host}").text
+    unwritten = result.stderr.startswith(b"there is no file")  # by the tool, that is: it ended, and said it was well
+    text = result.check(f"Looking at {path} on {session.host}", by_author=unwritten).text
     match = re.fullmatch(r"(\d+) (\d+) ([0-9a-f]{64})\s*", text, re.ASCII)
     if not match:
         raise CommandError(f"Looking at {path} on {session.host} gave an answer that makes no sense.")

@@ -33,8 +33,12 @@ LIMITS = frozenset(
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+UNFIT_STATUS = 78
+"""What `cmd` exits with when the host cannot give what the specification asks for."""
+
 _SET_LIMIT = """
 set_limit() {
+  command -v prlimit >/dev/null || { echo "prlimit (package util-linux) is missing, which sets limits" >&2; exit 71; }
   prlimit --pid $$ "--$1=$2:$2" 2>/dev/null && return
   hard=$(prlimit --pid $$ "--$1" -o HARD --noheadings | tr -d ' ')
   echo "cannot set the limit $1 to $2: the hard limit of this login is $hard" >&2
@@ -44,6 +48,7 @@ set_limit() {
 
 _SET_AFFINITY = """
 set_affinity() {
+  command -v taskset >/dev/null || { echo "taskset (package util-linux) is missing, which chooses CPUs" >&2; exit 71; }
   taskset -cp "$1" $$ >/dev/null || { echo "cannot run on the CPUs $1" >&2; exit 78; }
   have=
   while read -r key value; do [ "$key" != Cpus_allowed_list: ] || have=$value; done </proc/$$/status
@@ -57,8 +62,8 @@ def job_script(
 ) -> str:
     """The text of `cmd`: sets up its own process, then becomes the command. With the argument `check` it stops before.
 
-    It exits 78 when a limit, the affinity or the directory cannot be had exactly as asked. PlanError names what can
-    never be right on any host.
+    It exits UNFIT_STATUS when a limit or the affinity cannot be had exactly as asked, and 71 when the directory or what
+    sets them is not there. PlanError names what can never be right on any host.
     """
     lines = ["#!/bin/sh"]
     if limits:
@@ -66,7 +71,7 @@ def job_script(
         lines += [f"set_limit {_limit_name(name)} {_limit_value(name, limits[name])}" for name in sorted(limits)]
     if cpus:
         lines += [_SET_AFFINITY.strip(), f"set_affinity {format_cpus(parse_cpus(cpus))}"]
-    lines.append(f"cd {shlex.quote(cwd)} || exit 78" if cwd else "cd || exit 78")
+    lines.append(f"cd {shlex.quote(cwd)} || exit 71" if cwd else "cd || exit 71")
     lines.append('[ "${1-}" != check ] || exit 0')
     lines.append("umask 022  # what it writes itself is as after a login")
     lines += [f"export {_variable(name)}={shlex.quote(environment[name])}" for name in sorted(environment)]

@@ -49,8 +49,9 @@ exec setsid sh ./cmd >out.pipe 2>err.pipe
 # so the job never blocks on a full cap or a full disk and never gets SIGPIPE. They sleep while there is no output. They
 # let go of standard output with `exec`, since dash keeps a copy of what a redirected function replaces, and the
 # launcher reads the reply until everybody has closed it. What is recorded later was written as blanks before the start
-# and is overwritten in place, so that it does not need a disk with room. `begin` looks at the process at once: a shell
-# that waits for any program reaps what has ended.
+# and is overwritten in place, so that it does not need a disk with room. Without prlimit
+# the shell's own limit, in blocks of 512 bytes, bounds the output. `begin` looks at the process at once: a shell that
+# waits for any program reaps what has ended.
 #
 # A scope of systemd holds the job's processes together whatever they do. A user's own manager ends with the last login
 # and takes its scopes along, unless the user lingers: then a session of its own is what survives a cut.
@@ -59,8 +60,14 @@ SUPERVISOR = (
     + """
 stage=$1 dir=$2 cookie=$3 cap=$4 gate=$5
 record() { printf '%-240s\\n' "$2" 1<>"$1"; }
+bounded() {
+  command -v prlimit >/dev/null && exec prlimit --core=0 --fsize="$cap" cat
+  ulimit -c 0
+  ulimit -f $((cap / 512))
+  exec cat
+}
 pump() {
-  { prlimit --core=0 --fsize="$cap" cat >"$1" || mv "$1.room" "$1.truncated"; cat >/dev/null; } <"$1.pipe"
+  { (bounded >"$1") || mv "$1.room" "$1.truncated"; cat >/dev/null; } <"$1.pipe"
   rm -f "$1.pipe" "$1.room"
 }
 begin() {

@@ -16,7 +16,7 @@ from agents.base.command import Command, CommandResult
 from agents.base.errors import CommandError
 from agents.base.session import Session
 from agents.remote.job_commands import kill_command, poll_command, start_command
-from agents.remote.job_script import job_script
+from agents.remote.job_script import UNFIT_STATUS, job_script
 from agents.remote.transfer import get_command
 
 StreamName = Literal["out", "err"]
@@ -105,7 +105,8 @@ class Job:
             raise ValueError("a privileged command needs a privileged Job")
         text = job_script(command.argv, environment=environment or {}, cwd=cwd, limits=limits or {}, cpus=cpus)
         launch = start_command(self.directory, text, cookie=cookie, max_output_bytes=max_output_bytes)
-        result = await self._change(launch, "Starting a job")
+        result = await self.session.mutate(self._as_user(launch))
+        result.check(f"Starting a job on {self.session.host}", by_author=result.exit_status == UNFIT_STATUS)
         found = re.fullmatch(r"(started|already)(?: (\d+) (\d+) (\S+))?\s*", result.text)
         if not found:
             raise CommandError(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from agents.base.command import Command, script
 from agents.events import StepIntended
 from agents.remote.job_commands import kill_command
+from agents.remote.machine_place import GIVE_UP_CLAIMS
 
 # A cut link ends `cat` like the end of the data does, so only the length tells a whole journal from half of one.
 _WRITE = r"""
@@ -50,6 +51,14 @@ run=$(cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 {END_JOBS}
 """
 
+# The machine is free for other logins then, and whoever surveys it finds nothing to put back.
+_FOOTER = f"""
+[ "$failed" -eq 0 ] || exit "$failed"
+: >"$run/settled"
+{GIVE_UP_CLAIMS}
+exit 0
+"""
+
 
 def undo_text(commands: Iterable[Command]) -> tuple[str, ...]:
     """Each command as one line of shell that a person can run; input travels as base64, `$SUDO` asks for root."""
@@ -70,7 +79,7 @@ def restore_script(entries: Mapping[int, StepIntended]) -> str:
         title = entry.title.replace("\n", " ")
         parts.append(f"# {index}: {title}\n")
         parts += [f"{line} || {{ echo 'failed: step {index}' >&2; failed=1; }}\n" for line in entry.undo]
-    parts.append("exit $failed\n")
+    parts.append(_FOOTER)
     return "".join(parts)
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import math
-import shlex
+import secrets
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 import asyncssh
 
 from agents.base.command import Command, CommandResult
-from agents.base.errors import CommandError, ConnectError
+from agents.base.errors import CommandError, ConnectError, ProgramError
 from agents.base.session import Stream
 from agents.remote.address import Address, HostKey
+from agents.remote.framing import KILL_AFTER_S, Framed, Output, command_text, for_any_shell, from_input, stream_text
 from agents.remote.login_turns import LoginTurns
 from agents.remote.standing_still import wait_for
 from agents.remote.transfer import get_command, put_command
@@ -27,18 +27,22 @@ KEEPALIVE_INTERVAL_S = 5
 KEEPALIVE_MISSES = 3
 MAX_CHANNELS = 4
 """Channels at a time on one connection; sshd allows 10 by default, and a host may allow fewer."""
-KILL_AFTER_S = 5
-"""How long a command that is out of time may take to end before it is killed."""
 ANSWER_WITHIN_S = 10
 """How long after that the host may take to say so."""
-_ENDED_BY_TIMEOUT = (124, 137)  # timeout(1): it sent TERM; it sent KILL
+ENDS_WITHIN_S = 0.2
+"""How long a channel may take to close when its command has ended: what a start-up file left behind may hold it."""
+_ENDED_BY_TIMEOUT = (124, 137, 143)  # timeout(1): it sent TERM; it sent KILL; it sent TERM and is of busybox
+LONGEST, DROPBEAR_LONGEST = 100_000, 8000
+"""Bytes of a command that may be asked for: Linux allows 131,072 in one argument, dropbear 9000 in all."""
+_LAST_OWN_STATUS = 125  # above it a shell tells what it could not start, and signals
 SESSION_TRIES = 50
 """Tries a tenth of a second apart: sshd needs a moment to notice that an earlier session on the connection is over."""
 MAX_LOGINS_PER_HOST = 2
 """Logins in progress to one host: sshd starts to reset connections when many log in at once (MaxStartups)."""
 
 # Asked for after the pinned key's own: a host that lost its key then shows another one and is refused for that, instead
-# of hanging up without a reason.
+# of hanging up without a reason. In this order also for a first look: a dropbear with an ed25519 key only offers RSA
+# all the same, and hangs up on whoever takes it.
 _OTHER_HOST_KEYS = ["ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512", "rsa-sha2-256"]
 _CHUNK_BYTES = 1 << 16
 _LOST = (asyncssh.Error, OSError)
@@ -85,6 +89,7 @@ async def _log_in(address: Address, key: asyncssh.SSHKey, jump: SshSession | Non
                 tunnel=jump.connection if jump else (),
                 config=None,
                 agent_path=None,
+                agent_forwarding=False,
                 preferred_auth="publickey",
                 connect_timeout=CONNECT_TIMEOUT_S,
                 login_timeout=CONNECT_TIMEOUT_S,
@@ -117,7 +122,11 @@ async def scan_host_key(address: str, port: int, jump: SshSession | None = None)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 key = await asyncssh.get_server_host_key(
-                    address, port, tunnel=jump.connection if jump else (), config=None
+                    address,
+                    port,
+                    tunnel=jump.connection if jump else (),
+                    config=None,
+                    server_host_key_algs=_OTHER_HOST_KEYS,
                 )
         except (*_LOST, ValueError) as exc:
             raise _unreachable(f"{address}:{port}", exc) from exc
@@ -171,10 +180,11 @@ class SshSession:
         # The host ends the command itself: a root login may not be signalled through sshd, and a link that was cut for
         # a while delays an answer, which is no fault of the command. Only the host can tell the two apart.
         limit_s = math.ceil(command.timeout_s) + 1
-        words = ("timeout", "-k", str(KILL_AFTER_S), str(limit_s), *command.argv)
+        mark = secrets.token_hex(8)
+        text = command_text(command.argv, mark, limit_s=limit_s, privileged=self._needs_sudo(command))
         async with self._channels:
-            text, begun_s = f"exec {self._shell(words, command.privileged)}", time.monotonic()
-            exchange = asyncio.create_task(self._exchange(text, command.stdin, max_output_bytes))
+            begun_s = time.monotonic()
+            exchange = asyncio.create_task(self._exchange(text, mark, command.stdin, max_output_bytes))
             try:
                 stood_still_s = await wait_for(exchange, limit_s + KILL_AFTER_S + ANSWER_WITHIN_S)
                 if not exchange.done():
@@ -193,19 +203,27 @@ class SshSession:
             raise self._overdue(command)
         return CommandResult(status, out.data, err.data, duration_s, out.truncated or err.truncated)
 
-    async def _exchange(self, text: str, stdin: bytes, max_output_bytes: int) -> tuple[int | None, _Output, _Output]:
+    async def _exchange(
+        self, text: str, mark: str, stdin: bytes, max_output_bytes: int
+    ) -> tuple[int | None, Output, Output]:
         """Exit status, standard output and standard error of a command that gets this standard input."""
         process = await self._open(text)
+        sending = asyncio.create_task(_send(process.stdin, stdin))
         try:
-            out, err, _ = await asyncio.gather(
-                _read(process.stdout, max_output_bytes),
-                _read(process.stderr, max_output_bytes),
-                _send(process.stdin, stdin),
+            out, err = await asyncio.gather(
+                _read(process.stdout, mark, max_output_bytes), _read(process.stderr, mark, max_output_bytes)
             )
-            await process.wait_closed()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ENDS_WITHIN_S if out.exit_status is not None else None):
+                    await process.wait_closed()
         finally:
+            sending.cancel()
+            await asyncio.wait({sending})
             _end(process)
-        return _exit_status(process), out, err
+        status = _exit_status(process) if out.exit_status is None else out.exit_status
+        if not out.begun and status is not None:
+            raise self._did_not_begin(status, out.noise + err.noise)
+        return (None if out.exit_status is None and not status else status), out, err
 
     async def mutate(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
         return await self.run(command, max_output_bytes=max_output_bytes)
@@ -218,8 +236,9 @@ class SshSession:
         await self._channels.acquire()
         self._streams += 1
         try:
-            words = ("sh", "-c", _UNTIL_STDIN_CLOSES, "sh", *command.argv)
-            return _SshStream(await self._open(f"exec {self._shell(words, command.privileged)}"), self._stream_closed)
+            mark = secrets.token_hex(8)
+            process = await self._open(stream_text(command.argv, mark, privileged=self._needs_sudo(command)))
+            return _SshStream(process, mark, self._stream_closed)
         except BaseException:
             self._stream_closed()
             raise
@@ -247,12 +266,24 @@ class SshSession:
             raise ConnectError(f"The connection to {self.address} ended while a file was on its way.")
         return result
 
-    def _shell(self, words: tuple[str, ...], privileged: bool) -> str:
-        sudo = ("sudo", "-n", "--") if privileged and self.address.user != "root" else ()
-        return shlex.join((*sudo, *words))
+    def _needs_sudo(self, command: Command) -> bool:
+        return command.privileged and self.address.user != "root"
+
+    def _did_not_begin(self, status: int, noise: bytes) -> ConnectError:
+        """The login runs something else; or it was killed, which trying again may mend."""
+        said = " ".join(noise.decode("utf-8", "replace").split())
+        return ConnectError(
+            f"The login {self.address.user} on {self.address} ended with status {status} before it ran a command"
+            + (f", and said: {said[:300]}" if said else "."),
+            hint="Its shell, a start-up file of it (.bashrc, .zshenv, config.fish, .cshrc) or a forced command in "
+            "authorized_keys ends or replaces the session. Put such lines behind a test for a terminal ([ -t 0 ]), or "
+            "give BenchHub a login with a plain shell.",
+            permanent=status <= _LAST_OWN_STATUS,
+        )
 
     def _overdue(self, command: Command) -> CommandError:
-        return CommandError(
+        error = ProgramError if command.by_author else CommandError
+        return error(
             f"A command on {self.host} did not end within {command.timeout_s:g} s, and was ended: {_brief(command)}"
         )
 
@@ -269,12 +300,18 @@ class SshSession:
 
     async def _open(self, text: str) -> asyncssh.SSHClientProcess[bytes]:
         if "\0" in text:
-            raise CommandError("A command for a shell cannot contain a NUL character.")
+            raise ProgramError("A command for a shell cannot contain a NUL character.")
+        sent, typed = for_any_shell(text), b""
+        is_dropbear = "dropbear" in str(self.connection.get_extra_info("server_version"))
+        if len(sent) > (DROPBEAR_LONGEST if is_dropbear else LONGEST):
+            sent, typed = from_input(text)
         tries = 0
         while True:
             tries += 1
             try:
-                return await self.connection.create_process(text, encoding=None)
+                process = await self.connection.create_process(sent, encoding=None)
+                process.stdin.write(typed)
+                return process
             except _LOST as exc:
                 if not isinstance(exc, asyncssh.ChannelOpenError) or self.connection.is_closed():
                     raise ConnectError(f"The connection to {self.address} takes no command: {exc}") from exc
@@ -291,26 +328,18 @@ class SshSession:
         self._channels.release()
 
 
-# A loop of small commands would outlive its reader: only the one that happens to write gets SIGPIPE. So the command
-# runs in a group of its own, which ends when the channel closes its standard input.
-_UNTIL_STDIN_CLOSES = """
-setsid "$@" </dev/null &
-exec >&- 2>&-
-cat >/dev/null
-kill -s TERM -- "-$!"
-"""
-
-
 class _SshStream:
-    def __init__(self, process: asyncssh.SSHClientProcess[bytes], on_close: Callable[[], None]) -> None:
+    def __init__(self, process: asyncssh.SSHClientProcess[bytes], mark: str, on_close: Callable[[], None]) -> None:
         self._process = process
+        self._framed = Framed(mark, runs_on=True)
         self._on_close = on_close
         self._open = True
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         with suppress(*_LOST):
             while chunk := await self._process.stdout.read(_CHUNK_BYTES):
-                yield chunk
+                if own := self._framed.feed(chunk):
+                    yield own
 
     async def close(self) -> None:
         if self._open:
@@ -319,22 +348,22 @@ class _SshStream:
             self._on_close()
 
 
-@dataclass(frozen=True)
-class _Output:
-    data: bytes
-    truncated: bool
-
-
-async def _read(reader: asyncssh.SSHReader[bytes], max_bytes: int) -> _Output:
+async def _read(reader: asyncssh.SSHReader[bytes], mark: str, max_bytes: int) -> Output:
     """All that comes is read, so that the remote side never blocks; only `max_bytes` of it are kept."""
+    framed = Framed(mark)
     kept = bytearray()
     truncated = False
+
+    def keep(own: bytes) -> bool:
+        room = max_bytes - len(kept)
+        kept.extend(own[:room])
+        return len(own) > room
+
     with suppress(*_LOST):
-        while chunk := await reader.read(_CHUNK_BYTES):
-            room = max_bytes - len(kept)
-            truncated = truncated or len(chunk) > room
-            kept += chunk[:room]
-    return _Output(bytes(kept), truncated)
+        while not framed.ended and (chunk := await reader.read(_CHUNK_BYTES)):
+            truncated = keep(framed.feed(chunk)) or truncated
+    truncated = keep(framed.close()) or truncated
+    return Output(bytes(kept), truncated, framed.begun, framed.exit_status, framed.noise)
 
 
 async def _send(writer: asyncssh.SSHWriter[bytes], data: bytes) -> None:
@@ -347,10 +376,13 @@ async def _send(writer: asyncssh.SSHWriter[bytes], data: bytes) -> None:
 
 
 def _end(process: asyncssh.SSHClientProcess[bytes]) -> None:
-    if not process.is_closing():
-        with suppress(*_LOST):
-            process.terminate()
-        process.close()
+    """Close the channel; what runs there is signalled, too, where the host signals for this login.
+
+    Also after the end of its input, which asyncssh counts as closing: an open channel is one session less on the host.
+    """
+    with suppress(*_LOST):
+        process.terminate()
+    process.close()
 
 
 def _exit_status(process: asyncssh.SSHClientProcess[bytes]) -> int | None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from agents.base.errors import AgentError
+from agents.base.installation import UNNAMED, Installation
 from agents.base.session import Session
-from agents.events import AnyEvent
+from agents.events import AnyEvent, Role
+from agents.facts.access import Access
 from agents.record import Record
 from agents.remote.link import PATIENCE_S
 from agents.running.collecting import KeepFile
 from agents.spec import HostAddress
 
 Connect = Callable[[HostAddress], Awaitable[Session]]
+
+Admit = Callable[[Mapping[Role, Access]], Awaitable[None]]
+"""Told which machines the hosts are, before anything is done on any. HostInUse = the run has to wait for them."""
+
+TellLeftovers = Callable[[Role, tuple[str, ...]], Awaitable[None]]
+"""Told what other runs had left on a host, one sentence each, once it was put back."""
 
 CANCELLED_PATIENCE_S = 30.0
 """How long a cancelled run waits for a host that is away."""
@@ -30,9 +38,20 @@ class Cancelled(AgentError):
         super().__init__("The run was cancelled.", hint="The load was ended and the host is put back.")
 
 
+async def _nobody_else(_shown: Mapping[Role, Access]) -> None:
+    """Whoever has no register of hosts cannot know of others."""
+
+
+async def _unheard(_role: Role, _found: tuple[str, ...]) -> None:
+    """The run's own log has it, too."""
+
+
 @dataclass(frozen=True)
 class Control:
-    """How to connect, where events go, whether to stop, the fence, and how long hosts and workers may be away."""
+    """How to connect, where events go, whether to stop, the fence, and how long hosts and workers may be away.
+
+    `installation` is whose the run is: hosts keep it beside the fence.
+    """
 
     connect: Connect
     emit: Callable[[AnyEvent], Awaitable[None]]
@@ -41,6 +60,9 @@ class Control:
     patience_s: float = PATIENCE_S
     deadman_s: int = DEADMAN_S
     keep_file: KeepFile | None = None
+    installation: Installation = UNNAMED
+    admit: Admit = _nobody_else
+    tell_leftovers: TellLeftovers = _unheard
 
     def emit_into(self, record: Record) -> Callable[[AnyEvent], Awaitable[None]]:
         """Stores an event, then takes it into the record: what is not stored has not happened."""

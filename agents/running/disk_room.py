@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from agents.base.command import Command, script
 from agents.base.errors import ParseError
 
+NEEDED_BYTES, NEEDED_FILES = 32 << 20, 2000
+"""What a run writes in the login's home for an instance of the server, with some to spare: it and its logs, outputs."""
+
 # A directory that is still to be made counts as the nearest one above it that is there. `stat -f` is not in POSIX:
 # where it is missing the inodes stay unknown.
 _SPACE = """
@@ -43,6 +46,11 @@ class Need:
     directory: str
     size_bytes: int
     inodes: int = 0
+
+
+def for_instances(home: str, count: int) -> Need:
+    """What a run with so many instances of the server writes below the login's home directory."""
+    return Need(home, count * NEEDED_BYTES, count * NEEDED_FILES)
 
 
 def room_command(directories: Sequence[str]) -> Command:

@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
 from typing import TypeVar
 
-from agents.base.errors import CommandError
+from agents.base.clock import run_clock_s
+from agents.base.command import failure
 from agents.events import LoadPart, LoadReported, LoadStarted
 from agents.monitors import MONITORS
+from agents.results.contradictions import without_contradiction
 from agents.results.merging import merge
 from agents.results.report import LoadReport
 from agents.results.spectrum import spectrum_of
@@ -49,7 +51,7 @@ class Loading:
         await self._intend(tools)
         ages_s = await _all([tool.start() for tool in tools])
         if index not in self._site.record.loads:
-            at_unix_s = time.time() - max(ages_s)
+            at_unix_s = run_clock_s() - max(ages_s)
             await self._site.emit(LoadStarted(index, phase.kind == "measure", phase.duration_s, at_unix_s))
         async with AsyncExitStack() as watches:
             for site in self._sites:
@@ -96,7 +98,9 @@ class Loading:
     def _insist(self, reported: LoadReported) -> None:
         if not reported.report["complete"]:
             kind, error = self._site.spec.workload.driver.kind, reported.report.get("error")
-            raise CommandError(f"{kind} did not run: {error}", hint="See its output under Artifacts.")
+            failed = failure(f"{kind} did not run: {error}", reported.exit_status, by_author=True)
+            failed.hint = f"{failed.hint} See its output under Artifacts.".strip()
+            raise failed
 
     def _ahead_s(self, pieces: Sequence[Piece]) -> list[float]:
         """By how much the clock of each tool's host is ahead of that of the first's; an unknown one counts as right."""
@@ -105,7 +109,7 @@ class Loading:
 
     def _reported(self, index: int, phase: Phase, pieces: Sequence[Piece]) -> LoadReported:
         """The report of one phase: that of the only tool, or what several add up to, with their own beside it."""
-        report = _together([piece.report for piece in pieces], self._ahead_s(pieces))
+        report = without_contradiction(_together([piece.report for piece in pieces], self._ahead_s(pieces)))
         output = pieces[0].output
         parts: tuple[LoadPart, ...] = ()
         if len(pieces) > 1:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from agents.base.clock import run_clock_s
 from agents.base.cpuset import parse_cpus
 from agents.base.errors import AgentError, FenceError
 from agents.base.session import Session
@@ -100,8 +100,8 @@ class Monitoring:
             async for data in stream:
                 frames = reader.feed(data)
                 if frames and offset_s is None:
-                    # The host's clock since boot against ours: wrong by the network's delay, a few milliseconds.
-                    offset_s = time.time() - frames[-1].at_s
+                    # The host's clock since boot against the run's: wrong by the network's delay, a few milliseconds.
+                    offset_s = run_clock_s() - frames[-1].at_s
                 for batch in sampler.feed(frames):
                     values = {channel.name: (channel.unit, value) for channel, value in batch.values.items()}
                     values |= self._of_the_set(values)

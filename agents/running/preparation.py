@@ -2,78 +2,95 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
+from agents.base.clock import ahead_s, run_clock_s
 from agents.base.command import Command, script
 from agents.base.cpuset import format_cpus, parse_cpus
-from agents.base.errors import HostError, PlanError
+from agents.base.errors import AgentError, CommandError, ConnectError, HostError, PlanError
 from agents.base.process_start import ProcessStart
 from agents.base.session import Session
 from agents.events import FactsCollected, Role
-from agents.facts import collect
+from agents.facts import access, collect
+from agents.facts.access import Access
+from agents.facts.host import collect_facts
 from agents.record import Record
 from agents.recordings.tools import insist_on_recorders
-from agents.remote.fencing import FencedSession, fence_directory
-from agents.running.disk_room import Need, parse_room, room_command, shortage
+from agents.remote.claiming import Taken
+from agents.remote.fencing import FencedSession
+from agents.running.needs import insist_on_needs, missing_room
 from agents.spec import RunSpec
 from agents.steps.base.step import LaunchStep
 
-NEEDED_BYTES, NEEDED_FILES = 32 << 20, 2000
-"""What a run writes in the login's home for an instance of the server, with some to spare: it and its logs, outputs."""
+_CLOCK = "date +%s.%N"
 
-# The last thing that is asked of a host: one that cannot take part keeps no trace of the run.
-_DIRECTORY = """
-umask 077
-mkdir -p -- "$HOME/.benchhub/runs/$1/files" "$HOME/.benchhub/runs/$1/jobs" || exit 1
-cd -- "$HOME/.benchhub/runs/$1" && pwd -P
-date +%s.%N
+# Another part of the run may have the directory as well, on a host that is SUT and driver.
+_FORGET = """
+rm -f -- "$2" "$1/claim-$3"
+for other in "$1"/claim-*; do [ ! -e "$other" ] || exit 0; done
+rm -rf -- "$1"
 """
 
 
+async def identify(session: Session) -> Access | None:
+    """Which machine this is; None for a host that does not say. One small command, as somebody may measure there."""
+    return (await collect_facts(session, {access.FACT.name: access.FACT})).access
+
+
 async def look_at_host(
-    session: Session, role: Role, spec: RunSpec, run_key: str, hold: Callable[[str], FencedSession]
+    session: Session,
+    role: Role,
+    spec: RunSpec,
+    take: Callable[[], Awaitable[Taken]],
+    hold: Callable[[Taken], FencedSession],
 ) -> FactsCollected:
     """The host's facts, the version of what it must run, and the run's own directory on it (made, empty).
 
-    `hold` gives the host behind the fence of that directory.
-    PlanError when the tool, the server or a recorder is missing, with the words of the version command. FenceError when
-    a newer holder has been there: a worker that slept must not leave a directory behind that nobody knows of.
+    `take` gets the machine for this run, and `hold` what is behind its fence from then on. A host that cannot take part
+    keeps no trace of the run.
+    PlanError when something that every run needs, the tool, the server or a recorder is missing, with the words of the
+    version command. FenceError when a newer holder has been there: a worker that slept must not leave a directory
+    behind that nobody knows of. OccupiedError when another installation of BenchHub does not leave the machine in time.
     """
+    home = await insist_on_needs(session, "all" if role == "sut" else "driver", spec.hosts[role].user)
+    await _insist_on_room(session, home, spec.application.server.count)
+    taken = await take()
+    try:
+        return await _facts(session, role, spec, taken)
+    except AgentError:
+        with suppress(CommandError, ConnectError):
+            await hold(taken).mutate(script(_FORGET, taken.directory, taken.claim, role))
+        raise
+
+
+async def _facts(session: Session, role: Role, spec: RunSpec, taken: Taken) -> FactsCollected:
     tool_version = await _version(session, role, spec)
     await insist_on_recorders(session, spec.workload.recorders)
-    home = await _home_with_room(session, spec.application.server.count)
-    holder = hold(fence_directory(f"{home}/.benchhub/runs/{run_key}"))
     facts = await collect(session)
-    access = facts.access
-    asked_s = time.time()
-    result = await holder.mutate(script(_DIRECTORY, run_key))
-    answered_s = time.time()
-    directory, _, clock = result.check(f"Making the run's directory on {session.host}").text.strip().partition("\n")
+    who = facts.access
+    asked_s = run_clock_s()
+    result = await session.run(script(_CLOCK))
+    answered_s = run_clock_s()
+    clock = result.check(f"Reading the clock of {session.host}").text.strip()
     return FactsCollected(
         role=role,
         digest=facts.digest(),
         profile=facts.profile(),
-        directory=directory,
-        boot_id=(access.boot_id if access else None) or "",
+        directory=taken.directory,
+        boot_id=(who.boot_id if who else None) or "",
         clock_offset_s=_clock_offset_s(clock, asked_s, answered_s),
         tool_version=tool_version,
         clock_midpoint_s=_clock_midpoint_s(clock, asked_s, answered_s),
         clock_round_trip_s=round(answered_s - asked_s, 4),
+        claim=taken.claim,
     )
 
 
-async def _home_with_room(session: Session, instances: int) -> str:
-    """The home directory. HostError when its disk is too full: told before anything is changed, not in the middle."""
-    home = (await session.run(script("cd && pwd -P"))).check(f"Finding the home directory on {session.host}")
-    directories = (home.text.strip(),)
-    found = parse_room(
-        (await session.run(room_command(directories))).check("Reading the free space").stdout, directories
-    )
-    needed = (Need(directories[0], instances * NEEDED_BYTES, instances * NEEDED_FILES),)
-    if (missing := shortage(session.host, found, needed)) is not None:
+async def _insist_on_room(session: Session, home: str, instances: int) -> None:
+    """HostError when the disk of the home is too full: told before anything is changed, not in the middle."""
+    if (missing := await missing_room(session, home, instances)) is not None:
         raise HostError(missing, hint="Make room there, then launch the run again.")
-    return directories[0]
 
 
 def boot_id_command() -> Command:
@@ -91,12 +108,11 @@ def insist_same_boot(facts: FactsCollected, host: str, boot_id: str | None) -> N
 
 
 def _clock_offset_s(clock: str, asked_s: float, answered_s: float) -> float | None:
-    """How far the host's clock is off for certain: what the round trip could explain is not held against it."""
+    """How far the host's clock is off for certain."""
     try:
-        host_s = float(clock)
+        return ahead_s(float(clock), asked_s, answered_s)
     except ValueError:
         return None  # its date knows no fractions of a second
-    return max(0.0, host_s - answered_s) or min(0.0, host_s - asked_s)
 
 
 def _clock_midpoint_s(clock: str, asked_s: float, answered_s: float) -> float | None:

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 from agents.base.command import Command, script
 from agents.base.errors import AgentError, HostError
+from agents.base.installation import UNNAMED, Installation
 from agents.base.session import Session
 from agents.events import AnyEvent
 from agents.record import Record
 from agents.remote.deadman import DeadMan
-from agents.remote.fencing import FencedSession, fence_directory
+from agents.remote.fencing import FencedSession, Hold, fence_directory
 from agents.remote.jobs import Job
 from agents.remote.link import Link
 from agents.running import snapshot
@@ -54,10 +55,13 @@ class Proof:
 class HostProof:
     """The proofs of one host. `connect` opens a new session; `fence` must be newer than any that the host has seen."""
 
-    def __init__(self, name: str, connect: Callable[[], Awaitable[Session]], fence: int) -> None:
+    def __init__(
+        self, name: str, connect: Callable[[], Awaitable[Session]], fence: int, installation: Installation = UNNAMED
+    ) -> None:
         self._patience_s = 30.0
         self._link = Link(name, connect, patience_s=lambda: self._patience_s)
         self._fence = fence
+        self._installation = installation
         self._directory = ""
 
     async def prove(self, tell: Callable[[Proof], None], *, restart: bool) -> bool:
@@ -118,7 +122,7 @@ class HostProof:
         before = await snapshot.read(self._session())
         tuning, steps = await self._tuned("deadman")
         session = self._session()
-        timer = DeadMan(session, f"{self._directory}/deadman", session.directory, self._fence, DEADMAN_S)
+        timer = DeadMan(session, f"{self._directory}/deadman", session.hold, DEADMAN_S)
         await timer.arm()
         fired = Command(("test", "-e", f"{self._directory}/deadman/fired"))
 
@@ -172,13 +176,13 @@ class HostProof:
         made = await self._session().mutate(Command(("mkdir", "-p", "--", directory)))
         made.check("Making a directory")
         tuning = Tuning(self._session(), directory, record, emit)
-        await tuning.create_instances(CommandServer(argv=("true",), files={"app.conf": "as it was\n"}))
+        await tuning.create_instances(CommandServer(argv=("true",), files={"app.conf": "as it was\n"}), "")
         for index, step in steps.items():
             await tuning.apply(index, step)
         return tuning, steps
 
     def _session(self) -> FencedSession:
-        return FencedSession(self._link, self._fence, fence_directory(self._directory))
+        return FencedSession(self._link, Hold(self._fence, fence_directory(self._directory), self._installation))
 
     def _job(self, name: str) -> Job:
         return Job(self._session(), f"{self._directory}/jobs/{name}")

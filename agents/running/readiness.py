@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import regex
 
-from agents.base.command import TIMEOUT_S, Command, script
-from agents.base.errors import CommandError, NotReady, PlanError
+from agents.base.command import TIMEOUT_S, Command, failure, script
+from agents.base.errors import NotReady, PlanError
 from agents.base.regular_expression import SIMPLER
 from agents.base.session import Session
 from agents.remote.jobs import Job
@@ -19,11 +19,23 @@ PROBE_ROUND_S = 2.0
 PAUSE_S = 0.1
 MATCH_TIMEOUT_S = 1.0
 
-# Prints the body and, on the last line, the status; tries for a while before it answers, to save round trips.
+# Prints the body and, on the last line, the status; tries for a while before it answers, to save round trips. wget
+# takes the place of curl where there is none, in the words that busybox knows, too; it gives no body with an error.
 _PROBE = r"""
+if command -v curl >/dev/null; then
+  ask() { curl -sS -k --noproxy '*' --max-time 5 -w '\n%{http_code}' "$1" 2>&1; }
+else
+  unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
+  ask() {
+    { said=$({ timeout 5 wget -S -O - --no-check-certificate "$1" 2>&3; } 3>&1 >&4); } 4>&1
+    code=$(printf '%s\n' "$said" | sed -n 's|^ *HTTP/[0-9.]* \([0-9]*\).*|\1|p' | head -n 1)
+    [ -n "$code" ] || printf '%s' "$said" | tail -n 1
+    printf '\n%s' "${code:-000}"
+  }
+fi
 end=$(( $(date +%s) + $2 ))
 while :; do
-  answer=$(curl -sS -k --noproxy '*' --max-time 5 -w '\n%{http_code}' "$1" 2>&1)
+  answer=$(ask "$1")
   status=$(printf '%s' "$answer" | tail -n 1)
   [ "$status" = "$3" ] && break
   [ "$(date +%s)" -ge "$end" ] && break
@@ -74,10 +86,10 @@ async def wait_until_ready(
         status = await server.status()
         if status.state != "running":  # whatever answered, it was not this server
             tail = (await read_log()).strip().splitlines()[-5:]
-            raise CommandError(
-                f"The server ended while starting (exit status {status.exit_status}).",
-                hint="Its last lines: " + (" / ".join(tail) or "none"),
-            )
+            message = f"The server ended while starting (exit status {status.exit_status})."
+            ended = failure(message, status.exit_status, by_author=True)
+            ended.hint = "Its last lines: " + (" / ".join(tail) or "none")
+            raise ended
         if not wrong:
             return
         if last:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from agents.base.clock import run_clock_s
 from agents.base.command import Command
 from agents.base.errors import MISTAKE_HINT, AgentError, CommandError, ConnectError, FenceError, HostError
 from agents.base.log_context import bound
@@ -71,7 +71,9 @@ class Restoring:
                 if "sut" in self._roles:
                     await self._do("restore", self._restore)
                     await self._do("verify", self._verify)
-        for role in seen:
+                for role in seen:
+                    await self._look_for_others(role)
+        for role in reversed(seen):  # the SUT last: its timer and journal may be those of a driver on the same host
             if not self._left[role]:
                 await self._clean_up(role)
             elif role not in self._away:
@@ -91,7 +93,7 @@ class Restoring:
     async def _do(self, phase: PhaseName, action: Callable[[], Awaitable[None]]) -> None:
         """One phase of the way back; what stops it is written down, and the next one is tried all the same."""
         with bound(step=phase):
-            await self._emit(PhaseStarted(phase, time.time()))
+            await self._emit(PhaseStarted(phase, run_clock_s()))
             try:
                 await action()
             except FenceError:
@@ -165,28 +167,64 @@ class Restoring:
         await self._emit(SnapshotTaken("after", after))
         self._left["sut"] += snapshot.differences(before.values, after)
 
-    async def _clean_up(self, role: Role) -> None:
-        """End the timer, and remove the run's directory: what it held is in the record, so that may fail."""
+    async def _look_for_others(self, role: Role) -> None:
+        """No host is called as before on which another run has left something."""
+        if role in self._away:
+            return
         try:
-            session, directory = self._reach.session(role), self._reach.directory(role)
+            self._left[role] += await self._reach.leftovers(role, force=self._force).clear()
+        except FenceError:
+            raise
+        except AgentError as error:
+            self._note(role, f"whether another run has left something is not known: {error.message}", error)
+
+    async def _clean_up(self, role: Role) -> None:
+        """End the timer, and remove the run's directory: what it held is in the record, so that may fail.
+
+        Of a directory that another part of the run still needs, both stay: the host may be the SUT, too, which is not
+        as before and has its restore.sh there.
+        """
+        try:
+            session, directory, timer = (
+                self._reach.session(role),
+                self._reach.directory(role),
+                self._reach.deadman(role),
+            )
             try:
-                await self._reach.deadman(role).disarm()
+                others = await timer.shared_with()
+                if "sut" not in others:
+                    await timer.disarm()
             except ConnectError as error:  # it would go off later, perhaps in the middle of another run
                 self._note(role, f"the dead-man timer could not be ended: {error.message}", error)
                 return
-            by_root = any(job.privileged for job in self._record.jobs.values() if job.role == role)
-            remove = Command(("rm", "-rf", "--", directory), privileged=by_root)
-            (await session.mutate(remove)).check(f"Removing {directory}")
+            if others:
+                await timer.give_up_share()
+            else:
+                remove = Command(("rm", "-rf", "--", directory), privileged=self._has_files_of_root(role))
+                (await session.mutate(remove)).check(f"Removing {directory}")
+            await timer.leave()
         except FenceError:
             raise
         except AgentError as error:
             text = f"The run's directory on {self._reach.link(role).host} stays: {error.message}"
             await self._emit(Logged("runner", (text,)))
 
+    def _has_files_of_root(self, role: Role) -> bool:
+        """Whether root wrote into the directory, for this part of the run or for one that may share it."""
+        here = self._record.facts[role]
+        beside = {
+            one.role
+            for one in self._record.facts.values()
+            if (one.directory, one.boot_id) == (here.directory, here.boot_id)
+        }
+        return any(job.privileged for job in self._record.jobs.values() if job.role in beside)
+
     async def _leave_to_a_person(self, role: Role) -> None:
         """End the timer: a worker has been here, and restore.sh would overwrite what somebody else has changed."""
+        timer = self._reach.deadman(role)
         try:
-            await self._reach.deadman(role).disarm()
+            if role == "sut" or "sut" not in await timer.shared_with():  # else it is the SUT's, which may be away
+                await timer.disarm(left=bool(self._record.intended))
         except FenceError:
             raise
         except AgentError as error:

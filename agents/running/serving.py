@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 
-from agents.base.command import Command
+from agents.base.command import Command, failure
 from agents.base.cpuset import parse_cpus
 from agents.base.errors import CommandError, HostError, NotReady, PlanError
 from agents.base.redaction import masked, without_secrets
@@ -17,6 +17,7 @@ from agents.remote.jobs import Job
 from agents.running import snapshot
 from agents.running.control import Control
 from agents.running.host_links import HostLinks
+from agents.running.own_address import own_address
 from agents.running.preparation import boot_id_command, insist_same_boot, launch_of
 from agents.running.readiness import listening_command, wait_until_ready
 from agents.running.tuning import instance_directory
@@ -28,6 +29,10 @@ LAST_LINES = 200
 MAX_PROBLEMS = 3
 OF_EACH = ("process.cpus", "process.memory_nodes", "process.limits.nofile")
 """What is captured of every instance; the rest is captured of the first one, because it is the same."""
+
+
+KILLED = 137
+"""What a shell says of a process that SIGKILL ended: 128 + 9."""
 
 
 class Serving:
@@ -52,14 +57,15 @@ class Serving:
     async def start(self) -> None:
         """Start every instance, wait until all are ready, and capture what they and the hosts really have."""
         sut = self._reach.session("sut")
+        address = await own_address(sut, self._spec.sut.target_address)
         for number in range(self._server.count):
-            await self._start(sut, number)
+            await self._start(sut, number, address)
         for number in range(self._server.count):
             await self._until_ready(sut, number)
         await self._capture(sut)
 
-    async def _start(self, sut: Session, number: int) -> None:
-        server, name = self._server.instance(number), _name(number)
+    async def _start(self, sut: Session, number: int, address: str) -> None:
+        server, name = self._server.instance(number, address), _name(number)
         instance, job, launch = self._instance(number), self._job(number), launch_of(self._spec)
         if name not in self._record.jobs:
             if (await sut.run(listening_command(server.port))).ok:
@@ -136,11 +142,12 @@ class Serving:
             sut = self._reach.session("sut")
             insist_same_boot(self._record.facts["sut"], sut.host, (await sut.run(boot_id_command())).text.strip())
             how = "in an unknown way" if status.exit_status is None else f"with exit status {status.exit_status}"
+            if status.exit_status == KILLED:
+                how += ": it was killed, by somebody or by the kernel when memory ran out"
             last = (await self._log(number)).strip().splitlines()[-1:] if status.state != "absent" else []
-            raise CommandError(
-                f"The server ended during the load {how}.",
-                hint=f"Its last line: {last[0][:300]}" if last else "It left no log; was its directory removed?",
-            )
+            ended = failure(f"The server ended during the load {how}.", status.exit_status, by_author=True)
+            ended.hint = f"Its last line: {last[0][:300]}" if last else "It left no log; was its directory removed?"
+            raise ended
 
     async def _capture(self, sut: Session) -> None:
         """What the machines really have now that the server runs; and what the server says it ignored."""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from agents.base.command import Command
-from agents.base.errors import CommandError, HostError, ParseError
+from agents.base.errors import HostError, ParseError, ProgramError
 from agents.base.session import Session
 from agents.drivers.base.driver import Driver, Target
 from agents.events import AnyEvent, JobEnded, JobIntended, JobStarted, Logged, ResultFile, Role
@@ -135,7 +135,7 @@ class ToolJob:
     async def follow(self, age_s: float) -> JobStatus:
         """Wait for the tool's end. While it works it is looked at seldom: each look costs the driver host CPU.
 
-        Raises CommandError when it goes on long after its time.
+        Raises ProgramError when it goes on long after its time.
         """
         end_s = time.monotonic() - age_s + self._phase.duration_s
         shown = 0
@@ -146,7 +146,7 @@ class ToolJob:
                 return status
             over_s = time.monotonic() - end_s
             if over_s > OVERTIME_S:
-                raise CommandError(
+                raise ProgramError(
                     f"{self._tool.kind} still ran {over_s:.0f} s after its {self._phase.duration_s} s.",
                     hint="It was ended. Look at the server: a connection that never answers can hold the tool.",
                 )
@@ -244,9 +244,9 @@ class ToolJob:
 
 
 async def _whole(job: Job, status: JobStatus) -> bytes:
-    """Standard output then standard error, every byte; CommandError when it is more than a report can be."""
+    """Standard output then standard error, every byte; ProgramError when it is more than a report can be."""
     if status.truncated or status.out_bytes + status.err_bytes > MAX_OUTPUT_BYTES:
-        raise CommandError(
+        raise ProgramError(
             f"The load tool printed more than could be kept ({MAX_OUTPUT_BYTES >> 20} MB, or the host's disk is full).",
             hint="That is no report. Look at what it prints, and at the free space of the driver host.",
         )
@@ -260,7 +260,10 @@ async def _whole(job: Job, status: JobStatus) -> bytes:
         while offset < size:
             chunk = await job.read(stream, offset, 1 << 20)
             if not chunk:
-                raise CommandError(f"The output of the load tool ended at byte {offset} of {size}.")
+                raise HostError(
+                    f"The output of the load tool ended at byte {offset} of {size}.",
+                    hint="Did somebody write into the run's directory, or is the disk damaged? Launch the run again.",
+                )
             parts.append(chunk)
             digest.update(chunk)
             offset += len(chunk)

@@ -7,8 +7,8 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from agents.base.command import Command
-from agents.base.errors import AgentError, CommandError, ConnectError, FenceError, PlanError
+from agents.base.command import Command, failure
+from agents.base.errors import AgentError, CommandError, ConnectError, FenceError, PlanError, ProgramError
 from agents.base.redaction import masked, masked_outcome
 from agents.base.session import Session
 from agents.base.setting_outcome import SettingOutcome
@@ -62,15 +62,18 @@ class Tuning:
         self._force = force
         self._instances = [instance_directory(directory, number) for number in range(instances)]
 
-    async def create_instances(self, server: Server) -> None:
-        """Make the private instance directories; their removal is the first entry of the journal."""
+    async def create_instances(self, server: Server, address: str) -> None:
+        """Make the private instance directories of a server that is to listen on `address` ("": everywhere).
+
+        Their removal is the first entry of the journal.
+        """
         remove = Command(("rm", "-rf", "--", *self._instances))
         await self._intend(StepIntended(INSTANCE, "Private instance directory", {}, undo_text([remove])))
         if INSTANCE in self._record.applied:
             return
         await self._change(remove, "Clearing the instance directory")
         for number, directory in enumerate(self._instances):
-            made = server.instance(number).create_instance(directory)
+            made = server.instance(number, address).create_instance(directory)
             await self._change(made, f"Creating a private {server.kind} instance")
         await self._emit(StepApplied(INSTANCE, (), {}))
 
@@ -157,11 +160,11 @@ class Tuning:
         """Wait for an undo that an earlier worker began: no second one may run beside it, and only its end tells what
         is left to do."""
         undo = step.revert(self._context(index), before)
-        limit_s = max((command.timeout_s for command in undo), default=0.0)
+        longest = max(undo, key=lambda command: command.timeout_s, default=Command(("true",), timeout_s=0.0))
         for name, intended in list(self._record.jobs.items()):
             if name.startswith(f"undo-{index}-") and name not in self._record.ended_jobs:
                 job = Job(self._sut, intended.directory, privileged=intended.privileged)
-                await _until_ended(job, intended.cookie, limit_s, f"Undoing: {step.title()}", lambda: None)
+                await _until_ended(job, intended.cookie, longest, f"Undoing: {step.title()}", lambda: None)
 
     def _foreign(self, index: int, step: HostStep, before: State, now: State) -> list[str]:
         """A setting that is neither as found, nor as asked, nor as read back was changed by someone else: leave it."""
@@ -185,8 +188,9 @@ class Tuning:
         ]
 
     async def _state(self, step: HostStep, context: StepContext) -> State:
-        result = await self._sut.run(step.probe(context), max_output_bytes=4 << 20)
-        return step.parse(result.check(f"Reading {step.title()}").stdout)
+        probe = step.probe(context)
+        result = await self._sut.run(probe, max_output_bytes=4 << 20)
+        return step.parse(result.check(f"Reading {step.title()}", by_author=probe.by_author).stdout)
 
     async def _intend(self, entry: StepIntended) -> None:
         if entry.index not in self._record.intended:
@@ -195,7 +199,7 @@ class Tuning:
         await self._change(command, "Writing the undo journal")
 
     async def _change(self, command: Command, what: str) -> None:
-        (await self._sut.mutate(command)).check(what)
+        (await self._sut.mutate(command)).check(what, by_author=command.by_author)
 
     async def _change_once(self, name: str, command: Command, what: str, *, check: Callable[[], None]) -> None:
         """A command that may not be repeated, as a detached job: after a cut, or when another worker comes, it is found
@@ -205,14 +209,15 @@ class Tuning:
             await self._emit(JobIntended(name, "sut", job.directory, secrets.token_hex(16), command.privileged))
         cookie = self._record.jobs[name].cookie
         await job.start(command, cookie=cookie, max_output_bytes=MAX_STEP_OUTPUT_BYTES)
-        status = await _until_ended(job, cookie, command.timeout_s, what, check)
+        status = await _until_ended(job, cookie, command, what, check)
         if name not in self._record.ended_jobs:
             await self._emit(JobEnded(name, status.exit_status))
         if status.exit_status != 0:
             said = await job.read("err", 0, MAX_STEP_OUTPUT_BYTES) or await job.read("out", 0, MAX_STEP_OUTPUT_BYTES)
             last = " / ".join(said.decode("utf-8", "replace").strip().splitlines()[-3:])
             how = f"exit status {status.exit_status}" if status.exit_status is not None else "an unknown end"
-            raise CommandError(f"{what} failed with {how}{': ' if last else ''}{last}")
+            message = f"{what} failed with {how}{': ' if last else ''}{last}"
+            raise failure(message, status.exit_status, by_author=command.by_author)
 
     def _insist(self, step: HostStep, outcomes: tuple[SettingOutcome, ...]) -> None:
         """PlanError when the host does not have, or did not take, what the step asks for."""
@@ -234,14 +239,16 @@ class Tuning:
             )
 
 
-async def _until_ended(job: Job, cookie: str, limit_s: float, what: str, check: Callable[[], None]) -> JobStatus:
-    """The job's status once it does not run any more; CommandError when it had to be ended after `limit_s`."""
+async def _until_ended(job: Job, cookie: str, command: Command, what: str, check: Callable[[], None]) -> JobStatus:
+    """The job's status once it does not run any more; CommandError when it had to be ended after its time."""
+    limit_s = command.timeout_s
     end_s, pause_s = time.monotonic() + limit_s, FIRST_LOOK_S
     while (status := await job.status()).state == "running":
         check()
         if time.monotonic() > end_s:
             await job.kill(cookie=cookie)
-            raise CommandError(f"{what}: it did not end within {limit_s:g} s, and was ended.")
+            error = ProgramError if command.by_author else CommandError
+            raise error(f"{what}: it did not end within {limit_s:g} s, and was ended.")
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 2, SELDOM_S)
     return status

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
 from agents.base.process_start import ProcessStart
+from agents.base.rights import Rights
 from agents.formats.jvm import OPTIONS_VARIABLE, jvm_problems, options_value
 from agents.servers.base.files import inside, instance_with
 from agents.servers.base.frames import FRAME, parse_frames
@@ -20,7 +21,8 @@ from agents.servers.base.threads import nio_threads
 
 Argument = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
 
-PORT = "{port}"
+PORT, ADDRESS = "{port}", "{address}"
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - what a program is told that is to listen everywhere
 
 _START = """
 cd -- "$1" || exit 1
@@ -48,14 +50,15 @@ process_frames "$pid"
 class CommandServer(Server):
     """Starts `argv` in the instance directory, into which `files` (path -> content) are written first.
 
-    With several instances, {port} in `argv` and `files` is the port of each.
+    In `argv` and `files`, {port} is its port (that of each instance, where there are several) and {address} the address
+    that it is to listen on.
     """
 
     model_config = ConfigDict(str_strip_whitespace=False)
 
     title: ClassVar[str] = "server"
     is_jvm: ClassVar[bool] = False
-    needs_admin: ClassVar[bool] = True
+    rights: ClassVar[Rights] = Rights("nothing", whole="it runs a command of its author on the host")
     sections: ClassVar[tuple[str, ...]] = ()
 
     kind: Literal["command"] = "command"
@@ -74,13 +77,14 @@ class CommandServer(Server):
             raise ValueError(f"each instance needs a port of its own: write {PORT} in argv or in a file")
         return self
 
-    def instance(self, number: int) -> CommandServer:
-        own = super().instance(number)
-        if own is self:
-            return self
-        port = str(own.port)
-        argv = tuple(argument.replace(PORT, port) for argument in self.argv)
-        files = {path: text.replace(PORT, port) for path, text in self.files.items()}
+    def instance(self, number: int, address: str = "") -> CommandServer:
+        own = super().instance(number, address)
+
+        def filled(text: str) -> str:
+            return text.replace(PORT, str(own.port)).replace(ADDRESS, own.listen or EVERY_ADDRESS)
+
+        argv = tuple(map(filled, self.argv))
+        files = {path: filled(text) for path, text in self.files.items()}
         return own.model_copy(update={"argv": argv, "files": files})
 
     def version_command(self) -> Command:

@@ -8,6 +8,7 @@ from pydantic import field_validator
 
 from agents.base.cpuset import CpuSet
 from agents.base.process_start import ProcessStart
+from agents.base.rights import Rights
 from agents.steps.base.step import LaunchStep
 
 
@@ -15,7 +16,7 @@ class AffinityStep(LaunchStep):
     """Binds the server process to `cpus`; what it really got is read back with the effective configuration."""
 
     sets_clock: ClassVar[bool] = True
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights("binds the server to CPUs", data=("cpus",))
     binds_server: ClassVar[bool] = True
 
     kind: Literal["affinity"] = "affinity"

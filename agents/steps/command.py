@@ -6,11 +6,13 @@ Parameters of a recipe belong into `arguments` only: they reach the scripts as `
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
 from agents.base.command import Command, script
+from agents.base.rights import Rights
 from agents.base.setting_outcome import Result, SettingOutcome
 from agents.steps.base.step import HostStep, State, StepContext
 
@@ -27,7 +29,9 @@ class CommandStep(HostStep):
 
     once: ClassVar[bool] = True
     sets_clock: ClassVar[bool] = True
-    needs_admin: ClassVar[bool] = True
+    rights: ClassVar[Rights] = Rights(
+        "nothing", whole="it runs shell text of its author on the host", free=("arguments",)
+    )
     shown_in_dry_run: ClassVar[bool] = False
 
     kind: Literal["command"] = "command"
@@ -44,10 +48,6 @@ class CommandStep(HostStep):
 
     def explains(self, path: str) -> bool:
         return False
-
-    @property
-    def needs_shell(self) -> bool:
-        return True
 
     def probe(self, context: StepContext) -> Command:
         return self._command(context, self.observe or ":")
@@ -80,4 +80,5 @@ class CommandStep(HostStep):
         return (SettingOutcome(self.title(), wanted, was, now, result),)
 
     def _command(self, context: StepContext, text: str) -> Command:
-        return script(text, *self.arguments, privileged=self.as_root, timeout_s=self.timeout_s)
+        command = script(text, *self.arguments, privileged=self.as_root, timeout_s=self.timeout_s)
+        return replace(command, by_author=True)

@@ -9,6 +9,7 @@ from pydantic import field_validator
 from agents.base.command import Command, script
 from agents.base.cpuset import CpuSet, format_cpus, parse_cpus
 from agents.base.errors import ParseError, PlanError
+from agents.base.rights import Rights
 from agents.base.setting_outcome import SettingOutcome
 from agents.steps.base.step import HostStep, State, StepContext
 
@@ -42,7 +43,7 @@ class CpuOnlineStep(HostStep):
     """Puts the CPUs in `online` online and all others offline."""
 
     sets_clock: ClassVar[bool] = True
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights("switches CPUs off and on", data=("online",))
 
     kind: Literal["cpu_online"] = "cpu_online"
     online: CpuSet

@@ -8,12 +8,16 @@ from typing import ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from agents.base.command import Command
+from agents.base.rights import Gate, Rights
 from agents.base.setting_outcome import Result, SettingOutcome
-from agents.steps.base.places import runs_code
+from agents.steps.base.places import is_static
 from agents.steps.base.remote_file import MAX_FILE_BYTES, RemoteFileStep, decode_content, encode_content
 from agents.steps.base.step import State, StepContext
 
 NEW_FILE_MODE = "0644"
+
+
+_STATIC_ONLY = Gate("any other file", lambda step: is_static(step.path, step.mode))
 
 
 class FileStep(RemoteFileStep):
@@ -22,7 +26,10 @@ class FileStep(RemoteFileStep):
     model_config = ConfigDict(str_strip_whitespace=False)
 
     sets_clock: ClassVar[bool] = False
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights(
+        "writes static pages into the run's own instance",
+        gates=dict.fromkeys(("path", "content", "mode"), _STATIC_ONLY),
+    )
 
     kind: Literal["file"] = "file"
     content: str = Field(max_length=MAX_FILE_BYTES // 4)
@@ -31,10 +38,6 @@ class FileStep(RemoteFileStep):
 
     def title(self) -> str:
         return f"Write {self.path} ({len(self.content.encode())} bytes)"
-
-    @property
-    def needs_shell(self) -> bool:
-        return runs_code(self.path, self.mode)
 
     def explains(self, path: str) -> bool:
         return False

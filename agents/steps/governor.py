@@ -10,6 +10,7 @@ from pydantic import StringConstraints, model_validator
 from agents.base.command import Command
 from agents.base.cpuset import CpuSet, format_cpus, parse_cpus
 from agents.base.errors import PlanError
+from agents.base.rights import Rights
 from agents.base.setting_outcome import Result, SettingOutcome
 from agents.steps.base.settings_files import parse_settings, read_settings, write_settings
 from agents.steps.base.step import HostStep, State, StepContext
@@ -32,7 +33,7 @@ class GovernorStep(HostStep):
     """Sets the frequency governor, the energy preference and turbo, of every CPU or of `cpus`. Offline ones stay."""
 
     sets_clock: ClassVar[bool] = True
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights("sets frequencies", data=("governor", "energy_performance_preference", "cpus"))
 
     kind: Literal["governor"] = "governor"
     governor: Word | None = None

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from agents.base.command import Command, script
 from agents.base.cpuset import CpuSet, format_cpus, parse_cpus
 from agents.base.errors import PlanError
+from agents.base.rights import Rights
 from agents.base.setting_outcome import Result, SettingOutcome
 from agents.steps.base.step import HostStep, State, StepContext
 
@@ -57,7 +58,7 @@ class IrqAffinityStep(HostStep):
     """Binds interrupts to `cpus`: those of `devices` (patterns of names in /proc/interrupts) and those in `irqs`."""
 
     sets_clock: ClassVar[bool] = False
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights("binds interrupts to CPUs", data=("cpus", "devices"))
 
     kind: Literal["irq_affinity"] = "irq_affinity"
     cpus: CpuSet

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from agents.base.process_start import ProcessStart
+from agents.base.rights import Rights
 from agents.steps.base.step import LaunchStep
 
 _MAX = 2**53
@@ -16,7 +17,7 @@ class LimitsStep(LaunchStep):
     """Soft and hard limits for the server process alone; the host's own limits stay."""
 
     sets_clock: ClassVar[bool] = False
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights("sets limits of the server process")
 
     kind: Literal["limits"] = "limits"
     nofile: int | None = Field(None, ge=16, le=_MAX)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from agents.base.errors import PlanError
+from agents.base.model import AS_TEXT
+from agents.base.rights import Gate, Rights
 from agents.base.setting_outcome import Result, SettingOutcome
+from agents.formats.java_options import property_is_harmless
+from agents.steps.base.places import is_configuration
 from agents.steps.base.remote_file import FileEditStep, decode_content
 from agents.steps.base.step import State
-
-
-def _as_text(value: object) -> object:
-    """YAML writes a: 7 and b: true; the file has only text."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else value
 
 
 def _value(text: str) -> str:
@@ -31,7 +28,7 @@ def _value(text: str) -> str:
 
 
 Key = Annotated[str, StringConstraints(pattern=r"^[^\s=:#!\\\x00-\x1f\x7f][^\s=:\\\x00-\x1f\x7f]{0,255}$")]
-Value = Annotated[str, BeforeValidator(_as_text), StringConstraints(max_length=4096), AfterValidator(_value)]
+Value = Annotated[str, AS_TEXT, StringConstraints(max_length=4096), AfterValidator(_value)]
 
 
 class PropertiesStep(FileEditStep):
@@ -44,7 +41,17 @@ class PropertiesStep(FileEditStep):
     model_config = ConfigDict(str_strip_whitespace=False)
 
     sets_clock: ClassVar[bool] = False
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights(
+        "sets words and numbers in the configuration of the run's own server",
+        data=("remove",),
+        gates={
+            "path": Gate("any other file", lambda step: is_configuration(step.path)),
+            "values": Gate(
+                "values that name classes, places or addresses, and properties that open doors",
+                lambda step: all(property_is_harmless(name, value) for name, value in step.values.items()),
+            ),
+        },
+    )
 
     kind: Literal["properties"] = "properties"
     values: dict[Key, Value] = Field(default_factory=dict, max_length=200)

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, StringConstraints
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
+from agents.base.rights import Rights
 from agents.base.setting_outcome import Result, SettingOutcome
 from agents.steps.base.step import HostStep, State, StepContext
 
@@ -76,7 +77,7 @@ class ServiceStep(HostStep):
     """Has the service `name` running, or not. What depends on it is left alone: stop that first, with its own step."""
 
     sets_clock: ClassVar[bool] = False
-    needs_admin: ClassVar[bool] = True
+    rights: ClassVar[Rights] = Rights("nothing", whole="it starts and stops services of the host")
 
     kind: Literal["service"] = "service"
     name: ServiceName

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
+from agents.base.rights import Rights
 from agents.base.setting_outcome import Result, SettingOutcome
 from agents.steps.base.step import HostStep, State, StepContext
 
@@ -70,7 +71,7 @@ class SwapStep(HostStep):
     """
 
     sets_clock: ClassVar[bool] = False
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights("switches swap off and on")
 
     kind: Literal["swap"] = "swap"
     enabled: bool

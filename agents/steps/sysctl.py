@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
+from agents.base.rights import Rights
 from agents.base.setting_outcome import SettingOutcome
 from agents.steps.base.step import HostStep, State, StepContext
 
@@ -97,7 +98,7 @@ class SysctlStep(HostStep):
 
     independent: ClassVar[bool] = True
     sets_clock: ClassVar[bool] = False
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights("sets kernel parameters that tune and can be put back", data=("values",))
 
     kind: Literal["sysctl"] = "sysctl"
     values: dict[

@@ -9,6 +9,7 @@ from pydantic import model_validator
 
 from agents.base.command import Command, script
 from agents.base.errors import PlanError
+from agents.base.rights import Rights
 from agents.base.setting_outcome import SettingOutcome
 from agents.steps.base.step import HostStep, State, StepContext
 
@@ -45,7 +46,7 @@ class ThpStep(HostStep):
     """Sets when the kernel uses transparent huge pages, how hard it tries, and the same for shared memory."""
 
     sets_clock: ClassVar[bool] = False
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights("sets huge pages")
 
     kind: Literal["thp"] = "thp"
     enabled: Literal["always", "madvise", "never"] | None = None

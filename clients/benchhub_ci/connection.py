@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import ssl
 import time
 from http.client import HTTPException
@@ -13,6 +14,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from clients.benchhub_ci.words import Trouble, say
 
+CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 RETRIED_STATUS = {408, 425, 429, 500, 502, 503, 504}
 ANSWER_TIMEOUT_S = 30
 RUBBISH_PATIENCE_S = 20
@@ -80,7 +82,7 @@ class Api:
             request.add_header(name, value)
         try:
             with self.opener.open(request, timeout=timeout_s) as answer:
-                return json.loads(answer.read().decode())
+                return shown(json.loads(answer.read().decode()))
         except HTTPError as error:
             if error.code in RETRIED_STATUS:
                 after_s = error.headers.get("Retry-After", "")
@@ -98,10 +100,19 @@ class Api:
             raise Again(f"the answer is not JSON; is {self.base} BenchHub?", None, RUBBISH_PATIENCE_S) from error
 
 
+def shown(value: Any) -> Any:
+    """The answer without what a terminal would obey (ESC, BEL, CSI), whichever text of a host it comes from."""
+    if isinstance(value, str):
+        return CONTROLS.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [shown(one) for one in value]
+    return {shown(key): shown(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
 def explain(error: HTTPError) -> str:
     """What a problem+json answer says."""
     try:
-        problem = json.loads(error.read().decode())
+        problem = shown(json.loads(error.read().decode()))
         detail = problem["detail"]
     except (ValueError, KeyError, TypeError, OSError, HTTPException):
         return f"HTTP {error.code}, and not from BenchHub: is {error.url} right, or is a proxy between?"

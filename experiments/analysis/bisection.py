@@ -56,6 +56,22 @@ class NothingToFind:
 Decision = Compare | FirstBad | Between | NothingToFind
 
 
+_RESULTS: dict[str, StepResult] = {
+    "worse": "bad",
+    "worse_size_uncertain": "bad",
+    "better": "good",
+    "better_size_uncertain": "good",
+    "no_practical_difference": "good",
+}
+
+
+def result_of(outcome: str, *, is_not_worse: bool) -> StepResult:
+    """What a verdict against the good one says of a candidate. An inconclusive one is good when it is not worse."""
+    if outcome == "inconclusive" and is_not_worse:
+        return "good"
+    return _RESULTS.get(outcome, "unclear")
+
+
 def decide(count: int, steps: Sequence[Step]) -> Decision:
     """What follows after these steps, of `count` candidates. The last one comes first: it must be bad at all."""
     results = {step.index: step.result for step in steps}

@@ -2,7 +2,8 @@
 
 The method is Hunter's (Fleming et al., doi 10.1145/3578244.3583719; Apache Otava): in windows that overlap by half the
 energy statistic of Matteson and James (arXiv 1306.4933) proposes cuts and Student's t-test keeps them or not; then the
-weakest cuts of the whole series are taken out until every one stands. Definitions: docs/history.md.
+weakest cuts of the whole series are taken out until every one stands. A history is looked at after every run, so its
+settings (`HISTORY`) learn how alike neighbouring values are and ask for more. Definitions: docs/history.md.
 """
 
 from __future__ import annotations
@@ -20,9 +21,13 @@ from experiments.analysis.changepoints_jumps import Jump, Levels, any_cut_stands
 Floats = NDArray[np.float64]
 
 MIN_AFTER = 4
-"""With fewer runs behind it a jump is suspected, not confirmed."""
+"""With fewer values behind it a jump of one long look at the end is suspected, not confirmed."""
 WANDERS_ABOVE = 0.2
 """Lag-1 autocorrelation above which neighbouring runs resemble each other too much for the ordinary limit of p."""
+SETTLED_AFTER = 50
+"""Of a shorter history the noise is not known well: its limit of p is smaller, by the third power of its length."""
+LOOK_MORE_ALIKE = 1.2
+"""Values around levels that were chosen to fit them look less alike than they are: by so much, simulated."""
 AHEAD = 8
 """So many windows are looked at together before each is looked at closely."""
 
@@ -31,6 +36,9 @@ AHEAD = 8
 class Settings:
     """How to look. `strict_p` is the limit for a series that wanders; None = one limit for every series.
 
+    `learns`: the noise of means is taken for as large as the likeness of neighbouring values makes it, and a series of
+    fewer than `SETTLED_AFTER` values is held to a smaller p. `noise_floor_ratio`: the spread of one value is taken to
+    be no less than that part of its level.
     `compat`: answer as Apache Otava 0.8.0, whose merge leaves a stale p on the left neighbour of what it takes out.
     """
 
@@ -41,6 +49,8 @@ class Settings:
     ddof: int = 1
     strict_p: float | None = 1e-4
     compat: bool = False
+    learns: bool = False
+    noise_floor_ratio: float = 0.0
 
     @property
     def first_pass_p(self) -> float:
@@ -49,6 +59,8 @@ class Settings:
 
 
 DEFAULT = Settings()
+HISTORY = Settings(p=1.7e-4, min_segment=5, strict_p=None, learns=True)
+"""For what is looked at again after every run; its false alarms are simulated in bench.simulations."""
 
 
 def as_otava(window: int = 50, p: float = 1e-3, min_magnitude_ratio: float = 0.0) -> Settings:
@@ -95,7 +107,7 @@ def find_changes(
     series = np.asarray(values, dtype=np.float64)
     windows = _windows(series, settings, known, unchanged)
     cuts = sorted({cut for window in windows for cut in window.cuts})
-    levels, length = Levels(series, settings.ddof), len(series)
+    levels, length = Levels(series, settings.ddof, noise_floor_ratio=settings.noise_floor_ratio), len(series)
     p_limit, magnitude = settings.p, settings.min_magnitude_ratio
     jumps = merge(cuts, levels, length, p_limit, magnitude, stale_left=settings.compat)
     wander = 0.0
@@ -104,8 +116,27 @@ def find_changes(
         wander = autocorrelation(series, [jump.index for jump in certain])
         if wander > WANDERS_ABOVE:
             jumps, p_limit = certain, settings.strict_p
-    suspected = None if settings.compat else _suspected(levels, length, jumps, p_limit, magnitude)
+    if settings.learns:
+        wander = likeness(series, [jump.index for jump in jumps])
+        p_limit *= min(1.0, (length / SETTLED_AFTER) ** 3)
+        levels = levels.alike(wander)
+        jumps = merge([jump.index for jump in jumps], levels, length, p_limit, magnitude)
+    suspected = None if settings.compat else _suspected(levels, length, jumps, p_limit, settings)
     return Changes(length, tuple(windows), tuple(jumps), suspected, wander, p_limit)
+
+
+def likeness(series: Floats, cuts: Sequence[int]) -> float:
+    """The lag-1 autocorrelation that values around their levels have, a ratio of 0 to 0.9, as well as so many can tell.
+
+    `series` has one value per point, oldest first, in any unit; `cuts` are the first places of new levels.
+    Around k levels that were fitted to them the residuals of n values look less alike than the values are, by about
+    k (1 + 3r) / n (Kendall 1954; Marriott and Pope 1954), and by more as the cuts were chosen.
+    """
+    if not len(series):
+        return 0.0
+    seen = autocorrelation(series, cuts)
+    hidden = (len(cuts) + 1) * (1 + 3 * max(seen, 0.0)) / len(series)
+    return min(max((seen + hidden) * LOOK_MORE_ALIKE, 0.0), 0.9)
 
 
 def _windows(series: Floats, settings: Settings, known: Sequence[Window], unchanged: int) -> list[Window]:
@@ -169,9 +200,9 @@ def _cuts(values: Floats, settings: Settings) -> list[int]:
     return sorted(cuts)
 
 
-def _suspected(levels: Levels, length: int, jumps: Sequence[Jump], p: float, min_magnitude_ratio: float) -> Jump | None:
+def _suspected(levels: Levels, length: int, jumps: Sequence[Jump], p: float, settings: Settings) -> Jump | None:
     """The most certain jump with too few values behind it, tested against the level that it would end."""
-    low = jumps[-1].index if jumps else 0
-    last = [levels.jump(low, cut, length) for cut in range(max(low + MIN_AFTER, length - MIN_AFTER + 1), length)]
-    found = [jump for jump in last if jump.p < p and jump.magnitude_ratio > min_magnitude_ratio]
+    low, least = jumps[-1].index if jumps else 0, max(settings.min_segment, MIN_AFTER)
+    last = [levels.jump(low, cut, length) for cut in range(max(low + least, length - least + 1), length)]
+    found = [jump for jump in last if jump.p < p and jump.magnitude_ratio > settings.min_magnitude_ratio]
     return min(found, key=lambda jump: jump.p, default=None)

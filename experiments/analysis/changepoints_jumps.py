@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, sqrt
@@ -48,12 +49,23 @@ class Jump:
 class Levels:
     """Mean and spread of any stretch of the values in a few operations, by running sums."""
 
-    def __init__(self, values: Floats, ddof: int) -> None:
+    def __init__(self, values: Floats, ddof: int, *, noise_floor_ratio: float = 0.0) -> None:
         self._ddof = ddof
+        self._floor = noise_floor_ratio
+        self._likeness = 0.0
         self._centre = float(values[0]) if len(values) else 0.0  # far from 0 squares would lose their digits
         centred = values - self._centre
         self._sums: list[float] = [0.0, *np.cumsum(centred).tolist()]
         self._squares: list[float] = [0.0, *np.cumsum(centred * centred).tolist()]
+
+    def alike(self, likeness: float) -> Levels:
+        """The same levels, with the noise of a mean as neighbouring values that are alike make it.
+
+        `likeness` is their lag-1 autocorrelation, a ratio of 0 to 0.9.
+        """
+        other = copy(self)
+        other._likeness = likeness
+        return other
 
     def chance(self, low: int, cut: int, high: int) -> float:
         """The p-value of a change of level at `cut`, between values[low:cut] and values[cut:high]."""
@@ -63,6 +75,12 @@ class Levels:
         if abs(difference) < SAME_RATIO * abs(self._centre):
             return 1.0
         spread = self._spread(low, cut, total_before) + self._spread(cut, high, total_after)
+        if self._floor:
+            level = self._centre + total_before / n
+            spread = max(spread, (n + m - 2) * (self._floor * level) ** 2)
+        if self._likeness:
+            shares = (mean_noise(self._likeness, n) / n, mean_noise(self._likeness, m) / m)
+            spread *= sum(shares) / (1 / n + 1 / m)
         return _student_p(difference, spread, n, m)
 
     def jump(self, low: int, cut: int, high: int) -> Jump:
@@ -79,6 +97,16 @@ class Levels:
             return 0.0
         around_mean = max(self._squares[high] - self._squares[low] - total * total / n, 0.0)
         return around_mean * (n - 1) / (n - self._ddof)
+
+
+def mean_noise(likeness: float, n: int) -> float:
+    """How much larger the variance of the mean of n values is when each resembles the one before it, as a factor.
+
+    1 + 2 * sum((1 - k/n) * r^k), of an autoregressive process of the first order (Bartlett 1946); `likeness` is its
+    lag-1 autocorrelation r, a ratio below 1.
+    """
+    rest = 1 - likeness
+    return (1 + likeness) / rest - 2 * likeness * (1 - likeness**n) / (n * rest * rest)
 
 
 def _student_p(difference: float, spread: float, n: int, m: int) -> float:

@@ -73,6 +73,11 @@ def student_quantiles(degrees: ArrayLike, share: float) -> Floats:
     return found
 
 
+def chi_squared_quantile(degrees: float, share: float) -> float:
+    """The value below which this share of the chi-squared distribution with so many degrees of freedom lies."""
+    return float(2 * _special().gammaincinv(degrees / 2, share))
+
+
 def noncentral_student_share(degrees: float, shift: float, t: float) -> float:
     """The share of the noncentral t distribution (degrees of freedom, shift) below `t`; nan where it has none."""
     return float(_special().nctdtr(degrees, shift, t))
@@ -102,11 +107,13 @@ def fit_curve(
     *,
     start: Sequence[float],
     upper: Sequence[float],
+    lower: Sequence[float] | None = None,
 ) -> tuple[Floats, Floats]:
-    """The parameters of `formula`, between 0 and `upper`, with the least squares to `y`, and their covariance.
+    """The parameters of `formula` with the least squares to `y`, and their covariance.
 
-    `x` and `y` have one length and any units; `formula` takes `x` and the parameters, one for each of `start` and
-    `upper`, and gives an array like `y`. A covariance that the points do not determine is infinite.
+    They lie between `lower` (0 unless told) and `upper`. `x` and `y` have one length and any units; `formula` takes `x`
+    and the parameters, one for each of `start` and `upper`, and gives an array like `y`. A covariance that the points
+    do not determine is infinite.
     """
     optimize = _optimize()
     with warnings.catch_warnings():
@@ -116,7 +123,8 @@ def fit_curve(
             x,
             y,
             p0=tuple(start),
-            bounds=([0.0] * len(start), list(upper)),
+            bounds=([0.0] * len(start) if lower is None else list(lower), list(upper)),
+            method="trf",
             x_scale="jac",
             xtol=1e-12,
             ftol=1e-12,

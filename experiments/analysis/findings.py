@@ -10,6 +10,8 @@ from experiments.analysis.thresholds import DEFAULT_THRESHOLDS, Thresholds
 
 __all__ = ["DEFAULT_THRESHOLDS", "Thresholds"]
 
+RECORDED = "requests per second, as the load tool recorded them"
+"""What the values of a course are that the tool itself kept."""
 Level = Literal["ok", "warn", "invalid", "skipped"]
 State = Literal["valid", "suspect", "invalid"]
 
@@ -37,11 +39,17 @@ def skipped(check: str, why: str, source: str = "") -> Finding:
 
 @dataclass(frozen=True)
 class Course:
-    """The load over time: `source` says in words what the values are, `at_s` counts from the start of measuring."""
+    """The load over time: `source` says in words what the values are, `at_s` counts from the start of measuring.
+
+    Each value is the rate per second of `step_s` around its time; None = as far apart as the samples usually are.
+    `complete`: every request is in it, so that where it has no value there was none; else nobody looked.
+    """
 
     source: str
     at_s: Sequence[float]
     values: Sequence[float]
+    step_s: float | None = None
+    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,8 @@ class ToolHabits:
 class LoadFigures:
     """One driver report of the measured phase. None = the tool does not say or does not count.
 
-    `requested_duration_s` was asked for, `duration_s` is what the tool printed; `has_own_figures`: a team's own beside;
+    `requested_duration_s` was asked for, `least_duration_s` is the least that the tool's header or command line can
+    mean, where nobody else knows; `duration_s` is what the tool printed; `has_own_figures`: a team's own beside;
     `usable` and `why` come from the parser. `tool` is a name for sentences, `habits` is what decides.
     """
 
@@ -88,6 +97,7 @@ class LoadFigures:
     load_model: Literal["open", "closed"]
     latency_basis: Literal["response_time", "service_time"]
     requested_duration_s: float | None = None
+    least_duration_s: float | None = None
     duration_s: float | None = None
     requests: int | None = None
     throughput_rps: float | None = None
@@ -104,6 +114,9 @@ class LoadFigures:
     latency_stdev_ms: float | None = None
     latency_max_ms: float | None = None
     thread_rps_mean: float | None = None
+    dropped_iterations: int | None = None
+    thresholds_failed: str | None = None
+    thresholds_passed: str | None = None
     has_own_figures: bool = False
     usable: bool = True
     why: str | None = None
@@ -128,6 +141,26 @@ class LoadFigures:
         if self.requests and self.throughput_rps:
             return self.requests / self.throughput_rps
         return self.duration_s
+
+    @property
+    def unanswered(self) -> int:
+        """Requests that were sent and got no answer, so that they are not among `requests`: docs/validity.md."""
+        if self.habits.timeouts_note:
+            return 0  # it counts something else than requests
+        counts = (self.errors_connect, self.errors_read, self.errors_write, self.errors_timeout, self.errors_other)
+        return sum(count or 0 for count in counts)
+
+    @property
+    def hides_unknown_backlog(self) -> bool:
+        """Whether the tool sends late what it could not send in time, and how much that was cannot be told."""
+        return self.habits.queues_due and self.load_model == "open" and not self.offered_rate_rps
+
+    @property
+    def cycle_s(self) -> float:
+        """Seconds between two requests of a connection or user in a closed loop; 0 = unknown (docs/validity.md)."""
+        if self.load_model == "open" or not self.throughput_rps:
+            return 0.0
+        return self.connections / self.throughput_rps if self.connections else (self.latency_mean_ms or 0.0) / 1000
 
     @property
     def window_s(self) -> float | None:
@@ -173,13 +206,25 @@ class RecordedCpu:
 
 
 @dataclass(frozen=True)
+class CpuQuota:
+    """The control group of the server or of a load tool allows `cpus`; in `throttled_ratio` of the kernel's periods in
+    the window the process was stopped because it had used them up (None = not seen). `role` is sut or driver."""
+
+    host: str
+    role: str
+    cpus: float
+    throttled_ratio: float | None
+
+
+@dataclass(frozen=True)
 class HostFigures:
     """What was seen on the hosts during the measured window. None = not seen; unknown is never success.
 
-    Busy ratios are of the CPU set that the process may use (1.0 = all of it), `neighbours_ratio` is what others used of
-    the server's. `network_stalled_s` counts the seconds in which the SUT received less than a tenth of its median
-    packet rate. `boot_id_changed` is of either host. `clock_offset_s` is what the round trip `clock_round_trip_s`
-    cannot explain of the measured `clock_midpoint_s`. `*_unseen_s` are the seconds without samples of that host.
+    Busy ratios are of the CPUs that the process may use, by its CPU set and its control group (1.0 = all of them),
+    `neighbours_ratio` is what others used of the server's. `network_stalled_s` counts the seconds in which the card
+    that carried the load received less than a tenth of what it did while load came. `boot_id_changed` is of either
+    host. `clock_offset_s` is what the round trip `clock_round_trip_s` cannot explain of the measured
+    `clock_midpoint_s`. `*_unseen_s` are the seconds without samples of that host.
     Of several driver hosts the figures are those of the worst one, and `busiest_driver` is the name of that with the
     fullest CPUs. `start_spread_s` is how far apart several load tools began.
     `request_threads` and `poller_thread` are the names among `threads` that the server has for these two.
@@ -202,6 +247,7 @@ class HostFigures:
     governor: str | None = None
     mean_mhz: float | None = None
     throttle_count: int | None = None
+    quotas: tuple[CpuQuota, ...] = ()
     cpu_nodes: tuple[int, ...] = ()
     nic: str = ""
     nic_node: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 MIN_FOR_INTERVAL = 3
 MIN_FOR_VERDICT = 5
 
-# Below this a bootstrap interval promises more than it holds (bench/simulations.py shows by how much).
+# Below this a bootstrap interval promises more than it holds (bench/simulations shows by how much).
 MIN_FOR_BOOTSTRAP = 20
 
 # The chance of a false alarm that a single look at the data may spend.

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from experiments.analysis import saturation
 from experiments.analysis.findings import Finding, LoadFigures, Thresholds, known, percent
 
+_OVERLOAD = "overload arithmetic, docs/verdicts.md"
+SHORT_S, MOMENT_S = 10.0, 1.0
+
 LoadCheck = Callable[[LoadFigures, Thresholds], Finding | None]
 
 
@@ -73,6 +76,12 @@ def latency_is_complete(load: LoadFigures, limits: Thresholds) -> Finding | None
 
 def offered_rate_was_reached(load: LoadFigures, limits: Thresholds) -> Finding | None:
     """Below the offered rate, latency is time spent in the backlog and grows with the length of the run."""
+    if load.hides_unknown_backlog:
+        text = (
+            f"{load.tool} sends at an offered rate, and which one it was is not known: its latency may be the wait in "
+            "the backlog and is hidden. Give its command line with the report."
+        )
+        return Finding("offered_rate", "warn", text, known(throughput_rps=load.throughput_rps), _OVERLOAD)
     if load.load_model != "open" or not load.offered_rate_rps or load.throughput_rps is None:
         return None
     ratio = load.throughput_rps / load.offered_rate_rps
@@ -81,15 +90,44 @@ def offered_rate_was_reached(load: LoadFigures, limits: Thresholds) -> Finding |
         "throughput_rps": load.throughput_rps,
         "offered_rate_rps": load.offered_rate_rps,
     }
-    source = "overload arithmetic, docs/verdicts.md"
     share = percent(ratio, 1)
     reached = f"{load.throughput_rps:,.0f} of {load.offered_rate_rps:,.0f} offered requests/s were reached ({share})"
     if ratio < limits.saturated_below_ratio:
         text = f"Saturated: {reached}; throughput is kept, latency is hidden because it is the wait in the backlog."
-        return Finding("offered_rate", "warn", text, evidence, source)
+        return Finding("offered_rate", "warn", text, evidence, _OVERLOAD)
     if ratio < limits.nearly_saturated_below_ratio:
-        return Finding("offered_rate", "warn", f"Close to saturation: {reached}.", evidence, source)
-    return Finding("offered_rate", "ok", f"{reached}.", evidence, source)
+        return Finding("offered_rate", "warn", f"Close to saturation: {reached}.", evidence, _OVERLOAD)
+    return Finding("offered_rate", "ok", f"{reached}.", evidence, _OVERLOAD)
+
+
+def nothing_was_dropped(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """What a tool did not send because nobody was free to is in no figure of it."""
+    if load.dropped_iterations is None or not load.requests:
+        return None
+    dropped, share = load.dropped_iterations, load.dropped_iterations / (load.dropped_iterations + load.requests)
+    evidence = {"dropped_iterations": dropped, "requests": load.requests}
+    source = f"documentation of {load.tool}; the limit is BenchHub's choice"
+    if not dropped:
+        return Finding("dropped", "ok", f"{load.tool} dropped no iteration.", evidence, source)
+    what, they = ("1 iteration", "it is") if dropped == 1 else (f"{dropped:,} iterations", "they are")
+    text = (
+        f"{load.tool} dropped {what}, {percent(share, 1)} of what was due, because none of its users was free: "
+        f"{they} missing from throughput and latency. Give it more users, or offer less."
+    )
+    return Finding("dropped", "invalid" if share > 1 - limits.saturated_below_ratio else "warn", text, evidence, source)
+
+
+def tool_s_thresholds_were_kept(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """The limits that the author of a script set in the tool itself."""
+    failed, passed = load.thresholds_failed, load.thresholds_passed
+    if not failed and not passed:
+        return None
+    evidence = known(thresholds_failed=failed, thresholds_passed=passed)
+    source = f"{load.tool}'s own thresholds, as its script sets them"
+    if failed:
+        text = f"{load.tool}'s own thresholds were not kept: {failed}."
+        return Finding("tool_thresholds", "warn", text, evidence, source)
+    return Finding("tool_thresholds", "ok", f"{load.tool}'s own thresholds were kept: {passed}.", evidence, source)
 
 
 def load_lasted(load: LoadFigures, limits: Thresholds) -> Finding | None:
@@ -102,7 +140,7 @@ def load_lasted(load: LoadFigures, limits: Thresholds) -> Finding | None:
     seen = saturation.examine(
         offered_rate_rps=load.offered_rate_rps,
         throughput_rps=load.throughput_rps,
-        requests=load.requests,
+        requests=load.requests + load.unanswered,
         duration_s=load.window_s,
         connections=load.connections,
         threads=load.threads,
@@ -117,29 +155,46 @@ def load_lasted(load: LoadFigures, limits: Thresholds) -> Finding | None:
         "active_rate_rps": round(seen.active_rate_rps),
         "latency_max_ms": load.latency_max_ms,
     }
+    digits = 0 if round(seen.t_last_s) < round(load.window_s) else 1
     rate = float(f"{seen.active_rate_rps:.4g}")
     text = (
-        f"Judging by its longest latency, the load had stopped after about {seen.t_last_s:.0f} s of "
-        f"{load.window_s:.0f} s. Until then it made about {rate:,.0f} requests/s; the reported "
+        f"Judging by its longest latency, the load had stopped after about {seen.t_last_s:.{digits}f} s of "
+        f"{load.window_s:.{digits}f} s. Until then it made about {rate:,.0f} requests/s; the reported "
         f"{load.throughput_rps:,.0f} requests/s is an average over the dead time too."
     )
-    return Finding("load_lasted", "invalid", text, evidence, "overload arithmetic, docs/verdicts.md")
+    return Finding("load_lasted", "invalid", text, evidence, _OVERLOAD)
 
 
 def duration_was_kept(load: LoadFigures, limits: Thresholds) -> Finding | None:
     """A run that ended before its time measured something else than asked."""
-    if not load.requested_duration_s or load.measured_s is None:
+    asked, measured = load.requested_duration_s or load.least_duration_s, load.measured_s
+    if not asked or measured is None:
         return None
-    asked, measured = load.requested_duration_s, load.measured_s
     short = 1 - measured / asked
     evidence = {"requested_s": asked, "measured_s": round(measured, 2)}
     source = "wrk and wrk2 source: requests / throughput is the true duration; limit 2 % is BenchHub's choice"
     if short > limits.short_duration_ratio:
         text = f"The run lasted {measured:.1f} s of the {asked:.1f} s asked for, {percent(short, 1)} too short."
         return Finding("duration", "invalid", text, evidence, source)
+    if not load.requested_duration_s:
+        text = f"The run lasted {measured:.1f} s, as long as its report says that it should."
+        return Finding("duration", "ok", text, {"measured_s": round(measured, 2)}, source)
     return Finding(
         "duration", "ok", f"The run lasted {measured:.1f} s; {asked:.1f} s were asked for.", evidence, source
     )
+
+
+def window_is_long_enough(load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """A rate over a moment is the rate of that moment."""
+    measured_s = load.measured_s
+    if measured_s is None or measured_s >= SHORT_S:
+        return None
+    source = "BenchHub's choice"
+    if measured_s < MOMENT_S:
+        text = f"Only {measured_s * 1000:.0f} ms were measured: a pause or a burst of a moment is the whole result."
+        return Finding("window", "warn", text, {"measured_s": measured_s}, source)
+    text = f"Only {measured_s:.1f} s were measured: under {SHORT_S:.0f} s nothing tells what lasts from what passes."
+    return Finding("window", "skipped", text, {"measured_s": measured_s}, source)
 
 
 def load_did_not_stall(load: LoadFigures, limits: Thresholds) -> Finding | None:
@@ -228,7 +283,10 @@ LOAD_CHECKS: tuple[LoadCheck, ...] = (
     connections_were_made,
     load_lasted,
     offered_rate_was_reached,
+    nothing_was_dropped,
+    tool_s_thresholds_were_kept,
     duration_was_kept,
+    window_is_long_enough,
     load_did_not_stall,
     latency_is_complete,
     latency_counts_from,

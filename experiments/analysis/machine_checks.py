@@ -39,7 +39,8 @@ def no_page_was_swapped(hosts: HostFigures, load: LoadFigures, limits: Threshold
         return skipped("swap", "the SUT's swap counters were not seen", OURS)
     evidence = {"swap_pages": hosts.swap_pages}
     if hosts.swap_pages > 0:
-        text = f"{hosts.swap_pages:,} memory pages were swapped during the run."
+        pages = "page was" if hosts.swap_pages == 1 else "pages were"
+        text = f"{hosts.swap_pages:,} memory {pages} swapped during the run."
         return Finding("swap", "invalid", text, evidence, OURS)
     return Finding("swap", "ok", "No memory page was swapped.", evidence, OURS)
 
@@ -91,6 +92,33 @@ def cpus_were_not_throttled(hosts: HostFigures, load: LoadFigures, limits: Thres
         text = f"The SUT's CPUs were slowed down {hosts.throttle_count:,} time{plural} because they were too hot."
         return Finding("throttle", "invalid", text, evidence, source)
     return Finding("throttle", "ok", "No CPU was slowed down by heat.", evidence, source)
+
+
+def no_quota_stopped_a_process(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
+    """A process that has used up what its control group allows stands still until the next period of 100 ms."""
+    source = "Linux: nr_throttled of cpu.stat"
+    if not hosts.quotas:
+        return None
+    evidence = {f"{quota.host}_quota_cpus": quota.cpus for quota in hosts.quotas}
+    evidence |= {
+        f"{quota.host}_throttled_ratio": round(quota.throttled_ratio, 4)
+        for quota in hosts.quotas
+        if quota.throttled_ratio is not None
+    }
+    stopped = [quota for quota in hosts.quotas if quota.throttled_ratio]
+    if not stopped:
+        allowed = ", ".join(f"{quota.cpus:g} CPUs on {quota.host}" for quota in hosts.quotas)
+        unseen = any(quota.throttled_ratio is None for quota in hosts.quotas)
+        text = f"A control group allows no more than {allowed}; "
+        text += "how often that stopped a process is unknown." if unseen else "that stopped no process in the window."
+        return Finding("cpu_quota", "warn" if unseen else "ok", text, evidence, source)
+    told = [
+        f"{'the server' if quota.role == 'sut' else 'the load tool'} on {quota.host} to {quota.cpus:g} CPUs, and "
+        f"stopped it in {percent(quota.throttled_ratio or 0.0, 1)} of the periods of the window"
+        for quota in stopped
+    ]
+    text = f"A control group limits {' and '.join(told)}: the quota is part of what was measured."
+    return Finding("cpu_quota", "warn", text, evidence, source)
 
 
 def network_is_near_the_cpus(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
@@ -175,6 +203,7 @@ MACHINE_CHECKS: tuple[HostCheck, ...] = (
     frequency_was_fixed,
     frequency_was_seen,
     cpus_were_not_throttled,
+    no_quota_stopped_a_process,
     network_is_near_the_cpus,
     ports_suffice,
     collector_paused_little,

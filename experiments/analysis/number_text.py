@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -12,8 +14,24 @@ def figure_text(value: float, digits: int = 4) -> str:
 
 def one_decimal(value: float) -> str:
     """The value with one decimal and a real minus sign, never a negative zero. Its unit stands beside it."""
-    text = f"{abs(value):.1f}"
-    return f"{MINUS}{text}" if value < 0 and text != "0.0" else text
+    return decimal_text(value, 1)
+
+
+def decimals_for(value: float) -> int:
+    """How many decimals a change needs that is not 0 so that it is not shown as 0: one, or up to four.
+
+    `value` has the unit in which it is shown, percent for the most part. The arithmetic is ours: one decimal from
+    0.05 on, else as many as the first digit that is not 0 takes.
+    """
+    if value == 0 or abs(value) >= 0.05:
+        return 1
+    return min(4, 1 - math.floor(math.log10(abs(value))))
+
+
+def decimal_text(value: float, decimals: int) -> str:
+    """The value with so many decimals and a real minus sign, never a negative zero. Its unit stands beside it."""
+    text = f"{abs(value):.{decimals}f}"
+    return f"{MINUS}{text}" if value < 0 and float(text) else text
 
 
 def signed_percent(value_pct: float) -> str:

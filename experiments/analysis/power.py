@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable
 
 from experiments.analysis.distributions import noncentral_student_share, student_quantile
 from experiments.analysis.limits import ALPHA, MOST_REPETITIONS
@@ -41,7 +40,7 @@ def needed_to_find(
     def enough(n: int) -> bool:
         return power_of(n, delta_sd, alpha=alpha, paired=paired) >= power
 
-    n = _first(enough, 2, MOST_REPETITIONS)
+    n = bisect.bisect_left(range(2, MOST_REPETITIONS + 1), True, key=enough) + 2
     return n if n <= MOST_REPETITIONS else None
 
 
@@ -61,8 +60,3 @@ def _log_sd(cov_ratio: float) -> float:
     if not 0 < cov_ratio < math.inf:
         raise ValueError(f"the noise (CoV) must be positive, for example 0.02 for 2 %; got {cov_ratio}")
     return math.sqrt(math.log1p(cov_ratio**2))
-
-
-def _first(enough: Callable[[int], bool], low: int, high: int) -> int:
-    """The smallest n in [low, high] that is enough, high + 1 when none is; more is never worse."""
-    return low + bisect.bisect_left(range(low, high + 1), True, key=enough)

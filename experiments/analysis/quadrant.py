@@ -8,20 +8,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from experiments.analysis.number_text import signed_percent
+from experiments.analysis.limits import MIN_FOR_VERDICT
+from experiments.analysis.number_text import percent_with_interval
+from experiments.analysis.verdict import Interval, Verdict
 
-Quadrant = Literal["low_cpu_low_tps", "high_cpu_low_tps", "cheaper_but_slower", "as_fast"]
+Quadrant = Literal["low_cpu_low_tps", "high_cpu_low_tps", "cheaper_but_slower", "as_fast", "unclear", "too_early"]
 
 LOW_TPS_RATIO = 0.05
-"""Throughput is low when it lies at least this much below the baseline's."""
+"""Throughput is low when its whole interval lies at least this much below the baseline's."""
 SAME_DEMAND_RATIO = 0.10
-"""CPU per request counts as the same within this share of the baseline's."""
+"""CPU per request counts as the same when its interval is within this share of the baseline's."""
 
 LABELS: dict[Quadrant, str] = {
     "low_cpu_low_tps": "low CPU, low tps",
     "high_cpu_low_tps": "high CPU, low tps",
     "cheaper_but_slower": "cheaper, yet slower",
     "as_fast": "not slower",
+    "unclear": "unclear",
+    "too_early": "too early",
 }
 
 
@@ -49,44 +53,67 @@ class CpuVerdict:
 
 
 def judge_cpu(
-    baseline: Demand, candidate: Demand, *, name: str = "The candidate", throughput_ci95_high: float | None = None
+    baseline: Demand,
+    candidate: Demand,
+    *,
+    cost: Verdict | None,
+    throughput_pct: Interval | None,
+    name: str = "The candidate",
+    doubt: str = "",
 ) -> CpuVerdict:
-    """Whether a slower candidate waits or works more for each request.
+    """Whether a slower candidate waits or works more for each request; a cause is named only where intervals show it.
 
-    `throughput_ci95_high` is the upper end of the 95 % interval of its throughput relative to the baseline's (0.97 =
-    at most 3 % slower); without one the ratio itself decides. ValueError: a throughput, CPU count or
-    CPU use is not above 0.
+    `cost` compares the CPU per request of the repetitions, with SAME_DEMAND_RATIO as its margin; None = single runs.
+    `throughput_pct` is the interval of its throughput in percent of the baseline's (-3 = 3 % slower). `doubt` says why
+    throughput is not the server's, as a sentence. ValueError: a throughput, CPU count or CPU use is not above 0.
     """
     for side in (baseline, candidate):
         if not (side.throughput_rps > 0 and side.cpus > 0 and side.cpu_ratio > 0):
             raise ValueError("the CPU of a request needs throughput, CPUs and a CPU use above 0")
     speed = candidate.throughput_rps / baseline.throughput_rps
     before, after = baseline.ms_per_request, candidate.ms_per_request
-    change = after / before - 1
-    cost = f"a request costs {after:.3g} ms of CPU against {before:.3g} ms ({signed_percent(change * 100)})"
-    rate = f"{name} makes {candidate.throughput_rps:,.0f} requests/s, {signed_percent((speed - 1) * 100)}"
-    if (throughput_ci95_high if throughput_ci95_high is not None else speed) >= 1 - LOW_TPS_RATIO:
-        word = "not slower" if speed >= 1 else "not slower by more than 5 % for sure"
-        return _found("as_fast", f"{rate}: {word}; {cost}.", before, after)
-    if change > SAME_DEMAND_RATIO:
-        text = f"{rate}, with its CPUs {_busy(candidate)} busy: {cost}, so each request has become costlier."
-        return _found("high_cpu_low_tps", text, before, after)
-    if change < -SAME_DEMAND_RATIO:
-        text = (
-            f"{rate}, although {cost}: less work and less done. It waits for a lock, a pool, the network or the load "
-            "tool, or it does not do the same work; compare the answers first."
-        )
-        return _found("cheaper_but_slower", text, before, after)
-    text = (
-        f"{rate}, and its CPUs are {_busy(candidate)} busy; {cost}, about the same work. So requests wait: for a "
-        "lock, a pool of threads or connections, the network, or the load tool."
+    slower = percent_with_interval((speed - 1) * 100, throughput_pct)
+    busy = f"with its CPUs {candidate.cpu_ratio * 100:.0f} % busy"
+    rate = f"{name} makes {candidate.throughput_rps:,.0f} requests/s, {slower}, {busy}"
+    cost_pct = cost.estimate_pct if cost and cost.estimate_pct is not None else (after / before - 1) * 100
+    per_request = (
+        f"a request costs {after:.3g} ms of CPU against {before:.3g} ms "
+        f"({percent_with_interval(cost_pct, cost.deciding_pct if cost else None)})"
     )
-    return _found("low_cpu_low_tps", text, before, after)
+
+    def found(quadrant: Quadrant, said: str) -> CpuVerdict:
+        return CpuVerdict(quadrant, LABELS[quadrant], f"{rate}; {per_request}{said}", before, after)
+
+    if cost is None:
+        return found("too_early", ". Too early to say why: single runs show no noise.")
+    if cost.outcome == "invalid":
+        repeated = f"{min(cost.n_a, cost.n_b)} of {MIN_FOR_VERDICT} repetitions"
+        return found("too_early", f". Too early to say why: {repeated}.")
+    if throughput_pct is None:
+        return found("too_early", ". Too early to say why: there is no verdict on its throughput.")
+    if doubt:
+        return found("unclear", f". No cause is named: {doubt}")
+    low, high = (1 + end / 100 for end in throughput_pct)
+    if low >= 1 - LOW_TPS_RATIO:
+        return found("as_fast", ": not slower by more than 5 %.")
+    if high >= 1 - LOW_TPS_RATIO:
+        return found("unclear", ". Whether it is slower by more than 5 % is not clear yet, so no cause is named.")
+    return found(*_cause(cost))
 
 
-def _found(quadrant: Quadrant, sentence: str, before_ms: float, after_ms: float) -> CpuVerdict:
-    return CpuVerdict(quadrant, LABELS[quadrant], sentence, before_ms, after_ms)
-
-
-def _busy(side: Demand) -> str:
-    return f"{side.cpu_ratio * 100:.0f} %"
+def _cause(cost: Verdict) -> tuple[Quadrant, str]:
+    """Why throughput is low, by the interval of the CPU per request."""
+    if cost.outcome == "no_practical_difference":
+        return "low_cpu_low_tps", (
+            ", about the same work. So requests wait: for a lock, a pool of threads or connections, the network, or "
+            "the load tool."
+        )
+    size = abs(cost.estimate_pct or 0.0) / 100
+    if size > SAME_DEMAND_RATIO and cost.outcome in ("worse", "worse_size_uncertain"):
+        return "high_cpu_low_tps", ", so each request has become costlier."
+    if size > SAME_DEMAND_RATIO and cost.outcome in ("better", "better_size_uncertain"):
+        return "cheaper_but_slower", (
+            ": less work and less done. It waits for a lock, a pool, the network or the load tool, or it does not do "
+            "the same work; compare the answers first."
+        )
+    return "unclear", ". Whether a request costs more than before is not clear yet, so no cause is named."

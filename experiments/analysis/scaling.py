@@ -46,8 +46,9 @@ class ScalingLaw:
     """X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1)).
 
     `gamma` is the throughput of one CPU, `alpha` the share of the work that waits for others, `beta` the cost of
-    keeping CPUs consistent with each other; for Amdahl's law it is 0. `sigma` is the residual standard error in
-    requests/s on `df` degrees of freedom, `n` the number of points, `largest` the largest CPU count measured.
+    keeping CPUs consistent with each other; for Amdahl's law it is 0. `sigma` is the residual standard error on `df`
+    degrees of freedom, as a ratio (with constant noise in requests/s), `n` the number of points, `largest` the largest
+    CPU count measured.
     """
 
     kind: Literal["usl", "amdahl"]
@@ -106,12 +107,31 @@ class ScalingLaw:
         """gamma / alpha: what no number of CPUs can exceed; None when nothing is serial."""
         return self.gamma.value / self.alpha.value if self.alpha.value > 0 else None
 
+    @property
+    def limit_ci95_rps(self) -> Interval | None:
+        """The 95 % interval of the limit (delta method on its log); None where the data do not bound it."""
+        alpha = self.alpha
+        if self.limit_rps is None or alpha.ci95 is None or alpha.ci95[0] <= 0:
+            return None
+        slope = np.array([1 / self.gamma.value, -1 / alpha.value, 0.0])[: len(self.covariance)]
+        variance = float(slope @ np.array(self.covariance) @ slope)
+        if not math.isfinite(variance):
+            return None
+        half = student_quantile(self.df, 0.975) * math.sqrt(max(variance, 0.0))
+        return self.limit_rps * math.exp(-half), self.limit_rps * math.exp(half)
 
-def fit_law(cpus: Sequence[float], throughput_rps: Sequence[float]) -> ScalingLaw | None:
+
+def fit_law(
+    cpus: Sequence[float],
+    throughput_rps: Sequence[float],
+    *,
+    noise: Literal["proportional", "constant"] = "proportional",
+) -> ScalingLaw | None:
     """Fit the universal scalability law by least squares; Amdahl's when its beta comes out at 0.
 
-    None with fewer than four distinct CPU counts. Intervals use Student's t with n - 3 (n - 2) degrees of freedom; R's
-    usl package prints narrower ones, because it takes n - 1. ValueError: a CPU count or a throughput is not positive.
+    Noise is proportional to the throughput (the fit is one of logs) unless it is said to be constant, in requests/s, as
+    R's usl package takes it. None with fewer than four distinct CPU counts. Intervals use Student's t with n - 3
+    degrees of freedom (constant noise, Amdahl's law: n - 2). ValueError: a CPU count or a throughput is not positive.
     """
     n, x = np.array(cpus, dtype=float), np.array(throughput_rps, dtype=float)
     if len(n) != len(x) or not (np.all(n > 0) and np.all(x > 0) and np.all(np.isfinite(x))):
@@ -119,6 +139,8 @@ def fit_law(cpus: Sequence[float], throughput_rps: Sequence[float]) -> ScalingLa
     if len(set(cpus)) < MIN_FOR_LAW:
         return None
     start = (float(np.max(x / n)), 0.01, 1e-4)
+    if noise == "proportional":
+        return _fitted_on_logs(n, x, start)
     law = _fitted("usl", _usl, n, x, start)
     return law if law.beta.value > _ZERO_BETA else _fitted("amdahl", _amdahl, n, x, start[:2])
 
@@ -147,6 +169,69 @@ def _fitted(
         largest=float(np.max(n)),
         covariance=tuple(tuple(float(v) for v in row) for row in covariance),
     )
+
+
+def _fitted_on_logs(n: Floats, x: Floats, start: tuple[float, ...]) -> ScalingLaw:
+    """The values are those of a law, so none is below 0; the intervals are those of the fit that may go there.
+
+    A fit that is held at a bound knows nothing of how far the data would let it go: its intervals are too narrow.
+    """
+    logs, beyond = np.log(x), (np.inf, np.inf, np.inf)
+    begin = (math.log(start[0]), *start[1:])
+    held, _ = fit_curve(_log_usl, n, logs, start=begin, upper=(np.inf, 1.0, 1.0), lower=(-np.inf, 0.0, 0.0))
+    free, covariance = fit_curve(
+        _log_usl, n, logs, start=held.tolist(), upper=beyond, lower=(-np.inf, -np.inf, -np.inf)
+    )
+    kind: Literal["usl", "amdahl"] = "usl" if held[2] > _ZERO_BETA else "amdahl"
+    if kind == "amdahl":
+        flat, _ = fit_curve(
+            lambda cpus, log_gamma, alpha: _log_usl(cpus, log_gamma, alpha, 0.0),
+            n,
+            logs,
+            start=begin[:2],
+            upper=(np.inf, 1.0),
+            lower=(-np.inf, 0.0),
+        )
+        held = np.array([*flat, 0.0])
+    df = len(n) - len(begin)
+    found = [
+        _around(float(v), float(at), float(covariance[i, i]), df)
+        for i, (v, at) in enumerate(zip(held, free, strict=True))
+    ]
+    residuals = logs - _log_usl(n, *held)
+    gamma = math.exp(held[0])
+    scale = np.diag([gamma, 1.0, 1.0])
+    return ScalingLaw(
+        kind=kind,
+        gamma=_exponential(found[0]),
+        alpha=found[1],
+        beta=found[2],
+        sigma=math.sqrt(float(residuals @ residuals) / df),
+        df=df,
+        n=len(n),
+        largest=float(np.max(n)),
+        covariance=tuple(tuple(float(v) for v in row) for row in scale @ covariance @ scale),
+    )
+
+
+def _around(value: float, centre: float, variance: float, df: int) -> Parameter:
+    """The interval lies around the free estimate, and holds the value."""
+    free = _parameter(centre, variance, df)
+    ci95 = None if free.ci95 is None else (min(free.ci95[0], value), max(free.ci95[1], value))
+    return Parameter(value, free.se, ci95)
+
+
+def _exponential(log: Parameter) -> Parameter:
+    value = math.exp(log.value)
+    ci95 = None if log.ci95 is None else (math.exp(log.ci95[0]), math.exp(log.ci95[1]))
+    return Parameter(value, None if log.se is None else value * log.se, ci95)
+
+
+def _log_usl(n: Floats, log_gamma: float, alpha: float, beta: float) -> Floats:
+    """The log of the law; a denominator that the free fit lets fall to 0 counts as a very small one."""
+    below = 1 + alpha * (n - 1) + beta * n * (n - 1)
+    logs: Floats = log_gamma + np.log(n) - np.log(np.maximum(below, 1e-9))
+    return logs
 
 
 def _parameter(value: float, variance: float, df: int) -> Parameter:

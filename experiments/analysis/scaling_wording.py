@@ -34,8 +34,10 @@ def law_sentences(law: ScalingLaw | None, points: int) -> list[str]:
     share = _interval(law.alpha, 100, " %", digits=3)
     one = _interval(law.gamma, 1, " requests/s")
     found = [f"One CPU does {one}; {share} of the work is done by one CPU at a time while the others wait."]
-    if law.limit_rps is not None and law.alpha.ci95 is not None and law.alpha.ci95[0] > 0:
-        found.append(f"No number of CPUs can do more than {law.limit_rps:,.0f} requests/s by this law.")
+    limit, between = law.limit_rps, law.limit_ci95_rps
+    if limit is not None and between is not None:
+        interval = f"[{between[0]:,.0f}, {between[1]:,.0f}]"
+        found.append(f"No number of CPUs can do more than {limit:,.0f} {interval} requests/s by this law.")
         optimum = law.optimum
         if optimum is not None and optimum.cpus <= FARTHEST_PEAK_RATIO * law.largest:
             share = f"{law.efficiency(optimum.cpus) * 100:.0f} %"
@@ -122,7 +124,8 @@ def _no_peak(law: ScalingLaw) -> str:
 
 
 def _interval(parameter: Parameter, factor: float, unit: str, *, digits: int = 4) -> str:
-    value = figure_text(parameter.value * factor, digits)
+    rounding = abs(parameter.value) < 1e-9 and unit == " %"  # a fit ends at 0 only to within its last digits
+    value = "0" if rounding else figure_text(parameter.value * factor, digits)
     if parameter.ci95 is None:
         return f"{value}{unit}"
     low, high = (max(0.0, end * factor) for end in parameter.ci95)

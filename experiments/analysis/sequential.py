@@ -1,7 +1,7 @@
 """When to stop: looks at the data that together keep the promised chance of a false alarm, and stopping by precision.
 
 Everything here is a function of the repetitions alone, so it can be worked out again at any time with the same answer.
-Why these numbers: docs/verdicts.md; how they hold: bench/simulations.py.
+Why these numbers: docs/verdicts.md; how they hold: bench/simulations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from experiments.analysis.distributions import student_quantiles
 from experiments.analysis.limits import ALPHA, MIN_FOR_VERDICT
 from experiments.analysis.verdict import Verdict, gate_of, judge
 
-StopKind = Literal["fixed", "until_clear", "until_precise"]
+StopKind = Literal["fixed", "until_clear", "until_not_worse", "until_precise"]
+LOOKING: tuple[StopKind, ...] = ("until_clear", "until_not_worse")
+"""They look after the blocks of LOOKS; the second is content with a candidate that is not worse beyond the margin."""
 
 LOOKS = (5, 8, 12, 20)
 LOOK_ALPHA = 0.016
@@ -44,21 +46,25 @@ class StopRule:
     @property
     def alpha(self) -> float:
         """What a single verdict may spend. Several comparisons that decide together share what a look may spend."""
-        return LOOK_ALPHA / self.comparisons if self.kind == "until_clear" else ALPHA
+        return LOOK_ALPHA / self.comparisons if self.kind in LOOKING else ALPHA
 
     @property
     def family_alpha(self) -> float:
         """What all comparisons that decide may spend together at one look."""
-        return LOOK_ALPHA if self.kind == "until_clear" else ALPHA
+        return LOOK_ALPHA if self.kind in LOOKING else ALPHA
 
     @property
     def looks(self) -> tuple[int, ...]:
         """The blocks after which it is planned to look; a cap between two of them is the last look."""
-        if self.kind == "until_clear":
+        if self.kind in LOOKING:
             return (*(look for look in LOOKS if look < self.max_blocks), self.max_blocks)
         if self.kind == "until_precise":
             return tuple(range(min(MIN_FOR_PRECISION, self.max_blocks), self.max_blocks + 1))
         return ()
+
+    def settles(self, verdict: Verdict) -> bool:
+        """Whether this verdict at a look ends it."""
+        return gate_of(verdict.outcome) != "neutral" or (self.kind == "until_not_worse" and verdict.not_worse)
 
 
 @dataclass(frozen=True)
@@ -131,7 +137,7 @@ def standing_of(
     """
     values = tuple((x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None)
     pair = _Pair(values, rule, higher_is_better, margin_ratio)
-    if rule.kind == "until_clear":
+    if rule.kind in LOOKING:
         return _until_clear(pair, spent=spent)
     if rule.kind == "until_precise":
         return _until_precise(pair)
@@ -146,7 +152,7 @@ def _until_clear(pair: _Pair, *, spent: bool) -> Standing:
             break
         verdict = pair.judged(planned)
         looks.append(Look(len(looks) + 1, planned, verdict, half_width_ratio(verdict)))
-        if gate_of(verdict.outcome) != "neutral":
+        if pair.rule.settles(verdict):
             return Standing(verdict, tuple(looks), have, None)
     looked_at = looks[-1].blocks if looks else 0
     if spent and have > looked_at and have >= MIN_FOR_VERDICT:
@@ -154,7 +160,7 @@ def _until_clear(pair: _Pair, *, spent: bool) -> Standing:
         planned_still = len(looks) < len(pair.rule.looks)
         looks.append(Look(len(looks) + 1, have, verdict, half_width_ratio(verdict), planned_still))
     verdict = looks[-1].verdict if looks else pair.judged(have)
-    if looks and gate_of(verdict.outcome) != "neutral":
+    if looks and pair.rule.settles(verdict):
         return Standing(verdict, tuple(looks), have, None)
     following = next((look for look in pair.rule.looks if look > have), None)
     return Standing(verdict, tuple(looks), have, following or have + 1)

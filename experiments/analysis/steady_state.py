@@ -17,10 +17,14 @@ from numpy.typing import NDArray
 from experiments.analysis.changepoints import Settings, find_changes
 from experiments.analysis.distributions import line_through, welch_p
 from experiments.analysis.findings import Course, Finding, Thresholds, percent, skipped
+from experiments.analysis.load_shape import Shape, shape_of, steps_of
+from experiments.analysis.load_shape_wording import finding_of
 
 BATCH_S = 5.0
 MIN_BATCHES = 6
 P_LIMIT = 0.01
+DRIFT_P_LIMIT = 0.002
+"""Stricter: neighbouring batches resemble each other, so a line through them looks surer than it is."""
 FILLED_RATIO = 0.5
 """A batch counts when it has at least this share of the samples that a full one has."""
 CHECK = "steady_state"
@@ -102,7 +106,7 @@ def examine(
         return SteadyState("too_short", m, cut, mean)
     drift, p = _drift(rest)
     changes = tuple(cut + index for index in find(rest.tolist(), drift_ratio))
-    unsteady = bool(changes) or (abs(drift) >= drift_ratio and p <= P_LIMIT)
+    unsteady = bool(changes) or (abs(drift) >= drift_ratio and p <= DRIFT_P_LIMIT)
     return SteadyState("unsteady" if unsteady else "steady", m, cut, mean, changes, drift, p)
 
 
@@ -124,15 +128,32 @@ def _drift(values: Floats) -> tuple[float, float]:
     return (fit.slope * (len(values) - 1) / mean if mean else 0.0), fit.p
 
 
+def course_shape(course: Course, window_s: float, limits: Thresholds, least_step_s: float = 0.0) -> Shape:
+    """What the load over the window looked like, by the team's limits; see `experiments.analysis.load_shape`."""
+    steps = steps_of(course, window_s, least_step_s)
+    return shape_of(steps, shift_ratio=limits.drift_ratio / 2, dips_ratio=1.3 * limits.drift_ratio)
+
+
 def load_was_steady(
-    course: Course | None, window_s: float | None, limits: Thresholds, find: ChangeFinder = jumps
+    course: Course | None,
+    window_s: float | None,
+    limits: Thresholds,
+    find: ChangeFinder = jumps,
+    *,
+    least_step_s: float = 0.0,
 ) -> Finding:
-    """The finding for a run: invalid while it still warmed up, a warning when it never came to rest."""
+    """The finding for a run: what its load over time shows of dead time, of a warm-up, and of no steady state.
+
+    Nothing shorter than `least_step_s` is looked at: with slow answers the load comes in bursts.
+    """
     if course is None or not window_s:
         why = (
             "there is no series of the load over time: the tool records none, and no network card of the SUT carried it"
         )
         return skipped(CHECK, why, SOURCE)
+    shaped = finding_of(course_shape(course, window_s, limits, least_step_s), course, window_s, limits)
+    if shaped is not None:
+        return shaped
     batches = batch_means(course.at_s, course.values, window_s)
     seen = examine(batches, find=find, warm_up_ratio=limits.warm_up_ratio, drift_ratio=limits.drift_ratio)
     if seen.verdict == "too_short":
@@ -158,16 +179,22 @@ def load_was_steady(
         )
         return Finding(CHECK, "invalid", text, evidence, SOURCE)
     if seen.verdict == "unsteady":
-        what = []
-        if seen.changes:
-            evidence["changes_s"] = ", ".join(f"{index * BATCH_S:.0f}" for index in seen.changes)
-            what.append(f"it jumped at {evidence['changes_s']} s")
-        if abs(seen.drift_ratio) >= limits.drift_ratio and seen.drift_p <= P_LIMIT:
-            what.append(f"it drifted by {percent(seen.drift_ratio, 1)}")
-        text = f"The load came to no steady state: {' and '.join(what)} ({course.source})."
-        return Finding(CHECK, "warn", text, evidence, SOURCE)
-    text = (
-        f"The load was steady after {seen.warm_up_batches * BATCH_S:.0f} s of {window_s:.0f} s ({course.source}); "
-        f"it drifted by {percent(seen.drift_ratio, 1)}."
-    )
-    return Finding(CHECK, "ok", text, evidence, SOURCE)
+        return Finding(CHECK, "warn", _unsteady(seen, course, limits, evidence), evidence, SOURCE)
+    return Finding(CHECK, "ok", _steady(seen, course, window_s, limits), evidence, SOURCE)
+
+
+def _unsteady(seen: SteadyState, course: Course, limits: Thresholds, evidence: dict[str, float | str]) -> str:
+    what = []
+    if seen.changes:
+        evidence["changes_s"] = ", ".join(f"{index * BATCH_S:.0f}" for index in seen.changes)
+        what.append(f"it jumped at {evidence['changes_s']} s")
+    if abs(seen.drift_ratio) >= limits.drift_ratio and seen.drift_p <= DRIFT_P_LIMIT:
+        what.append(f"it drifted by {percent(seen.drift_ratio, 1)}")
+    return f"The load came to no steady state: {' and '.join(what)} ({course.source})."
+
+
+def _steady(seen: SteadyState, course: Course, window_s: float, limits: Thresholds) -> str:
+    begun = f"The load was steady after {seen.warm_up_batches * BATCH_S:.0f} s of {window_s:.0f} s ({course.source})"
+    if abs(seen.drift_ratio) >= limits.drift_ratio:
+        return f"{begun}; its noise hides a drift of less than about {percent(abs(seen.drift_ratio))}."
+    return f"{begun}; it drifted by {percent(seen.drift_ratio, 1)}."

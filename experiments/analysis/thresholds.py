@@ -1,6 +1,6 @@
-"""The limits of the validity checks: what each is by default, why, and between which values a team may set it.
+"""The limits of the validity checks and of the search for change points: the default, why, and between which values.
 
-The reasons in words: docs/validity.md.
+The reasons in words: docs/validity.md, docs/history.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Unit = Literal["ratio", "s", "factor", "yes or no"]
+from experiments.analysis.changepoints import HISTORY
+
+Unit = Literal["ratio", "s", "factor", "chance", "points", "yes or no"]
 OURS = "BenchHub's choice"
 
 
@@ -20,7 +22,7 @@ def _limit(default: float, low: float, high: float, unit: Unit, why: str, source
 
 
 class Thresholds(BaseModel):
-    """The limits by which runs are judged. Ratios: 0.01 is 1 %."""
+    """The limits by which runs are judged and histories searched. Ratios: 0.01 is 1 %."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -159,6 +161,54 @@ class Thresholds(BaseModel):
     drift_ratio: float = _limit(
         0.02, 0.001, 1, "ratio", "A trend or jump below 2 % over the window is smaller than what most teams look for."
     )
+    load_lost_ratio: float = _limit(
+        0.10, 0.001, 1, "ratio", "A mean that is a tenth below the rate while the load was on is the rate of neither."
+    )
+
+    history_p: float = _limit(
+        HISTORY.p,
+        1e-12,
+        0.01,
+        "chance",
+        "A history is looked at after every run; with this limit at most 5 % of 100 nights of independent noise alarm.",
+        "simulated: python -m bench.simulations",
+    )
+    history_margin_ratio: float = _limit(
+        0.0,
+        0,
+        1,
+        "ratio",
+        "A smaller change of level is none. 0 is the metric's own: 2 % for most, 5 % for p99, as tails are noisier.",
+    )
+    history_noise_floor_ratio: float = _limit(
+        0.0,
+        0,
+        0.5,
+        "ratio",
+        "The noise from point to point is taken to be at least this; 0 takes what the trend shows, which suits all "
+        "figures but those that hardly vary.",
+    )
+    history_window: int = _limit(
+        HISTORY.window,
+        20,
+        500,
+        "points",
+        "Stretches of so many points are searched at once; more find smaller changes and take longer.",
+        "Hunter, doi 10.1145/3578244.3583719",
+    )
+    history_confirmed_after: int = _limit(
+        HISTORY.min_segment,
+        3,
+        50,
+        "points",
+        "Four slow nights of four happen by chance where one in ten is slow; five of five hardly do.",
+        "simulated: python -m bench.simulations",
+    )
+    history_mutes_improvements: bool = Field(
+        False,
+        description="Improvements are news to most teams; where they are not, they are still drawn and listed.",
+        json_schema_extra={"unit": "yes or no", "source": OURS},
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> Thresholds:
@@ -173,6 +223,12 @@ class Thresholds(BaseModel):
                 raise ValueError(f"{lower} must not be above {upper}")
         return self
 
+    @model_validator(mode="after")
+    def _window_holds_both_sides(self) -> Thresholds:
+        if self.history_window < 2 * self.history_confirmed_after:
+            raise ValueError("history_window must be at least twice history_confirmed_after")
+        return self
+
     def changed(self) -> dict[str, float]:
         """The values that are not the defaults."""
         return {
@@ -182,18 +238,24 @@ class Thresholds(BaseModel):
 
 DEFAULT_THRESHOLDS = Thresholds()
 
+OF_HISTORY = "history_"
+"""What the names of the limits begin with that can be set for a series and a metric alone."""
+
 LIMITS_OF: Mapping[str, tuple[str, ...]] = {
     "report": (),
     "errors": ("error_budget_ratio",),
     "connect_errors": ("connect_error_ratio",),
     "load_lasted": ("stopped_early_ratio",),
     "offered_rate": ("saturated_below_ratio", "nearly_saturated_below_ratio"),
+    "window": (),
+    "dropped": ("saturated_below_ratio",),
+    "tool_thresholds": (),
     "duration": ("short_duration_ratio",),
     "stall": ("stall_gap_ratio",),
     "latency_complete": (),
     "latency_basis": ("nearly_saturated_below_ratio",),
     "littles_law": ("little_tolerance_ratio",),
-    "steady_state": ("warm_up_ratio", "drift_ratio"),
+    "steady_state": ("warm_up_ratio", "drift_ratio", "load_lost_ratio", "network_stall_invalid_ratio"),
     "hosts": (),
     "exit_status": (),
     "boot_id": (),
@@ -207,6 +269,7 @@ LIMITS_OF: Mapping[str, tuple[str, ...]] = {
     "governor": (),
     "frequency": ("frequency_between_arms_ratio",),
     "throttle": (),
+    "cpu_quota": (),
     "numa": (),
     "ports": ("port_reuse_s",),
     "gc": ("gc_pause_ratio",),

@@ -22,6 +22,9 @@ from experiments.analysis.thresholds import LIMITS_OF
 
 __all__ = ["Course", "Finding", "HostFigures", "LoadFigures", "RunValidity", "Thresholds", "judge_run"]
 
+CYCLES = 2
+"""A step of the course holds at least so many turns of each connection: their answers may come all at once."""
+
 _NO_HOSTS = Finding(
     "hosts",
     "warn",
@@ -43,10 +46,11 @@ def judge_run(
     `hosts` None (an imported report) makes the run suspect at best, because nobody saw how the tool ended.
     """
     made = [report_is_usable(load, thresholds), *(check(load, thresholds) for check in LOAD_CHECKS)]
+    if hosts is not None or course is not None:
+        made.append(load_was_steady(course, load.window_s, thresholds, least_step_s=CYCLES * load.cycle_s))
     if hosts is None:
         made.append(_NO_HOSTS)
     else:
-        made.append(load_was_steady(course, load.window_s, thresholds))
         made += [check(hosts, load, thresholds) for check in (*HOST_CHECKS, *MACHINE_CHECKS)]
     findings = tuple(_with_limits(finding, thresholds) for finding in made if finding is not None)
     state: State = "valid"
@@ -64,6 +68,8 @@ def _with_limits(finding: Finding, thresholds: Thresholds) -> Finding:
 def _hides_latency(load: LoadFigures, thresholds: Thresholds) -> bool:
     """Latency of an overloaded open loop is backlog; that of some tools leaves out what came after their timeout."""
     if load.habits.omits_late_answers and load.errors_timeout:
+        return True
+    if load.hides_unknown_backlog:
         return True
     if load.load_model != "open" or not load.offered_rate_rps or load.throughput_rps is None:
         return False

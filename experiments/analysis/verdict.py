@@ -8,14 +8,14 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from experiments.analysis.bootstrap import bca_of_pairs, bca_of_two_samples
-from experiments.analysis.distributions import student_quantile, student_share
+from experiments.analysis.distributions import chi_squared_quantile, student_quantile, student_share
 from experiments.analysis.limits import (
     ALPHA,
     MARGIN_RATIO,
@@ -25,6 +25,7 @@ from experiments.analysis.limits import (
     MOST_REPETITIONS,
 )
 from experiments.analysis.ranks import Shift, p_of_pairs, p_of_two_samples, shift_of_pairs, shift_of_two_samples
+from experiments.analysis.resolution import rounding_of_mean, step_of
 
 Outcome = Literal[
     "invalid",
@@ -35,12 +36,15 @@ Outcome = Literal[
     "worse_size_uncertain",
     "inconclusive",
 ]
-Design = Literal["independent", "blocked"]
+Design = Literal["independent", "blocked", "sessions"]
+Arms = Literal["independent", "blocked"]
 GateResult = Literal["pass", "fail", "neutral"]
 Interval = tuple[float, float]
 
 # Logs of equal numbers may differ in the last bits once they are averaged; a change below this is rounding.
 ROUNDING = 1e-12
+UNSURE_SHARE = 0.2
+"""The chance that the noise is larger than the advice to run more repetitions takes it to be."""
 
 
 def gate_of(outcome: str) -> GateResult:
@@ -50,17 +54,29 @@ def gate_of(outcome: str) -> GateResult:
     return "neutral" if outcome in ("invalid", "inconclusive") else "pass"
 
 
+def not_worse(deciding_pct: Interval | None, margin_ratio: float, higher_is_better: bool) -> bool:
+    """Whether this interval, in percent of the baseline, leaves out a loss beyond the margin."""
+    if deciding_pct is None:
+        return False
+    if higher_is_better:
+        return deciding_pct[0] >= _pct(-math.log1p(margin_ratio))
+    return deciding_pct[1] <= 100 * margin_ratio
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What the repetitions say. Changes are candidate against baseline, in percent of the baseline.
 
     None = cannot be said from so few repetitions. `n_a` and `n_b` count valid repetitions (for a blocked design:
-    complete pairs). `needed_per_arm` is the total that would settle an inconclusive comparison. `cov_pct` is the
-    noise from repetition to repetition; `p_value` is for corrections over many comparisons, not for the outcome.
+    complete pairs; against sessions: sessions, and runs of the candidate). `needed_per_arm` is the total that would
+    settle an inconclusive comparison if the noise were just what it seems, `advised_per_arm` that which settles most,
+    for few repetitions know their noise badly. `cov_pct` is the noise from repetition to repetition; `p_value` is for
+    corrections over many comparisons, not for the outcome.
 
     The outcome rests on `deciding_pct`, the interval of confidence 1 - `alpha`: that is `ci95_pct` unless the data are
     looked at several times. `outlier_sensitive`: the exact rank test disagrees about 0. `bca_ci95_pct` is a further
-    opinion from 20 repetitions on.
+    opinion from 20 repetitions on. `rounding_pct` is the part of each interval, to either side, that the steps of the
+    printed values make; no number of repetitions takes it away.
     """
 
     outcome: Outcome
@@ -76,6 +92,7 @@ class Verdict:
     outlier_sensitive: bool
     detectable_but_small: bool
     needed_per_arm: int | None
+    advised_per_arm: int | None
     cov_pct: float | None
     p_value: float | None
     alpha: float
@@ -83,11 +100,19 @@ class Verdict:
     margin_ratio: float
     higher_is_better: bool
     design: Design
+    rounding_pct: float = 0.0
 
     @property
     def more_per_arm(self) -> int | None:
-        """Repetitions still to run in each arm to settle an inconclusive comparison."""
-        return None if self.needed_per_arm is None else self.needed_per_arm - min(self.n_a, self.n_b)
+        """Repetitions still to run in each arm, at least, to settle an inconclusive comparison."""
+        return None if self.advised_per_arm is None else self.advised_per_arm - min(self.n_a, self.n_b)
+
+    @property
+    def not_worse(self) -> bool:
+        """Whether the deciding interval leaves out a loss beyond the margin, however much better it may be."""
+        return min(self.n_a, self.n_b) >= MIN_FOR_VERDICT and not_worse(
+            self.deciding_pct, self.margin_ratio, self.higher_is_better
+        )
 
     @property
     def gate(self) -> GateResult:
@@ -95,22 +120,27 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class _LogChange:
-    """The change of the mean log: its estimate, standard error, degrees of freedom and noise of one repetition."""
+class LogChange:
+    """The change of the mean log: its estimate, standard error, degrees of freedom and noise of one repetition.
+
+    `rounding` is by how much the steps of the values may shift it, whatever the number of repetitions.
+    """
 
     estimate: float
     standard_error: float
     degrees: float
     noise: float
+    rounding: float = 0.0
 
     def interval(self, confidence_ratio: float) -> Interval:
-        half = student_quantile(self.degrees, (1 + confidence_ratio) / 2) * self.standard_error
+        half = student_quantile(self.degrees, (1 + confidence_ratio) / 2) * self.standard_error + self.rounding
         return self.estimate - half, self.estimate + half
 
     def p_value(self) -> float:
+        sure = max(0.0, abs(self.estimate) - self.rounding)
         if self.standard_error <= ROUNDING:
-            return 1.0 if abs(self.estimate) <= ROUNDING else 0.0
-        return 2 * student_share(self.degrees, -abs(self.estimate) / self.standard_error)
+            return 1.0 if sure <= ROUNDING else 0.0
+        return 2 * student_share(self.degrees, -sure / self.standard_error)
 
 
 def judge(
@@ -120,7 +150,7 @@ def judge(
     higher_is_better: bool,
     margin_ratio: float = MARGIN_RATIO,
     alpha: float = ALPHA,
-    design: Design,
+    design: Arms,
 ) -> Verdict:
     """Compare one value per repetition of baseline `a` and candidate `b`; None stands for an invalid repetition.
 
@@ -143,32 +173,75 @@ def judge(
         log_a, log_b = log_a[~np.isnan(log_a)], log_b[~np.isnan(log_b)]
 
     n = min(len(log_a), len(log_b))
-    change = _log_change(log_a, log_b, design) if n >= MIN_FOR_INTERVAL else None
-    ci95 = change.interval(0.95) if change else None
-    ci90 = change.interval(0.90) if change else None
-    deciding = change.interval(1 - alpha) if change else None
+    step = step_of([value for value in (*a, *b) if value is not None])
+    change = _log_change(log_a, log_b, design, step) if n >= MIN_FOR_INTERVAL else None
+    found = verdict_of(
+        change,
+        estimate=float(log_b.mean() - log_a.mean()) if n else None,
+        n_a=len(log_a),
+        n_b=len(log_b),
+        n=n,
+        higher_is_better=higher_is_better,
+        margin_ratio=margin_ratio,
+        alpha=alpha,
+        design=design,
+    )
     shift = None if n < MIN_FOR_INTERVAL else _shift(log_a, log_b, design)
     rank_ci95 = shift.interval if shift else None
     rank_p = _rank_p(log_a, log_b, design) if rank_ci95 else None
+    unrounded = replace(change, rounding=0.0).interval(0.95) if change else None
     margin = math.log1p(margin_ratio)
-    estimate = float(log_b.mean() - log_a.mean()) if n else None
+    unclear = change if found.outcome == "inconclusive" else None
+    return replace(
+        found,
+        hodges_lehmann_pct=_pct(shift.estimate) if shift else None,
+        hodges_lehmann_ci95_pct=_pct_interval(rank_ci95),
+        rank_p_value=rank_p,
+        bca_ci95_pct=_pct_interval(_bca(log_a, log_b, design) if n >= MIN_FOR_BOOTSTRAP else None),
+        outlier_sensitive=bool(unrounded and rank_p is not None and _excludes_zero(unrounded) != (rank_p <= ALPHA)),
+        needed_per_arm=_needed(unclear, n, margin, design) if unclear else None,
+        advised_per_arm=_advised(unclear, n, margin, design) if unclear else None,
+    )
+
+
+def verdict_of(
+    change: LogChange | None,
+    *,
+    estimate: float | None,
+    n_a: int,
+    n_b: int,
+    n: int,
+    higher_is_better: bool,
+    margin_ratio: float,
+    alpha: float,
+    design: Design,
+) -> Verdict:
+    """What a change of the mean log and its standard error come to, without the opinions that need the figures.
+
+    `n` is the number of repetitions by which it is too early or not; `estimate` is a log ratio.
+    """
+    ci95 = change.interval(0.95) if change else None
+    ci90 = change.interval(0.90) if change else None
+    deciding = change.interval(1 - alpha) if change else None
     outcome: Outcome = "invalid"
     if n >= MIN_FOR_VERDICT and change and deciding:
+        margin = math.log1p(margin_ratio)
         outcome = _decide(change.estimate, deciding, change.interval(1 - 2 * alpha), margin, higher_is_better)
     return Verdict(
         outcome=outcome,
         estimate_pct=None if estimate is None else _pct(estimate),
         ci95_pct=_pct_interval(ci95),
         ci90_pct=_pct_interval(ci90),
-        n_a=len(log_a),
-        n_b=len(log_b),
-        hodges_lehmann_pct=_pct(shift.estimate) if shift else None,
-        hodges_lehmann_ci95_pct=_pct_interval(rank_ci95),
-        rank_p_value=rank_p,
-        bca_ci95_pct=_pct_interval(_bca(log_a, log_b, design) if n >= MIN_FOR_BOOTSTRAP else None),
-        outlier_sensitive=bool(ci95 and rank_p is not None and _excludes_zero(ci95) != (rank_p <= ALPHA)),
+        n_a=n_a,
+        n_b=n_b,
+        hodges_lehmann_pct=None,
+        hodges_lehmann_ci95_pct=None,
+        rank_p_value=None,
+        bca_ci95_pct=None,
+        outlier_sensitive=False,
         detectable_but_small=bool(outcome == "no_practical_difference" and deciding and _excludes_zero(deciding)),
-        needed_per_arm=_needed(change.noise, n, margin, design) if change and outcome == "inconclusive" else None,
+        needed_per_arm=None,
+        advised_per_arm=None,
         cov_pct=100 * math.sqrt(math.expm1(change.noise**2)) if change else None,
         p_value=change.p_value() if change else None,
         alpha=alpha,
@@ -176,6 +249,7 @@ def judge(
         margin_ratio=margin_ratio,
         higher_is_better=higher_is_better,
         design=design,
+        rounding_pct=_pct(change.rounding) if change else 0.0,
     )
 
 
@@ -196,14 +270,15 @@ def _decide(
     return "worse" if nearest >= margin else "worse_size_uncertain"
 
 
-def _log_change(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Design) -> _LogChange:
+def _log_change(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Arms, step: float) -> LogChange:
     """Welch's t for independent arms, the paired t for blocks. Written out because zero variance must not warn."""
+    rounding = _rounding(log_a, log_b, step)
     if design == "blocked":
         differences = log_b - log_a
         deviation = float(differences.std(ddof=1))
         n = len(differences)
         # Two repetitions make one difference, so one repetition has 1/sqrt(2) of its noise.
-        return _LogChange(float(differences.mean()), deviation / math.sqrt(n), n - 1, deviation / math.sqrt(2))
+        return LogChange(float(differences.mean()), deviation / math.sqrt(n), n - 1, deviation / math.sqrt(2), rounding)
     n_a, n_b = len(log_a), len(log_b)
     var_a, var_b = float(log_a.var(ddof=1)), float(log_b.var(ddof=1))
     share_a, share_b = var_a / n_a, var_b / n_b
@@ -213,33 +288,46 @@ def _log_change(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: 
         degrees = float(n_a + n_b - 2)
     else:
         degrees = squared**2 / (share_a**2 / (n_a - 1) + share_b**2 / (n_b - 1))
-    return _LogChange(float(log_b.mean() - log_a.mean()), math.sqrt(squared), degrees, pooled)
+    return LogChange(float(log_b.mean() - log_a.mean()), math.sqrt(squared), degrees, pooled, rounding)
 
 
-def _shift(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Design) -> Shift:
+def _rounding(log_a: NDArray[np.float64], log_b: NDArray[np.float64], step: float) -> float:
+    """By how much the log of the ratio may be off because the values were printed in steps."""
+    return sum(-math.log1p(-min(0.9, rounding_of_mean(np.exp(logs), step))) for logs in (log_a, log_b))
+
+
+def _shift(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Arms) -> Shift:
     if design == "blocked":
         return shift_of_pairs([float(d) for d in log_b - log_a])
     return shift_of_two_samples([float(x) for x in log_a], [float(x) for x in log_b])
 
 
-def _rank_p(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Design) -> float:
+def _rank_p(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Arms) -> float:
     """Rounded first: two changes that differ in the last bits only are one value to a rank test."""
     if design == "blocked":
         return p_of_pairs(np.round(log_b - log_a, 12))
     return p_of_two_samples(np.round(log_a, 12), np.round(log_b, 12))
 
 
-def _bca(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Design) -> Interval:
+def _bca(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Arms) -> Interval:
     return bca_of_pairs(log_b - log_a) if design == "blocked" else bca_of_two_samples(log_a, log_b)
 
 
-def _needed(noise: float, n_now: int, margin: float, design: Design) -> int | None:
-    """The total that would settle it, more than there are now; None when it takes too many."""
-    needed = needed_per_arm(noise, margin, design)
+def _needed(change: LogChange, n_now: int, margin: float, design: Arms) -> int | None:
+    """The total that would settle it, more than there are now; None when it takes too many, or none would."""
+    if 2 * change.rounding >= margin:
+        return None
+    needed = needed_per_arm(change.noise, margin, design)
     return None if needed is None else max(needed, n_now + 1)
 
 
-def needed_per_arm(noise: float, margin: float, design: Design) -> int | None:
+def _advised(change: LogChange, n_now: int, margin: float, design: Arms) -> int | None:
+    """As needed, with the noise that is not exceeded in four of five cases where so many repetitions look like this."""
+    unsure = math.sqrt(change.degrees / chi_squared_quantile(change.degrees, UNSURE_SHARE))
+    return _needed(replace(change, noise=change.noise * unsure), n_now, margin, design)
+
+
+def needed_per_arm(noise: float, margin: float, design: Arms) -> int | None:
     """Repetitions per arm that bring the 95 % half-width down to half the margin; None when it takes over 5,000.
 
     `noise` is the standard deviation of the log of one repetition, `margin` the log of 1 + margin_ratio.

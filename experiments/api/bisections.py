@@ -14,12 +14,7 @@ from experiments.analysis.sequential import LOOKS
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.setups import InquiryRow, SetupIn, inquiry_fields
-from experiments.api.shapes import (
-    MAX_ID,
-    Whole,
-    bisection_url,
-    experiment_url,
-)
+from experiments.api.shapes import MAX_ID, Whole, bisection_url, experiment_url
 from experiments.api.verdicts import MAX_WAIT_S, absolute, waited_for
 from experiments.asking.bisections import live
 from experiments.asking.bisections.answer import BisectionAnswer, Outcome, answer_of, markdown

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from ninja.params.functions import Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from agents.spec import ApplicationDocument, WorkloadDocument
 from agents.steps.recipe import RecipeDocument
@@ -32,6 +32,7 @@ class VersionRow(BaseModel):
     created_by: str | None
     created_at: datetime
     archived: bool
+    one_off: bool = Field(description="Made for one run from its changed specification; no list offers it")
 
 
 class VersionOut(VersionRow):
@@ -59,6 +60,7 @@ def _row(document: Document) -> dict[str, Any]:
         "created_by": document.created_by.get_username() if document.created_by else None,
         "created_at": document.created_at,
         "archived": document.archived,
+        "one_off": document.one_off,
     }
 
 

@@ -35,7 +35,7 @@ from experiments.asking.launching.copies import copy_experiment
 from experiments.asking.launching.forecast import Arm, forecast
 from experiments.asking.launching.stopping import spent_s
 from experiments.judging.comparing.history import experiment_runs
-from experiments.judging.gate.gate import experiment_gate
+from experiments.judging.gate.decision import experiment_gate
 from experiments.judging.verdicts.looks import looks_of
 from experiments.models import Application, Experiment, Member, Recipe, Role, Workload
 from experiments.registry.errors import RequestError

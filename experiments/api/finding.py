@@ -11,14 +11,7 @@ from experiments.registry.errors import NotFound, RequestError
 
 def find_run(member: Member, number: int) -> Run:
     """The run of this number in the member's team, with all that its answer names. Raises NotFound."""
-    run: Run | None = (
-        Run.objects.for_team(member.team)
-        .select_related(
-            "team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment", "created_by"
-        )
-        .filter(number=number)
-        .first()
-    )
+    run = Run.objects.for_team(member.team).numbered(number)
     if run is None:
         raise NotFound(f"There is no run #{number}.")
     return run
@@ -26,12 +19,8 @@ def find_run(member: Member, number: int) -> Run:
 
 def find_experiment(member: Member, experiment_id: int) -> Experiment:
     """The experiment of this id in the member's team. Raises NotFound."""
-    found: Experiment | None = (
-        Experiment.objects.for_team(member.team)
-        .select_related("workload", "created_by")
-        .filter(pk=experiment_id)
-        .first()
-    )
+    experiments = Experiment.objects.for_team(member.team).select_related("workload", "created_by")
+    found: Experiment | None = experiments.filter(pk=experiment_id).first()
     if found is None:
         raise NotFound(f"There is no experiment {experiment_id}.")
     return found
@@ -48,8 +37,7 @@ def find_host(member: Member, name: str) -> Host:
 def find_document(member: Member, model: type[Document], name: str, version: int | None = None) -> Any:
     """The named version, else the newest one (also of an archived name)."""
     versions = model.objects.for_team(member.team).filter(name=name)
-    if version is not None:
-        versions = versions.filter(version=version)
+    versions = versions.filter(one_off=False) if version is None else versions.filter(version=version)
     found = versions.select_related("created_by").order_by("-version").first()
     if found is None:
         raise NotFound(f"There is no such {model.__name__.lower()}.")
@@ -64,7 +52,7 @@ def named_document(member: Member, model: type[Document], reference: str, *, fie
     try:
         return find_document(member, model, name, int(version) if version else None)
     except NotFound as error:
-        newest = model.objects.for_team(member.team).filter(name=name).order_by("-version").first()
+        newest = model.objects.for_team(member.team).filter(name=name, one_off=False).order_by("-version").first()
         there = f" The newest version of {name} is {newest.version}." if newest else ""
         raise RequestError(f"There is no {model.__name__.lower()} {reference!r}.{there}", field=field) from error
 

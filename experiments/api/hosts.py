@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from experiments.api.shapes import Body, Flag, Labels, Whole
 from experiments.models import Host, Member, Role
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts import inventory, removal
+from experiments.registry.hosts.machines import sisters_of
 from experiments.registry.hosts.reservations import Hold, holding_now
 from experiments.registry.teams.access import may_launch_on, require
 from experiments.running.restoring import requests
@@ -66,6 +67,10 @@ class HostOut(BaseModel):
     offered_fingerprint: str | None = Field(description="The key that waits for approval")
     profile: str | None = Field(description="Digest of the hardware profile")
     leased_by: int | None = Field(description="Number of the run that holds the host; a drained host ends it first")
+    same_machine_as: list[str] = Field(
+        description="Other hosts of the team that are the same machine: one run at a time uses them"
+    )
+    shared_with_another_team: bool = Field(description="Whether a host of another team is the same machine")
     reserved_by: str | None = Field(description="Member whose runs alone start here now")
     reserved_until: datetime | None
     last_seen_at: datetime | None
@@ -73,7 +78,7 @@ class HostOut(BaseModel):
     may_launch: bool
 
     @classmethod
-    def of(cls, host: Host, member: Member, hold: Hold | None) -> HostOut:
+    def of(cls, host: Host, member: Member, hold: Hold | None, sisters: Sequence[Host]) -> HostOut:
         return cls(
             name=host.name,
             address=host.address,
@@ -93,6 +98,8 @@ class HostOut(BaseModel):
             offered_fingerprint=inventory.fingerprint(host.offered_host_key) if host.offered_host_key else None,
             profile=host.profile.digest if host.profile else None,
             leased_by=host.leased_by.number if host.leased_by else None,
+            same_machine_as=[one.name for one in sisters if one.team_id == host.team_id],
+            shared_with_another_team=any(one.team_id != host.team_id for one in sisters),
             reserved_by=hold.username if hold else None,
             reserved_until=hold.until if hold else None,
             last_seen_at=host.last_seen_at,
@@ -178,8 +185,9 @@ def list_hosts(
     given = (("name__in", name__in), ("state__in", state__in), ("roles__in", roles__in))
     wanted = {key: [part.strip() for part in text.split(",")] for key, text in given if text}
     hosts = list(Host.objects.for_team(member.team).with_state().filter(**wanted))
-    holds = holding_now(hosts)
-    return sparse([HostOut.of(host, member, holds.get(host.pk)) for host in hosts], HostOut, fields)
+    holds, sisters = holding_now(hosts), sisters_of(hosts)
+    shown = [HostOut.of(host, member, holds.get(host.pk), sisters.of(host.pk)) for host in hosts]
+    return sparse(shown, HostOut, fields)
 
 
 @router.post("", response={201: HostOut}, auth=WRITE)
@@ -310,4 +318,4 @@ def _as_seen(request: HttpRequest, name: str) -> Iterator[Host]:
 
 
 def _shown(host: Host, member: Member) -> HostOut:
-    return HostOut.of(host, member, holding_now([host]).get(host.pk))
+    return HostOut.of(host, member, holding_now([host]).get(host.pk), sisters_of([host]).of(host.pk))

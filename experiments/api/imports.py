@@ -12,7 +12,7 @@ from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import SEND, member_of
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.shapes import Body, Labels, RunDetail
-from experiments.asking.intake.imports import MAX_REPORT_CHARS, import_report
+from experiments.asking.intake.imports import MAX_REPORT_CHARS, import_reports
 
 router = Router(auth=SEND, tags=["imports"])
 
@@ -32,13 +32,24 @@ class ReportIn(Body):
         description=f"The SUT, as `{COMMANDS}` prints it there, or part of it: its hardware profile",
     )
 
+    split: bool = Field(
+        False, description="A file to which several runs were appended becomes a run for each of them (JMeter, CSV)"
+    )
+
     model_config = {"str_strip_whitespace": False}
 
 
-@router.post("", response={201: RunDetail})
+class ImportedRun(RunDetail):
+    """The run that came of a report; the first one of a report that was split."""
+
+    numbers: list[int] = Field(description="Of all runs that came of it")
+
+
+@router.post("", response={201: ImportedRun})
 @idempotent
-def create_import(request: HttpRequest, payload: ReportIn) -> Status[RunDetail]:
+def create_import(request: HttpRequest, payload: ReportIn) -> Status[ImportedRun]:
     """Read a report and store it as a run without execution, judged like any other."""
     member = member_of(request)
-    run = import_report(member, **payload.model_dump())
-    return Status(201, RunDetail.of(find_run(member, run.number), member.team.slug))
+    numbers = [run.number for run in import_reports(member, **payload.model_dump())]
+    first = RunDetail.of(find_run(member, numbers[0]), member.team.slug)
+    return Status(201, ImportedRun(**dict(first), numbers=numbers))

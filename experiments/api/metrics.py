@@ -22,6 +22,7 @@ class MetricOut(BaseModel):
     unit: str
     direction: str
     noise_floor_ratio: float
+    high: float | None = Field(description="The largest value that can be; 1 of a CPU ratio")
     own: bool = Field(description="The team's own, as its newest run or workload declares it")
     followed: bool = Field(description="Whether its histories are searched for change points")
 

@@ -36,8 +36,8 @@ from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_fo
 from experiments.asking.launching import cancelling, launch
 from experiments.asking.launching.specs import choice_of
 from experiments.judging.comparing.changes import throughput_changes
-from experiments.judging.gate.gate import run_gate
-from experiments.judging.gate.gate_rules import Inconclusive
+from experiments.judging.gate.decision import run_gate
+from experiments.judging.gate.rules import Inconclusive
 from experiments.models import Member
 from experiments.registry.notes.labels import check_labels, check_tags
 from experiments.running.queue.priorities import PRIORITIES, change_priority

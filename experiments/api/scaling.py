@@ -68,7 +68,8 @@ class LawOut(BaseModel):
     beta: ParameterOut
     peak_cpus: float | None = Field(description="Only when it is real: beta's interval excludes 0, and it is near")
     peak_rps: float | None
-    limit_rps: float | None
+    limit_rps: float | None = Field(description="What no number of CPUs can exceed by this law")
+    limit_ci95_rps: tuple[float, float] | None = Field(description="Null where the data do not bound it")
 
     @classmethod
     def of(cls, law: ScalingLaw) -> LawOut:
@@ -81,6 +82,7 @@ class LawOut(BaseModel):
             peak_cpus=peak.cpus if peak else None,
             peak_rps=peak.throughput_rps if peak else None,
             limit_rps=law.limit_rps,
+            limit_ci95_rps=law.limit_ci95_rps,
         )
 
 

@@ -14,11 +14,7 @@ from experiments.analysis.search import DEFAULT_WIDTH_RATIO
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.setups import InquiryRow, SetupIn, inquiry_fields
-from experiments.api.shapes import (
-    MAX_ID,
-    run_url,
-    search_url,
-)
+from experiments.api.shapes import MAX_ID, run_url, search_url
 from experiments.asking.searches import live as searches
 from experiments.asking.searches import reading as search_reading
 from experiments.models import CapacitySearch, Member
@@ -30,7 +26,7 @@ router = Router(auth=READ, tags=["searches"])
 class TrialOut(BaseModel):
     position: int
     rate_rps: float
-    phase: str = Field(description="bracket, bisect, vote or verify")
+    phase: str = Field(description="bracket, bisect, vote or verify (docs/search.md)")
     result: str = Field(description="pass, fail or invalid; empty while it runs")
     reason: str
     run: int
@@ -45,6 +41,10 @@ class SearchRow(InquiryRow):
     width_ratio: float
     low_rps: float | None = Field(description="Sustained; null until the search is over")
     high_rps: float | None = Field(description="Not sustained; the limit lies between the two")
+    coverage_ratio: float | None = Field(
+        description="At least this share of such intervals hold the limit, when the width is at least twice the noise "
+        "between equal runs; null until the search is over, and where it is not known"
+    )
 
     @classmethod
     def of(cls, search: CapacitySearch, team: str) -> SearchRow:
@@ -55,6 +55,7 @@ class SearchRow(InquiryRow):
             width_ratio=search.width_ratio,
             low_rps=search.low_rps,
             high_rps=search.high_rps,
+            coverage_ratio=search.coverage_ratio,
             **inquiry_fields(search),
         )
 
@@ -75,8 +76,10 @@ class SearchIn(SetupIn):
     name: str = Field(min_length=1, max_length=120)
     objective_metric: str = Field("latency_p99_ms", max_length=60, description=", ".join(searches.OBJECTIVES))
     objective_ms: float = Field(gt=0, lt=3_600_000)
-    low_rps: float = Field(gt=0, le=searches.LARGEST_RPS, description="The first rate; halved until one passes")
-    high_rps: float = Field(gt=0, le=searches.LARGEST_RPS, description="The second; doubled until one fails")
+    low_rps: float = Field(
+        gt=0, le=searches.LARGEST_RPS, description="The first rate; smaller ones follow until one passes"
+    )
+    high_rps: float = Field(gt=0, le=searches.LARGEST_RPS, description="The second; larger ones follow until one fails")
     width_ratio: float = Field(DEFAULT_WIDTH_RATIO, ge=0.001, le=0.5, description="(high - low) / high at the end")
 
 

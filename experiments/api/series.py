@@ -33,10 +33,14 @@ class SeriesRow(BaseModel):
 
 
 class PointOut(BaseModel):
-    number: int
+    """One night: the repetitions of an experiment's variant, or the single runs of an hour on one boot."""
+
+    number: int = Field(description="Its first run")
     url: str
     at: datetime | None
-    value: float
+    value: float = Field(description="The mean of its runs")
+    spread: float | None = Field(description="The standard deviation of its runs; null for one run")
+    runs: list[int]
     recipe: str
     validity: str
     labels: dict[str, str]
@@ -97,7 +101,7 @@ class HistoryOut(BaseModel):
     label: str
     unit: str
     direction: str
-    points: list[PointOut] = Field(description="Oldest first; only runs that count")
+    points: list[PointOut] = Field(description="Oldest first; of runs that count")
     truncated: bool
     change_points: list[ChangePointOut] = Field(description="Oldest first, without those that a person called none")
     expected_levels: list[ExpectedLevel]
@@ -130,7 +134,7 @@ def get_history(
     until: str = "",
     limit: int = Query(MAX_POINTS, ge=1, le=MAX_POINTS),
 ) -> HistoryOut:
-    """One metric over the runs of a series; an unknown series has no points."""
+    """One metric over the nights of a series; an unknown series has no points. `limit` counts runs."""
     team = member_of(request).team
     history = metric_history(
         team,
@@ -152,6 +156,8 @@ def get_history(
                 url=run_url(team.slug, point.number),
                 at=point.at,
                 value=point.value,
+                spread=point.spread,
+                runs=list(point.runs),
                 recipe=point.recipe,
                 validity=point.validity,
                 labels=dict(point.labels),

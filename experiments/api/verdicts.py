@@ -12,8 +12,8 @@ from django.db import connection
 from django.http import HttpRequest
 from pydantic import BaseModel, Field
 
-from experiments.judging.gate.gate import GateVerdict, markdown
-from experiments.judging.gate.gate_rules import GateRules
+from experiments.judging.gate.decision import GateVerdict, markdown
+from experiments.judging.gate.rules import GateRules
 
 MAX_WAIT_S = 120
 _CONCLUSIONS: dict[str, Literal["success", "failure", "neutral"]] = {

@@ -5,8 +5,9 @@ from experiments.models.baselines import PinnedBaseline
 from experiments.models.bisecting import Bisection, BisectionStep
 from experiments.models.documents import Application, Document, Recipe, Workload
 from experiments.models.experiments import Experiment, StoredVerdict, Variant
-from experiments.models.history import Alert, Trend
-from experiments.models.hosts import DriverSet, HardwareProfile, Host, HostGrant, HostProfile, Reservation
+from experiments.models.history import Alert, HistoryLimits, Trend
+from experiments.models.hosts import DriverSet, HardwareProfile, Host, HostGrant, HostProfile, Machine, Reservation
+from experiments.models.installation import Installation
 from experiments.models.invitations import Invitation
 from experiments.models.notifying import Delivery, DeliveryAttempt, Webhook
 from experiments.models.operations import Canary, Tally, Worker
@@ -37,12 +38,15 @@ __all__ = [
     "DryRun",
     "Experiment",
     "HardwareProfile",
+    "HistoryLimits",
     "Host",
     "HostGrant",
     "HostProfile",
     "IdempotencyRecord",
+    "Installation",
     "Invitation",
     "LatencySpectrum",
+    "Machine",
     "Member",
     "Metric",
     "Occasion",

@@ -12,8 +12,9 @@ from experiments.models.teams import Team, TeamOwnedQuerySet
 
 class DocumentQuerySet(TeamOwnedQuerySet):
     def newest_versions(self) -> Self:
-        """The newest version of each name, archived ones left out."""
-        newest = self.filter(archived=False).order_by("team_id", "name", "-version").distinct("team_id", "name")
+        """The newest version of each name, archived ones and those for one run left out."""
+        meant = self.filter(archived=False, one_off=False)
+        newest = meant.order_by("team_id", "name", "-version").distinct("team_id", "name")
         return self.filter(pk__in=newest.values("pk")).order_by("name")
 
 
@@ -29,6 +30,8 @@ class Document(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     archived = models.BooleanField(default=False)
     is_demo = models.BooleanField(default=False)
+    one_off = models.BooleanField(default=False)
+    """Made from a run's changed specification: for that run and its repetitions, not what the team goes on with."""
 
     objects = DocumentQuerySet.as_manager()
 

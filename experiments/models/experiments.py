@@ -35,6 +35,7 @@ class Experiment(models.Model):
     class StopRule(models.TextChoices):
         FIXED = "fixed", "after the repetitions"
         UNTIL_CLEAR = "until_clear", "when the verdict is clear"
+        UNTIL_NOT_WORSE = "until_not_worse", "when it is worse, or not worse beyond the margin"
         UNTIL_PRECISE = "until_precise", "when the interval is narrow enough"
 
     AA_PAIRS = 5
@@ -84,6 +85,11 @@ class Experiment(models.Model):
     def compares(self, block: int | None) -> bool:
         """Whether a run of this block compares variants; one of the A/A check does not, and enters no mean."""
         return block is None or block >= self.first_block
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether all repetitions of a variant run before those of the next: then there are no blocks to pair."""
+        return self.order == self.Order.SEQUENTIAL
 
     @property
     def deciding_metrics(self) -> tuple[str, ...]:

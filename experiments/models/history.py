@@ -19,13 +19,16 @@ from experiments.models.teams import Team, TeamOwnedQuerySet
 class Trend(models.Model):
     """One metric of one recipe, with one choice of parameters, in a series; only runs that count.
 
-    Its `points` stand here in order of time, so that the end of a run reads one row and not thousands of runs; packed,
-    as an array of 10,000 numbers takes the database driver longer to write than all the rest. `windows`: what the
-    search for change points found so far, `[start, cut, ...]` each. `occasions_s`: the last times at which somebody
-    measured, runs close together counted once; `due_at`: when the next one is overdue, None = not regular.
+    Its runs' figures (`points`) stand here in order of time, so that the end of a run reads one row and not thousands
+    of runs; packed, as an array of 10,000 numbers takes the database driver longer to write than all the rest.
+    `windows`: what the search for change points found so far, `[start, cut, ...]` each. `occasions_s`: the last times
+    at which somebody measured, runs close together counted once; `due_at`: when the next one is overdue, None = not
+    regular.
+    `key` of a run: the id of its experiment's variant, else 0 or below for the boot that it ran on. What is searched
+    and shown are points of several runs (`registry.runs.nights`).
     """
 
-    POINT = np.dtype([("at_s", "<f8"), ("number", "<i8"), ("value", "<f8")])
+    POINT = np.dtype([("at_s", "<f8"), ("number", "<i8"), ("value", "<f8"), ("key", "<i8")])
 
     series = models.ForeignKey(Series, on_delete=models.CASCADE, related_name="trends")
     recipe = models.CharField(max_length=120, blank=True)
@@ -60,10 +63,37 @@ class Trend(models.Model):
         self.packed, self.length = points.tobytes(), len(points)
 
 
+class HistoryLimits(models.Model):
+    """What a team set for a part of its histories: of a metric, of a series, or of a metric in a series.
+
+    `values` are limits by their names in `analysis.thresholds`, those that begin with `history_`; what holds for all
+    of the team stands in `Team.thresholds`.
+    """
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="history_limits")
+    series = models.ForeignKey(Series, null=True, on_delete=models.CASCADE, related_name="history_limits")
+    metric = models.CharField(max_length=60, blank=True)
+    values = models.JSONField(default=dict)
+
+    objects = TeamOwnedQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["team", "series", "metric"], name="one_limits_per_series_and_metric"),
+            models.UniqueConstraint(
+                fields=["team", "metric"], condition=Q(series=None), name="one_limits_per_metric_of_all_series"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.series_id or 'every series'} {self.metric or 'every metric'}"
+
+
 class Alert(models.Model):
     """A change point of a trend, or data that stopped coming.
 
-    `stands`: the data still show it. `worse`: by the metric's direction. `causes`: what changed in the configuration,
+    `stands`: the data still show it. `muted`: an improvement where the team wants to hear of losses only: it is shown,
+    and nobody is asked to look at it. `worse`: by the metric's direction. `causes`: what changed in the configuration,
     in short (`alerts_causes`). Of missing data only `run_before` and `before_at_s` are known: the last point there was.
     `told_at`: when members were told by mail; set at once when it was found in old data, of which nobody is told.
     """
@@ -90,6 +120,7 @@ class Alert(models.Model):
     state = models.CharField(max_length=10, choices=State.choices)
     stands = models.BooleanField(default=True)
     worse = models.BooleanField(default=False)
+    muted = models.BooleanField(default=False)
     run_before = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="+")
     run_after = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="alerts")
     before_at_s = models.FloatField()

@@ -26,6 +26,20 @@ class HardwareProfile(models.Model):
         return ", ".join([*filter(None, known), self.digest[:12]])
 
 
+class Machine(models.Model):
+    """A machine of the installation: hosts that lead to it are used by one run at a time, whatever they are called.
+
+    `boot_id` is of the boot that was seen last, "" while none was. `past_boots`: those before it. A past one that is
+    seen again belongs to another machine than the newer one.
+    """
+
+    boot_id = models.CharField(max_length=64, blank=True)
+    past_boots = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return f"machine {self.pk}"
+
+
 class HostQuerySet(TeamOwnedQuerySet):
     def with_state(self) -> HostQuerySet:
         """Hosts with all that a list of them shows: no query per row."""
@@ -38,7 +52,10 @@ class Host(models.Model):
     `last_check`: state (pending|ok|failed), message, hint, at of the connection. `differences`: what is not as before
     on a dirty host, one plain sentence each, left by `dirty_run`. `last_restore`: how the last attempt to put it back
     went. Both are made by one function each: `inventory.check_state` and `quarantine.restore_state`.
-    `stays_drained`: a person had taken the dirty host out of service, so it comes back drained.
+    `clock_ahead_s`: its clock against the database's when BenchHub looked last, None = not known.
+    `stays_drained`: a person had taken the dirty host out of service, so it comes back drained. `machine`: the one that
+    it leads to, once another host may lead there or it has shown itself. `place` is where it answers, in one spelling;
+    `boot_id`, `installation` and `hardware` what it showed there last (`registry.hosts.machines`).
     """
 
     class State(models.TextChoices):
@@ -76,6 +93,12 @@ class Host(models.Model):
     leased_by = models.ForeignKey("Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="leases")
     last_seen_at = models.DateTimeField(null=True)
     last_check = models.JSONField(default=dict)
+    machine = models.ForeignKey(Machine, null=True, blank=True, on_delete=models.SET_NULL, related_name="hosts")
+    place = models.TextField(blank=True)
+    boot_id = models.CharField(max_length=64, blank=True)
+    installation = models.CharField(max_length=64, blank=True)
+    hardware = models.CharField(max_length=64, blank=True)
+    clock_ahead_s = models.FloatField(null=True)
     is_demo = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 

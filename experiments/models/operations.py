@@ -9,7 +9,7 @@ class Worker(models.Model):
     """A worker process that said it is there. One that has been silent for long is gone; its row says since when.
 
     `process` (host:pid) is also how the owners of runs begin. `slots`: how many tasks it does at the same time;
-    0 = not known.
+    0 = not known. `clock_ahead_s`: its clock against the database's, at `seen_at`.
     """
 
     name = models.CharField(max_length=120)
@@ -19,18 +19,23 @@ class Worker(models.Model):
     version = models.CharField(max_length=32)
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField()
+    clock_ahead_s = models.FloatField(default=0.0)
 
     def __str__(self) -> str:
         return self.name
 
 
 class Canary(models.Model):
-    """The last message that was sent through a queue to see whether anybody takes it: late = the queue is stuck."""
+    """The last message that was sent through a queue to see whether anybody takes it: late = the queue is stuck.
+
+    `clock_ahead_s`: the clock of whoever sent it against the database's.
+    """
 
     queue = models.CharField(max_length=60, unique=True)
     sent_at = models.DateTimeField()
     taken_at = models.DateTimeField(null=True)
     delay_s = models.FloatField(null=True)
+    clock_ahead_s = models.FloatField(default=0.0)
 
     def __str__(self) -> str:
         return self.queue

@@ -55,6 +55,11 @@ class RunQuerySet(TeamOwnedQuerySet):
         """Runs that are not in the trash."""
         return self.filter(trashed_at=None)
 
+    def numbered(self, number: int) -> Run | None:
+        """A team's run of this number, with all that its page and its answer name."""
+        parts = ("team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment", "created_by")
+        return self.select_related(*parts).filter(number=number).first()
+
     def counted(self) -> RunQuerySet:
         """Runs whose figures may enter a comparison or a history."""
         return self.kept().filter(
@@ -150,6 +155,7 @@ class Run(models.Model):
     owner = models.CharField(max_length=120, blank=True)
     fence = models.BigIntegerField(default=0)
     lease_until = models.DateTimeField(null=True)
+    doubted_at = models.DateTimeField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     last_seq = models.PositiveIntegerField(default=0)
     cancel_requested_at = models.DateTimeField(null=True)

@@ -10,7 +10,11 @@ from experiments.models.teams import Team
 
 
 class CapacitySearch(Inquiry):
-    """Everything that decides which rate comes next; the rest is in its trials."""
+    """Everything that decides which rate comes next; the rest is in its trials.
+
+    `coverage_ratio` is how many of such intervals hold the limit at least; None until it is over, and for searches
+    that ended when that was not known.
+    """
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="searches")
     objective_metric = models.CharField(max_length=60)
@@ -21,6 +25,7 @@ class CapacitySearch(Inquiry):
     step_rps = models.FloatField(default=1.0)
     low_rps = models.FloatField(null=True)
     high_rps = models.FloatField(null=True)
+    coverage_ratio = models.FloatField(null=True)
 
     class Meta:
         # The list of a team's searches, newest first.

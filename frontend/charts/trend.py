@@ -116,6 +116,8 @@ def history_json(
             "number": point.number,
             "at": point.at.isoformat(),
             "value": point.value,
+            "runs": list(point.runs),
+            "spread": point.spread,
             "recipe": point.recipe,
             "validity": point.validity,
             "labels": dict(point.labels),

@@ -124,6 +124,8 @@ BADGES: dict[str, dict[str, Badge]] = {
         "high_cpu_low_tps": Badge("bad", "up", "High CPU, low tps"),
         "cheaper_but_slower": Badge("warn", "question", "Cheaper, yet slower"),
         "as_fast": Badge("neutral", "equal", "Not slower"),
+        "unclear": Badge("neutral", "question", "Unclear"),
+        "too_early": Badge("neutral", "clock", "Too early"),
     },
     "trial": {
         "pass": Badge("good", "check", "Passed"),

@@ -12,14 +12,7 @@ from frontend.shared.query import id_in
 
 def find_run(request: TeamRequest, number: int) -> Run:
     """The team's run with its names; another team's is the same 404 as none."""
-    run: Run | None = (
-        Run.objects.for_team(request.team)
-        .select_related(
-            "team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment", "created_by"
-        )
-        .filter(number=number)
-        .first()
-    )
+    run = Run.objects.for_team(request.team).numbered(number)
     if run is None:
         raise Http404("No such run.")
     return run

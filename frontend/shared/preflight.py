@@ -17,7 +17,8 @@ from experiments.asking.launching.choices import Choice, freeze
 from experiments.asking.launching.cpu_sets import shared_cpus
 from experiments.models import DriverSet, Host, Member, Run, Team
 from experiments.registry.errors import RequestError
-from experiments.registry.hosts.reservations import holding_now
+from experiments.registry.hosts.machines import sisters_of, who_uses
+from experiments.registry.hosts.reservations import holding_now, reserved
 from experiments.registry.teams.access import may_launch_on
 from experiments.running.queue.estimates import estimates_for
 from frontend.shared.access import TeamRequest
@@ -107,19 +108,23 @@ def _host_checks(member: Member, role: str, host: Host) -> list[Check]:
     if not host.host_key:
         return [Check("fail", f"{who}: its host key is not approved yet.")]
     found = [] if may_launch_on(member, host) else [Check("fail", f"{who}: you have no grant to launch on it.")]
-    hold = holding_now([host]).get(host.pk)
-    theirs = hold is not None and hold.user_id != member.user_id
+    sisters = sisters_of([host]).of(host.pk)
+    holds = holding_now([host, *sisters]).values()
+    hold = next((one for one in holds if one.user_id != member.user_id), None)
+    used = who_uses(host, sisters)
     match host.state:
         case Host.State.READY if host.leased_by is None:
-            if not theirs:
+            if used:
+                found.append(Check("warn", f"{used}; a run waits for that."))
+            elif hold is None:
                 found.append(Check("pass", f"{who} is ready and free."))
         case Host.State.READY if host.leased_by is not None:
             found.append(Check("warn", f"{who} is in use by run #{host.leased_by.number}; a run waits for it."))
         case _:
             reason = f": {host.state_reason}" if host.state_reason else ""
             found.append(Check("warn", f"{who} is {host.get_state_display()}{reason}; a run waits until it is ready."))
-    if hold is not None and theirs:
-        found.append(Check("warn", f"{who} is reserved by {hold.words}; a run waits for that."))
+    if hold is not None:
+        found.append(Check("warn", f"{reserved(host, sisters, hold)}; a run waits for that."))
     if host.last_check.get("state") == "failed":
         found.append(Check("warn", f"{who}: the last connection test failed: {host.last_check.get('message', '')}"))
     elif host.profile_id is None:
@@ -137,8 +142,7 @@ def _cpu_checks(choice: Choice, spec: RunSpec) -> list[Check]:
                     "fail", f"The {what} is bound to CPU {format_cpus(list(missing))}, which {host.name} does not have."
                 )
             )
-    same_machine = any(choice.sut.pk == host.pk or choice.sut.address == host.address for host in choice.drivers)
-    if not same_machine:
+    if not any(_are_one_machine(choice.sut, host) for host in choice.drivers):
         return found
     if shared := shared_cpus(spec, choice.sut):
         cpus = format_cpus(shared)
@@ -150,6 +154,11 @@ def _cpu_checks(choice: Choice, spec: RunSpec) -> list[Check]:
     elif server and tool:
         found.append(Check("pass", f"Server on CPU {server}, load tool on CPU {tool}: no overlap."))
     return found
+
+
+def _are_one_machine(sut: Host, driver: Host) -> bool:
+    known = sut.machine_id is not None and sut.machine_id == driver.machine_id
+    return known or sut.pk == driver.pk or sut.address == driver.address
 
 
 def _present(host: Host) -> set[int]:

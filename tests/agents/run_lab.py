@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from agents import events as e
+from agents.base.installation import UNNAMED, Installation
 from agents.base.session import Session
 from agents.record import Record
 from agents.remote.ssh import connect
@@ -108,6 +109,8 @@ def lab(lab_hosts: tuple[SshdHost, SshdHost], tmp_path: Path, monkeypatch: pytes
     for host in lab_hosts:
         _end_what_is_left(host.home / ".benchhub")
         shutil.rmtree(host.home / ".benchhub", ignore_errors=True)
+        for claim in host.home.glob("benchhub-claim.*"):
+            claim.unlink()
 
 
 def _end_what_is_left(directory: Path) -> None:
@@ -148,6 +151,8 @@ class Watched:
     on_event: Callable[[e.AnyEvent], None] = lambda event: None
     patience_s: float = 600.0
     deadman_s: int = 600
+    installation: Installation = UNNAMED
+    key: str = KEY
 
     async def emit(self, event: e.AnyEvent) -> None:
         self.on_event(event)
@@ -158,8 +163,16 @@ class Watched:
         return await connect(host.login(address.name), host.private_key)
 
     def runner(self, spec: RunSpec, record: Record | None = None) -> Runner:
-        control = Control(self.connect, self.emit, lambda: self.cancelled, self.fence, self.patience_s, self.deadman_s)
-        return Runner(KEY, spec, record or Record(), control)
+        control = Control(
+            self.connect,
+            self.emit,
+            lambda: self.cancelled,
+            self.fence,
+            self.patience_s,
+            self.deadman_s,
+            installation=self.installation,
+        )
+        return Runner(self.key, spec, record or Record(), control)
 
     async def run(self, spec: RunSpec, record: Record | None = None) -> Record:
         await self.runner(spec, record).run()

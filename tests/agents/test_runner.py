@@ -339,7 +339,10 @@ async def test_a_server_that_dies_under_load_fails_the_run(lab: Lab) -> None:
     watched.on_event = kill
     record = await watched.run(lab.spec(file_step(lab), phases=(("measure", 4),)))
     assert record.failed is not None
-    assert record.failed.message == "The server ended during the load with exit status 137."
+    assert record.failed.message == (
+        "The server ended during the load with exit status 137: "
+        "it was killed, by somebody or by the kernel when memory ran out."
+    )
     assert_left_as_it_was(lab, record)
 
 

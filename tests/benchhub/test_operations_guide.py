@@ -37,11 +37,12 @@ seed_runs(team, {RUNS})
 """
 
 
-NEXT = """
+NEWEST = sorted(path.stem for path in (ROOT / "experiments" / "migrations").glob("[0-9]*.py"))[-1]
+NEXT = f"""
 from django.db import migrations, models
 
 class Migration(migrations.Migration):
-    dependencies = [("experiments", "0002_registry")]
+    dependencies = [("experiments", "{NEWEST}")]
     operations = [
         migrations.AddField("run", "of_the_next_release", models.IntegerField(default=1)),
         migrations.RunSQL("UPDATE experiments_run SET of_the_next_release = number", migrations.RunSQL.noop),
@@ -52,10 +53,10 @@ class Migration(migrations.Migration):
 def next_release(root: Path) -> Path:
     """A copy of the source that has a migration more, as a newer version brings it."""
     for name in ("agents", "benchhub", "clients", "experiments", "frontend", "docs"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "img"))
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("img"))
     for name in ("manage.py", "pyproject.toml", "CHANGELOG.md", "README.md"):
         shutil.copy(ROOT / name, root / name)
-    (root / "experiments" / "migrations" / "0003_next.py").write_text(NEXT)
+    (root / "experiments" / "migrations" / "9999_next.py").write_text(NEXT)
     return root
 
 
@@ -69,14 +70,16 @@ class Place:
     """An installation on one machine, with a data directory of its own."""
 
     def __init__(self, data_dir: Path, safe: Path) -> None:
-        self.data_dir = data_dir
-        mine = {"BENCHHUB_DATA_DIR": str(data_dir), "SAFE": str(safe), "PYTHONUNBUFFERED": "1"}
+        self.data_dir, self.safe = data_dir, safe
+        safe.mkdir(exist_ok=True)
+        mine = {"BENCHHUB_DATA_DIR": str(data_dir), "PYTHONUNBUFFERED": "1"}
         taken = {"DATABASE_URL", "REDIS_URL", "SECRET_KEY", "BENCHHUB_KEY_FILE", "DJANGO_SETTINGS_MODULE"}
         self.environment = {name: value for name, value in os.environ.items() if name not in taken} | mine
 
     def run(self, commands: str) -> str:
         """Run commands of the guide with this directory in place of the usual one; returns what they print."""
         script = re.sub(r"^export .*$", "", commands, flags=re.M).replace(".venv/bin/python", sys.executable)
+        script = script.replace("~/benchhub-backup/", f"{self.safe}/").replace("~/benchhub-keys", f"{self.safe}/keys")
         return self._done(["sh", "-euc", script])
 
     def manage(self, *arguments: str, source: Path = ROOT) -> str:
@@ -160,11 +163,12 @@ def test_backup_restore_upgrade_move_and_key_rotation_as_the_guide_says(
     assert there.contents() == contents
 
     # An upgrade keeps what is stored; the way back to the older version is the backup.
-    here.run(block("### One machine"))
+    here.run(block("## Backup"))
     upgraded = there.manage("migrate", "--noinput", source=next_release(tmp_path))
-    assert "Applying experiments.0003_next... OK" in upgraded
+    assert "Applying experiments.9999_next... OK" in upgraded
     assert there.contents() == contents
-    there.run(block("### One machine", 1))
+    shutil.copytree(here.safe / "keys", there.data_dir, dirs_exist_ok=True)
+    there.run(block("## Backup", 1))
     assert there.contents() == contents
     assert "of_the_next_release" not in there.columns()
 

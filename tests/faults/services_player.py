@@ -12,22 +12,28 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 import redis
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
+from django.db import connection
 
 import bench.django_project  # noqa: F401 - sets Django up, which the imports after it need
 from benchhub import embedded
+from benchhub.health import readiness
 from experiments.models import Member, Role, Run, Team
+from experiments.registry.database_clock import database_now
 from tests.faults.stage import Actor, Stage, has_event, state_is, surroundings
 from tests.sshd import running_sshd
 
 LEASE_S = 3
+OTHERS_SQL = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND NOT pid = ANY(%s)"
+CUT_SQL = OTHERS_SQL.replace("count(*)", "pg_terminate_backend(pid)")
 
 
 @dataclass(frozen=True)
@@ -78,17 +84,37 @@ class Scene:
         yield
         self.broker().config_set("maxmemory", "256mb")
 
+    @contextlib.contextmanager
+    def without_connections(self) -> Iterator[None]:
+        """PostgreSQL has no connection left: what others had is cut, and every free one is taken."""
+        url = self.stage.environment["DATABASE_URL"]
+        with contextlib.ExitStack() as taken:
+            mine = [connection_pid()]
+
+            def take_all() -> bool:
+                with connection.cursor() as cursor:
+                    cursor.execute(CUT_SQL, [mine])
+                with contextlib.suppress(psycopg.OperationalError):
+                    while True:
+                        one = taken.enter_context(psycopg.connect(url, autocommit=True))
+                        mine.append(one.info.backend_pid)
+                return others(mine) == 0
+
+            self.stage.until(take_all, nudge=False)
+            yield
+
     def until_measuring(self, run: Run) -> None:
         self.stage.until(has_event(run, "load_started", measured=True))
 
     def until_finished(self, run: Run) -> None:
         self.stage.until(state_is(run, "finished"))
 
-    def assert_all_succeeded(self) -> None:
-        self.stage.until(self.stage.all_finished)
+    def assert_all_succeeded(self, *, nudge: bool = True, steady: bool = True) -> None:
+        """`nudge`: without beat. `steady`: the clock of the database was never set meanwhile."""
+        self.stage.until(self.stage.all_finished, nudge=nudge)
         told = list(Run.objects.values_list("outcome", "failure", "restore"))
         assert set(told) == {("succeeded", "", "verified")}, told
-        assert self.stage.broken() == []
+        assert self.stage.broken(steady=steady) == []
 
 
 def _while(broken: Callable[[Scene], contextlib.AbstractContextManager[None]]) -> Callable[[Scene], None]:
@@ -106,6 +132,18 @@ def _while(broken: Callable[[Scene], contextlib.AbstractContextManager[None]]) -
         scene.assert_all_succeeded()
 
     return case
+
+
+def connections_gone(scene: Scene) -> None:
+    """Nobody gets one for longer than a lease lasts: the load goes on, pages say why, and runs go on afterwards."""
+    scene.start_workers()
+    under_way = scene.launch(measure_s=4)
+    scene.until_measuring(under_way)
+    with scene.without_connections():
+        scene.stage.until(lambda: lease_over_s(under_way) > LEASE_S, nudge=False)
+        assert "too many clients" in readiness().failures[0]
+    scene.launch()
+    scene.assert_all_succeeded()
 
 
 def redis_flushed(scene: Scene) -> None:
@@ -134,13 +172,15 @@ CASES: dict[str, Callable[[Scene], None]] = {
     "Redis hangs": _while(Scene.with_hung_redis),
     "Redis is full": _while(Scene.with_full_redis),
     "Redis is flushed": redis_flushed,
+    "PostgreSQL has no free connection": connections_gone,
     "PostgreSQL restarts while tuning": _restart_at("step_intended", index=1),
     "PostgreSQL restarts while measuring": _restart_at("load_started", measured=True),
     "PostgreSQL restarts while restoring": _restart_at("phase_started", phase="restore"),
 }
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, cases: Mapping[str, Callable[[Scene], None]]) -> None:
+    """Play the cases whose names come in, until no more do."""
     data_dir = Path(settings.BENCHHUB_DATA_DIR)
     urls = embedded.ensure(data_dir)
     call_command("migrate", verbosity=0)
@@ -158,7 +198,7 @@ def main(folder: Path) -> None:
         with running_sshd(place / "sut") as sut, running_sshd(place / "driver") as driver:
             pair = stage.add_host("sut", sut), stage.add_host("driver", driver)
             try:
-                CASES[line.strip()](Scene(stage, pair, data_dir))
+                cases[line.strip()](Scene(stage, pair, data_dir))
                 problem = ""
             except Exception:
                 problem = f"{traceback.format_exc()}\n{stage.told()}"
@@ -168,9 +208,30 @@ def main(folder: Path) -> None:
     embedded.stop(data_dir)
 
 
+def connection_pid() -> int:
+    """The server process of this process's own connection."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return int(cursor.fetchone()[0])
+
+
+def others(mine: list[int]) -> int:
+    """Connections of anybody else."""
+    with connection.cursor() as cursor:
+        cursor.execute(OTHERS_SQL, [mine])
+        return int(cursor.fetchone()[0])
+
+
+def lease_over_s(run: Run) -> float:
+    """For how long the run's lease has been over."""
+    lease_until = Run.objects.values_list("lease_until", flat=True).get(pk=run.pk)
+    assert lease_until is not None
+    return (database_now() - lease_until).total_seconds()
+
+
 def _first_number(file: Path) -> int:
     return int(file.read_text().split()[0])
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), CASES)

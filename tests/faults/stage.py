@@ -112,6 +112,10 @@ class Actor:
         return self.read_sysctl(key) if self.read_sysctl else ""
 
 
+HOST_NETWORKS = "127.0.0.0/8,::1/128"
+"""Where hosts may be in a play: they are sshds of this machine."""
+
+
 def surroundings(database_url: str, redis_url: str, *, data_dir: Path, key_file: Path) -> dict[str, str]:
     """The environment of a worker on that database and broker: the product's own settings, nothing of the tests'."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("BENCHHUB_", "DJANGO_"))}
@@ -122,6 +126,7 @@ def surroundings(database_url: str, redis_url: str, *, data_dir: Path, key_file:
         "REDIS_URL": redis_url,
         "SECRET_KEY": "pepper-of-the-stage-" + "x" * 40,
         "ALLOWED_HOSTS": "localhost",
+        "BENCHHUB_HOST_NETWORKS": "127.0.0.0/8,::1/128",  # the hosts of a stage may be on this machine
         "BENCHHUB_KEY_FILE": str(key_file),
         "BENCHHUB_DATA_DIR": str(data_dir),
     }
@@ -199,18 +204,24 @@ class Stage:
     # Workers
 
     def start_worker(
-        self, name: str, *, lease_s: int = 3, heartbeat_s: int = 1, concurrency: int = 2
+        self,
+        name: str,
+        *,
+        lease_s: int = 3,
+        heartbeat_s: int = 1,
+        concurrency: int = 2,
+        preload: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[bytes]:
-        """A real Celery worker process; its log is NAME.log in the folder."""
-        times = {"BENCHHUB_LEASE_S": str(lease_s), "BENCHHUB_HEARTBEAT_S": str(heartbeat_s)}
+        """A real Celery worker process; its log is NAME.log in the folder. `preload` as `tests.clocks` makes it."""
+        times = {"BENCHHUB_LEASE_S": str(lease_s), "BENCHHUB_HEARTBEAT_S": str(heartbeat_s), **(preload or {})}
         log = self.folder / f"{name}.log"
         self.workers[name] = start_worker(name, {**self.environment, **times}, log, concurrency=concurrency)
         return self.workers[name]
 
-    def start_beat(self, schedule: Path) -> None:
+    def start_beat(self, *, preload: Mapping[str, str] | None = None) -> None:
         """The real beat in place of `until`'s nudges; it counts among the workers."""
-        command = [sys.executable, "-m", "celery", "-A", "benchhub", "beat", "-s", str(schedule), "--pidfile="]
-        self.workers["beat"] = _spawn(command, self.environment, self.folder / "beat.log")
+        command = [sys.executable, "-m", "celery", "-A", "benchhub", "beat", "--pidfile="]
+        self.workers["beat"] = _spawn(command, {**self.environment, **(preload or {})}, self.folder / "beat.log")
 
     def kill_worker(self, name: str, how: int = signal.SIGKILL) -> None:
         """Send the worker a signal; after SIGKILL it is waited for."""
@@ -318,9 +329,9 @@ class Stage:
         """All evidence of what happened, as `invariants.check` wants it."""
         return gather(self.actors.values(), self.folder, self.environment["REDIS_URL"], self.secrets())
 
-    def broken(self, *, ended: bool = True) -> list[str]:
-        """The invariants that do not hold. `ended` = every run must be finished by now."""
-        return check(self.story(), ended=ended)
+    def broken(self, *, ended: bool = True, steady: bool = True) -> list[str]:
+        """The invariants that do not hold. `ended` = every run must be finished by now; `steady` as in `check`."""
+        return check(self.story(), ended=ended, steady=steady)
 
     def secrets(self) -> dict[str, str]:
         """What must stand nowhere."""

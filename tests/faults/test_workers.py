@@ -7,12 +7,14 @@ import random
 import signal
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
+from django.db.models.functions import Now
 
 from experiments.asking.launching.cancelling import cancel_run
-from experiments.models import Run
+from experiments.models import Canary, Run
 from experiments.registry.errors import Conflict
 from experiments.tasks import dispatch, execute_run
 from tests.faults.stage import PATIENCE_S, Actor, Stage, has_event, spoilt
@@ -101,6 +103,27 @@ def test_a_worker_that_slept_through_a_whole_run_touches_nothing(stage: Stage, p
     assert [(host.starts, host.changes, host.after) for host in stage.story().hosts] == [
         (host.starts, host.changes, host.after) for host in after.hosts
     ]
+
+
+def test_while_beat_stands_still_the_run_of_a_dead_worker_is_adopted(stage: Stage, pair: tuple[Actor, Actor]) -> None:
+    stage.start_beat()
+    for name in ("one", "two"):
+        stage.start_worker(name, lease_s=LEASE_S)
+    pair[1].hold()
+    run = stage.launch(*pair, warm_up_s=0)
+    stage.until(loaded(run), nudge=False)
+    stage.kill_worker("beat", signal.SIGSTOP)
+    Canary.objects.update(sent_at=Now() - timedelta(minutes=2))  # for so long already
+    dead = stage.worker_of(run)
+    stage.kill_worker(dead)
+    stage.until(lambda: stage.worker_of(run) not in ("", dead), nudge=False, seconds=75)
+    pair[1].release()
+    later = stage.launch(*pair, warm_up_s=0)
+    stage.until(stage.all_finished, nudge=False)
+    stage.kill_worker("beat", signal.SIGCONT)
+    for one in (run, later):
+        assert_succeeded(one)
+    assert stage.broken() == []
 
 
 def test_one_message_delivered_twenty_times_to_four_workers_is_one_run(stage: Stage, pair: tuple[Actor, Actor]) -> None:

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from agents.base.command import Command
+from agents.base.rights import Rights
 from agents.drivers.ab.text_report import FORMAT, read_text
 from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
@@ -23,6 +24,7 @@ from agents.drivers.base.http_options import (
     Timeout,
     checked_url,
     header_options,
+    only_program,
     whole_seconds,
 )
 from agents.drivers.base.http_tool import HttpTool
@@ -50,6 +52,8 @@ class Ab(HttpTool):
     version_argument: ClassVar[str] = "-V"
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"This is ApacheBench, Version (\S{1,40})", re.ASCII)
     install: ClassVar[str] = "install the package apache2-utils"
+
+    rights: ClassVar[Rights] = only_program("ab", data=("headers", "body", "content_type"))
 
     kind: Literal["ab"] = "ab"
     connections: int = Field(ge=1, le=20_000)

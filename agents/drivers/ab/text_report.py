@@ -43,6 +43,7 @@ _TIMES = re.compile(r"Connection Times \(ms\)")
 _TIMES_COLUMNS = re.compile(r" +min +(?:mean\[\+/-sd\] +median|avg) +max")
 _TIMES_ROW = re.compile(r"(?:Connect|Processing|Waiting): +[0-9. ]{1,80}", re.ASCII)
 _TOTAL = re.compile(rf"Total: +{_COUNT} +{_COUNT} +([0-9]{{1,15}}\.[0-9]) +{_COUNT} +{_COUNT}", re.ASCII)
+_TOTAL_SHORT = re.compile(rf"Total: +{_COUNT} +{_COUNT} +{_COUNT} *", re.ASCII)
 _WARNING = re.compile(r"(?:WARNING|ERROR): The median and mean .*| {8}(?:These results|apart\.).*")
 _SERVED = re.compile(r"Percentage of the requests served within a certain time \(ms\)")
 _PERCENTILE = re.compile(r" (?: ([0-9]{2})% +([0-9]{1,15})|(100)% +([0-9]{1,15}) \(longest request\))", re.ASCII)
@@ -148,14 +149,23 @@ def _latency(lines: Lines, mean_ms: float) -> LatencySummary:
     lines.expect(_TIMES_COLUMNS, "the columns of the connection times")
     for name in ("Connect", "Processing", "Waiting"):
         lines.expect(_TIMES_ROW, f"the times of '{name}:'")
-    total = lines.expect(_TOTAL, "the times of 'Total:'")
+    total = lines.take(_TOTAL)
+    # -S leaves the standard deviation and the median out, -d the percentiles.
+    short = None if total else lines.expect(_TOTAL_SHORT, "the times of 'Total:'")
     while lines.take(_WARNING):
         pass
     lines.skip_blank()
-    lines.expect(_SERVED, "'Percentage of the requests served'")
+    percentiles = _percentiles(lines) if lines.take(_SERVED) else {}
+    if total is None:
+        shortest, longest = (float(short[1]), float(short[3])) if short else (None, None)
+        return LatencySummary(mean_ms, None, shortest, longest, percentiles_ms=percentiles)
+    return LatencySummary(mean_ms, float(total[3]), float(total[1]), float(total[5]), percentiles_ms=percentiles)
+
+
+def _percentiles(lines: Lines) -> dict[str, float]:
     percentiles: dict[str, float] = {}
     while row := lines.take(_PERCENTILE):
         percentiles[row[1] or row[3]] = float(row[2] or row[4])
     if "100" not in percentiles:
         raise lines.error("expected the percentiles up to 100%")
-    return LatencySummary(mean_ms, float(total[3]), float(total[1]), float(total[5]), percentiles_ms=percentiles)
+    return percentiles

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from agents.base.command import Command
+from agents.base.rights import Rights
 from agents.drivers.autocannon.json_report import FORMAT, read_json
 from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
@@ -23,6 +24,7 @@ from agents.drivers.base.http_options import (
     Rate,
     Timeout,
     checked_url,
+    only_program,
     whole_seconds,
 )
 from agents.drivers.base.http_tool import HttpTool
@@ -77,6 +79,8 @@ class Autocannon(HttpTool):
     divided: ClassVar[Mapping[str, str]] = {"connections": "connections", "offered_rate_rps": "requests/s"}
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"^autocannon v(\S{1,40})", re.ASCII | re.MULTILINE)
     install: ClassVar[str] = "install it with npm install -g autocannon"
+
+    rights: ClassVar[Rights] = only_program("autocannon", data=("headers", "body"))
 
     kind: Literal["autocannon"] = "autocannon"
     connections: int = Field(ge=1, le=100_000)

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from agents.base.command import Command
 from agents.base.errors import PlanError
-from agents.base.model import Frozen, first_problem
+from agents.base.model import first_problem
+from agents.base.rights import Guarded
 from agents.drivers.base.command_line import CommandGrammar
 from agents.formats.report_format import ReportFormat, form_of
 from agents.results.report import Direction, LatencyBasis, LoadModel, LoadReport
@@ -52,7 +53,7 @@ class DerivedFile:
     media_type: str
 
 
-class Driver(Frozen, ABC):
+class Driver(Guarded, ABC):
     """A load tool and its options. Registered in `agents.drivers.AnyDriver`."""
 
     formats: ClassVar[tuple[ReportFormat, ...]]
@@ -80,6 +81,16 @@ class Driver(Frozen, ABC):
         """The report in `text`, whichever of its forms it has. Raises ParseError."""
         return form_of(cls.formats, text).read(text)
 
+    @classmethod
+    def kind_behind(cls, text: str, command: str) -> str:
+        """The kind of the tool that printed a text that was given as this one's: another one may have its name."""
+        return str(cls.model_fields["kind"].default)
+
+    @classmethod
+    def least_asked_s(cls, nominal_s: float) -> float:
+        """The shortest duration that its report calls so many seconds."""
+        return nominal_s
+
     def why_no_rate(self) -> str:
         """Why `rate_option` means nothing with these options, as a sentence; "" when it does."""
         return ""
@@ -95,11 +106,6 @@ class Driver(Frozen, ABC):
     def own_metrics(self) -> Iterable[tuple[str, str, Direction]]:
         """Name, unit and direction of the figures of its author's own that each report will have."""
         return ()
-
-    @property
-    def needs_shell(self) -> bool:
-        """Whether its author can run programs of their own on the driver host through it."""
-        return False
 
     @property
     def may_end_early(self) -> bool:

@@ -9,6 +9,8 @@ from pydantic import AfterValidator, Field
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
+from agents.base.installed import program
+from agents.base.rights import Rights
 from agents.drivers.base.driver import Target
 
 BODY_NAME = "request.body"
@@ -36,6 +38,14 @@ Binary = Annotated[str, Field(pattern=r"^[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,200}$"
 Connections = Annotated[int, Field(ge=1, le=1_000_000)]
 Rate = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Timeout = Annotated[int, Field(ge=1, le=3600)]
+
+
+SENDS = "sends requests to the server under test"
+
+
+def only_program(*names: str, data: tuple[str, ...]) -> Rights:
+    """The rights of a tool that nothing but its `binary` makes do anything else."""
+    return Rights(does=SENDS, data=data, gates={"binary": program(*names)})
 
 
 def whole_seconds(kind: str, duration_s: float) -> int:

@@ -13,10 +13,12 @@ from pydantic import Field, StringConstraints, model_validator
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError
+from agents.base.rights import Rights
 from agents.drivers.base.command_line import CommandGrammar
 from agents.drivers.base.driver import Driver, Target
 from agents.drivers.base.http_options import MARGIN_S, Connections, Rate, checked_url
 from agents.drivers.command import figures
+from agents.drivers.command.bounds import check_bounds
 from agents.drivers.command.figure_source import SEARCH_S, FigureSource
 from agents.formats.json_document import read_object
 from agents.formats.report_format import ReportFormat, only
@@ -50,6 +52,8 @@ class CommandDriver(Driver):
     rate_option: ClassVar[str] = "offered_rate_rps"
     concurrency_option: ClassVar[str] = "connections"
     divided: ClassVar[Mapping[str, str]] = {"connections": "connections", "offered_rate_rps": "requests/s"}
+
+    rights: ClassVar[Rights] = Rights(does="nothing", whole="it runs a command of its author on the driver host")
 
     kind: Literal["command"] = "command"
     argv: tuple[Argument, ...] = Field(
@@ -122,10 +126,6 @@ class CommandDriver(Driver):
         return any(f"{{{option}}}" in argument for argument in self.argv)
 
     @property
-    def needs_shell(self) -> bool:
-        return True
-
-    @property
     def may_end_early(self) -> bool:
         return self.fixed_work
 
@@ -196,6 +196,7 @@ class CommandDriver(Driver):
                     line=1,
                 )
             if value is not None and source.direction is not None:
+                check_bounds(name, value, source.unit, source.low, source.high)
                 own.append(OwnMetric(name, value, source.unit, source.direction))
             elif value is not None:
                 values[name] = value

@@ -52,7 +52,8 @@ class FigureSource(Frozen):
     """`pattern` has one group, or a group `value`; `json_path` is for an output with one JSON object in it.
 
     What is found, times `scale`, is in the unit of the figure's name. `unit` and `direction` belong to figures of a
-    team's own. An `optional` figure may be missing.
+    team's own. An `optional` figure may be missing. A figure of a team's own below `low` or above `high` makes the
+    report unusable; without them its name says what cannot be.
     """
 
     pattern: RegularExpression = ""
@@ -63,6 +64,8 @@ class FigureSource(Frozen):
     unit: str = Field("", pattern=r"^[^\x00-\x1f\x7f]{0,20}$")
     direction: Direction | None = None
     optional: bool = False
+    low: float | None = Field(None, ge=-1e18, le=1e18, exclude_if=lambda bound: bound is None)
+    high: float | None = Field(None, ge=-1e18, le=1e18, exclude_if=lambda bound: bound is None)
 
     @model_validator(mode="after")
     def _one_place(self) -> FigureSource:
@@ -73,6 +76,8 @@ class FigureSource(Frozen):
             if compiled.groups != 1 and "value" not in compiled.groupindex:
                 raise ValueError("the pattern needs one group (...) around the number, or a group (?P<value>...)")
         _steps(self.json_path)
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise ValueError("low is below high")
         return self
 
     def find_in_text(self, text: str, until_s: float) -> float | None:

@@ -9,7 +9,9 @@ from typing import Any
 
 from agents.base.errors import ParseError
 from agents.drivers.base.unusable import ALL_FAILED, NO_REQUEST, why_unusable
+from agents.drivers.command.bounds import check_bounds
 from agents.formats.json_document import JsonObject, read_object
+from agents.results.contradictions import contradiction_in
 from agents.results.report import LatencyBasis, LatencySummary, LoadErrors, LoadModel, LoadReport, OwnMetric
 
 FORMAT = "figures-json"
@@ -84,7 +86,7 @@ def report_of(
     why = why_unusable(requests, errors) if requests is not None else NO_REQUEST if rate == 0 else None
     if why is None and requests is not None and errors.total >= requests:
         why = ALL_FAILED
-    return LoadReport(
+    report = LoadReport(
         "command",
         FORMAT,
         load_model,
@@ -100,6 +102,9 @@ def report_of(
         latency=latency if latency != LatencySummary() else None,
         own_metrics=tuple(own),
     )
+    if (contradiction := contradiction_in(report)) is not None:
+        raise ParseError(contradiction, line=1)
+    return report
 
 
 def read_json(text: str) -> LoadReport:
@@ -134,6 +139,8 @@ def _own(name: str, found: JsonObject) -> OwnMetric:
         raise metric.error("value", "a number")
     if direction not in ("higher", "lower"):
         raise metric.error("direction", "higher or lower")
+    low, high = (number_in(metric.at([side])) if side in metric else None for side in ("low", "high"))
+    check_bounds(name, value, unit, low, high)
     return OwnMetric(name, value, unit, "higher" if direction == "higher" else "lower")
 
 

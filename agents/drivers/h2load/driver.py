@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from agents.base.command import Command
+from agents.base.rights import Rights
 from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
 from agents.drivers.base.http_options import (
@@ -23,6 +24,7 @@ from agents.drivers.base.http_options import (
     Rate,
     checked_url,
     header_options,
+    only_program,
     whole_seconds,
 )
 from agents.drivers.base.http_tool import HttpTool
@@ -77,6 +79,8 @@ class H2load(HttpTool):
     divided: ClassVar[Mapping[str, str]] = {"connections": "connections"}
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"h2load nghttp2/(\S{1,40})", re.ASCII)
     install: ClassVar[str] = "install the package nghttp2-client"
+
+    rights: ClassVar[Rights] = only_program("h2load", data=("headers", "body"))
 
     kind: Literal["h2load"] = "h2load"
     connections: Connections

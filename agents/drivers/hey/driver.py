@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agents.base.command import Command, script
+from agents.base.rights import Rights
 from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
 from agents.drivers.base.http_options import (
@@ -22,6 +23,7 @@ from agents.drivers.base.http_options import (
     Timeout,
     checked_url,
     header_options,
+    only_program,
     whole_seconds,
 )
 from agents.drivers.base.http_tool import HttpTool
@@ -58,6 +60,8 @@ class Hey(HttpTool):
     divided: ClassVar[Mapping[str, str]] = {"connections": "connections", "limit_rps": "requests/s"}
     version_pattern: ClassVar[re.Pattern[str]] = _VERSION
     install: ClassVar[str] = "install the package hey"
+
+    rights: ClassVar[Rights] = only_program("hey", data=("headers", "body"))
 
     kind: Literal["hey"] = "hey"
     connections: Connections

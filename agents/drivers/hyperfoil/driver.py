@@ -10,10 +10,13 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from agents.base.command import Command, script
+from agents.base.installed import installed_home
+from agents.base.rights import Rights
 from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Driver, Target
 from agents.drivers.base.http_options import (
     MARGIN_S,
+    SENDS,
     Connections,
     Headers,
     Rate,
@@ -59,6 +62,12 @@ class Hyperfoil(Driver):
     rate_option: ClassVar[str] = "offered_rate_rps"
     concurrency_option: ClassVar[str] = "connections"
     divided: ClassVar[Mapping[str, str]] = {"connections": "connections", "offered_rate_rps": "requests/s"}
+
+    rights: ClassVar[Rights] = Rights(
+        does=SENDS,
+        data=("headers",),
+        gates={"home": installed_home("home")},
+    )
 
     kind: Literal["hyperfoil"] = "hyperfoil"
     connections: Connections

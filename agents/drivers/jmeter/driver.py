@@ -13,11 +13,16 @@ from pydantic import Field, field_validator, model_validator
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
+from agents.base.installed import installed_home, program
+from agents.base.rights import Gate, Rights
 from agents.drivers.base.command_line import CommandGrammar
 from agents.drivers.base.driver import DerivedFile, Driver, Target
+from agents.drivers.base.http_options import SENDS
 from agents.drivers.jmeter import jmx as test_plan
 from agents.drivers.jmeter.built_in_plan import RATES, TARGET, HttpPlan
+from agents.drivers.jmeter.jmx_properties import property_of_plan
 from agents.drivers.jmeter.jtl.files import CSV, XML, read_jtl_file, read_jtl_text
+from agents.drivers.jmeter.jtl.splitting import split_csv
 from agents.drivers.jmeter.text_reports import (
     LIVE,
     STATISTICS,
@@ -82,11 +87,6 @@ _PROPERTY = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,199}", re.ASCII)
 _PORT = re.compile(r":([A-Za-z0-9]+)$", re.ASCII)  # a workload's page has the word PORT in its place
 _FIELD = re.compile(r"\{([a-z_]{1,40})\}")
 _OURS = ("jmeter.save.saveservice.", "summariser.", "benchhub.", "jmeterengine.nongui", "log_level", "log_file")
-_CODE = (
-    "beanshell.", "bsh.", "groovy.", "jsr223.", "javascript.", "search_paths", "user.classpath", "classfinder.",
-    "plugin_dependency_paths", "user.properties", "system.properties", "server.", "remote_hosts", "jmeter.include",
-    "include", "jmeter.reportgenerator.", "upgrade_properties", "jmeter.exit", "saveservice_properties",
-)  # fmt: skip
 _VERSION = re.compile(r"(?:^|\s|\\)(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?(?:-SNAPSHOT)?)\s*$", re.ASCII | re.MULTILINE)
 _HEAP = r"^[1-9][0-9]{0,5}[mMgG]$"
 
@@ -101,7 +101,7 @@ class Jmeter(HttpPlan, Driver):
 
     formats: ClassVar[tuple[ReportFormat, ...]] = (
         ReportFormat(SUMMARY, looks_like_summary, read_summary),
-        ReportFormat(CSV, looks_like_csv, read_jtl_text, read_jtl_file),
+        ReportFormat(CSV, looks_like_csv, read_jtl_text, read_jtl_file, split_csv),
         ReportFormat(XML, looks_like_xml, read_jtl_text, read_jtl_file),
         ReportFormat(STATISTICS, looks_like_statistics, read_statistics),
     )
@@ -114,6 +114,17 @@ class Jmeter(HttpPlan, Driver):
         "offered_rate_rps": "requests/s",
     }
     result_file: ClassVar[str] = RESULTS_NAME
+    rights: ClassVar[Rights] = Rights(
+        does=f"{SENDS}; an uploaded plan also to others",
+        data=("requests", "heap_max", "heap_start"),
+        gates={
+            "home": installed_home("home"),
+            "binary": program("jmeter", "jmeter.sh"),
+            "jmx": Gate("a plan with scripts, files or what is not known", lambda tool: not tool.harm_of_plan()),
+            "properties": Gate("properties of JMeter itself", lambda tool: not tool.own_properties()),
+            "allow_shell": Gate("`allow_shell`", lambda tool: not tool.allow_shell),
+        },
+    )
 
     kind: Literal["jmeter"] = "jmeter"
     home: str = Field("", pattern=r"^(/[A-Za-z0-9_./+@-]{1,250})?$")
@@ -152,9 +163,11 @@ class Jmeter(HttpPlan, Driver):
     @model_validator(mode="after")
     def _plan_is_harmless(self) -> Jmeter:
         if not self.allow_shell:
-            risky = [name for name in self.properties if name.lower().startswith(_CODE)]
+            risky = self.own_properties()
             if risky:
-                raise ValueError(f"properties: {risky[0]} makes JMeter load code; set allow_shell for that")
+                raise ValueError(
+                    f"properties: {risky[0]} is read by JMeter itself and may load code; set allow_shell for that"
+                )
         if self.jmx and self.offered_rate_rps and not self.tells_rate:
             raise ValueError(
                 "offered_rate_rps: an uploaded plan offers a rate only when it is told to: give a property of it the "
@@ -172,9 +185,13 @@ class Jmeter(HttpPlan, Driver):
                 )
         return self
 
-    @property
-    def needs_shell(self) -> bool:
-        return self.allow_shell
+    def harm_of_plan(self) -> list[str]:
+        """What the uploaded plan holds that may run programs or touch files on the driver host, in words."""
+        return test_plan.harm(self.jmx) if self.jmx else []
+
+    def own_properties(self) -> list[str]:
+        """The given properties that JMeter itself reads, or that make a request to a file of a request to a server."""
+        return [name for name, value in self.properties.items() if not property_of_plan(name, str(value))]
 
     def why_no_rate(self) -> str:
         if not self.jmx or self.tells_rate:
@@ -246,7 +263,9 @@ class Jmeter(HttpPlan, Driver):
         return match[1]
 
     def files(self) -> dict[str, str]:
-        return {PLAN_NAME: self.jmx or self.plan_text(), SETTINGS_NAME: _SETTINGS}
+        fixed = {name: _shown(value) for name, value in self.properties.items() if not _is_filled_in(value)}
+        given = "".join(f"{name}={_escaped(value)}\n" for name, value in fixed.items())
+        return {PLAN_NAME: self.jmx or self.plan_text(), SETTINGS_NAME: _SETTINGS + given}
 
     def command(self, target: Target, duration_s: float) -> Command:
         """The command line. PlanError when the URL is not HTTP."""
@@ -256,7 +275,9 @@ class Jmeter(HttpPlan, Driver):
         argv += ["-j", "jmeter.log", "-q", SETTINGS_NAME]
         ours = {"summariser.interval": str(self.summary_interval_s)}
         ours |= {f"benchhub.{name}": fields[name] for name in TARGET}
-        given = {name: _FIELD.sub(lambda match: fields[match[1]], _shown(v)) for name, v in self.properties.items()}
+        # Only what is filled in for each phase; the others, a password perhaps, are in a file: all see a command line.
+        filled = {name: str(value) for name, value in self.properties.items() if _is_filled_in(value)}
+        given = {name: _FIELD.sub(lambda match: fields[match[1]], value) for name, value in filled.items()}
         argv += [f"-J{name}={value}" for name, value in {**ours, **given}.items()]
         return Command(tuple(argv), timeout_s=duration_s + 120)
 
@@ -308,6 +329,18 @@ class Jmeter(HttpPlan, Driver):
 
 
 _FIELDS = (*TARGET, "users", "ramp_up_s", "loops", *RATES)
+
+
+def _is_filled_in(value: str | float | bool) -> bool:
+    return _FIELD.search(str(value)) is not None
+
+
+def _escaped(value: str) -> str:
+    """The value as a file of properties has it (java.util.Properties)."""
+    units = value.replace("\\", "\\\\").encode("utf-16-be", "surrogatepass")
+    codes = [int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2)]
+    text = "".join(chr(code) if code < 0x7F else f"\\u{code:04x}" for code in codes)
+    return "\\" + text if text[:1] == " " else text
 
 
 def _shown(value: str | float | bool) -> str:

@@ -19,8 +19,32 @@ _PARAMETER = re.compile(
     r"\$\{\s*__(?:P\(\s*(?P<p>[^,(){}]{1,200}?)\s*(?:,(?P<p_default>(?:\\.|[^\\){}])*))?\)"
     r"|property\(\s*(?P<q>[^,(){}]{1,200}?)\s*(?:,[^,){}]*(?:,(?P<q_default>(?:\\.|[^\\){}])*))?)?\))\s*\}"
 )
-_CODE = re.compile(
-    r"\$\{\s*__(groovy|BeanShell|javaScript|jexl2|jexl3|StringToFile|FileToString|evalVar|eval|setProperty)\b", re.I
+_FUNCTION = re.compile(r"\$\{\s*__\s*([^({}\s,]*)")
+_HARMLESS_FUNCTIONS = re.compile(
+    r"P|property|Random|RandomString|RandomDate|RandomFromMultipleVars|threadNum|threadGroupName|samplerName"
+    r"|TestPlanName|time|timeShift|dateTimeConvert|UUID|counter|iterationNum|V|intSum|longSum|urlencode"
+    r"|urldecode|escapeHtml|unescapeHtml|escapeXml|unescape|char|changeCase|isPropDefined|isVarDefined"
+    r"|machineName|machineIP|log|logn|regexFunction|digest|split|escapeOroRegexpChars"
+)
+"""What else JMeter and its plug-ins offer runs scripts (Groovy, BeanShell, JEXL), reads or writes files or variables of
+the environment, or makes text into calls of functions."""
+
+_ATTRIBUTES = frozenset(
+    ["version", "properties", "jmeter", "guiclass", "testclass", "testname", "enabled", "name", "elementType", "class"]
+)
+"""XStream, which reads plans, has more of them: they name other classes to make of an element."""
+
+_FILES = {
+    "filename": "the file of a CSV Data Set or listener",
+    "FileSaver.filename": "a listener that writes a file",
+    "File.path": "a file that is uploaded",
+    "TestPlan.user_define_classpath": "a class path",
+}
+_SCHEME = re.compile(r"(?:https?)?|\$\{\s*__(?:P|property)\([^(){},]*(?:,\s*(?:https?)?\s*){0,2}\)\s*\}", re.IGNORECASE)
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
+_BACKENDS = frozenset(
+    f"org.apache.jmeter.visualizers.backend.{name}"
+    for name in ("graphite.GraphiteBackendListenerClient", "influxdb.InfluxdbBackendListenerClient")
 )
 
 _PROPERTIES = frozenset(
@@ -207,19 +231,52 @@ def _problems(element: etree._Element) -> Iterator[str]:
     in_object = parent is not None and (
         parent.tag == "value" or any(a.tag == "objProp" for a in element.iterancestors())
     )
-    if tag not in _PROPERTIES | _STRUCTURE | _HARMLESS and not (in_object and not element.attrib):
+    if tag not in _PROPERTIES | _STRUCTURE | _HARMLESS and not (in_object and not element.attrib and not len(element)):
         yield _named(element, tag)
+    yield from (f"the attribute {name} of {tag}"[:80] for name in map(str, element.attrib) if name not in _ATTRIBUTES)
+    if tag == "IfController" and _said(element, "IfController.useExpression") != "true":
+        yield "an If Controller with JavaScript (tick 'Interpret Condition as Variable Expression')"
+    if tag == "stringProp":
+        yield from _property_problems(element, str(element.get("name") or ""), (element.text or "").strip())
     for attribute, allowed in (("testclass", _HARMLESS), ("elementType", _HARMLESS), ("class", _CLASSES)):
         kind = str(element.get(attribute) or "").rpartition(".")[2]
         if kind and kind != tag and kind not in allowed:
             yield _named(element, kind)
-    if tag == "stringProp" and element.get("name") in ("filename", "FileSaver.filename"):
-        owner = str(parent.tag) if parent is not None else ""
-        if owner == "ResultCollector" and (element.text or "").strip():
-            yield "a listener that writes a file (clear its Filename: BenchHub saves the results itself)"
     for said in (element.text or "", *map(str, element.attrib.values())):
-        if match := _CODE.search(said):
-            yield f"the function __{match[1]}"
+        for name in _FUNCTION.findall(said):
+            if not _HARMLESS_FUNCTIONS.fullmatch(name):
+                yield f"the function __{name[:40]}"
+
+
+def _property_problems(element: etree._Element, name: str, value: str) -> Iterator[str]:
+    if not value:
+        return
+    parent = element.getparent()
+    owner = str(parent.tag) if parent is not None else ""
+    if name in ("filename", "FileSaver.filename") and owner == "ResultCollector":
+        yield "a listener that writes a file (clear its Filename: BenchHub saves the results itself)"
+    elif name in _FILES:
+        yield _FILES[name]
+    elif name == "classname" and value not in _BACKENDS:
+        yield f"the class {value[:60]}"
+    elif name == "HTTPSampler.protocol" and not _is_scheme(element, value):
+        yield f"the protocol {value[:40]} (http, https, or a property that says which)"
+
+
+def _is_scheme(element: etree._Element, value: str) -> bool:
+    """Whether the protocol of a request is http or https; `file` is one to JMeter, too."""
+    if match := _VARIABLE.fullmatch(value):
+        root = element.getroottree().getroot()
+        places = [one for one in root.iter("stringProp") if (one.text or "").strip() == match[1]]
+        values = [_said(one.getparent(), "Argument.value") for one in places if one.get("name") == "Argument.name"]
+        return len(values) == len(places) > 0 and all(map(_SCHEME.fullmatch, values))
+    return _SCHEME.fullmatch(value) is not None
+
+
+def _said(element: etree._Element | None, name: str) -> str:
+    """The text of the property with that name right below the element."""
+    found = [one.text or "" for one in ([] if element is None else element) if one.get("name") == name]
+    return found[0].strip() if found else ""
 
 
 _CLASSES = frozenset(["SampleSaveConfiguration"])

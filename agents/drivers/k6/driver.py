@@ -11,10 +11,13 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from agents.base.command import Command, script
+from agents.base.installed import program
+from agents.base.rights import Gate, Rights
 from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
 from agents.drivers.base.http_options import (
     MARGIN_S,
+    SENDS,
     Binary,
     Body,
     Headers,
@@ -107,6 +110,15 @@ class K6(HttpTool):
     version_argument: ClassVar[str] = "version"
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"^k6(?:\.exe)? v(\S{1,40})", re.ASCII | re.MULTILINE)
     install: ClassVar[str] = "install it from its package repository or its releases"
+
+    rights: ClassVar[Rights] = Rights(
+        does=SENDS,
+        data=("headers", "body"),
+        gates={
+            "script": Gate("a `script`: JavaScript opens files and sends them anywhere", lambda tool: not tool.script),
+            "binary": program("k6"),
+        },
+    )
 
     kind: Literal["k6"] = "k6"
     users: int = Field(ge=1, le=100_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from agents.drivers.base.unusable import judged
 from agents.formats.json_document import JsonObject, has_object, read_object
@@ -45,6 +46,7 @@ def _report(name: str, metrics: JsonObject, duration_s: float | None) -> LoadRep
     users = _metric(metrics, "vus_max", name)
     if dropped := _metric(metrics, "dropped_iterations", name):
         details["dropped_iterations"] = dropped.count("count")
+    details |= thresholds_told(_thresholds(metrics, name))
     received = metrics.object("data_received")
     received = received.object("values") if name == SUMMARY_FORMAT else received
     errors = _errors(metrics, name, failed)
@@ -68,6 +70,27 @@ def _report(name: str, metrics: JsonObject, duration_s: float | None) -> LoadRep
         details=details,
     )
     return judged(report, failed=failed if errors.status is None else 0)
+
+
+def thresholds_told(passed: Mapping[str, bool]) -> dict[str, float | str]:
+    """k6's own limits by whether they were kept, as details; nothing when the script has none."""
+    kept = "; ".join(name for name, ok in passed.items() if ok)
+    broken = "; ".join(name for name, ok in passed.items() if not ok)
+    return {name: text for name, text in (("thresholds_passed", kept), ("thresholds_failed", broken)) if text}
+
+
+def _thresholds(metrics: JsonObject, name: str) -> dict[str, bool]:
+    """Whether each limit was kept, by the metric and what it asks; the exported summary says whether it was broken."""
+    found = {}
+    for metric in metrics.names():
+        limits = metrics.object(metric)
+        if "thresholds" not in limits:
+            continue
+        limits = limits.object("thresholds")
+        for limit in limits.names():
+            ok = limits.object(limit).flag("ok") if name == SUMMARY_FORMAT else not limits.flag(limit)
+            found[f"{metric} {limit}"] = ok
+    return found
 
 
 def _metric(metrics: JsonObject, metric: str, name: str) -> JsonObject | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from agents.base.errors import ParseError
 from agents.drivers.base.unusable import judged, refused
+from agents.drivers.k6.json_report import thresholds_told
 from agents.formats.report_lines import Lines
 from agents.results.report import LatencySummary, LoadErrors, LoadReport
 
@@ -17,7 +18,9 @@ _DURATION = r"(?:[0-9]{1,12}(?:\.[0-9]{1,9})?(?:ns|us|µs|μs|ms|s|m|h)){1,4}"
 _STEP = re.compile(r"([0-9.]{1,22})(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _SCENARIO = re.compile(r" +\* (\S{1,200}): ([0-9.]{1,20}) iterations/s for (\S{1,20}) \(.{1,200}", re.ASCII)
 _USERS = re.compile(r" +\* (\S{1,200}): ([0-9]{1,9}) looping VUs for (\S{1,20}) \(.{1,200}", re.ASCII)
-_ROW = re.compile(r" +([a-z][a-z0-9_]{0,127})\.{2,200}: +(.{1,400})", re.ASCII)
+_ROW = re.compile(r" +(?:(?P<mark>[✓✗]) )?(?P<name>[a-z][a-z0-9_]{0,127})\.{2,200}: +(?P<said>.{1,400})", re.ASCII)
+_METRIC = re.compile(r" +([a-z][a-z0-9_]{0,127}(?:\{[^{}]{1,300}\})?)", re.ASCII)
+_THRESHOLD = re.compile(r" +([✓✗]) '([^']{1,300})' .{0,300}")
 _TREND = re.compile(rf"([a-z]+(?:\([0-9.]{{1,9}}\))?)=({_DURATION}|0)(?: +|$)", re.ASCII)
 _FAILED = re.compile(
     r"([0-9]{1,3}\.[0-9]{2})% +(?:([0-9]{1,15}) out of ([0-9]{1,15})|✓ ([0-9]{1,15}) +✗ ([0-9]{1,15}))", re.ASCII
@@ -33,6 +36,8 @@ def read_text(text: str) -> LoadReport:
     lines = Lines(text)
     base = LoadReport("k6", FORMAT, "closed", "service_time")
     rows: dict[str, str] = {}
+    limits: dict[str, bool] = {}
+    metric = ""
     numbers: dict[str, int] = {}
     error = None
     for _ in range(MAX_LINES):
@@ -43,9 +48,16 @@ def read_text(text: str) -> LoadReport:
             lines.skip()
             continue
         if row := _ROW.fullmatch(line):
-            if row[1] in rows:
-                raise lines.error(f"a second row of {row[1]}", hint="Give one report per file.")
-            rows[row[1]], numbers[row[1]] = row[2], lines.number
+            name = row["name"]
+            if name in rows:
+                raise lines.error(f"a second row of {name}", hint="Give one report per file.")
+            rows[name], numbers[name] = row["said"], lines.number
+            if row["mark"]:  # before k6 1.0 the row of a metric says how its thresholds stand
+                limits[name] = row["mark"] == "✓"
+        elif match := _METRIC.fullmatch(line):
+            metric = match[1]
+        elif match := _THRESHOLD.fullmatch(line):
+            limits[f"{metric} {match[2]}"] = match[1] == "✓"
         elif match := _SCENARIO.fullmatch(line):
             base = replace(base, load_model="open", offered_rate_rps=_number(match[2], lines))
         elif match := _USERS.fullmatch(line):
@@ -60,7 +72,8 @@ def read_text(text: str) -> LoadReport:
         return refused(base, error)
     if missing:
         raise lines.error(f"expected the row of {missing[0]}", hint="Give the whole standard output of k6.")
-    return _report(base, rows, numbers)
+    report = _report(base, rows, numbers)
+    return replace(report, details={**report.details, **thresholds_told(limits)})
 
 
 def _report(base: LoadReport, rows: dict[str, str], numbers: dict[str, int]) -> LoadReport:

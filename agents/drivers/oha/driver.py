@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from agents.base.command import Command
+from agents.base.rights import Rights
 from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Habits, Target
 from agents.drivers.base.http_options import (
@@ -24,6 +25,7 @@ from agents.drivers.base.http_options import (
     Timeout,
     checked_url,
     header_options,
+    only_program,
     whole_seconds,
 )
 from agents.drivers.base.http_tool import HttpTool
@@ -73,6 +75,8 @@ class Oha(HttpTool):
     habits: ClassVar[Habits] = Habits(queues_due=True)
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"^oha (\S{1,40})", re.ASCII | re.MULTILINE)
     install: ClassVar[str] = "install it with cargo install oha"
+
+    rights: ClassVar[Rights] = only_program("oha", data=("headers", "body"))
 
     kind: Literal["oha"] = "oha"
     connections: Connections

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agents.base.command import Command, script
+from agents.base.rights import Rights
 from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
 from agents.drivers.base.http_options import (
@@ -22,6 +23,7 @@ from agents.drivers.base.http_options import (
     Timeout,
     checked_url,
     header_options,
+    only_program,
     whole_seconds,
 )
 from agents.drivers.base.http_tool import HttpTool
@@ -84,6 +86,8 @@ class Siege(HttpTool):
     divided: ClassVar[Mapping[str, str]] = {"connections": "connections"}
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"SIEGE (\S{1,40})", re.ASCII)
     install: ClassVar[str] = "install the package siege"
+
+    rights: ClassVar[Rights] = only_program("siege", data=("headers", "body", "content_type"))
 
     kind: Literal["siege"] = "siege"
     connections: int = Field(ge=1, le=10_000)

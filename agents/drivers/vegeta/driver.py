@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from agents.base.command import Command, script
+from agents.base.rights import Rights
 from agents.drivers.base.command_line import CommandGrammar, Grammar
 from agents.drivers.base.driver import Target
 from agents.drivers.base.http_options import (
@@ -23,6 +24,7 @@ from agents.drivers.base.http_options import (
     Timeout,
     checked_url,
     header_options,
+    only_program,
     whole_seconds,
 )
 from agents.drivers.base.http_tool import HttpTool
@@ -83,6 +85,8 @@ class Vegeta(HttpTool):
     version_argument: ClassVar[str] = "-version"
     version_pattern: ClassVar[re.Pattern[str]] = re.compile(r"^Version: v?(\S{1,40})", re.ASCII | re.MULTILINE)
     install: ClassVar[str] = "install it from its releases, version 12 or later"
+
+    rights: ClassVar[Rights] = only_program("vegeta", data=("headers", "body"))
 
     kind: Literal["vegeta"] = "vegeta"
     offered_rate_rps: Rate

@@ -10,8 +10,18 @@ from pydantic import Field, model_validator
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError
+from agents.base.installed import program
+from agents.base.rights import Gate, Rights
 from agents.drivers.base.driver import Driver, Target
-from agents.drivers.base.http_options import MARGIN_S, Binary, Headers, checked_url, header_options, whole_seconds
+from agents.drivers.base.http_options import (
+    MARGIN_S,
+    SENDS,
+    Binary,
+    Headers,
+    checked_url,
+    header_options,
+    whole_seconds,
+)
 from agents.results.report import LoadReport
 
 SCRIPT_NAME = "load.lua"
@@ -27,6 +37,14 @@ class WrkOptions(Driver):
     """
 
     concurrency_option: ClassVar[str] = "connections"
+    rights: ClassVar[Rights] = Rights(
+        does=SENDS,
+        data=("headers",),
+        gates={
+            "script": Gate("a `script`: Lua runs programs and opens files", lambda tool: not tool.script),
+            "binary": program("wrk", "wrk2"),
+        },
+    )
 
     connections: int = Field(ge=1, le=1_000_000)
     threads: int = Field(ge=1, le=1024)
@@ -48,6 +66,14 @@ class WrkOptions(Driver):
                 f"the tool would open {real}; use {real} or {real + self.threads} connections, or other threads"
             )
         return self
+
+    @classmethod
+    def least_asked_s(cls, nominal_s: float) -> float:
+        # From 51 s on whole minutes are printed, from 51 minutes on whole hours.
+        for unit_s in (3600, 60):
+            if nominal_s >= unit_s and nominal_s % unit_s == 0:
+                return max(0.85 * unit_s, nominal_s - unit_s / 2)
+        return nominal_s
 
     def files(self) -> dict[str, str]:
         """Files that the command needs in its working directory: relative name -> text."""

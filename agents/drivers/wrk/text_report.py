@@ -30,6 +30,10 @@ Tool = Literal["wrk", "wrk2"]
 
 MAX_LINES_AROUND = 20_000
 REFUSAL_LINES = 20
+WRK_TIMEOUT_MS = 2000.0
+BACKLOG = 5
+MOST_CONNECTIONS = 65_000
+"""More than one address has ports for; where the report does not say how many there were."""
 
 _RUNNING = re.compile(r"Running ([0-9]{1,9})(s|m|h) test @ (\S{1,8192})", re.ASCII)
 _SIZE = re.compile(r"  ([0-9]{1,9}) threads and ([0-9]{1,9}) connections", re.ASCII)
@@ -39,6 +43,7 @@ _CALIBRATION = re.compile(
 _STATS = re.compile(r"  Thread Stats +Avg +Stdev +Max +\+/- Stdev")
 _LATENCY = re.compile(rf" +Latency +({DURATION}) +({DURATION}) +({DURATION}) +({PERCENT})", re.ASCII)
 _REQ_SEC = re.compile(rf" +Req/Sec +({RATE}) +({RATE}) +({RATE}) +({PERCENT})", re.ASCII)
+_OF_WRK2 = re.compile(r"  Latency Distribution \(HdrHistogram - (?:Recorded|Uncorrected) Latency", re.ASCII)
 _DISTRIBUTION = re.compile(r"  Latency Distribution(?: \(HdrHistogram - (Recorded|Uncorrected) Latency.*\))?")
 _PERCENTILE = re.compile(rf" +([0-9]{{1,3}}(?:\.[0-9]{{1,6}})?)% +({DURATION})", re.ASCII)
 _TOTAL = re.compile(rf"  ([0-9]{{1,18}}) requests in ({DURATION}), ({BYTES}) read", re.ASCII)
@@ -61,6 +66,26 @@ _REFUSAL = re.compile(
     re.ASCII,
 )
 _S_PER = {"s": 1, "m": 60, "h": 3600}
+
+
+def is_of_wrk2(text: str) -> bool:
+    """Whether wrk2 printed the text: it calibrates, its histograms are HdrHistograms, or it counted a backlog.
+
+    A backlog is a mean latency that would need more than BACKLOG times the connections that there are, with a longest
+    one beyond wrk's timeout, after which wrk does not count an answer's latency.
+    """
+    lines = text.splitlines()[:MAX_LINES_AROUND]
+    if any(_CALIBRATION.fullmatch(line) or _OF_WRK2.match(line) for line in lines):
+        return True
+    size, row, throughput = (
+        next((found for line in lines if (found := pattern.fullmatch(line))), None)
+        for pattern in (_SIZE, _LATENCY, _THROUGHPUT)
+    )
+    if row is None or throughput is None:
+        return False
+    mean_ms, longest_ms = duration_ms(row[1]) or 0.0, duration_ms(row[3]) or 0.0
+    connections = int(size[2]) if size else MOST_CONNECTIONS
+    return longest_ms > WRK_TIMEOUT_MS and float(throughput[1]) * mean_ms / 1000 > BACKLOG * connections
 
 
 def read_text(text: str, tool: Tool) -> LoadReport:

@@ -36,6 +36,12 @@ class Wrk(WrkOptions):
 
     kind: Literal["wrk"] = "wrk"
 
+    @classmethod
+    def kind_behind(cls, text: str, command: str) -> str:
+        # wrk2 is often installed as wrk, and its shortest report differs in nothing but what wrk cannot have measured.
+        rate = WrkGrammar(has_rate=True).read(command).offered_rate_rps if command.strip() else None
+        return "wrk2" if rate or wrk_text.is_of_wrk2(text) else "wrk"
+
     def parse_version(self, output: bytes) -> str:
         return self._version(output, has_rate=False)
 

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import ipaddress
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from agents.base.command import Command
 from agents.base.cpuset import CpuSet, format_cpus, parse_cpus
 from agents.base.model import Frozen
 from agents.base.process_start import ProcessStart
 from agents.base.regular_expression import RegularExpression
+from agents.base.rights import Guarded
 
 MAX_INSTANCES = 64
+
+
+def _listen_address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text)) if text else ""
+    except ValueError:
+        raise ValueError(f"'{text}' is no IP address; leave it empty for the one that the load uses") from None
+
+
+ListenAddress = Annotated[str, Field(max_length=64), AfterValidator(_listen_address)]
 SECTIONS = ("process.", "jvm.", "instances.")
 """How settings begin that every server may have otherwise."""
 
@@ -29,20 +41,23 @@ class Readiness(Frozen):
     timeout_s: float = Field(60.0, gt=0, le=900)
 
 
-class Server(Frozen, ABC):
+class Server(Guarded, ABC):
     """A server under test and how it is started. Registered in `agents.servers.AnyServer`."""
 
     title: ClassVar[str]
     """What people call it, in sentences."""
     is_jvm: ClassVar[bool]
     """Whether it is one process, a JVM, of which a log of the garbage collector is kept (`gc_log_path`)."""
-    needs_admin: ClassVar[bool]
-    """Whether it runs what its author likes on the host, so that only an admin may save it."""
     sections: ClassVar[tuple[str, ...]]
     """How the settings begin in `parse_effective` that two servers of this kind have otherwise when they differ."""
 
     kind: str
     port: int = Field(8080, ge=1, le=65535)
+    listen: ListenAddress = Field(
+        "",
+        description="The IP address that it listens on. Empty: the one that the load uses, where that is one of the "
+        "host's own, else every address.",
+    )
     cpus: CpuSet = ""
     instance_cpus: tuple[CpuSet, ...] = Field(
         (),
@@ -75,11 +90,14 @@ class Server(Frozen, ABC):
         """The CPUs of all instances."""
         return format_cpus([cpu for cpus in self.instance_cpus for cpu in parse_cpus(cpus)]) or self.cpus
 
-    def instance(self, number: int) -> Self:
-        """The instance with this number, counted from 0, as a server of its own."""
-        if not self.instance_cpus:
-            return self
-        own = {"port": self.port + number, "cpus": self.instance_cpus[number], "instance_cpus": ()}
+    def instance(self, number: int, address: str = "") -> Self:
+        """The instance with this number, counted from 0, as a server of its own, which listens on `address`.
+
+        An address of its author's choice goes first; "" is every address.
+        """
+        own: dict[str, object] = {"listen": self.listen or address}
+        if self.instance_cpus:
+            own |= {"port": self.port + number, "cpus": self.instance_cpus[number], "instance_cpus": ()}
         return self.model_copy(update=own)
 
     @abstractmethod

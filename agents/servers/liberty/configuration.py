@@ -25,10 +25,14 @@ def server_xml(features: Iterable[str], apps: Mapping[str, str]) -> str:
     )
 
 
-def ports_xml(port: int, *, tls: bool) -> str:
-    """Read by Liberty behind server.xml, so that the port is the one that is asked, whatever server.xml says."""
+def ports_xml(port: int, address: str, *, tls: bool) -> str:
+    """Read by Liberty behind server.xml, so that port and address are those that are asked, whatever server.xml says.
+
+    With `address` "" the address stays that of server.xml.
+    """
     http, https = (-1, port) if tls else (port, -1)
-    endpoint = f'<httpEndpoint id="defaultHttpEndpoint" httpPort="{http}" httpsPort="{https}"/>'
+    host = f' host="{address}"' if address else ""
+    endpoint = f'<httpEndpoint id="defaultHttpEndpoint"{host} httpPort="{http}" httpsPort="{https}"/>'
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<server>{endpoint}</server>\n'
 
 

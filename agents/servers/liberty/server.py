@@ -11,8 +11,12 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
+from agents.base.installed import installed_home, is_web_application
 from agents.base.process_start import ProcessStart
+from agents.base.rights import Gate, Rights
+from agents.formats.java_options import option_is_harmless, property_is_harmless
 from agents.formats.jvm import JvmOption, parse_java_major
+from agents.formats.server_xml import document_is_harmless
 from agents.formats.xml_document import XmlError, local_name, parse_xml
 from agents.servers.base.directory import Directory, plain_directory
 from agents.servers.base.files import instance_with
@@ -41,6 +45,14 @@ def _instance(path: str) -> str:
         raise PlanError(
             f"Liberty cannot run in {path!r}.", hint="Its path may have letters, digits and . _ + @ % , = - only."
         ) from None
+
+
+_PAGE = re.compile(r"(?:[^/]+/)+[^/]+\.(?:css|csv|html?|json|md|svg|txt)", re.IGNORECASE)
+
+
+def _is_page(path: str) -> bool:
+    """Whether Liberty sends the file as it is: not a page of Java, a class, or a description of the application."""
+    return _PAGE.fullmatch(path) is not None and not re.search(r"(?:WEB|META)-INF", path, re.IGNORECASE)
 
 
 ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
@@ -78,7 +90,29 @@ class Liberty(Server):
 
     title: ClassVar[str] = "Liberty"
     is_jvm: ClassVar[bool] = True
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights(
+        "starts an installed Liberty with installed web applications and static pages, in an instance of its own",
+        data=("cpus", "instance_cpus", "listen", "ready", "name", "features"),
+        gates={
+            "home": installed_home("home"),
+            "java_home": installed_home("java_home"),
+            "apps": Gate(
+                "other directories as applications", lambda server: all(map(is_web_application, server.apps.values()))
+            ),
+            "dropins": Gate("files that are no static pages", lambda server: all(map(_is_page, server.dropins))),
+            "server_xml": Gate(
+                "a `server_xml` with elements and values that name classes, places or files",
+                lambda server: not server.server_xml or document_is_harmless(server.server_xml),
+            ),
+            "bootstrap": Gate(
+                "bootstrap properties that name classes, places or addresses, or open a console",
+                lambda server: all(property_is_harmless(*pair) for pair in server.bootstrap.items()),
+            ),
+            "jvm_options": Gate(
+                "any other JVM option", lambda server: all(map(option_is_harmless, server.jvm_options))
+            ),
+        },
+    )
     sections: ClassVar[tuple[str, ...]] = ("server.",)
 
     kind: Literal["liberty"] = "liberty"
@@ -123,7 +157,7 @@ class Liberty(Server):
             # There even without options: otherwise those of the installation would count.
             "jvm.options": "".join(f"{option}\n" for option in self.jvm_options),
             "bootstrap.properties": bootstrap,
-            "configDropins/overrides/ports.xml": ports_xml(self.port, tls=self.tls),
+            "configDropins/overrides/ports.xml": ports_xml(self.port, self.listen, tls=self.tls),
             **{f"dropins/{path}": text for path, text in self.dropins.items()},
         }
         if self.tls:

@@ -26,7 +26,8 @@ fi
 KEY_STORE, KEY_PASSWORD = "conf/self-signed.p12", "changeit"
 """Tomcat's own default password: who may read the file may read server.xml beside it."""
 
-# Sets the ports in server.xml. Comments are passed by: an example in a comment is not the connector.
+# Sets the ports in server.xml, and the address where one is given. Comments are passed by: an example in a comment
+# is not the connector.
 PORTS = r"""
 { text = text $0 "\n" }
 END {
@@ -41,9 +42,10 @@ END {
     else size = 1
     tag = substr(text, 1, size)
     text = substr(text, size + 1)
-    if (tag ~ /^<Server[ \t\r\n>]/) tag = with_port(tag, "-1")
+    if (tag ~ /^<Server[ \t\r\n>]/) tag = with_value(tag, "port", "-1")
     else if (!done && tag ~ /^<Connector[ \t\r\n\/>]/ && tag !~ /AJP|Ajp|SSLEnabled *= *["\047]true/) {
-      tag = with_port(tag, port)
+      tag = with_value(tag, "port", port)
+      if (address) tag = with_value(tag, "address", address)
       if (tls) tag = with_tls(tag)
       done = 1
     }
@@ -52,11 +54,11 @@ END {
   printf "%s", text
   exit !done
 }
-function with_port(tag, value) {
-  if (match(tag, "[ \t\r\n]port[ \t\r\n]*=[ \t\r\n]*(" quoted ")"))
-    return substr(tag, 1, RSTART) "port=\"" value "\"" substr(tag, RSTART + RLENGTH)
+function with_value(tag, name, value) {
+  if (match(tag, "[ \t\r\n]" name "[ \t\r\n]*=[ \t\r\n]*(" quoted ")"))
+    return substr(tag, 1, RSTART) name "=\"" value "\"" substr(tag, RSTART + RLENGTH)
   match(tag, /^<[A-Za-z]+/)
-  return substr(tag, 1, RLENGTH) " port=\"" value "\"" substr(tag, RLENGTH + 1)
+  return substr(tag, 1, RLENGTH) " " name "=\"" value "\"" substr(tag, RLENGTH + 1)
 }
 function with_tls(tag,  empty) {
   empty = sub(/[ \t\r\n]*\/>$/, "", tag) || !sub(/>$/, "", tag)
@@ -70,16 +72,17 @@ function with_tls(tag,  empty) {
 CREATE = f"""
 set -eu
 umask 077
-home=$1 java_home=$2 instance=$3 port=$4 examples=$5 tls=$6 ports=$7
-shift 7
+home=$1 java_home=$2 instance=$3 port=$4 address=$5 examples=$6 tls=$7 ports=$8
+shift 8
 mkdir -p -- "$(dirname -- "$instance")"
 mkdir -- "$instance"
 cd -- "$instance"
 mkdir logs temp work webapps
 cp -R -- "$home/conf" conf
 chmod -R u+rwX conf
-awk -v port="$port" -v tls="$tls" -v store={KEY_STORE} -v password={KEY_PASSWORD} "$ports" "$home/conf/server.xml" \\
-  >conf/server.xml || {{ echo "$home/conf/server.xml has no plain HTTP connector to set the port of" >&2; exit 1; }}
+awk -v port="$port" -v address="$address" -v tls="$tls" -v store={KEY_STORE} -v password={KEY_PASSWORD} \\
+  "$ports" "$home/conf/server.xml" >conf/server.xml ||\\
+  {{ echo "$home/conf/server.xml has no plain HTTP connector to set the port of" >&2; exit 1; }}
 if [ -n "$tls" ]; then
 {JAVA}
   "${{java%java}}keytool" -genkeypair -keystore {KEY_STORE} -storetype PKCS12 -storepass {KEY_PASSWORD} -alias tomcat \\

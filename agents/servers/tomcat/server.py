@@ -10,7 +10,10 @@ from pydantic import AfterValidator, Field
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
+from agents.base.installed import installed_home, is_web_application
 from agents.base.process_start import ProcessStart
+from agents.base.rights import Gate, Rights
+from agents.formats.java_options import option_is_harmless
 from agents.formats.jvm import OPTIONS_VARIABLE, JvmOption, jvm_problems, options_value, parse_java_major
 from agents.formats.xml_document import flatten
 from agents.servers.base.directory import Directory, plain_directory
@@ -51,7 +54,21 @@ class Tomcat(Server):
 
     title: ClassVar[str] = "Tomcat"
     is_jvm: ClassVar[bool] = True
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights(
+        "starts an installed Tomcat with installed web applications, in an instance of its own",
+        data=("cpus", "instance_cpus", "listen", "ready"),
+        gates={
+            "home": installed_home("home"),
+            "java_home": installed_home("java_home"),
+            "webapps": Gate(
+                "other directories as applications, and the manager",
+                lambda server: all(map(is_web_application, server.webapps)),
+            ),
+            "jvm_options": Gate(
+                "any other JVM option", lambda server: all(map(option_is_harmless, server.jvm_options))
+            ),
+        },
+    )
     sections: ClassVar[tuple[str, ...]] = ("tomcat.",)
 
     kind: Literal["tomcat"] = "tomcat"
@@ -83,7 +100,8 @@ class Tomcat(Server):
         examples = "yes" if self.open_examples else ""
         descriptor = tomcat_scripts.EXAMPLES.format(home=self.home).encode() if self.open_examples else b""
         tls = "yes" if self.tls else ""
-        args = (self.home, self.java_home or "", _safe(instance), str(self.port), examples, tls, tomcat_scripts.PORTS)
+        where = (str(self.port), self.listen)
+        args = (self.home, self.java_home or "", _safe(instance), *where, examples, tls, tomcat_scripts.PORTS)
         return script(tomcat_scripts.CREATE, *args, *self.webapps, stdin=descriptor, timeout_s=120)
 
     def start_command(self, instance: str, launch: ProcessStart) -> Command:

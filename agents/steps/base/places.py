@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+import re
 
 ROOTS: dict[str, str] = {
     "/etc": "configuration of the system and of the servers that the distribution brings",
@@ -143,9 +143,14 @@ KEPT_OUT: dict[str, tuple[str, ...]] = {
 HIDDEN = "hidden files hold keys, logins and what an account starts with"
 NO_ROOT = f"it is in none of the places where steps may write ({', '.join(ROOTS)})"
 
-DATA_SUFFIXES = frozenset(
-    {".cfg", ".conf", ".config", ".csv", ".dtd", ".html", ".ini", ".json", ".log", ".md", ".policy", ".properties"}
-    | {".txt", ".xml", ".xsd", ".yaml", ".yml"}
+_STATIC = re.compile(
+    r"(?:webapps|usr/servers/[A-Za-z0-9_.-]+/(?:dropins|apps))/(?:[^/]+/)+[^/]+\.(?:css|csv|html?|json|md|svg|txt)",
+    re.IGNORECASE,
+)
+_NOT_SERVED = re.compile(r"(?:^|/)(?:WEB-INF|META-INF)(?:/|$)", re.IGNORECASE)
+_CONFIGURATION = re.compile(
+    r"conf/(?:server|context)\.xml|conf/(?:catalina|logging)\.properties"
+    r"|usr/servers/[A-Za-z0-9_.-]+/(?:server\.xml|bootstrap\.properties|configDropins/[a-z]+/[A-Za-z0-9_.-]+\.xml)"
 )
 
 
@@ -161,15 +166,20 @@ def refusal(path: str) -> str | None:
     return None if any(path.startswith(f"{root}/") for root in ROOTS) else NO_ROOT
 
 
-def runs_code(path: str, mode: str | None = None) -> bool:
-    """Whether who may write this file can thereby run programs of their own on the host.
+def is_static(path: str, mode: str | None = None) -> bool:
+    """Whether the file is one that a web application of the instance sends as it is, and nobody reads or runs.
 
-    Outside the instance every file is written as root, and root's services read them. Inside it, everything counts as
-    a program that is not known to be data.
+    Outside the instance every file is written as root, and root's services read them; within it servers read their
+    configuration, load classes, and run scripts and pages of Java.
     """
-    if path.startswith("/") or (mode is not None and int(mode, 8) & 0o111):
-        return True
-    return PurePosixPath(path).suffix.lower() not in DATA_SUFFIXES
+    if mode is not None and int(mode, 8) & 0o111:
+        return False
+    return _STATIC.fullmatch(path) is not None and not _NOT_SERVED.search(path)
+
+
+def is_configuration(path: str) -> bool:
+    """Whether it is a file of the instance in which Tomcat or Liberty have the settings that are tuned."""
+    return _CONFIGURATION.fullmatch(path) is not None
 
 
 def shell_check() -> str:

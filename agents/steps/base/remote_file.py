@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
 from agents.steps.base import remote_file_scripts
-from agents.steps.base.places import refusal, runs_code
+from agents.steps.base.places import refusal
 from agents.steps.base.step import HostStep, State, StepContext
 
 MAX_FILE_BYTES = 512 * 1024
@@ -38,10 +38,6 @@ class RemoteFileStep(HostStep):
     """A change of one file; `path` is inside the instance directory unless it is absolute. Absolute ones need root."""
 
     path: FilePath
-
-    @property
-    def needs_shell(self) -> bool:
-        return runs_code(self.path)
 
     @property
     def in_instance(self) -> bool:

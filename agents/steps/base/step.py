@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from agents.base.command import Command
-from agents.base.model import Frozen
 from agents.base.process_start import ProcessStart
+from agents.base.rights import Guarded
 from agents.base.setting_outcome import Result, SettingOutcome
 
 State = Mapping[str, str | None]
@@ -36,13 +36,11 @@ class StepContext:
         return path if path.startswith("/") else f"{self.instance}/{path}"
 
 
-class Step(Frozen, ABC):
+class Step(Guarded, ABC):
     """A tuning step. `title` is one line for the plan page."""
 
     sets_clock: ClassVar[bool]
     """Whether it may change how fast CPUs run, or how many of them work: turbo depends on that, too."""
-    needs_admin: ClassVar[bool]
-    """Whether it does to the host what its author likes, so that only an admin may save it."""
     binds_server: ClassVar[bool] = False
     """Whether it gives the server process its CPUs."""
 
@@ -58,11 +56,6 @@ class Step(Frozen, ABC):
     def parts(self) -> tuple[Step, ...]:
         """The step as steps of one setting each, so that what two steps have alike can be told from what differs."""
         return (self,)
-
-    @property
-    def needs_shell(self) -> bool:
-        """Whether its author can run programs of their own on the host, so that not everyone may save and launch it."""
-        return False
 
 
 class HostStep(Step):

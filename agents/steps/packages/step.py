@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from agents.base.command import Command, script
 from agents.base.errors import ParseError, PlanError
+from agents.base.rights import Rights
 from agents.base.setting_outcome import Result, SettingOutcome
 from agents.steps.base.step import HostStep, State, StepContext
 from agents.steps.packages.dry_run import PackagePlan, apt_plan, dnf_plan
@@ -108,7 +109,7 @@ class PackagesStep(HostStep):
 
     once: ClassVar[bool] = True
     sets_clock: ClassVar[bool] = False
-    needs_admin: ClassVar[bool] = True
+    rights: ClassVar[Rights] = Rights("nothing", whole="it installs programs on the host")
 
     kind: Literal["packages"] = "packages"
     packages: tuple[PackageName, ...] = Field(min_length=1, max_length=50)

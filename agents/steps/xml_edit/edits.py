@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from lxml import etree
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from agents.base.model import Frozen
+from agents.base.model import AS_TEXT, Frozen
+from agents.formats.server_xml import ELEMENTS, setting_is_harmless
 from agents.formats.xml_document import (
     NAME,
     ElementPath,
@@ -21,13 +23,7 @@ from agents.formats.xml_document import (
 )
 
 PRESENT = "present"
-
-
-def _as_text(value: object) -> object:
-    """YAML writes maxThreads: 7 and secure: true; XML knows only text."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else value
+_CONDITION = re.compile(r"\[[^\]]*\]")
 
 
 def _xml_text(value: str) -> str:
@@ -39,7 +35,7 @@ def _xml_text(value: str) -> str:
 
 
 XmlName = Annotated[str, StringConstraints(pattern=rf"^{NAME}$")]
-XmlValue = Annotated[str, BeforeValidator(_as_text), AfterValidator(_xml_text), Field(max_length=4096)]
+XmlValue = Annotated[str, AS_TEXT, AfterValidator(_xml_text), Field(max_length=4096)]
 
 
 class XmlEdit(Frozen):
@@ -83,6 +79,20 @@ class RemoveElement(XmlEdit):
 
 
 AnyXmlEdit = Annotated[SetAttributes | AddElement | RemoveElement, Field(discriminator="op")]
+
+
+def edit_is_harmless(edit: AnyXmlEdit) -> bool:
+    """Whether it only tunes; removing something takes from the run's own server and gives nothing."""
+    if isinstance(edit, RemoveElement):
+        return True
+    if isinstance(edit, AddElement):
+        element, given = edit.tag, dict(edit.attributes)
+        if element not in ELEMENTS:
+            return False
+    else:
+        element = _CONDITION.sub("", edit.select).rpartition("/")[2]
+        given = {name: value for name, value in edit.attributes.items() if value is not None}
+    return all(setting_is_harmless(element, name, value) for name, value in given.items())
 
 
 @dataclass(frozen=True)

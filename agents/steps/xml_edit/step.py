@@ -7,7 +7,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from agents.base.rights import Gate, Rights
 from agents.base.setting_outcome import Result, SettingOutcome
+from agents.steps.base.places import is_configuration
 from agents.steps.base.remote_file import FileEditStep, decode_content
 from agents.steps.base.step import State
 from agents.steps.xml_edit.edits import (
@@ -17,6 +19,7 @@ from agents.steps.xml_edit.edits import (
     SetAttributes,
     XmlChange,
     edit_document,
+    edit_is_harmless,
     effective,
 )
 
@@ -25,7 +28,16 @@ class XmlEditStep(FileEditStep):
     """Edits of one XML file; `path` is inside the instance directory unless it is absolute."""
 
     sets_clock: ClassVar[bool] = False
-    needs_admin: ClassVar[bool] = False
+    rights: ClassVar[Rights] = Rights(
+        "sets threads, limits, protocols and the like in the run's own server.xml and context.xml",
+        gates={
+            "path": Gate("any other file", lambda step: is_configuration(step.path)),
+            "edits": Gate(
+                "elements and values that name classes, places or applications",
+                lambda step: all(map(edit_is_harmless, step.edits)),
+            ),
+        },
+    )
 
     kind: Literal["xml_edit"] = "xml_edit"
     edits: tuple[AnyXmlEdit, ...] = Field(min_length=1, max_length=200)

@@ -111,6 +111,7 @@ BODIES: Mapping[str, Any] = {
         "events": ["verdict.reached", "alert.raised"],
     },
     "set_thresholds": {"values": {"error_budget_ratio": 0.001}},
+    "set_history_limits": {"metric": "latency_p99_ms", "values": {"history_margin_ratio": 0.08}},
     "change_webhook": {"is_active": False},
     "create_annotation": {"text": "the switch was replaced", "run": 142},
     "change_annotation": {"text": "the switch was replaced at 14:00"},

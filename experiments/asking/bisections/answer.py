@@ -9,7 +9,7 @@ from typing import Literal
 from experiments.analysis.bisection import Between, Decision, FirstBad, NothingToFind
 from experiments.asking.bisections.live import next_step
 from experiments.asking.bisections.reading import remaining, steps_of
-from experiments.judging.gate.gate import experiment_gate
+from experiments.judging.gate.decision import experiment_gate
 from experiments.models import Bisection, BisectionStep
 from experiments.registry.markdown_text import cell
 

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from typing import cast
 
-from experiments.analysis.bisection import Between, Compare, Decision, FirstBad, Step, StepResult, decide
+from experiments.analysis.bisection import Between, Compare, Decision, FirstBad, Step, StepResult, decide, result_of
 from experiments.asking.bisections.plan import BisectionPlan, candidates_for
 from experiments.asking.inquiries.engine import End, Inquiries, State
 from experiments.asking.launching.cancelling import cancel_experiment, hold_experiment
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment
-from experiments.models import Bisection, BisectionStep, Experiment, Member, StoredVerdict
+from experiments.judging.verdicts.verdict_numbers import VerdictNumbers
+from experiments.models import Bisection, BisectionStep, Experiment, Member, Run, StoredVerdict
 from experiments.models.experiments import OPEN
-from experiments.registry.events import ExperimentEnded
+from experiments.registry.events import ExperimentEnded, RunEnded
 from experiments.registry.experiments.rules import Rules
-
-RESULTS: dict[str, StepResult] = {
-    "worse": "bad",
-    "worse_size_uncertain": "bad",
-    "better": "good",
-    "better_size_uncertain": "good",
-    "no_practical_difference": "good",
-}
-"""Verdict -> result of the step; every other verdict leaves it unclear."""
 
 
 class Bisections(Inquiries[Bisection, BisectionStep, Experiment, Compare]):
@@ -67,7 +59,7 @@ class Bisections(Inquiries[Bisection, BisectionStep, Experiment, Compare]):
             candidates=candidates_for(inquiry, following.index),
             primary_metric=inquiry.metric,
             margin_ratio=inquiry.margin_ratio,
-            rules=Rules(stop_rule=Experiment.StopRule.UNTIL_CLEAR, max_blocks=inquiry.max_blocks),
+            rules=Rules(stop_rule=Experiment.StopRule.UNTIL_NOT_WORSE, max_blocks=inquiry.max_blocks),
             labels=self.labels_of(inquiry),
         )
         inquiry.steps.create(position=position, index=following.index, experiment=experiment)
@@ -90,7 +82,8 @@ class Bisections(Inquiries[Bisection, BisectionStep, Experiment, Compare]):
         if verdict is None:
             step.result, step.sentence = BisectionStep.Result.UNCLEAR, "No verdict was stored."
         else:
-            step.result = BisectionStep.Result(RESULTS.get(verdict.outcome, "unclear"))
+            is_not_worse = VerdictNumbers.of(verdict).not_worse
+            step.result = BisectionStep.Result(result_of(verdict.outcome, is_not_worse=is_not_worse))
             step.sentence = verdict.sentence
             step.estimate_pct = verdict.numbers.get("estimate_pct")
             if interval := verdict.numbers.get("ci95_pct"):
@@ -118,6 +111,17 @@ BISECTIONS = Bisections()
 def experiment_ended(event: ExperimentEnded) -> None:
     """When the experiment was a step of a bisection: the bisection goes on, or has its answer."""
     BISECTIONS.step_ended(event.experiment)
+
+
+def run_ended(event: RunEnded) -> None:
+    """When a run of the good one cannot start as it is specified, no step can have a result: the bisection stops."""
+    run = event.run
+    if run.outcome != Run.Outcome.FAILED or run.cause != Run.Cause.SPECIFICATION:
+        return
+    if run.experiment is None or run.variant is None or not run.variant.is_baseline:
+        return
+    why = f"{run.variant.name} cannot run as it is specified (run #{run.number}): {run.failure} {run.failure_hint}"
+    BISECTIONS.cannot_run(hold_experiment(run.experiment.pk), why.strip())
 
 
 def start_bisection(member: Member, plan: BisectionPlan) -> Bisection:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from django.db.models import Q
+
 from agents.steps.recipe import RecipeDocument, Value
 from experiments.asking.launching.choices import Candidate, Choice, freeze
 from experiments.models import Application, Bisection, Experiment, Host, Recipe, Run, Team, Workload
@@ -58,7 +60,7 @@ class BisectionPlan:
             raise RequestError("Choose at least one driver host.", field="drivers")
         if not 0 < self.margin_ratio < 1:
             raise RequestError("The margin must be between 0 and 1 (0.03 is 3 %).", field="margin_ratio")
-        rules = Rules(stop_rule=Experiment.StopRule.UNTIL_CLEAR, max_blocks=self.max_blocks)
+        rules = Rules(stop_rule=Experiment.StopRule.UNTIL_NOT_WORSE, max_blocks=self.max_blocks)
         rules.check(team.pk, order=Experiment.Order.BLOCKS, variants=2)
         bisection = Bisection(
             team=team,
@@ -89,7 +91,8 @@ class BisectionPlan:
 def versions_between(recipe: Recipe, good: int, bad: int) -> list[str]:
     """The versions of a recipe from the good one to the bad one, in either direction."""
     versions = Recipe.objects.filter(team_id=recipe.team_id, name=recipe.name)
-    found = list(versions.filter(version__range=sorted((good, bad))).order_by("version"))
+    meant = Q(one_off=False) | Q(version__in=(good, bad))
+    found = list(versions.filter(meant, version__range=sorted((good, bad))).order_by("version"))
     if good == bad:
         raise RequestError("The good and the bad version are the same.", field="bad_version")
     for version, field_name in ((good, "good_version"), (bad, "bad_version")):

@@ -9,16 +9,17 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar, cast
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
-from django.utils import timezone
 
 from agents.base.errors import MISTAKE_HINT
 from experiments.models import Experiment, Host, Member, Role, Run, Team
 from experiments.models.inquiries import Inquiry
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import DATABASE_AWAY, Conflict, NotFound, RequestError
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import acting_member, require, require_launch_on
@@ -135,11 +136,30 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
             if inquiry.state == State.RUNNING:
                 _end(inquiry, End(State.STOPPED, f"BenchHub failed to go on after {name}. {MISTAKE_HINT}"))
 
+    def cannot_run(self, launched: Launched, why: str) -> None:
+        """End the inquiry of this step, whose runs can never start, and what is left of the step.
+
+        Call in the transaction that found it out.
+        """
+        step = self.open_step(launched)
+        if step is None:
+            return
+        inquiry = self._locked(self.inquiry_id(step))
+        if inquiry.state != State.RUNNING:
+            return
+        _end(inquiry, End(State.STOPPED, why))
+        member = acting_member(inquiry.team_id, inquiry.created_by_id)
+        if member is not None:
+            with suppress(RequestError), transaction.atomic():  # who may not cancel it any more lets its runs fail
+                self.cancel_step(member, step)
+
     def cancel(self, member: Member, inquiry: Question) -> None:
         """End the inquiry, and what it has launched. Conflict when it is over already."""
         require(member, Role.LAUNCHER)
         with transaction.atomic():
-            step = self.hold_open_step(inquiry)
+            step, before = self.hold_open_step(inquiry), None
+            while step != before:  # until it was held, it may have ended and another one have followed
+                step, before = self.hold_open_step(inquiry), step
             locked = self._locked(inquiry.pk)
             if locked.state != State.RUNNING:
                 raise Conflict(f"This {self.title} is over already.")
@@ -205,5 +225,5 @@ def _why_nobody(inquiry: Inquiry) -> str:
 
 
 def _end(inquiry: Inquiry, end: End) -> None:
-    inquiry.state, inquiry.sentence, inquiry.finished_at = end.state, end.sentence, timezone.now()
+    inquiry.state, inquiry.sentence, inquiry.finished_at = end.state, end.sentence, database_now()
     inquiry.save()

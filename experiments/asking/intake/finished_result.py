@@ -19,7 +19,8 @@ from experiments.analysis.thresholds import Thresholds
 from experiments.analysis.validity import Finding
 from experiments.asking.intake.sent_results import SentSeries
 from experiments.asking.intake.series import check_series
-from experiments.judging.evidence.judgement import findings_json, judge
+from experiments.judging.evidence.judgement import asked_duration_s, findings_json, judge
+from experiments.judging.evidence.load_course import course_of_report
 from experiments.models import Application, Document, Member, Recipe, Run, Workload
 from experiments.registry.documents.configuration import IN_PART, PARAMETERS
 from experiments.registry.documents.versions import noun
@@ -92,12 +93,15 @@ def read_result(
     thresholds: Thresholds,
     documents: Mapping[type[Document], Mapping[str, Any]],
     machine: HostFacts | None,
+    now: datetime,
 ) -> ReadResult:
     """Judge a result and make its run, with `documents` by name and the `machine` that it describes.
 
+    `now`: the database's time.
+
     RequestError names the field that makes no sense.
     """
-    measured_at = _checked_time(result.measured_at)
+    measured_at = _checked_time(result.measured_at, now)
     check_series(result.series)
     configuration = _configuration(result.parameters)
     run = Run(
@@ -134,9 +138,8 @@ def _named(documents: Mapping[type[Document], Mapping[str, Any]], model: type[Do
     return documents[model][name] if name else None
 
 
-def _checked_time(measured_at: datetime | None) -> datetime:
+def _checked_time(measured_at: datetime | None, now: datetime) -> datetime:
     """When it was measured, now when nobody said; RequestError for a time that cannot be."""
-    now = timezone.now()
     if measured_at is None:
         return now
     if timezone.is_naive(measured_at):
@@ -161,7 +164,9 @@ def _configuration(parameters: Mapping[str, Value]) -> dict[str, str]:
 
 
 def _judge(run: Run, report: Mapping[str, object], thresholds: Thresholds, *, output_seen: bool) -> None:
-    validity = judge(report, thresholds=thresholds)
+    validity = judge(
+        report, least_duration_s=asked_duration_s(report), course=course_of_report(report), thresholds=thresholds
+    )
     if not output_seen:
         validity = replace(validity, findings=tuple(_as_reported(finding) for finding in validity.findings))
     run.outcome, run.validity, run.hides_latency = Run.Outcome.SUCCEEDED, validity.state, validity.hides_latency

@@ -27,6 +27,7 @@ from experiments.models import (
     SampleSeries,
     Workload,
 )
+from experiments.registry.database_clock import database_now
 from experiments.registry.documents.versions import noun
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.profiles import described_profiles, read_description
@@ -63,12 +64,13 @@ def store_runs(member: Member, results: Sequence[FinishedResult], *, action: str
     thresholds = thresholds_of(member.team)
     documents = {model: _documents(member, model, results) for model in _DOCUMENTS}
     machines: dict[str, HostFacts | None] = {}
+    now = database_now()
     read = []
     for place, result in enumerate(results):
         with placed(place, len(results)):
             if result.machine not in machines:
                 machines[result.machine] = read_description(result.machine, field="machine")
-            read.append(read_result(member, result, thresholds, documents, machines[result.machine]))
+            read.append(read_result(member, result, thresholds, documents, machines[result.machine], now))
     with transaction.atomic():
         _store(member, read)
         numbers = f"run #{read[0].run.number}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from agents.base.errors import ParseError
-from agents.drivers.reading import read_report
+from agents.drivers.reading import read_report, split_report
 from agents.results.report import LoadReport
 from experiments.asking.intake.finished_result import FinishedResult, History
 from experiments.asking.intake.finished_runs import store_runs
@@ -31,29 +31,64 @@ def import_report(
     measured_at: datetime | None = None,
     machine: str = "",
 ) -> Run:
-    """Store a report as a finished run; names refer to the newest versions of the team's documents.
+    """Store a report as one finished run; see `import_reports`."""
+    given = {"application": application, "recipe": recipe, "workload": workload, "machine": machine}
+    (run,) = import_reports(
+        member, kind=kind, text=text, command=command, labels=labels, measured_at=measured_at, split=False, **given
+    )
+    return run
 
-    `machine` describes the SUT by what `agents.facts.described.COMMANDS` printed there; its hardware is part of the
-    run's fingerprint. What a text cannot be read as is a RequestError (`text`, `kind`, `command`, `machine`). A tool
-    that did not run at all is stored as a failed run, with the tool's own message.
+
+def import_reports(
+    member: Member,
+    *,
+    kind: str,
+    text: str,
+    command: str = "",
+    labels: Mapping[str, str] | None = None,
+    application: str = "",
+    recipe: str = "",
+    workload: str = "",
+    measured_at: datetime | None = None,
+    machine: str = "",
+    split: bool = False,
+) -> list[Run]:
+    """Store a report as a finished run, or with `split` each run that its text holds: all of them, or none.
+
+    Names refer to the newest versions of the team's documents. `machine` describes the SUT by what
+    `agents.facts.described.COMMANDS` printed there; its hardware is part of the run's fingerprint. What a text cannot
+    be read as is a RequestError (`text`, `kind`, `command`, `machine`). A tool that did not run at all is stored as a
+    failed run, with the tool's own message.
     """
     require(member, Role.LAUNCHER)  # before megabytes are read
-    report = _read(kind, text, command)
-    result = FinishedResult(
-        report=report,
-        history=_history(report),
-        output_seen=True,
-        output=(f"{report.format}.txt", text),
-        application=application,
-        recipe=recipe,
-        workload=workload,
-        machine=machine,
-        measured_at=measured_at,
-        labels=labels or {},
-    )
-    said = {"kind": kind, "labels": dict(result.labels)}
-    (run,) = store_runs(member, [result], action="run.import", said=said)
-    return run
+    results = []
+    for part in _parts(kind, text) if split else [text]:
+        report = _read(kind, part, command)
+        results.append(
+            FinishedResult(
+                report=report,
+                history=_history(report),
+                output_seen=True,
+                output=(f"{report.format}.txt", part),
+                application=application,
+                recipe=recipe,
+                workload=workload,
+                machine=machine,
+                measured_at=measured_at,
+                labels=labels or {},
+            )
+        )
+    said = {"kind": kind, "labels": dict(labels or {})}
+    return store_runs(member, results, action="run.import", said=said)
+
+
+def _parts(kind: str, text: str) -> Sequence[str]:
+    if len(text) > MAX_REPORT_CHARS:
+        raise RequestError(f"A report has at most {MAX_REPORT_CHARS} characters.", field="text")
+    try:
+        return split_report(kind, text)
+    except ParseError as error:
+        raise _refused(error) from error
 
 
 def _read(kind: str, text: str, command: str) -> LoadReport:
@@ -64,13 +99,17 @@ def _read(kind: str, text: str, command: str) -> LoadReport:
     try:
         report = read_report(kind, text, command)
     except ParseError as error:
-        line = f" (line {error.line})" if error.line is not None else ""
-        hint = f" {error.hint}" if error.hint else ""
-        field = "kind" if "no reader" in error.message else "command" if "command line" in error.message else "text"
-        raise RequestError(f"{error.message}{line}.{hint}", field=field) from error
+        raise _refused(error) from error
     if (known := next((own.name for own in report.own_metrics if own.name in METRICS), None)) is not None:
         raise RequestError(f"{known!r} is known to BenchHub; give your figure another name.", field="text")
     return report
+
+
+def _refused(error: ParseError) -> RequestError:
+    line = f" (line {error.line})" if error.line is not None else ""
+    hint = f" {error.hint}" if error.hint else ""
+    field = "kind" if "no reader" in error.message else "command" if "command line" in error.message else "text"
+    return RequestError(f"{error.message}{line}.{hint}", field=field)
 
 
 def _history(report: LoadReport) -> History:

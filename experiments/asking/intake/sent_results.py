@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from agents.base.errors import ParseError
+from agents.drivers.command.bounds import check_bounds
 from agents.drivers.command.figures import MAX_OWN, MAX_VALUE, NAME, UNIT, is_known, report_of
 from agents.facts.described import COMMANDS, MAX_CHARS
 from agents.results.report import LoadReport, OwnMetric
@@ -36,6 +37,12 @@ class OwnFigure(_Sent):
     value: Number
     unit: str = Field(min_length=1, max_length=20)
     direction: Literal["higher", "lower"] = Field(description="Which of the two is better")
+    low: Number | None = Field(
+        None, description="Refused below it; without it 0 for a latency, a duration, a rate or a count by its name"
+    )
+    high: Number | None = Field(
+        None, description="Refused above it; without it 1 for a cpu_ratio, busy_ratio, hit_ratio or error_ratio"
+    )
 
 
 class SentSeries(_Sent):
@@ -93,6 +100,10 @@ def read_figures(result: SentResult) -> tuple[LoadReport, dict[str, float]]:
         elif name in METRICS:
             if not 0 <= value <= MAX_VALUE:
                 raise RequestError(f"{name} must be a number of at least 0.", field=f"metrics.{name}")
+            if (highest := METRICS[name].high) is not None and value > highest:
+                raise RequestError(
+                    f"{name} is {value:g}, above its upper bound of {highest:g}.", field=f"metrics.{name}"
+                )
             beside[name] = value
         else:
             text = f"BenchHub knows no figure {name[:60]!r}; send it in own_metrics, with its unit and direction."
@@ -106,14 +117,19 @@ def read_figures(result: SentResult) -> tuple[LoadReport, dict[str, float]]:
         if not given and not own and beside:
             text = "Beside figures of the hosts a run needs one of the load, or an own one."
         else:
-            text = f"{error.message[0].upper()}{error.message[1:]}."
+            text = f"{_sentence(error.message)}."
         raise RequestError(text, field="metrics") from error
     return replace(report, tool=result.tool), beside
 
 
+def _sentence(text: str) -> str:
+    """With a capital, unless it begins with the name of a figure."""
+    return text if "_" in text.split()[0] else text[0].upper() + text[1:]
+
+
 def figures_text(result: SentResult) -> str:
     """The figures as JSON that the reader of a team's own benchmarks understands, kept as the run's artifact."""
-    own = {name: figure.model_dump() for name, figure in result.own_metrics.items()}
+    own = {name: figure.model_dump(exclude_none=True) for name, figure in result.own_metrics.items()}
     return json.dumps({name: value for name, value in result.metrics.items() if is_known(name)} | own)
 
 
@@ -125,4 +141,8 @@ def _own(name: str, figure: OwnFigure) -> OwnMetric:
         )
     if abs(figure.value) > MAX_VALUE or not UNIT.fullmatch(figure.unit):
         raise RequestError(f"{name} is out of range, or its unit is no text.", field=f"own_metrics.{name}")
+    try:
+        check_bounds(name, figure.value, figure.unit, figure.low, figure.high)
+    except ParseError as error:
+        raise RequestError(f"{error.message}.", field=f"own_metrics.{name}") from error
     return OwnMetric(name, figure.value, figure.unit, figure.direction)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.db import transaction
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from experiments.models import Experiment, Member, Role, Run
 from experiments.models.experiments import OPEN
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require
@@ -23,7 +23,7 @@ def cancel_run(member: Member, run: Run) -> None:
         locked = Run.objects.select_for_update().get(pk=run.pk)
         if locked.state == Run.State.FINISHED:
             raise Conflict(f"Run #{locked.number} is finished already.")
-        now = timezone.now()
+        now = database_now()
         locked.cancel_requested_at = locked.cancel_requested_at or now
         if locked.state == Run.State.QUEUED:
             locked.state, locked.outcome = Run.State.FINISHED, Run.Outcome.CANCELLED

@@ -15,9 +15,10 @@ from agents.spec import Recipe as SpecRecipe
 from agents.spec import RunSpec
 from agents.steps.recipe import RecipeDocument, Value
 from experiments.asking.launching.cpu_sets import check_cpu_sets
-from experiments.models import Application, Host, Recipe, Variant, Workload
+from experiments.models import Application, Host, Member, Recipe, Variant, Workload
 from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.own_load import workload_with
+from experiments.registry.documents.rights import insist_on_launching
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.addresses import address_of
 from experiments.registry.hosts.driver_sets import check_parts
@@ -102,6 +103,13 @@ def freeze(choice: Choice) -> RunSpec:
         path, problem = first_problem(error)
         raise RequestError(problem, field=".".join(map(str, path))) from error
     check_cpu_sets(spec, choice.sut, choice.drivers)
+    return spec
+
+
+def freeze_for(member: Member, choice: Choice) -> RunSpec:
+    """The choice, frozen. Forbidden when its parameters make the host do what only an admin may launch."""
+    spec = freeze(choice)
+    insist_on_launching(member, content_of(choice.recipe), choice.parameters, spec.recipe.steps)
     return spec
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from django.db import transaction
 
-from experiments.asking.launching.choices import Candidate, choice_with, freeze
+from experiments.asking.launching.choices import Candidate, choice_with, freeze_for
 from experiments.models import Experiment, Member, Variant, Workload
 from experiments.registry.errors import RequestError
 from experiments.registry.experiments.rules import Rules
@@ -42,9 +42,9 @@ def create_experiment(
     for candidate in candidates:
         require_launch_on(member, candidate.sut, *candidate.drivers)
         try:
-            freeze(choice_with(candidate, workload))
+            freeze_for(member, choice_with(candidate, workload))
         except RequestError as error:
-            raise RequestError(f"Variant {candidate.name}: {error.message}", field=error.field or "variants") from error
+            raise type(error)(f"Variant {candidate.name}: {error.message}", field=error.field or "variants") from error
     with transaction.atomic():
         experiment = Experiment.objects.create(
             team=member.team,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from experiments.asking.launching.choices import Choice, freeze
+from experiments.asking.launching.choices import Choice, freeze_for
 from experiments.models import DryRun, Member
 from experiments.registry.hosts.driver_sets import driver_set
 from experiments.registry.teams.access import require_launch_on
@@ -14,7 +14,7 @@ from experiments.registry.workers.outbox import DRY_RUN, send
 def request(member: Member, choice: Choice) -> DryRun:
     """Ask a worker for a dry run of this choice; its row says how it went."""
     require_launch_on(member, choice.sut, *choice.drivers)
-    spec = freeze(choice)
+    spec = freeze_for(member, choice)
     with transaction.atomic():
         dry_run = DryRun.objects.create(
             team=member.team, sut=choice.sut, drivers=driver_set(choice.drivers), spec=spec.model_dump(mode="json")

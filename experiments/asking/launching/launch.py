@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.db import transaction
 
-from experiments.asking.launching.choices import Choice, choice_with, freeze
+from experiments.asking.launching.choices import Choice, choice_with, freeze_for
 from experiments.asking.launching.creating import check_repetitions
 from experiments.asking.launching.factory import Setup, Terms, queue_blocks, queue_run
 from experiments.models import Experiment, Member, Run, Variant
 from experiments.models.experiments import HELD
 from experiments.registry.documents.own_load import own_load
-from experiments.registry.documents.versions import insist_on_shell
 from experiments.registry.errors import Conflict
 from experiments.registry.experiments.blocks import run_order
 from experiments.registry.hosts.driver_sets import driver_set
@@ -44,7 +42,7 @@ def launch_run(
     check_priority(member, priority)
     check_retries(retries)
     parts = (choice.application.pk, choice.recipe.pk, choice.workload.pk, choice.sut.pk)
-    spec = _frozen_for(member, choice)
+    spec = freeze_for(member, choice).model_dump(mode="json")
     terms = Terms(member.user_id, priority, retries, labels=dict(labels or {}), tags=tuple(tags), notes=notes)
     with transaction.atomic():
         setup = Setup(spec, *parts, driver_set(choice.drivers).pk)
@@ -93,7 +91,7 @@ def launch_experiment(
             raise Conflict("This experiment has run; say how many repetitions to add.")
         order = _first_runs(locked, variants, repetitions)
         for variant in variants:
-            variant.spec = _frozen_for(member, choice_with(variant, locked.workload))
+            variant.spec = freeze_for(member, choice_with(variant, locked.workload)).model_dump(mode="json")
         Variant.objects.bulk_update(variants, ["spec"])
         terms = Terms(member.user_id, priority, retries, labels=locked.labels, is_demo=locked.is_demo)
         runs = queue_blocks(locked, order, terms, number=admit_runs(member.team, len(order)))
@@ -103,13 +101,6 @@ def launch_experiment(
         audit.record(member, "experiment.launch", f"experiment {locked.name}", after={"runs": len(runs)})
     experiment.refresh_from_db()
     return runs
-
-
-def _frozen_for(member: Member, choice: Choice) -> dict[str, Any]:
-    """The choice, frozen. Forbidden when it would run programs that only an admin may launch."""
-    spec = freeze(choice)
-    insist_on_shell(member, choice.recipe, spec.recipe.steps)
-    return spec.model_dump(mode="json")
 
 
 def _described(choice: Choice) -> dict[str, object]:

@@ -23,7 +23,7 @@ def choice_of(member: Member, spec: RunSpec) -> Choice:
     """The choice that freezes to `spec` again.
 
     Hosts are the team's own, found by name, and must still be where the spec says. A document that is not stored in
-    exactly this form becomes a new version, for which the member needs the right to save.
+    exactly this form becomes a version for this run alone, for which the member needs the right to save.
     """
     if spec.monitor_interval_s != _STANDARD_INTERVAL_S:
         raise RequestError("The monitors read once a second; leave this field out.", field="monitor_interval_s")
@@ -50,7 +50,7 @@ def _document(member: Member, model: type[Document], wanted: Any) -> Any:
     stored = _version(member, model, wanted.name, wanted.version)
     if stored is not None and content_of(stored).model_dump(mode="json", by_alias=True) == body:
         return stored
-    return save_version(member, model, wanted.name, body, note="From a run's specification.")
+    return save_version(member, model, wanted.name, body, note="From a run's specification.", one_off=True)
 
 
 def _recipe(member: Member, spec: RunSpec, sut: Host) -> Recipe:
@@ -73,7 +73,7 @@ def _recipe(member: Member, spec: RunSpec, sut: Host) -> Recipe:
         },
         "steps": [step.model_dump(mode="json", by_alias=True) for step in wanted.steps],
     }
-    return save_version(member, Recipe, wanted.name, body, note="From a run's specification.")
+    return save_version(member, Recipe, wanted.name, body, note="From a run's specification.", one_off=True)
 
 
 def _version(member: Member, model: type[Document], name: str, version: int) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from experiments.analysis.wording import duration, sentence
 from experiments.asking.launching.factory import Terms, queue_blocks
-from experiments.judging.verdicts.verdicts import (
+from experiments.judging.verdicts.judging import (
     comparisons_of,
     finished_runs,
     judge_aa,
@@ -182,4 +182,6 @@ def _blocks(runs: Sequence[Run]) -> int:
 def _reached(experiment: Experiment) -> str:
     if experiment.stop_rule == Experiment.StopRule.UNTIL_CLEAR:
         return "every verdict that decides is clear"
+    if experiment.stop_rule == Experiment.StopRule.UNTIL_NOT_WORSE:
+        return "it is clear whether it is worse"
     return f"every interval is within ±{100 * (experiment.target_ratio or 0):g} %"

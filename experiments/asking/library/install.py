@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import transaction
 
@@ -15,12 +15,14 @@ from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import ExperimentTemplate, Scale, ShippedDocument
-from experiments.models import Application, Experiment, Host, Member, Recipe, Role, Workload
+from experiments.models import Application, Document, Experiment, Host, Member, Recipe, Role, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import RequestError
 from experiments.registry.teams.access import require
 
 NOTE = "From the library."
+
+Saved = TypeVar("Saved", bound=Document)
 
 _WHOLE = re.compile(r"\$\{\s*([a-z][a-z0-9_]*)\s*\}")
 
@@ -106,14 +108,9 @@ def install(member: Member, template: ExperimentTemplate, scale: Scale, given: M
         return Installed(
             template,
             scale,
-            {
-                one.name: save_version(member, Application, one.title, filled_in(one, values), note=NOTE)
-                for one in template.applications()
-            },
+            {one.name: save_shipped(member, Application, one, values) for one in template.applications()},
             {name: install_recipe(member, name) for name in sorted(names)},
-            save_version(
-                member, Workload, template.workload.title or shipped.title, filled_in(shipped, values), note=NOTE
-            ),
+            save_shipped(member, Workload, shipped, values, title=template.workload.title),
         )
 
 
@@ -122,6 +119,14 @@ def install_recipe(member: Member, name: str) -> Recipe:
     shipped = catalogue.recipe(name)
     body = shipped.document.model_dump(mode="json", by_alias=True)
     return save_version(member, Recipe, shipped.title, body, note=NOTE)
+
+
+def save_shipped(
+    member: Member, model: type[Saved], shipped: ShippedDocument, values: Mapping[str, Value], *, title: str = ""
+) -> Saved:
+    """The document with its settings as a version of the team; its own texts, scripts included, need no admin."""
+    own = frozenset(text for text in _texts(shipped.document) if "${" not in text)
+    return save_version(member, model, title or shipped.title, filled_in(shipped, values), note=NOTE, trusted=own)
 
 
 def installed(member: Member, template: ExperimentTemplate, scale: Scale) -> Installed | None:
@@ -189,6 +194,16 @@ def _without_empty(node: Any, values: Mapping[str, Value]) -> Any:
 def _is_empty(node: Any, values: Mapping[str, Value]) -> bool:
     match = _WHOLE.fullmatch(node) if isinstance(node, str) else None
     return match is not None and values.get(match[1]) == ""
+
+
+def _texts(node: Any) -> Iterator[str]:
+    if isinstance(node, Mapping):
+        node = list(node.values())
+    if isinstance(node, list):
+        for child in node:
+            yield from _texts(child)
+    elif isinstance(node, str):
+        yield node.strip()
 
 
 def _reference(document: Application | Recipe | Workload) -> str:

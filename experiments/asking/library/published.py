@@ -8,9 +8,8 @@ from experiments.asking.intake.imports import import_report
 from experiments.asking.intake.timers import import_timers
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import Recorded, RecordedReport
-from experiments.asking.library.install import NOTE, filled_in, install_recipe
+from experiments.asking.library.install import install_recipe, save_shipped
 from experiments.models import Member, Role, Run, Workload
-from experiments.registry.documents.versions import save_version
 from experiments.registry.teams.access import require
 
 PUBLISHED, VARIANT = "published", "variant"
@@ -54,4 +53,4 @@ def _import(member: Member, recorded: Recorded, report: RecordedReport, workload
 def _install_workload(member: Member, name: str) -> str:
     shipped = catalogue.workload(name)
     values = {key: value for key, setting in shipped.settings.items() if (value := setting.at("published")) is not None}
-    return save_version(member, Workload, shipped.title, filled_in(shipped, values), note=NOTE).name
+    return save_shipped(member, Workload, shipped, values).name

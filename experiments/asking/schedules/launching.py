@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import OperationalError, transaction
+from django.db import transaction
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.copies import copy_experiment, newest_version
@@ -23,9 +22,10 @@ from experiments.asking.schedules.contents import changes, contents_of_choice, c
 from experiments.asking.schedules.saving import pause
 from experiments.models import Experiment, Member, Occasion, Run, Schedule
 from experiments.models.experiments import OPEN
+from experiments.registry.database_clock import database_now
 from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.own_load import own_load
-from experiments.registry.errors import Forbidden, RequestError
+from experiments.registry.errors import DATABASE_AWAY, Forbidden, RequestError
 from experiments.registry.events import OccasionMissed, tell
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import acting_member
@@ -67,7 +67,7 @@ def launch_if_due(schedule_id: int) -> Occasion | None:
         )
         if schedule is None:
             return None
-        due_at, now = schedule.due_at, timezone.now()
+        due_at, now = schedule.due_at, database_now()
         came = _attempt(schedule)
         occasion = Occasion.objects.create(
             schedule=schedule,
@@ -117,7 +117,7 @@ def _attempt(schedule: Schedule) -> Launched:
         )
     except RequestError as error:
         return Launched(Outcome.FAILED, f"It could not be launched: {error.message}")
-    except OperationalError:  # the database is away: the next tick tries again
+    except DATABASE_AWAY:  # the next tick tries again
         raise
     except Exception:
         logger.exception("schedule %s could not be launched", schedule.pk)

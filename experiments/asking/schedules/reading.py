@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Prefetch
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from experiments.asking.schedules.clock import next_times
-from experiments.judging.gate.gate import experiment_gate
+from experiments.judging.gate.decision import experiment_gate
 from experiments.models import Experiment, Occasion, Run, Schedule, Team
 from experiments.models.teams import TeamOwnedQuerySet
 from experiments.registry.errors import NotFound
@@ -28,11 +28,11 @@ class Result:
 
 
 def with_names(found: TeamOwnedQuerySet) -> TeamOwnedQuerySet:
-    """Schedules with what lists and pages show; `newest` is a list of the last occasion."""
+    """Schedules with what lists and pages show; `newest` is a list of the last occasion, `now` the database's time."""
     last = Occasion.objects.select_related("experiment", "run").order_by("schedule", "-id").distinct("schedule")
-    return found.select_related("team", "crontab", "runs_as", "experiment", "run").prefetch_related(
-        Prefetch("occasions", last, to_attr="newest")
-    )
+    shown = found.select_related("team", "crontab", "runs_as", "experiment", "run").annotate(now=Now())
+    named: TeamOwnedQuerySet = shown.prefetch_related(Prefetch("occasions", last, to_attr="newest"))
+    return named
 
 
 def find_schedule(team: Team, schedule_id: int) -> Schedule:
@@ -51,7 +51,7 @@ def times_of(schedule: Schedule) -> list[datetime]:
     """The next times in UTC; none while it is paused."""
     if schedule.due_at is None:
         return []
-    return next_times(schedule.crontab, timezone.now(), NEXT_SHOWN)
+    return next_times(schedule.crontab, schedule.now, NEXT_SHOWN)  # type: ignore[attr-defined]  # of with_names
 
 
 def result_of(occasion: Occasion) -> Result | None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from experiments.asking.schedules.clock import crontab_of, expression_of, next_time
 from experiments.models import Experiment, Member, Role, Run, Schedule
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, Forbidden, NotFound, RequestError
 from experiments.registry.notes.labels import check_labels
 from experiments.registry.runs.holding import hold
@@ -82,7 +82,7 @@ def resume_schedule(member: Member, schedule: Schedule) -> None:
         check_priority(member, locked.priority)
         before = {"runs_as": _name(locked), "reason": locked.state_reason}
         locked.state, locked.state_reason, locked.runs_as_id = Schedule.State.ACTIVE, "", member.user_id
-        locked.due_at = next_time(locked.crontab, timezone.now())
+        locked.due_at = next_time(locked.crontab, database_now())
         locked.save()
         audit.record(member, "schedule.resume", f"schedule {locked.name}", before, {"runs_as": _name(locked)})
         schedule.refresh_from_db()
@@ -118,7 +118,7 @@ def _fill(schedule: Schedule, member: Member, plan: Plan) -> None:
     schedule.labels, schedule.priority = check_labels(plan.labels), plan.priority
     schedule.runs_as_id = member.user_id
     if schedule.state == Schedule.State.ACTIVE:
-        schedule.due_at = next_time(schedule.crontab, timezone.now())
+        schedule.due_at = next_time(schedule.crontab, database_now())
 
 
 def _save(schedule: Schedule) -> None:

@@ -22,6 +22,7 @@ from experiments.analysis.search import (
     TryRate,
     decide,
 )
+from experiments.analysis.search_limit import COVERAGE
 from experiments.analysis.search_trial import Judgement, TrialFigures, judge_trial
 from experiments.asking.inquiries.engine import End, Inquiries, State
 from experiments.asking.launching.cancelling import cancel_run
@@ -56,7 +57,7 @@ class RateSearches(Inquiries[CapacitySearch, SearchTrial, Run, TryRate]):
     def decide(self, inquiry: CapacitySearch) -> TryRate | End:
         step = next_step(inquiry)
         if isinstance(step, Found):
-            inquiry.low_rps, inquiry.high_rps = step.low_rps, step.high_rps
+            inquiry.low_rps, inquiry.high_rps, inquiry.coverage_ratio = step.low_rps, step.high_rps, COVERAGE
             return End(State.FINISHED, _answer(inquiry, step))
         if isinstance(step, NotFound):
             last = inquiry.trials.exclude(reason="").last()
@@ -214,7 +215,10 @@ def _choice_at(search: CapacitySearch, rate_rps: float) -> Choice:
 
 def _judged(search: CapacitySearch, trial: SearchTrial, run: Run) -> Judgement:
     if run.outcome != Run.Outcome.SUCCEEDED:
-        return Judgement("invalid", run.failure or f"The run ended as {run.get_outcome_display()}.")
+        said = run.failure or f"The run ended as {run.get_outcome_display()}."
+        if run.cause == Run.Cause.SPECIFICATION:  # it fails in the same way whenever it is tried
+            return Judgement("invalid", f"{said} {run.failure_hint}".strip(), can_repeat=False)
+        return Judgement("invalid", said)
     problems = [f["sentence"] for f in run.findings if f["level"] == "invalid" and f["check"] not in _OF_THE_SERVER]
     driver = [f["sentence"] for f in run.findings if f["level"] != "ok" and f["check"] in _DRIVER_CHECKS]
     return judge_trial(
@@ -235,7 +239,14 @@ def _judged(search: CapacitySearch, trial: SearchTrial, run: Run) -> Judgement:
 
 
 def _answer(search: CapacitySearch, found: Found) -> str:
-    return (
+    said = (
         f"{found.low_rps:,.0f} requests/s are sustained with {objective_text(search)}, {found.high_rps:,.0f} "
-        f"requests/s are not: the limit lies in between. {found.trials} trials."
-    )
+        f"requests/s are not: the limit lies in between. {found.trials} trials. At least {COVERAGE:.0%} of such "
+        "intervals hold the limit, when the width asked for is at least twice the noise between equal runs."
+    ).replace("%", " %")
+    if found.is_wider:
+        said += (
+            f" It is wider than the {search.width_ratio * 100:g} % asked for: the trials contradict each other too "
+            "much for that. Ask for a larger width, or make the machines quieter."
+        )
+    return said

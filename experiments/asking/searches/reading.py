@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.utils import timezone
-
 from agents.drivers.base.driver import Driver
 from agents.drivers.rates import at_rate
 from agents.results.report import LatencyBasis
 from experiments.analysis.search import expected_trials
 from experiments.asking.launching.choices import Choice
 from experiments.models import CapacitySearch, Run, SearchTrial
+from experiments.registry.database_clock import database_now
 from experiments.registry.documents.contents import content_of
 from experiments.registry.metrics.vocabulary import METRICS
 from experiments.registry.runs.summary import figure
@@ -46,7 +45,7 @@ def latency_basis(search: CapacitySearch) -> LatencyBasis:
 def cost_of(search: CapacitySearch) -> Cost:
     """Trials, and the time that their runs took."""
     spans = list(search.trials.values_list("run__started_at", "run__finished_at"))
-    now = timezone.now()
+    now = database_now()
     return Cost(len(spans), sum(((end or now) - start for start, end in spans if start), timedelta()))
 
 

@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from experiments.models import Alert, Run, Trend
+from experiments.registry.database_clock import database_now
 from experiments.registry.events import AlertConfirmed, tell
 
 OCCASIONS = 21
@@ -78,7 +79,7 @@ def raise_missing() -> int:
                     run_before=last,
                     before_at_s=trend.occasions_s[-1],
                     interval_s=usual_interval_s(trend.occasions_s),
-                    confirmed_at=datetime.now(UTC),
+                    confirmed_at=database_now(),
                 )
                 tell(AlertConfirmed(alert))
                 raised += 1

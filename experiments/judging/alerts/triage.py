@@ -18,6 +18,7 @@ from experiments.models.teams import TeamOwnedQuerySet
 from experiments.registry.errors import Conflict, NotFound, RequestError
 from experiments.registry.metrics.own_metrics import metric_named
 from experiments.registry.metrics.vocabulary import label_of
+from experiments.registry.runs.nights import nights_of
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require
 
@@ -48,7 +49,7 @@ class AlertFilter:
             if given and given not in values:
                 raise RequestError(f"{name} is one of {', '.join(sorted(values))}.", field=name)
         if self.triage == OPEN:
-            alerts = alerts.filter(triage=Alert.Triage.UNTRIAGED, stands=True)
+            alerts = alerts.filter(triage=Alert.Triage.UNTRIAGED, stands=True, muted=False)
         elif self.triage:
             alerts = alerts.filter(triage=self.triage)
         if self.state:
@@ -83,7 +84,7 @@ def find_alert(team: Team, alert_id: int) -> Alert:
 
 def open_count(team: Team) -> int:
     """How many alerts nobody has looked at."""
-    return Alert.objects.for_team(team).filter(triage=Alert.Triage.UNTRIAGED, stands=True).count()
+    return Alert.objects.for_team(team).filter(triage=Alert.Triage.UNTRIAGED, stands=True, muted=False).count()
 
 
 def change_points(team: Team, fingerprints: Sequence[str], metric: str, recipe: str = "") -> list[Alert]:
@@ -162,7 +163,7 @@ def same_point(alert: Alert) -> list[Alert]:
     """Change points of other metrics of the same runs, at most `MAY_MOVE` points away: most likely one cause."""
     if alert.kind != Alert.Kind.CHANGE or alert.after_at_s is None:
         return []
-    at_s = alert.trend.points["at_s"]
+    at_s = nights_of(alert.trend.points).at_s
     first = max(int(np.searchsorted(at_s, alert.before_at_s)) - MAY_MOVE, 0)
     last = min(int(np.searchsorted(at_s, alert.after_at_s)) + MAY_MOVE, len(at_s) - 1)
     found = alerts_of(alert.team).filter(
@@ -198,7 +199,7 @@ def expect_level(member: Member, trend: Trend) -> None:
             triage(member, last, state=Alert.Triage.EXPECTED)
         else:
             points = locked.points
-            _expect(member, locked, float(points["value"].mean()), int(points[0]["number"]))
+            _expect(member, locked, float(nights_of(points).value.mean()), int(points[0]["number"]))
     trend.refresh_from_db()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from experiments.analysis.number_text import figure_text
-from experiments.models import Alert, Trend
+from experiments.models import Alert, Series, Trend
 from experiments.registry.metrics.own_metrics import metric_named
 from experiments.registry.metrics.vocabulary import label_of
 
@@ -19,8 +19,8 @@ def title(alert: Alert) -> str:
     label = label_of(alert.trend.metric)
     if alert.kind == Alert.Kind.MISSING:
         of_what = f" of {what}" if (what := _missing_figure(alert)) else ""
-        return f"No more data{of_what}: {series.application}, {series.workload}"
-    return f"{label} {_moved(alert)}: {series.application}, {series.workload}"
+        return f"No more data{of_what}: {_of(series)}"
+    return f"{label} {_moved(alert)}: {_of(series)}"
 
 
 def sentence(alert: Alert) -> str:
@@ -35,7 +35,7 @@ def sentence(alert: Alert) -> str:
             f"still does, and whether the runs since then failed{or_not}."
         )
     spec = metric_named(alert.team_id, alert.trend.metric)
-    known = f"{alert.n_before} runs before and {alert.n_after} since"
+    known = f"{alert.n_before} points before and {alert.n_after} since"
     certain = f"p = {alert.p:.1g}" if alert.p and alert.p >= SMALLEST_P else f"p < {SMALLEST_P}"
     text = (
         f"{spec.label} {_moved(alert)} with run{_number('', alert, 'run_after')}: from {_figure(alert.mean_before)} to "
@@ -43,15 +43,22 @@ def sentence(alert: Alert) -> str:
     )
     if not alert.stands:
         return text + " The data since then no longer show it."
+    if alert.muted:
+        text += " Improvements are muted here."
     if alert.state == Alert.State.SUSPECTED:
-        return text + " Suspected: fewer than 4 runs show the new level."
+        return text + " Suspected: too few points show the new level yet."
     return text
 
 
 def trend_name(trend: Trend) -> str:
     """The series and what is special in it: a recipe, parameters."""
     parts = (trend.series.application, trend.series.workload, trend.recipe or "no recipe", trend.variation)
-    return " · ".join(part for part in parts if part)
+    return " · ".join(dict.fromkeys(part for part in parts if part))
+
+
+def _of(series: Series) -> str:
+    """What was measured; results sent under the name of a history have it in both places."""
+    return ", ".join(dict.fromkeys((series.application, series.workload)))
 
 
 def _missing_figure(alert: Alert) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from statistics import fmean, stdev
 from typing import Any
 
+import numpy as np
 from django.db import connection
 from django.db.models import F, FloatField, Q, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
@@ -16,12 +18,13 @@ from django.db.models.functions import Cast
 
 from agents.running.explained_differences import explained_by
 from agents.spec import RunSpec
-from experiments.models import Experiment, Run, SampleSeries, Series, Team
+from experiments.models import Experiment, Run, SampleSeries, Series, Team, Trend
 from experiments.models.runs import RunQuerySet
 from experiments.registry.documents.configuration import PARAMETERS, ConfigurationDiff, diff
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.own_metrics import metric_named, metrics_of
 from experiments.registry.metrics.vocabulary import MetricSpec
+from experiments.registry.runs.nights import nights_of
 from experiments.registry.runs.summary import figure
 
 MAX_POINTS = 2000
@@ -33,7 +36,10 @@ _POINT = ("number", "finished_at", "value", "recipe__name", "validity", "labels"
 
 @dataclass(frozen=True)
 class Point:
-    """One run in a series."""
+    """One night in a series: an experiment's variant, or the single runs of an hour; `number` is its first run.
+
+    `value` is the mean of its `runs`, `spread` their standard deviation, None for one run. It is suspect when one is.
+    """
 
     number: int
     at: datetime
@@ -42,6 +48,12 @@ class Point:
     validity: str
     labels: Mapping[str, str]
     experiment_id: int | None
+    runs: tuple[int, ...] = ()
+    spread: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            object.__setattr__(self, "runs", (self.number,))
 
 
 @dataclass(frozen=True)
@@ -73,11 +85,15 @@ def metric_history(
     until: datetime | None = None,
     limit: int = MAX_POINTS,
 ) -> MetricHistory:
-    """The newest `limit` counted runs of a series, oldest first. Latency that saturation hides is left out."""
+    """The points of the newest `limit` counted runs of a series, oldest first, each with all of its runs.
+
+    Latency that saturation hides is left out.
+    """
     spec = metric_named(team.pk, metric)
     runs = _history_runs(team, fingerprint, metric, recipe, since, until)
     found = _points(runs.order_by("-number")[: limit + 1])
-    return MetricHistory(spec, tuple(reversed(found[:limit])), truncated=len(found) > limit)
+    shown = _nights(team, fingerprint, metric, found[:limit][::-1])
+    return MetricHistory(spec, shown, truncated=len(found) > limit)
 
 
 def thinned_history(
@@ -91,7 +107,7 @@ def thinned_history(
     keep: Iterable[int] = (),
     most: int = SHOWN_POINTS,
 ) -> MetricHistory:
-    """The history for a chart: of more than `most` runs at most that many, evenly spread, oldest first.
+    """The history for a chart: of more than `most` runs the points of that many, evenly spread, oldest first.
 
     The newest run and those with the numbers in `keep` are always there. What is read from the database depends on
     `most`, not on the length of the series: one run is looked up in each stretch of run numbers.
@@ -100,13 +116,70 @@ def thinned_history(
     runs = _history_runs(team, fingerprint, metric, recipe, since, until)
     first, last, beyond = _ends(team, runs.values("number"), most)
     if first is None or last is None or beyond is None:
-        return MetricHistory(spec, tuple(_points(runs.order_by("number"))), truncated=False)
+        shown = _nights(team, fingerprint, metric, _points(runs.order_by("number")))
+        return MetricHistory(spec, shown, truncated=False)
     step = -(-(last - first + 1) // most)
     start = RawSQL("stretch.first", ())
     one = runs.filter(number__gte=start, number__lt=start + step).order_by("number").values_list(*_POINT)[:1]
     kept = runs.filter(number__in=[last, *keep]).values_list(*_POINT)
     found = {point.number: point for point in _for_each_stretch((first, last, step), one, kept)}
-    return MetricHistory(spec, tuple(found[number] for number in sorted(found)), truncated=False, thinned=True)
+    shown = _nights(team, fingerprint, metric, [found[number] for number in sorted(found)])
+    return MetricHistory(spec, shown, truncated=False, thinned=True)
+
+
+def _nights(team: Team, fingerprint: str, metric: str, runs: Sequence[Point]) -> tuple[Point, ...]:
+    """The runs as the points of the history that they are in, each with all of its runs; two queries at most."""
+    if len(runs) < 2:
+        return tuple(runs)
+    together = _together(team, fingerprint, metric, [run.number for run in runs])
+    if not together:
+        return tuple(runs)
+    members = _history_runs(team, fingerprint, metric, "", None, None)
+    wanted = {number for numbers in together.values() for number in numbers}
+    rows = members.filter(number__in=wanted).values_list("number", "value", "validity", "finished_at")
+    known = {number: (value, validity, at) for number, value, validity, at in rows}
+    found: dict[int, Point] = {}
+    for run in runs:
+        numbers = [number for number in together.get(run.number, ()) if number in known]
+        if len(numbers) < 2:
+            found.setdefault(run.number, run)
+        elif numbers[0] not in found:
+            values = [known[number][0] for number in numbers]
+            suspect = any(known[number][1] == Run.Validity.SUSPECT for number in numbers)
+            found[numbers[0]] = replace(
+                run,
+                number=numbers[0],
+                at=known[numbers[0]][2],
+                value=fmean(values),
+                validity=Run.Validity.SUSPECT if suspect else run.validity,
+                runs=tuple(numbers),
+                spread=stdev(values),
+            )
+    return tuple(found[number] for number in sorted(found))
+
+
+def _together(team: Team, fingerprint: str, metric: str, numbers: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    """For each run that is one point with others, all runs of the point; by the trends of the metric.
+
+    A figure that is not searched for change points goes by the throughput, which nearly every run has.
+    """
+    trends = Trend.objects.filter(
+        series__team=team, series__fingerprint=fingerprint, metric__in={metric, "throughput_rps"}
+    )
+    found: dict[int, tuple[int, ...]] = {}
+    for name, packed in sorted(trends.values_list("metric", "packed"), key=lambda row: row[0] == metric):
+        points = np.frombuffer(packed, Trend.POINT)
+        nights, all_numbers = nights_of(points), points["number"]
+        if name == metric:
+            found = {number: runs for number, runs in found.items() if number not in set(all_numbers.tolist())}
+        asked = np.unique(nights.point_of[np.isin(all_numbers, numbers)])
+        several = asked[nights.count[asked] > 1]
+        order = np.argsort(nights.point_of, kind="stable")
+        ends = np.cumsum(nights.count)
+        for night in several.tolist():
+            runs = tuple(all_numbers[order[ends[night] - nights.count[night] : ends[night]]].tolist())
+            found |= dict.fromkeys(runs, runs)
+    return found
 
 
 def _ends(team: Team, numbers: QuerySet[Any, Any], most: int) -> tuple[int | None, int | None, int | None]:

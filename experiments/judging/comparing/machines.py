@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from experiments.analysis.machine_factors import Machines, Measured, machines_of
-from experiments.judging.verdicts.verdicts import counted_figure
+from experiments.judging.verdicts.judging import counted_figure
 from experiments.models import Experiment, HardwareProfile, Run, Variant
 from experiments.registry.metrics.normalisation import described_cpus
 from experiments.registry.runs.parameters import parameter_texts

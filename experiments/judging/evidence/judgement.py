@@ -30,6 +30,9 @@ _LOAD_FIELDS = (
     "latency_stdev_ms",
     "latency_max_ms",
     "thread_rps_mean",
+    "dropped_iterations",
+    "thresholds_failed",
+    "thresholds_passed",
 )
 
 
@@ -37,6 +40,7 @@ def judge(
     report: Mapping[str, Any],
     *,
     requested_duration_s: float | None = None,
+    least_duration_s: float | None = None,
     hosts: HostFigures | None = None,
     course: Course | None = None,
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
@@ -50,12 +54,21 @@ def judge(
         load_model=report["load_model"],
         latency_basis=report["latency_basis"],
         requested_duration_s=requested_duration_s,
+        least_duration_s=least_duration_s,
         has_own_figures=bool(report.get("own_metrics")),
         usable=bool(report.get("usable", True)),
         why=report.get("why"),
         **{name: report.get(name) for name in _LOAD_FIELDS},
     )
     return judge_run(figures, hosts, course, thresholds=thresholds)
+
+
+def asked_duration_s(report: Mapping[str, Any]) -> float | None:
+    """How long the load was to last at least, by what the tool or its command line says of it; None = neither does."""
+    nominal_s = report.get("duration_nominal_s")
+    if nominal_s is None or str(report["tool"]) not in DRIVERS:
+        return None
+    return DRIVERS[str(report["tool"])].least_asked_s(float(nominal_s))
 
 
 def findings_json(validity: RunValidity) -> list[dict[str, Any]]:
@@ -73,13 +86,18 @@ def mean_in(at_s: Sequence[float], values: Sequence[float], duration_s: float) -
 
 
 def stalled_s(at_s: Sequence[float], values: Sequence[float], duration_s: float) -> float | None:
-    """Seconds of the window in which the rate was below a tenth of its median: the load stood still."""
+    """Seconds of the window in which the rate was below a tenth of what it was while load came: it stood still.
+
+    What it was is the median of the samples that are not empty beside the busiest ones, so that a load that was off for
+    most of the window is told as well.
+    """
     inside = [(t, v) for t, v in zip(at_s, values, strict=True) if 0 <= t <= duration_s]
     if len(inside) < 5:
         return None
     times, rates = np.array(inside).T
     step_s = float(np.median(np.diff(times)))
-    return float(np.sum(rates < 0.1 * np.median(rates)) * step_s)
+    high = max(np.quantile(rates, 0.95), rates.mean())
+    return float(np.sum(rates < 0.1 * np.median(rates[rates >= 0.1 * high])) * step_s) if high > 0 else None
 
 
 def unseen_s(at_s: Sequence[float], duration_s: float, interval_s: float) -> float:

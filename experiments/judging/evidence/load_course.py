@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.record import Record
+from experiments.analysis.findings import RECORDED, Course
 
 Points = dict[tuple[str, str], tuple[str, list[float], list[float]]]
 """(role, channel) -> unit, seconds since measuring began, values."""
@@ -30,6 +31,16 @@ def began_unix_s(record: Record) -> float:
         if load.at_unix_s <= first_s <= load.at_unix_s + load.duration_s + MOST_LATE_S:
             return first_s
     return load.at_unix_s
+
+
+def course_of_report(report: Mapping[str, Any]) -> Course | None:
+    """The load over time of a report that nobody saw made: it counts from the first request."""
+    course: Mapping[str, Any] | None = report.get("course")
+    if not course or report.get("started_ms") is None:
+        return None
+    step_s, began_s = float(course["step_s"]), float(report["started_ms"]) / 1000
+    at_s = [at - began_s + step_s / 2 for at in course["ended_unix_s"]]
+    return Course(RECORDED, at_s, [count / step_s for count in course["requests"]], step_s, complete=True)
 
 
 def load_points(record: Record, started_unix_s: float) -> Points:

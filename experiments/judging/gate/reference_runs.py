@@ -9,18 +9,26 @@ from typing import Any
 from experiments.models import Experiment, Run, Variant
 from experiments.registry.errors import RequestError
 from experiments.registry.runs.baselines import baseline_named
+from experiments.registry.runs.nights import sessions_of
 
 NEWEST = 20
-"""Of a branch, a tag or a label only so many: older ones say little about the machine of today."""
+"""Of a branch, a tag or a label only so many sessions: older ones say little about the machine of today."""
+MOST_RUNS = 400
+"""Read at most to find them."""
 FORMS = "branch:main, label:KEY=VALUE, tag:NAME, pinned:NAME or run:12"
 
 
 @dataclass(frozen=True)
 class ReferenceRuns:
-    """The runs in the order of their numbers, what to call them, and a sentence about what they are."""
+    """The runs by session, what to call them, and a sentence about what they are.
+
+    `earlier` are the sessions that say how much sessions differ: those of the reference, or of its history where the
+    reference is one session alone.
+    """
 
     name: str
-    runs: tuple[Run, ...]
+    sessions: tuple[tuple[Run, ...], ...]
+    earlier: tuple[tuple[Run, ...], ...]
     note: str
 
 
@@ -72,27 +80,33 @@ def _of_label(comparable: Any, key: str, value: str) -> ReferenceRuns:
 
 
 def _newest(name: str, comparable: Any, **condition: Any) -> ReferenceRuns:
-    runs = sorted(comparable.filter(**condition).order_by("-number")[:NEWEST], key=lambda run: run.number)
-    return ReferenceRuns(name, tuple(runs), _note(name, runs))
+    sessions = _sessions(comparable.filter(**condition))
+    return ReferenceRuns(name, sessions, sessions, _note(name, sessions))
+
+
+def _sessions(runs: Any) -> tuple[tuple[Run, ...], ...]:
+    return tuple(tuple(one) for one in sessions_of(list(runs.order_by("-number")[:MOST_RUNS]))[-NEWEST:])
 
 
 def _repetitions(name: str, comparable: Any, run: Run) -> ReferenceRuns:
-    """The run with the other repetitions of its variant."""
+    """The run with the other repetitions of its variant; the newest sessions of its history say how they differ."""
     if run.experiment_id is not None and run.variant_id is not None:
         found = comparable.filter(experiment_id=run.experiment_id, variant_id=run.variant_id)
     else:
         found = comparable.filter(pk=run.pk)
-    runs = list(found.order_by("number"))
-    return ReferenceRuns(name, tuple(runs), _note(name, runs))
+    sessions = _sessions(found)
+    return ReferenceRuns(name, sessions, _sessions(comparable) if sessions else (), _note(name, sessions))
 
 
-def _note(name: str, runs: Sequence[Run]) -> str:
+def _note(name: str, sessions: Sequence[Sequence[Run]]) -> str:
+    runs = sorted((run for session in sessions for run in session), key=lambda run: run.number)
     if not runs:
         return f"No comparable run stands behind {name}: same series, recipe and parameters."
     if len(runs) == 1:
         which = f"run #{runs[0].number}"
     else:
-        which = f"{len(runs)} runs, #{runs[0].number} to #{runs[-1].number}"
+        of = f" of {len(sessions)} sessions" if len(sessions) > 1 else ""
+        which = f"{len(runs)} runs{of}, #{runs[0].number} to #{runs[-1].number}"
     return f"The baseline {name} is {which}; what has changed on the machines since then counts as a difference, too."
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+
+from django.db.models import QuerySet
 
 from agents.spec import RunSpec
 from experiments.analysis.arms import clocks_agree
@@ -32,29 +34,18 @@ class Conditions:
 
     def __init__(self, experiment: Experiment, runs: Sequence[Run]) -> None:
         self._runs = [run for run in runs if run.is_usable]
-        full = experiment.runs.filter(findings__contains=_FULL).exclude(findings__contains=_UNKNOWN)
-        self._full_driver = set(full.values_list("pk", flat=True))
+        self._full_driver = with_full_driver(experiment.runs.all())
         self._thresholds: Thresholds = thresholds_of(experiment.team)
 
-    def stand(self, baseline: Variant, candidate: Variant, outcome: str, sentence: str) -> Standing:
-        """What remains of a verdict: nothing when the clocks differ, and a full driver hides differences."""
+    def stand(self, baseline: Variant, candidate: Variant, metric: str, outcome: str, sentence: str) -> Standing:
+        """What remains of a verdict: nothing when the clocks differ, and a full driver measures itself."""
         clocks = self._clocks(baseline, candidate)
-        runs = [run for run in self._runs if run.variant_id in (baseline.pk, candidate.pk)]
-        full = sum(run.pk in self._full_driver for run in runs)
-        conditions = {
-            "clocks": finding_json(clocks) if clocks is not None else None,
-            "full_driver_runs": full,
-        }
+        arms = [[run.pk for run in self._runs if run.variant_id == variant.pk] for variant in (baseline, candidate)]
+        stands = behind_driver(arms, self._full_driver, metric, outcome, sentence)
+        conditions = {"clocks": finding_json(clocks) if clocks is not None else None, **stands.conditions}
         if clocks is not None and clocks.level == "invalid":
-            return Standing("invalid", clocks.sentence, conditions)
-        if outcome == "invalid" or not full or 2 * full < len(runs):
-            return Standing(outcome, sentence, conditions)
-        was_full = f"The driver was full in {full} of {len(runs)} runs"
-        if outcome == "no_practical_difference":
-            text = f"{was_full}, so it may hide a difference between the servers. Otherwise: {sentence}"
-            return Standing("inconclusive", text, conditions)
-        text = f"{sentence.rstrip('.')}. {was_full}: see whether it was the limit."
-        return Standing(outcome, text, conditions)
+            return Standing("invalid", clocks.sentence, conditions | {"doubt": clocks.sentence})
+        return replace(stands, conditions=conditions)
 
     def _clocks(self, baseline: Variant, candidate: Variant) -> Finding | None:
         """The finding on the clocks of both variants; None when they are meant to differ.
@@ -77,6 +68,42 @@ class Conditions:
             names=(baseline.name, candidate.name),
             thresholds=self._thresholds,
         )
+
+
+def with_full_driver(runs: QuerySet[Run]) -> set[int]:
+    """Those of the runs in which the load tool was full."""
+    full = runs.filter(findings__contains=_FULL).exclude(findings__contains=_UNKNOWN)
+    return set(full.values_list("pk", flat=True))
+
+
+def behind_driver(
+    arms: Sequence[Sequence[int]], full_driver: Collection[int], metric: str, outcome: str, sentence: str
+) -> Standing:
+    """What a full driver leaves of a verdict on these two arms of runs.
+
+    Full in half of the runs of each, it measured itself: no outcome on throughput or latency stands. Full in half of
+    all, it may hide a difference.
+    """
+    counts = [(sum(run in full_driver for run in arm), len(arm)) for arm in arms]
+    full, runs = (sum(column) for column in zip(*counts, strict=True))
+    conditions = {"full_driver_runs": full}
+    if outcome == "invalid" or not full or 2 * full < runs:
+        return Standing(outcome, sentence, conditions)
+    was_full = f"The driver was full in {full} of {runs} runs"
+    if all(count and 2 * count >= of for count, of in counts) and _is_of_the_load(metric):
+        what = "throughput is" if metric.startswith("throughput") else "latency is"
+        text = f"{was_full}, of both variants, so their {what} the driver's and not the servers'. Otherwise: {sentence}"
+        return Standing("inconclusive", text, conditions | {"doubt": f"{was_full}, of both variants."})
+    if outcome == "no_practical_difference":
+        text = f"{was_full}, so it may hide a difference between the servers. Otherwise: {sentence}"
+        return Standing("inconclusive", text, conditions | {"doubt": f"{was_full}."})
+    text = f"{sentence.rstrip('.')}. {was_full}: see whether it was the limit."
+    return Standing(outcome, text, conditions)
+
+
+def _is_of_the_load(metric: str) -> bool:
+    """Whether the load tool measures it, so that a full one measures itself."""
+    return metric.startswith(("throughput_", "latency_"))
 
 
 def _what_sets_it(variant: Variant) -> tuple[Any, ...]:

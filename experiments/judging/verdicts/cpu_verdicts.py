@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
-from typing import Any
 
 from agents.recordings.tools import RECORDERS
+from experiments.analysis import wording
 from experiments.analysis.findings import percent
-from experiments.analysis.quadrant import CpuVerdict, Demand, judge_cpu
-from experiments.models import Run, StoredVerdict, Variant
+from experiments.analysis.quadrant import SAME_DEMAND_RATIO, CpuVerdict, Demand, judge_cpu
+from experiments.analysis.verdict import Arms, Interval, Verdict, judge
+from experiments.judging.verdicts.verdict_numbers import VerdictNumbers
+from experiments.models import Experiment, Run, StoredVerdict, Variant
 
 
 @dataclass(frozen=True)
@@ -22,26 +24,33 @@ class NamedCpuVerdict:
 
 
 def of_variants(
-    variants: Sequence[Variant], runs: Sequence[Run], verdicts: Sequence[StoredVerdict]
+    experiment: Experiment, variants: Sequence[Variant], runs: Sequence[Run], verdicts: Sequence[StoredVerdict]
 ) -> list[NamedCpuVerdict]:
-    """Every candidate that has counted runs with the CPU of the SUT, by the means of its repetitions.
+    """Every candidate that has counted runs with the CPU of the SUT, by the figures of its repetitions.
 
-    Throughput counts as low when the stored verdict's whole 95 % interval says so.
+    Throughput is judged by the stored verdict, CPU per request in the same way: block by block, unless the order is
+    sequential.
     """
     sides = {variant.pk: _side_of([run for run in runs if run.variant_id == variant.pk]) for variant in variants}
     baseline = next((sides[variant.pk] for variant in variants if variant.is_baseline), None)
     if baseline is None:
         return []
-    highs = {v.candidate_id: _ci95_high(v.numbers) for v in verdicts if v.metric == "throughput_rps"}
-    return [
-        NamedCpuVerdict(variant.name, _judged(baseline, side, variant.name, highs.get(variant.pk)))
-        for variant in variants
-        if not variant.is_baseline and (side := sides[variant.pk]) is not None
-    ]
+    stored = {one.candidate_id: _Throughput.of(one) for one in verdicts if one.metric == "throughput_rps"}
+    arms: Arms = "independent" if experiment.is_sequential else "blocked"
+    found = []
+    for variant in variants:
+        side = sides[variant.pk]
+        if variant.is_baseline or side is None:
+            continue
+        judged = _judged(baseline, side, variant.name, arms, stored.get(variant.pk, _Throughput()))
+        if experiment.is_sequential:
+            judged = replace(judged, sentence=wording.with_order(judged.sentence))
+        found.append(NamedCpuVerdict(variant.name, judged))
+    return found
 
 
 def of_runs(runs: Sequence[Run]) -> list[NamedCpuVerdict]:
-    """Every run against the first one; single runs have no interval."""
+    """Every run against the first one; single runs have no interval, so no cause is named."""
     sides = [_side_of([run]) for run in runs]
     if not sides or sides[0] is None:
         return []
@@ -54,32 +63,78 @@ def of_runs(runs: Sequence[Run]) -> list[NamedCpuVerdict]:
 
 
 @dataclass(frozen=True)
+class _Throughput:
+    """What is stored of the throughput: the interval that decided, None while it is too early; and what is in doubt."""
+
+    pct: Interval | None = None
+    doubt: str = ""
+
+    @classmethod
+    def of(cls, verdict: StoredVerdict) -> _Throughput:
+        numbers = VerdictNumbers.of(verdict)
+        if not numbers.enough:
+            return cls()
+        doubt = numbers.doubt
+        if not doubt and numbers.family is not None and not numbers.family.stands:
+            doubt = f"the verdict on its throughput does not hold among {numbers.family.size} comparisons."
+        return cls(numbers.deciding_pct or numbers.ci95_pct, doubt)
+
+
+@dataclass(frozen=True)
 class _Side:
-    """What BenchHub's own monitors saw, and how busy the CPUs were by each recorder that all of these runs had."""
+    """What BenchHub's own monitors saw, and how busy the CPUs were by each recorder that all of these runs had.
+
+    `ms` is the CPU per request by block, `recorded_ms` the same by each recorder.
+    """
 
     demand: Demand
+    ms: Mapping[int | None, float]
     recorded_ratios: Mapping[str, float]
+    recorded_ms: Mapping[str, Mapping[int | None, float]]
 
 
-def _judged(baseline: _Side, candidate: _Side, name: str, ci95_high: float | None = None) -> CpuVerdict:
-    """The verdict by BenchHub's own monitors, and whether the recorders beside them come to the same."""
-    verdict = judge_cpu(baseline.demand, candidate.demand, name=name, throughput_ci95_high=ci95_high)
+def _judged(
+    baseline: _Side,
+    candidate: _Side,
+    name: str,
+    arms: Arms | None = None,
+    throughput: _Throughput = _Throughput(),
+) -> CpuVerdict:
+    """The verdict by BenchHub's own monitors, and whether the recorders beside them come to the same.
+
+    `arms` is how the repetitions were made; None = a single run on each side.
+    """
+
+    def by(a: Demand, b: Demand, a_ms: Mapping[int | None, float], b_ms: Mapping[int | None, float]) -> CpuVerdict:
+        cost = None if arms is None else _cost(a_ms, b_ms, arms)
+        return judge_cpu(a, b, cost=cost, throughput_pct=throughput.pct, doubt=throughput.doubt, name=name)
+
+    verdict = by(baseline.demand, candidate.demand, baseline.ms, candidate.ms)
     said = []
     for tool in sorted(baseline.recorded_ratios.keys() & candidate.recorded_ratios.keys()):
         before, after = baseline.recorded_ratios[tool], candidate.recorded_ratios[tool]
-        by_tool = judge_cpu(
+        by_tool = by(
             replace(baseline.demand, cpu_ratio=before),
             replace(candidate.demand, cpu_ratio=after),
-            name=name,
-            throughput_ci95_high=ci95_high,
+            baseline.recorded_ms[tool],
+            candidate.recorded_ms[tool],
         )
         saw = f"{percent(after)} busy against {percent(before)}"
-        if by_tool.quadrant == verdict.quadrant:
-            said.append(f"{tool} comes to the same: {saw}.")
-        else:
-            own = f"{percent(candidate.demand.cpu_ratio)} against {percent(baseline.demand.cpu_ratio)}"
+        own = f"{percent(candidate.demand.cpu_ratio)} against {percent(baseline.demand.cpu_ratio)}"
+        if by_tool.quadrant != verdict.quadrant:
             said.append(f"By what {tool} recorded it is '{by_tool.label}': {saw}, where BenchHub saw {own}.")
+        elif verdict.quadrant in ("too_early", "unclear"):
+            said.append(f"{tool} recorded {saw}, BenchHub saw {own}.")
+        else:
+            said.append(f"{tool} comes to the same: {saw}.")
     return replace(verdict, sentence=" ".join([verdict.sentence, *said]))
+
+
+def _cost(a: Mapping[int | None, float], b: Mapping[int | None, float], arms: Arms) -> Verdict:
+    """The CPU per request of two variants, compared as every other figure."""
+    blocks = sorted({*a, *b}, key=lambda block: -1 if block is None else block)
+    left, right = [a.get(block) for block in blocks], [b.get(block) for block in blocks]
+    return judge(left, right, higher_is_better=False, margin_ratio=SAME_DEMAND_RATIO, design=arms)
 
 
 def _side_of(runs: Sequence[Run]) -> _Side | None:
@@ -88,10 +143,19 @@ def _side_of(runs: Sequence[Run]) -> _Side | None:
     if not counted or len({cpus for _, (_, _, cpus) in counted}) > 1:
         return None
     rates, busy, cpus = zip(*(figures for _, figures in counted), strict=True)
-    demand = Demand(mean(rates), mean(busy), cpus[0])
-    seen = {tool: [_recorded_ratio(run, tool) for run, _ in counted] for tool in RECORDERS}
-    known = {tool: [ratio for ratio in found if ratio is not None] for tool, found in seen.items()}
-    return _Side(demand, {tool: mean(found) for tool, found in known.items() if len(found) == len(counted)})
+    demands = {run.block: Demand(*figures) for run, figures in counted}
+    seen = {tool: {run.block: _recorded_ratio(run, tool) for run, _ in counted} for tool in RECORDERS}
+    known = {tool: {block: ratio for block, ratio in found.items() if ratio} for tool, found in seen.items()}
+    known = {tool: found for tool, found in known.items() if len(found) == len(demands)}
+    return _Side(
+        Demand(mean(rates), mean(busy), cpus[0]),
+        {block: one.ms_per_request for block, one in demands.items()},
+        {tool: mean(found.values()) for tool, found in known.items()},
+        {
+            tool: {block: replace(demands[block], cpu_ratio=ratio).ms_per_request for block, ratio in found.items()}
+            for tool, found in known.items()
+        },
+    )
 
 
 def _recorded_ratio(run: Run, tool: str) -> float | None:
@@ -105,8 +169,3 @@ def _figures_of(run: Run) -> tuple[float, float, float] | None:
     if run.is_usable and run.throughput_rps and run.sut_cpu_ratio and run.metrics.get("sut_cpus"):
         return run.throughput_rps, run.sut_cpu_ratio, float(run.metrics["sut_cpus"])
     return None
-
-
-def _ci95_high(numbers: Mapping[str, Any]) -> float | None:
-    interval = numbers.get("ci95_pct")
-    return None if not interval else 1 + float(interval[1]) / 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.analysis.sequential import Look
-from experiments.judging.verdicts.verdicts import comparisons_of
+from experiments.analysis.sequential import LOOKING, Look
+from experiments.judging.verdicts.judging import comparisons_of
 from experiments.models import Experiment, Run, Variant
 from experiments.registry.experiments.rules import stop_rule_of
 from experiments.registry.metrics.own_metrics import metrics_of
@@ -49,7 +49,7 @@ def looks_of(experiment: Experiment, variants: Sequence[Variant], runs: Sequence
 def planned_looks(experiment: Experiment, candidates: int) -> str:
     """The looks of the rule in words."""
     rule = stop_rule_of(experiment, candidates)
-    if rule.kind == "until_clear":
+    if rule.kind in LOOKING:
         shown = ", ".join(map(str, rule.looks))
         return f"Looks after {shown} blocks, each at α {rule.alpha:.2g}; together a false alarm in less than 5 %."
     return (

@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.analysis.hierarchy import best_repetitions, hierarchy_of
 from experiments.analysis.wording import duration
-from experiments.judging.verdicts.verdicts import counted_figure, seconds_per_run
+from experiments.judging.verdicts.judging import counted_figure, seconds_per_run
 from experiments.models import Experiment, Run, SampleSeries, Variant
 
 CHANNEL = "load.throughput_rps"

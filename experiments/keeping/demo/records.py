@@ -28,6 +28,7 @@ from experiments.models import (
     Workload,
 )
 from experiments.registry.documents.versions import save_version
+from experiments.registry.experiments.rules import Rules
 from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
 from experiments.registry.teams.access import require
 from experiments.registry.teams.audit import record
@@ -35,7 +36,10 @@ from experiments.registry.teams.audit import record
 TEAM, USER = "demo", "demo"
 ON_ONE_MACHINE = {"neighbours_invalid_ratio": 1.0}
 """BenchHub itself runs on the server's CPUs in the demonstration: there that is a warning, and not the end of a run."""
-EXPERIMENT = "Tomcat baseline"
+EXPERIMENT, NEXT = "Tomcat baseline", "Tomcat request threads"
+"""The one that runs by itself, and one that a person may launch when it has ended."""
+UNTIL_CLEAR = Rules(stop_rule=Experiment.StopRule.UNTIL_CLEAR, max_blocks=8)
+"""A verdict after five blocks where that is clear, and eight where the machine is noisy or a run of it is invalid."""
 RECIPES = ("tomcat-default", "tomcat-access-log-off", "tomcat-threads-per-cpu")
 
 
@@ -83,16 +87,25 @@ def seed(machine: DemoMachine, password: str) -> Experiment:
         return existing
     # Only the first time: a history that somebody deleted does not come back.
     make_history(member, sut=sut, driver=driver, application=application, recipe=recipes[0])
+    default, no_access_log, threads_per_cpu = (
+        Candidate(recipe.name, application, recipe, sut, (driver,), is_baseline=index == 0)
+        for index, recipe in enumerate(recipes)
+    )
+    create_experiment(
+        member,
+        name=NEXT,
+        question="Are as many request threads as CPUs enough?",
+        workload=workload,
+        candidates=[default, threads_per_cpu],
+        rules=UNTIL_CLEAR,
+    )
     return create_experiment(
         member,
         name=EXPERIMENT,
-        question="What do the access log and the number of request threads cost?",
+        question="What does the access log cost?",
         workload=workload,
-        candidates=[
-            Candidate(recipe.name, application, recipe, sut, (driver,), is_baseline=index == 0)
-            for index, recipe in enumerate(recipes)
-        ],
-        repetitions=3,
+        candidates=[default, no_access_log],
+        rules=UNTIL_CLEAR,
     )
 
 
@@ -176,8 +189,8 @@ def _documents(member: Member, machine: DemoMachine) -> tuple[Application, list[
             "driver": {"kind": "wrk", "connections": 32, "threads": 1},
             "path": "/examples/servlets/servlet/HelloWorldExample",
             "phases": [
-                {"name": "warm-up", "kind": "warm_up", "duration_s": 4},
-                {"name": "measure", "kind": "measure", "duration_s": 8},
+                {"name": "warm-up", "kind": "warm_up", "duration_s": 2},
+                {"name": "measure", "kind": "measure", "duration_s": 6},
             ],
             "cpus": machine.driver_cpus,
         },

@@ -17,7 +17,7 @@ from django.utils import timezone
 from psycopg import sql
 
 from experiments.analysis.findings import Finding
-from experiments.judging.verdicts.verdicts import store_verdicts
+from experiments.judging.verdicts.judging import store_verdicts
 from experiments.keeping.demo.made_up import digest_of, made_up_metrics
 from experiments.keeping.demo.stock import KERNELS, Line, Stock, stock_of
 from experiments.models import Experiment, Run, SampleSeries, Team, Variant

@@ -11,11 +11,14 @@ from django.db.models import DurationField, ExpressionWrapper, F, FloatField
 from django.db.models.functions import Extract, Now
 
 from experiments.models import Canary, Run, Worker
-from experiments.registry.workers.workers import SILENT_AFTER
+from experiments.registry.database_clock import clock_ahead_s
+from experiments.registry.workers.presence import SILENT_AFTER
 
 logger = logging.getLogger(__name__)
 
 STUCK_AFTER = timedelta(minutes=2)
+MISSED_AFTER = timedelta(seconds=40)
+"""Beat sends one every 30 s."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,14 @@ class QueueState:
 def sent(queue: str) -> None:
     """Note that a canary is being sent. A database that is away must not stop the clock that sends it."""
     try:
-        Canary.objects.update_or_create(queue=queue, defaults={"sent_at": Now()})
+        Canary.objects.update_or_create(queue=queue, defaults={"sent_at": Now(), "clock_ahead_s": clock_ahead_s()})
     except Error as error:
         logger.warning("canary of the queue %s: the database is away (%s)", queue, error)
+
+
+def beat_is_silent() -> bool:
+    """Whether beat has missed a canary: it stands still, or is not there."""
+    return not Canary.objects.filter(sent_at__range=(Now() - MISSED_AFTER, Now() + MISSED_AFTER)).exists()
 
 
 def taken(queue: str) -> None:
@@ -49,7 +57,8 @@ def taken(queue: str) -> None:
 def queue_states(names: list[str], now: datetime) -> list[QueueState]:
     """Each queue in plain words, at the database's time `now`."""
     canaries = {canary.queue: canary for canary in Canary.objects.filter(queue__in=names)}
-    workers = list(Worker.objects.filter(seen_at__gte=now - SILENT_AFTER))
+    # A time of the future is from before the clock was set back: who lives says so again within seconds.
+    workers = list(Worker.objects.filter(seen_at__range=(now - SILENT_AFTER, now + SILENT_AFTER)))
     return [_state(name, canaries.get(name), [w for w in workers if name in w.queues], now) for name in names]
 
 
@@ -61,11 +70,11 @@ def _state(name: str, canary: Canary | None, workers: list[Worker], now: datetim
     def state(level: str, sentence: str) -> QueueState:
         return QueueState(name, level, sentence, canary.sent_at, canary.taken_at, age_s, canary.delay_s)
 
-    if now - canary.sent_at > STUCK_AFTER:
+    if abs(now - canary.sent_at) > STUCK_AFTER:
         return state("unknown", f"Beat is silent: nothing was sent through the queue {name} for more than two minutes.")
     if not workers:
         return state("stuck", f"The queue {name} is stuck: no worker takes messages from it.")
-    if canary.taken_at is not None and now - canary.taken_at <= STUCK_AFTER:
+    if canary.taken_at is not None and abs(now - canary.taken_at) <= STUCK_AFTER:
         return state("ok", "Messages are taken.")
     slots, busy = sum(worker.slots for worker in workers), sum(_live_runs(worker) for worker in workers)
     if slots and busy >= slots:

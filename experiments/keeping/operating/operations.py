@@ -8,12 +8,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Max, Min, Q
+from django.db.models import Count, Min, Q
 
 from experiments.keeping.operating.broker import Broker, look_at_broker
 from experiments.keeping.operating.canaries import STUCK_AFTER, QueueState, queue_states
+from experiments.keeping.operating.clocks import WrongClock, hosts_with_wrong_clocks, wrong_clocks
 from experiments.models import Host, Run, Worker
-from experiments.registry.workers.workers import SILENT_AFTER
+from experiments.registry.database_clock import database_now
+from experiments.registry.workers.presence import SILENT_AFTER
 from experiments.running.queue.waiting import schedule_of
 
 MOST_HOSTS = 100
@@ -70,6 +72,7 @@ class Operations:
     hosts_by_state: dict[str, int]
     database: Database
     broker: Broker
+    wrong_clocks: list[WrongClock]
 
     @property
     def beat_age_s(self) -> float | None:
@@ -93,7 +96,7 @@ def look() -> Operations:
         workers=workers(now),
         queues=queues,
         last_beat=beat,
-        beat_silent=beat is None or now - beat > STUCK_AFTER,
+        beat_silent=beat is None or abs(now - beat) > STUCK_AFTER,
         queued=queued_by_priority(),
         oldest=oldest,
         oldest_reason=why_it_waits(oldest) if oldest else "",
@@ -102,22 +105,16 @@ def look() -> Operations:
         hosts_by_state=by_state,
         database=database(),
         broker=look_at_broker(),
+        wrong_clocks=wrong_clocks(now) + hosts_with_wrong_clocks(),
     )
 
 
-def troubles(queues: list[QueueState], broker: Broker) -> list[str]:
-    """What keeps runs from starting although the pages work, in plain words; empty = nothing known."""
+def troubles(queues: list[QueueState], broker: Broker, clocks: list[WrongClock]) -> list[str]:
+    """What is wrong although the pages work, in plain words; empty = nothing known."""
     found = [state.sentence for state in queues if state.level in ("stuck", "unknown")]
     if not broker.answers:
         found.append(f"The broker (Redis) does not answer: {broker.trouble}.")
-    return found
-
-
-def database_now() -> datetime:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT now()")
-        now: datetime = cursor.fetchone()[0]
-    return now
+    return found + [clock.sentence for clock in clocks]
 
 
 def workers(now: datetime) -> list[WorkerState]:
@@ -126,7 +123,7 @@ def workers(now: datetime) -> list[WorkerState]:
     return [
         WorkerState(
             worker,
-            silent=now - worker.seen_at > SILENT_AFTER,
+            silent=abs(now - worker.seen_at) > SILENT_AFTER,
             runs=[run for run in live if run.owner.startswith(f"{worker.process}:")],
         )
         for worker in Worker.objects.order_by("name", "process")
@@ -178,11 +175,6 @@ def hosts_not_ready() -> list[Host]:
 
 def hosts_by_state() -> dict[str, int]:
     return dict(Host.objects.values_list("state").annotate(hosts=Count("pk")).order_by("state"))
-
-
-def last_seen() -> dict[str, datetime]:
-    """When each worker name was there last."""
-    return dict(Worker.objects.values_list("name").annotate(seen=Max("seen_at")).order_by("name"))
 
 
 def database() -> Database:

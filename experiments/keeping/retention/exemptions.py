@@ -6,20 +6,11 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from django.db.models import Exists, OuterRef, Q
-from django.utils import timezone
 
-from experiments.models import (
-    Host,
-    PinnedBaseline,
-    Run,
-    Schedule,
-    SearchTrial,
-    ShareLink,
-    StoredVerdict,
-    Team,
-)
+from experiments.models import Host, PinnedBaseline, Run, Schedule, SearchTrial, ShareLink, StoredVerdict, Team
 from experiments.models.experiments import OPEN, UNDER_WAY
 from experiments.models.runs import RunQuerySet
+from experiments.registry.database_clock import database_now
 
 
 def in_use() -> dict[str, Q]:
@@ -62,7 +53,7 @@ def exemptions(team: Team) -> Mapping[str, Q]:
 
 def past_retention(team: Team, days: int) -> RunQuerySet:
     """The team's finished runs that ended more than `days` days ago, exempt ones too."""
-    before = timezone.now() - timedelta(days=days)
+    before = database_now() - timedelta(days=days)
     runs: RunQuerySet = Run.objects.for_team(team).filter(finished_at__lt=before)
     return runs
 

@@ -9,11 +9,11 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max, Min, Sum
 from django.db.models.functions import Length
-from django.utils import timezone
 
 from experiments.keeping.retention.exemptions import exemptions, past_retention, without_exempt
 from experiments.keeping.retention.trash import refresh
 from experiments.models import Artifact, Member, Role, Run, Team
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import RequestError
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require
@@ -91,7 +91,7 @@ def _apply(team: Team, days: int) -> int:
         )
         if not runs:
             return 0
-        Run.objects.filter(pk__in=[run.pk for run in runs]).update(trashed_at=timezone.now())
+        Run.objects.filter(pk__in=[run.pk for run in runs]).update(trashed_at=database_now())
         after = {"runs": sorted(run.number for run in runs)}
         audit.record(team, "retention.trash", f"{len(runs)} runs older than {days} days", after=after)
         refresh(team, runs)

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
-from django.utils import timezone
 
 from experiments.keeping.retention.trash import KEPT_DAYS
 from experiments.models import ConfigSnapshot, Experiment, Run, Team
+from experiments.registry.database_clock import database_now
 from experiments.registry.teams.audit import record
 
 BATCH, MOST_BATCHES = 50, 20
@@ -18,7 +18,7 @@ BATCH, MOST_BATCHES = 50, 20
 
 def remove_expired() -> int:
     """Remove runs and experiments whose time in the trash is over; returns the number of runs that went."""
-    before = timezone.now() - timedelta(days=KEPT_DAYS)
+    before = database_now() - timedelta(days=KEPT_DAYS)
     removed = 0
     for _ in range(MOST_BATCHES):
         count = _remove_runs(before)

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
-from django.utils import timezone
 
 from experiments.keeping.retention.exemptions import experiment_in_use, in_use
 from experiments.models import Experiment, Member, Role, Run, Team
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, NotFound, RequestError
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require
@@ -52,7 +52,7 @@ def trash_runs(member: Member, numbers: Iterable[int]) -> list[Run]:
             used = Run.objects.filter(condition, pk__in=ids).order_by("number").first()
             if used is not None:
                 raise Conflict(f"Run #{used.number} cannot be deleted: it is {why}.", field="runs")
-        Run.objects.filter(pk__in=ids).update(trashed_at=timezone.now())
+        Run.objects.filter(pk__in=ids).update(trashed_at=database_now())
         audit.record(member, "trash.add", _named(runs), after={"runs": [run.number for run in runs]})
         refresh(member.team, runs)
     return runs
@@ -90,7 +90,7 @@ def trash_experiment(member: Member, experiment_id: int) -> Experiment:
             used = experiment.runs.kept().filter(condition).order_by("number").first()
             if used is not None:
                 raise Conflict(f"The experiment cannot be deleted: its run #{used.number} is {why}.")
-        at = timezone.now()
+        at = database_now()
         Run.objects.filter(pk__in=[run.pk for run in runs]).update(trashed_at=at)
         Experiment.objects.filter(pk=experiment.pk).update(trashed_at=at)
         after = {"experiment": experiment.pk, "runs": [run.number for run in runs]}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from django.db.models import Model
 
 from agents.remote.address import new_key_pair
-from experiments.models import Bisection, CapacitySearch, DriverSet, Experiment, Host, Run, Schedule, Trend
+from experiments.models import Bisection, CapacitySearch, DriverSet, Experiment, Host, Run, Schedule, Trend, Variant
 from experiments.registry.hosts.keys import seal
 
 Row = dict[str, Any]
@@ -54,6 +56,10 @@ def _schedule(row: Row, _pk: int | None, _ids: Ids) -> None:
 
 
 def _trend(row: Row, _pk: int | None, ids: Ids) -> None:
+    """Its runs are one point by the ids of their variants; the boots that single runs share stay as they are."""
+    points = np.frombuffer(b64decode(row["packed"]), Trend.POINT).copy()
+    points["key"] = [ids[Variant].get(key, 0) if key > 0 else key for key in points["key"].tolist()]
+    row["packed"] = b64encode(points.tobytes()).decode()
     row["last_experiment_id"] = ids[Experiment].get(row["last_experiment_id"])
 
 

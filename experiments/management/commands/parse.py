@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from agents.base.errors import ParseError
-from agents.drivers.reading import FILE_READERS, READERS, read_report
+from agents.drivers.reading import FILE_READERS, READERS, read_report, split_report
 
 MAX_BYTES = 64 << 20
 
@@ -28,8 +28,16 @@ class Command(BaseCommand):
             "--command", default="", dest="tool_command", help="the tool's command line; some figures stand only there"
         )
 
-    def handle(self, *_arguments: Any, kind: str, file: str, tool_command: str, **_options: Any) -> None:
+        parser.add_argument(
+            "--split", action="store_true", help="a file to which several runs were appended: print each of them"
+        )
+
+    def handle(self, *_arguments: Any, kind: str, file: str, tool_command: str, split: bool, **_options: Any) -> None:
         try:
+            if split:
+                reports = [read_report(kind, part, tool_command) for part in split_report(kind, _text(file))]
+                self.stdout.write(json.dumps([one.to_json() for one in reports], indent=2, ensure_ascii=False))
+                return
             if kind in FILE_READERS and file != "-" and _size_bytes(file) > MAX_BYTES:
                 report = FILE_READERS[kind](Path(file), _Progress(self.stderr))
             else:

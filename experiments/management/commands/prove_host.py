@@ -9,12 +9,15 @@ from asgiref.sync import async_to_sync
 from django.core.management.base import CommandError
 
 from agents.base.errors import AgentError
+from agents.base.installation import Installation
 from agents.base.session import Session
 from agents.remote.ssh import connect
 from agents.running.proof import HostProof, Proof
 from experiments.management.host_command import HostCommand
 from experiments.models import Host
 from experiments.registry.hosts.host_keys import connect_args
+from experiments.registry.hosts.installation import installation
+from experiments.registry.hosts.machines import sisters_of, who_uses
 from experiments.running.queue.dispatch import next_fence
 
 _MARKS = {True: "proven", False: "FAILED", None: "-"}
@@ -34,8 +37,10 @@ class Command(HostCommand):
         found = self.named_host(host, team)
         if found.state != Host.State.DRAINED or found.leased_by_id is not None:
             raise CommandError(f"{host} is in service; drain it on its page first, and wait for its run to end.")
+        if used := who_uses(found, sisters_of([found]).of(found.pk)):
+            raise CommandError(f"{used}; wait until that is over.")
         try:
-            proven = async_to_sync(_prove)(found, next_fence(), self._tell, restart)
+            proven = async_to_sync(_prove)(found, next_fence(), installation(), self._tell, restart)
         except AgentError as error:
             raise CommandError(f"{error.message} {error.hint}".strip()) from error
         if not proven:
@@ -45,8 +50,8 @@ class Command(HostCommand):
         self.stdout.write(f"{_MARKS[proof.passed]:7} {proof.promise}: {proof.detail}")
 
 
-async def _prove(host: Host, fence: int, tell: Any, restart: bool) -> bool:
+async def _prove(host: Host, fence: int, here: Installation, tell: Any, restart: bool) -> bool:
     async def log_in() -> Session:
         return await connect(*connect_args(host))
 
-    return await HostProof(host.name, log_in, fence).prove(tell, restart=restart)
+    return await HostProof(host.name, log_in, fence, here).prove(tell, restart=restart)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 from django.db import transaction
@@ -12,16 +12,15 @@ from pydantic import ValidationError
 
 from agents.base.errors import PlanError
 from agents.base.model import first_problem
-from agents.servers import SERVERS
 from agents.spec import WorkloadDocument
 from agents.steps import STEPS
-from agents.steps.base.step import Step
 from agents.steps.recipe import RecipeDocument
-from experiments.models import Document, Member, Recipe, Role, Team
+from experiments.models import Document, Member, Role, Team
 from experiments.registry.documents.configuration import Difference, diff
 from experiments.registry.documents.contents import SCHEMAS, content_of
+from experiments.registry.documents.rights import ASSUMED_CPUS, Trusted, insist_on_saving
 from experiments.registry.documents.yaml_text import dump_yaml, parse_yaml
-from experiments.registry.errors import Forbidden, RequestError
+from experiments.registry.errors import RequestError
 from experiments.registry.metrics.own_metrics import learn
 from experiments.registry.metrics.vocabulary import MetricSpec, own_metric
 from experiments.registry.teams.access import require
@@ -31,14 +30,22 @@ __all__ = ["archive", "diff_versions", "parse_yaml", "save_version", "to_yaml"]
 
 Saved = TypeVar("Saved", bound=Document)
 
-_ASSUMED_CPUS = 8  # stands in for `sut_cpu_count` when a recipe is checked without a host
 
-
-def save_version(member: Member, model: type[Saved], name: str, body: Mapping[str, Any], *, note: str = "") -> Saved:
+def save_version(
+    member: Member,
+    model: type[Saved],
+    name: str,
+    body: Mapping[str, Any],
+    *,
+    note: str = "",
+    trusted: Trusted = frozenset(),
+    one_off: bool = False,
+) -> Saved:
     """Store `body` as the newest version of `name`; a body equal to the newest version's returns that one.
 
-    RequestError.field is the dotted path of what does not fit the schema. Raw commands, and files outside the run's
-    instance, need the role admin.
+    RequestError.field is the dotted path of what does not fit the schema. What can make a host do anything needs the
+    role admin (`experiments.registry.documents.rights`), but for the texts in `trusted`. `one_off`: a version for one
+    run, which becomes nobody's newest one; of a name that exists, and unless a version of it is the same already.
     """
     require(member, Role.EDITOR)
     name = name.strip()
@@ -49,21 +56,18 @@ def save_version(member: Member, model: type[Saved], name: str, body: Mapping[st
     document = _validated(model, body)
     if isinstance(document, RecipeDocument):
         _check_steps(document)
-    if isinstance(document, WorkloadDocument) and document.driver.needs_shell and member.role != Role.ADMIN:
-        raise Forbidden("This load tool may run programs on the driver host, so only an admin may save it.")
+    insist_on_saving(member, document, trusted=trusted)
     stored = document.model_dump(mode="json", by_alias=True)
-    if member.role != Role.ADMIN and (_reaches_the_host(stored) or gives_a_shell(document)):
-        raise Forbidden(
-            "Raw commands, packages, services, files outside the run's own instance and whatever else runs programs "
-            "of its author can do anything on the host, so only an admin may save them."
-        )
     with transaction.atomic():
         # The team's row is the lock: version numbers have no gap and no double, whoever saves at the same time.
         Team.objects.select_for_update(no_key=True).get(pk=member.team_id)
         versions = model.objects.filter(team_id=member.team_id, name=name)
-        newest = cast("Saved | None", versions.order_by("-version").first())
+        newest = cast("Saved | None", versions.filter(one_off=False).order_by("-version").first())
         if newest is not None and newest.body == stored and not newest.archived:
             return newest
+        one_off = one_off and newest is not None
+        if one_off and (same := versions.filter(body=stored).order_by("-version").first()):
+            return cast("Saved", same)
         number = (versions.aggregate(last=Max("version"))["last"] or 0) + 1
         created = model(
             team_id=member.team_id,
@@ -72,6 +76,7 @@ def save_version(member: Member, model: type[Saved], name: str, body: Mapping[st
             body=stored,
             note=note.strip(),
             created_by_id=member.user_id,
+            one_off=one_off,
         )
         created.save(force_insert=True)
         if isinstance(document, WorkloadDocument):
@@ -150,38 +155,9 @@ def _check_steps(document: RecipeDocument) -> None:
         return
     given = {name: p.choices[0] for name, p in document.parameters.items() if p.default is None}
     try:
-        document.resolve(given, built_in={"sut_cpu_count": _ASSUMED_CPUS})
+        document.resolve(given, built_in={"sut_cpu_count": ASSUMED_CPUS})
     except PlanError as error:
         raise RequestError(error.message, field="steps") from error
-
-
-def gives_a_shell(document: Any) -> bool:
-    """Whether the recipe lets its author run programs of their own, as far as its parameters' defaults tell."""
-    if not isinstance(document, RecipeDocument):
-        return False
-    try:
-        given = {name: p.choices[0] for name, p in document.parameters.items() if p.default is None and p.choices}
-        steps = document.resolve(given, built_in={"sut_cpu_count": _ASSUMED_CPUS})
-    except PlanError:
-        return False  # a parameter without a default: the launch tells
-    return any(step.needs_shell for step in steps)
-
-
-def insist_on_shell(member: Member, recipe: Recipe, steps: Sequence[Step]) -> None:
-    """Forbidden when a parameter turns an editor's recipe into one that only an admin might have saved."""
-    if member.role == Role.ADMIN or not any(step.needs_shell for step in steps):
-        return
-    if not _reaches_the_host(recipe.body) and not gives_a_shell(content_of(recipe)):
-        raise Forbidden("With these parameters the recipe runs programs of your own; only an admin may launch it so.")
-
-
-def _reaches_the_host(body: Mapping[str, Any]) -> bool:
-    """Whether it acts on the host as root, or names a file that is written as root (a parameter may make it one)."""
-    server = SERVERS.get(str((body.get("server") or {}).get("kind")))
-    steps = body.get("steps", ())
-    used = [STEPS[step["kind"]] for step in steps if step.get("kind") in STEPS]
-    outside = any(str(step.get("path", "")).strip().startswith(("/", "${")) for step in steps)
-    return outside or any(kind.needs_admin for kind in (*used, *([server] if server else ())))
 
 
 def _flat(node: Any, path: str = "") -> Iterator[tuple[str, str]]:

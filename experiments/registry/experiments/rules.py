@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, get_args
 
 from experiments.analysis.limits import MIN_FOR_VERDICT
-from experiments.analysis.sequential import LOOKS, MIN_FOR_PRECISION, StopKind, StopRule
+from experiments.analysis.sequential import LOOKING, LOOKS, MIN_FOR_PRECISION, StopKind, StopRule
 from experiments.models import Experiment
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.own_metrics import check_metrics
@@ -46,7 +46,7 @@ class Rules:
             raise RequestError("A stop rule needs a candidate beside the baseline.", field="stop_rule")
         if self.max_hours is not None and not 0 < self.max_hours < math.inf:
             raise RequestError("The cap in hours must be positive.", field="max_hours")
-        if self.stop_rule == Experiment.StopRule.UNTIL_CLEAR:
+        if self.stop_rule in LOOKING:
             least, most = MIN_FOR_VERDICT, LOOKS[-1]
         else:
             least, most = MIN_FOR_PRECISION, MOST_BLOCKS
@@ -61,7 +61,7 @@ class Rules:
 
     def first_blocks(self, repetitions: int) -> int:
         """The blocks of the first launch: up to the first look."""
-        if self.stop_rule == Experiment.StopRule.UNTIL_CLEAR:
+        if self.stop_rule in LOOKING:
             return LOOKS[0]
         return MIN_FOR_PRECISION if self.stop_rule == Experiment.StopRule.UNTIL_PRECISE else repetitions
 
@@ -88,9 +88,9 @@ def alpha_of(rules: Rules, *, primary_metric: str, candidates: int) -> float:
 
 
 def _stop_rule(rules: Rules, comparisons: int) -> StopRule:
-    kinds: dict[str, StopKind] = {"until_clear": "until_clear", "until_precise": "until_precise"}
+    kinds: dict[str, StopKind] = {kind: kind for kind in get_args(StopKind)}
     return StopRule(
-        kind=kinds.get(rules.stop_rule, "fixed"),
+        kind=kinds[rules.stop_rule],
         max_blocks=rules.max_blocks,
         target_ratio=rules.target_ratio,
         comparisons=max(1, comparisons),

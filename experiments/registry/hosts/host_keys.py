@@ -55,8 +55,12 @@ def connect_args(host: Host) -> tuple[Address, str]:
 
     Its name is looked up again each time: it may lead to the installation's own database since it was stored.
     """
-    if why := denial(host.address, host.port, look_up=True):
-        raise ConnectError(why, hint="Give the host another address.", permanent=True)
+    first = host
+    while first.jump is not None:  # the name of a host behind others is looked up by the last of them
+        first = first.jump
+    for address in {first.address, host.data_address} - {""}:
+        if why := denial(address, first.port, look_up=True):
+            raise ConnectError(why, hint="Give the host another address.", permanent=True)
     try:
         private_key = unseal(bytes(host.private_key), row=key_row(host))
     except KeyFileError as error:

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 from pydantic import ValidationError
 
 from agents.base.model import first_problem
-from agents.remote.address import new_key_pair
+from agents.remote.address import new_key_pair, plain_address
 from agents.spec import HostAddress
 from experiments.models import Host, HostGrant, Member, Role
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.hosts.denied import denial
 from experiments.registry.hosts.host_keys import connect_args, fingerprint, key_row, public_half
 from experiments.registry.hosts.keys import seal
+from experiments.registry.hosts.machines import forget, lock_machines, settle
 from experiments.registry.hosts.quarantine import NOT_APPROVED, back_in_service, refuse_while_restoring
 from experiments.registry.notes.labels import check_labels
 from experiments.registry.teams.access import require
@@ -81,6 +82,7 @@ def add_host(
             host.save()
             host.private_key = seal(private_key, row=key_row(host))
             host.save(update_fields=["private_key"])
+            settle(host)
             record(member, "host.add", f"host {host.name}", after=described(host))
     except IntegrityError as error:
         raise RequestError(f"There is a host named {host.name} already.", field="name") from error
@@ -100,22 +102,26 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
         changes["labels"] = check_labels(changes["labels"])
     try:
         with transaction.atomic():
+            lock_machines()
             host = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
             before = described(host)
+            place = _stored(host.address), host.port
             for key, value in changes.items():
                 setattr(host, key, value.strip() if isinstance(value, str) else value)
             _check(host)
             after = described(host)
-            if any(before[key] != after[key] for key in ("address", "port")):
+            if place != (host.address, host.port):
                 if host.leased_by_id is not None:
                     raise Conflict(f"A run uses {before['name']} and must put it back; wait for its end.")
                 host.host_key = host.offered_host_key = ""
+                forget(host)
                 if host.state not in (Host.State.DIRTY, Host.State.DRAINED):
                     host.state, host.state_reason = Host.State.NEW, NOT_APPROVED
             if private_key is not None:
                 host.public_key = public_half(private_key)
                 host.private_key = seal(private_key, row=key_row(host))
             host.save()
+            settle(host)
             record(member, "host.update", f"host {host.name}", before=before, after=after)
     except IntegrityError as error:
         raise RequestError(f"There is a host named {host.name} already.", field="name") from error
@@ -234,9 +240,23 @@ def described(host: Host) -> dict[str, Any]:
     }
 
 
+def _stored(address: str) -> str:
+    """As it would be stored today: another way to write it does not make another machine."""
+    try:
+        return plain_address(address)
+    except ValueError:
+        return address
+
+
 def _check(host: Host) -> None:
+    """RequestError naming the field that is wrong. Addresses are put as they are stored."""
     if "/" in host.name or not host.name.isprintable():
         raise RequestError("A host's name is printable and has no slash.", field="name")
+    for field in ("address", "data_address"):
+        try:
+            setattr(host, field, plain_address(getattr(host, field)))
+        except ValueError as error:
+            raise RequestError(f"{field}: {error}.", field=field) from error
     try:
         HostAddress(
             name=host.name,
@@ -266,4 +286,5 @@ def _check(host: Host) -> None:
 
 def check_state(state: str, message: str, hint: str = "") -> dict[str, str]:
     """`Host.last_check`: pending, ok or failed; `at` is now, in UTC."""
-    return {"state": state, "message": message, "hint": hint, "at": timezone.now().isoformat(timespec="seconds")}
+    message, hint = (text.replace("\0", "\ufffd") for text in (message, hint))  # PostgreSQL stores none
+    return {"state": state, "message": message, "hint": hint, "at": database_now().isoformat(timespec="seconds")}

@@ -10,6 +10,7 @@ from experiments.models import Host, Member
 from experiments.registry.errors import Conflict
 from experiments.registry.hosts.host_keys import fingerprint, public_half
 from experiments.registry.hosts.inventory import add_host, approve_key, request_check, update_host
+from experiments.registry.hosts.machines import lock_machines, settle
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ def keep_own_host(member: Member, own: OwnHost, *, is_demo: bool = False) -> Hos
 
     Conflict when the team's host of this name is another machine: its address and its key would be lost.
     """
+    lock_machines()
     host = Host.objects.for_team(member.team).filter(name=own.name).first()
     if host is not None and not own.was(host):
         raise Conflict(f"The team has another host named {own.name}, at {host.address}; rename that one first.")
@@ -64,6 +66,7 @@ def keep_own_host(member: Member, own: OwnHost, *, is_demo: bool = False) -> Hos
             address=own.address, port=own.port, offered_host_key=own.host_key, host_key="", is_demo=is_demo
         )
         host.refresh_from_db()
+        settle(host)
         approve_key(member, host, fingerprint(own.host_key))
     elif host.state == Host.State.UNREACHABLE:  # it was off, as its machine was
         request_check(member, host)

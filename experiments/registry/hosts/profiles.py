@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from django.utils import timezone
-
 from agents.base.errors import ParseError
 from agents.facts.described import MAX_CHARS, read_machine
 from agents.facts.host import HostFacts
 from experiments.models import HardwareProfile, Host, HostProfile, Team
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import RequestError
 
 
@@ -19,7 +18,7 @@ def store_profile(host: Host, digest: str, facts: Mapping[str, str]) -> Hardware
     A host that goes back to an earlier profile (after a test kernel) gets a new entry, not a longer old one. Call it
     inside a transaction; it leaves the host's other fields, and `host` itself, as they are.
     """
-    now = timezone.now()
+    now = database_now()
     profile, _ = HardwareProfile.objects.get_or_create(
         team_id=host.team_id, digest=digest, defaults={"facts": dict(facts)}
     )

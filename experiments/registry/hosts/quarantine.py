@@ -6,9 +6,9 @@ import logging
 from collections.abc import Sequence
 
 from django.db.models import Q
-from django.utils import timezone
 
 from experiments.models import Host, Run
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict
 from experiments.registry.events import HostQuarantined, tell
 
@@ -63,5 +63,5 @@ def restore_state(
     state: str, message: str, hint: str = "", *, force: bool = False, tries: int = 0
 ) -> dict[str, str | bool | int]:
     """`Host.last_restore`: pending, again (a worker tries by itself later), proven or failed; `at` is now, in UTC."""
-    at = timezone.now().isoformat(timespec="seconds")
+    at = database_now().isoformat(timespec="seconds")
     return {"state": state, "message": message, "hint": hint, "at": at, "force": force, "tries": tries}

@@ -9,11 +9,14 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Prefetch
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from experiments.models import Host, Member, Reservation, Role, Team
 from experiments.models.teams import TeamOwnedQuerySet
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.registry.hosts.machines import OF_OTHERS, sisters_of
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require, require_launch_on
 from experiments.registry.workers.outbox import hint
@@ -42,6 +45,16 @@ class Hold:
         return f"{self.username} until {clock(self.until)}{reason}"
 
 
+def reserved(host: Host, sisters: Iterable[Host], hold: Hold) -> str:
+    """Who keeps the host, or the machine under another name, in words without a full stop."""
+    sister = next((one for one in sisters if one.pk == hold.host_id), None)
+    if sister is None:
+        return f"{host.name} is reserved by {hold.words}"
+    if sister.team_id == host.team_id:
+        return f"{host.name} is the same machine as {sister.name}, which is reserved by {hold.words}"
+    return f"{host.name} is the same machine as {OF_OTHERS}, which is reserved until {clock(hold.until)}"
+
+
 def clock(moment: datetime) -> str:
     """A time as sentences name it: without the date when it is today."""
     local = timezone.localtime(moment)
@@ -52,7 +65,7 @@ def clock(moment: datetime) -> str:
 def holds_on(host_ids: Collection[int], *, after: datetime | None = None) -> list[Hold]:
     """What holds or will hold these hosts after that time (now by default), the earliest first. One query."""
     rows = (
-        Reservation.hosts.through.objects.filter(host__in=host_ids, reservation__until__gt=after or timezone.now())
+        Reservation.hosts.through.objects.filter(host__in=host_ids, reservation__until__gt=after or Now())
         .order_by("reservation__starts_at", "reservation_id")
         .values_list(
             "host_id",
@@ -68,14 +81,14 @@ def holds_on(host_ids: Collection[int], *, after: datetime | None = None) -> lis
 
 def holding_now(hosts: Iterable[Host]) -> dict[int, Hold]:
     """Host -> who keeps it at this moment."""
-    now = timezone.now()
+    now = database_now()
     holds = holds_on([host.pk for host in hosts], after=now)
     return {hold.host_id: hold for hold in holds if hold.holds_at(now)}
 
 
 def current(team: Team) -> TeamOwnedQuerySet:
     """The team's reservations that hold or will hold, with all that a list of them shows."""
-    found = Reservation.objects.for_team(team).filter(until__gt=timezone.now())
+    found = Reservation.objects.for_team(team).filter(until__gt=Now())
     return (
         found.select_related("member__user")
         .prefetch_related(Prefetch("hosts", Host.objects.defer("private_key").order_by("name")))
@@ -96,7 +109,7 @@ def reserve(
     if not hosts:
         raise RequestError("Name at least one host.", field="hosts")
     require_launch_on(member, *hosts)
-    now = timezone.now()
+    now = database_now()
     begins = max(starts_at or now, now)
     reason = _checked_reason(reason)
     _check_times(begins, until)
@@ -122,7 +135,7 @@ def extend(member: Member, reservation: Reservation, until: datetime) -> None:
         locked = _still_open(reservation)
         before = _described(locked)
         _check_times(locked.starts_at, until)
-        if until <= timezone.now():
+        if until <= database_now():
             raise RequestError("The new end is in the past; end the reservation instead.", field="until")
         _refuse_overlap(member, hosts, locked.starts_at, until)
         locked.until = until
@@ -140,7 +153,7 @@ def end(member: Member, reservation: Reservation) -> None:
         _lock(reservation.hosts.values_list("pk", flat=True))
         locked = _still_open(reservation)
         before = _described(locked)
-        locked.until = timezone.now()
+        locked.until = database_now()
         locked.starts_at = min(locked.starts_at, locked.until)
         locked.save(update_fields=["starts_at", "until"])
         audit.record(member, "reservation.end", _subject(locked), before=before)
@@ -155,17 +168,20 @@ def _lock(host_ids: Iterable[int]) -> None:
 
 def _still_open(reservation: Reservation) -> Reservation:
     locked: Reservation = Reservation.objects.select_related("member__user").get(pk=reservation.pk)
-    if locked.until <= timezone.now():
+    if locked.until <= database_now():
         raise Conflict("This reservation is over.")
     return locked
 
 
 def _refuse_overlap(member: Member, hosts: Sequence[Host], begins: datetime, until: datetime) -> None:
-    names = {host.pk: host.name for host in hosts}
-    for hold in holds_on(list(names), after=begins):
+    same = sisters_of(hosts)
+    of_hold = {one.pk: host for host in hosts for one in (*same.of(host.pk), host)}
+    for hold in holds_on(list(of_hold), after=begins):
         if hold.user_id != member.user_id and hold.starts_at < until:
-            since = "" if hold.starts_at <= timezone.now() else f" from {clock(hold.starts_at)}"
-            raise Conflict(f"{names[hold.host_id]} is reserved{since} by {hold.words}.", field="hosts")
+            since = "" if hold.starts_at <= database_now() else f" from {clock(hold.starts_at)}"
+            host = of_hold[hold.host_id]
+            words = reserved(host, same.of(host.pk), hold).replace("is reserved", f"is reserved{since}")
+            raise Conflict(f"{words}.", field="hosts")
 
 
 def _check_times(begins: datetime, until: datetime) -> None:
@@ -174,7 +190,7 @@ def _check_times(begins: datetime, until: datetime) -> None:
     longest = timedelta(days=settings.BENCHHUB_RESERVATION_DAYS)
     if until - begins > longest:
         raise RequestError(f"A reservation is at most {longest.days} days long.", field="until")
-    if begins > timezone.now() + longest:
+    if begins > database_now() + longest:
         raise RequestError(f"A reservation begins within {longest.days} days.", field="starts_at")
 
 

@@ -1,7 +1,8 @@
-"""The figures that BenchHub knows: unit, direction and noise floor are data. A team's own: `runs.own_metrics`."""
+"""The figures that BenchHub knows: unit, direction and noise floor are data. A team's own: `own_metrics`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,13 +10,14 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class MetricSpec:
-    """`noise_floor_ratio` is the smallest relative change worth a second look."""
+    """`noise_floor_ratio` is the smallest relative change worth a second look; `high` the largest value that can be."""
 
     name: str
     label: str
     unit: str
     direction: Literal["higher", "lower"]
     noise_floor_ratio: float = 0.02
+    high: float | None = None
 
     @property
     def higher_is_better(self) -> bool:
@@ -36,14 +38,18 @@ METRICS: dict[str, MetricSpec] = {
         MetricSpec("latency_max_ms", "Latency, max", "ms", "lower", 0.2),
         MetricSpec("errors_total", "Errors", "count", "lower", 0.0),
         MetricSpec("bytes_per_s", "Transfer", "bytes/s", "higher"),
-        MetricSpec("sut_cpu_ratio", "SUT CPU", "ratio", "lower"),
-        MetricSpec("driver_cpu_ratio", "Driver CPU", "ratio", "lower"),
+        MetricSpec("sut_cpu_ratio", "SUT CPU", "ratio", "lower", high=1.0),
+        MetricSpec("driver_cpu_ratio", "Driver CPU", "ratio", "lower", high=1.0),
         MetricSpec("server_cpu_ratio", "Server process CPU", "CPUs", "lower"),
         MetricSpec("cpu_ms_per_request", "Server CPU per request", "ms", "lower"),
         MetricSpec("throughput_per_core_rps", "Throughput per core", "requests/s", "higher"),
         MetricSpec("requests_per_cpu_s", "Requests per CPU-second", "requests", "higher"),
     )
 }
+
+ENOUGH_BEYOND = 10
+"""A percentile is a figure when at least so many requests lie beyond it, as in the curves of the analysis."""
+_PERCENTILE = re.compile(r"latency_p([0-9.]+)_ms")
 
 ERROR_KINDS = ("connect", "read", "write", "timeout", "status", "other")
 """The kinds of errors in a load report; each request that failed is in one of them."""
@@ -65,9 +71,26 @@ def label_of(name: str) -> str:
     return METRICS[name].label if name in METRICS else name
 
 
+def _is_supported(name: str, requests: Any) -> bool:
+    """Whether a percentile stands for more than a handful of the requests; where nobody counted them it is believed."""
+    match = _PERCENTILE.fullmatch(name)
+    return (
+        match is None
+        or not isinstance(requests, int | float)
+        or requests * (100 - float(match[1])) >= 100 * ENOUGH_BEYOND - 1e-6
+    )
+
+
 def figures(report: Mapping[str, Any]) -> dict[str, float]:
-    """The figures in a load report (`LoadReport.to_json`), a team's own ones too; what nobody said stays out."""
-    found = {name: float(report[name]) for name in METRICS if isinstance(report.get(name), int | float)}
+    """The figures in a load report (`LoadReport.to_json`), a team's own ones too; what nobody said stays out.
+
+    A percentile that too few requests support is none: p99.9 of 574 requests is their maximum.
+    """
+    found = {
+        name: float(report[name])
+        for name in METRICS
+        if isinstance(report.get(name), int | float) and _is_supported(name, report.get("requests"))
+    }
     counted = [n for k in ERROR_KINDS if isinstance(n := report.get(f"errors_{k}"), int | float)]
     if counted:
         found["errors_total"] = float(sum(counted))

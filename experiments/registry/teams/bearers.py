@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from experiments.models import Member, Token
 
@@ -21,9 +21,7 @@ class Bearer:
 def bearer_of(public_id: str) -> Bearer | None:
     """Whose token this is. None when it is revoked or expired, or its owner's account or membership has ended."""
     try:
-        token = Token.objects.get(
-            public_id=public_id, revoked_at=None, expires_at__gt=timezone.now(), owner__is_active=True
-        )
+        token = Token.objects.get(public_id=public_id, revoked_at=None, expires_at__gt=Now(), owner__is_active=True)
         member = Member.objects.select_related("team").get(team_id=token.team_id, user_id=token.owner_id)
     except ObjectDoesNotExist:
         return None

@@ -13,10 +13,11 @@ from django.core.mail import EmailMessage
 from django.core.validators import validate_email
 from django.db import transaction
 from django.db.models import QuerySet
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from experiments.models import Invitation, Member, Role, Team
 from experiments.models.teams import AnyUser
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, NotFound, RequestError
 from experiments.registry.teams.access import require
 from experiments.registry.teams.audit import record
@@ -39,7 +40,7 @@ class Asked:
 def open_invitations(member: Member) -> QuerySet[Invitation]:
     """Those of the member's team that somebody may still take, the newest first."""
     found: QuerySet[Invitation] = Invitation.objects.for_team(member.team).filter(
-        accepted_at=None, revoked_at=None, expires_at__gt=timezone.now()
+        accepted_at=None, revoked_at=None, expires_at__gt=Now()
     )
     return found.select_related("invited_by").order_by("-id")
 
@@ -59,7 +60,7 @@ def invite(member: Member, role: str, email: str = "") -> Asked:
             role=role,
             secret_hash=_hash(secret),
             invited_by_id=member.user_id,
-            expires_at=timezone.now() + VALID_FOR,
+            expires_at=database_now() + VALID_FOR,
         )
         record(member, "invitation.send", f"invitation {invitation}", after={"role": role, "email": address})
     return _hand_out(invitation, secret)
@@ -73,7 +74,7 @@ def resend(member: Member, invitation: Invitation) -> Asked:
         changed = (
             open_invitations(member)
             .filter(pk=invitation.pk)
-            .update(secret_hash=_hash(secret), expires_at=timezone.now() + VALID_FOR)
+            .update(secret_hash=_hash(secret), expires_at=database_now() + VALID_FOR)
         )
         if not changed:
             raise Conflict("This invitation was used or revoked, or is too old; make a new one.")
@@ -86,7 +87,7 @@ def revoke_invitation(member: Member, invitation: Invitation) -> None:
     """End an open invitation; its link leads nowhere from now on."""
     require(member, Role.ADMIN)
     with transaction.atomic():
-        if not open_invitations(member).filter(pk=invitation.pk).update(revoked_at=timezone.now()):
+        if not open_invitations(member).filter(pk=invitation.pk).update(revoked_at=database_now()):
             raise Conflict("This invitation was used or revoked already, or is too old.")
         record(member, "invitation.revoke", f"invitation {invitation}", before={"role": invitation.role})
 
@@ -115,7 +116,7 @@ def accept(user: AnyUser, text: str) -> Member:
         )
         if not is_new:
             raise Conflict(f"You belong to {invitation.team.name} already.")
-        invitation.accepted_at, invitation.accepted_by = timezone.now(), user
+        invitation.accepted_at, invitation.accepted_by = database_now(), user
         invitation.save(update_fields=["accepted_at", "accepted_by"])
         record(
             member,
@@ -128,7 +129,7 @@ def accept(user: AnyUser, text: str) -> Member:
 
 def _open(text: str) -> QuerySet[Invitation]:
     found: QuerySet[Invitation] = Invitation.objects.filter(
-        secret_hash=_hash_of(text), accepted_at=None, revoked_at=None, expires_at__gt=timezone.now()
+        secret_hash=_hash_of(text), accepted_at=None, revoked_at=None, expires_at__gt=Now()
     )
     return found
 
@@ -167,7 +168,7 @@ def _hand_out(invitation: Invitation, secret: str) -> Asked:
         _mail(invitation, link).send()
     except OSError as error:  # SMTPException is one
         return Asked(invitation, "", f"The mail to {invitation.email} could not be sent: {error}. Send it again later.")
-    invitation.sent_at = timezone.now()
+    invitation.sent_at = database_now()
     invitation.save(update_fields=["sent_at"])
     return Asked(invitation, "")
 

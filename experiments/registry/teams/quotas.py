@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Sum
 from django.db.models.functions import Length
-from django.utils import timezone
 
 from experiments.models import Artifact, Host, Member, Run, Team
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.registry.teams import audit
 
@@ -62,7 +62,7 @@ def admit_runs(team: Team, count: int, *, queued: bool = True) -> int:
     """
     locked = Team.objects.select_for_update(no_key=True)
     now = locked.only("next_run_number", "runs_day", "runs_on_day", "artifact_bytes", *_LIMITS).get(pk=team.pk)
-    today = timezone.now().date()
+    today = database_now().date()
     on_day = count + (now.runs_on_day if now.runs_day == today else 0)
     if on_day > now.quota_runs_per_day:
         raise _exceeded("runs per day", f"{now.quota_runs_per_day:,}", "It begins anew at midnight UTC.")
@@ -91,7 +91,7 @@ def waiting(team: Team) -> int:
 def usage(team: Team) -> list[Use]:
     """All quotas with what is used of them."""
     now = Team.objects.get(pk=team.pk)
-    today = now.runs_on_day if now.runs_day == timezone.now().date() else 0
+    today = now.runs_on_day if now.runs_day == database_now().date() else 0
     used = (now.artifact_bytes, today, waiting(now), Host.objects.for_team(now).count())
     return [Use(quota, count, getattr(now, quota.field)) for quota, count in zip(QUOTAS, used, strict=True)]
 
@@ -121,7 +121,7 @@ def measure_files() -> None:
     """Measure the files of every team's runs: adding them up takes too long to do it whenever a run is launched."""
     sizes = dict(Artifact.objects.values_list("run__team").annotate(size=Sum(Length("content"))).order_by())
     for team in Team.objects.only("pk"):
-        Team.objects.filter(pk=team.pk).update(artifact_bytes=sizes.get(team.pk, 0), measured_at=timezone.now())
+        Team.objects.filter(pk=team.pk).update(artifact_bytes=sizes.get(team.pk, 0), measured_at=database_now())
 
 
 def _exceeded(quota: str, limit: str, advice: str) -> QuotaExceeded:

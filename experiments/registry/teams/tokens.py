@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from experiments.models import Member, Role, Token
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Forbidden, RequestError
 from experiments.registry.teams.access import require
 from experiments.registry.teams.audit import record
@@ -61,7 +62,7 @@ def issue(
             public_id=public_id,
             secret_hash=_hash(secret, settings.SECRET_KEY),
             scopes=chosen,
-            expires_at=timezone.now() + timedelta(days=days),
+            expires_at=database_now() + timedelta(days=days),
         )
         record(
             member,
@@ -89,7 +90,7 @@ def authenticate(text: str) -> Bearer | None:
     public_id, _, secret = rest.partition("_")
     if mark != "bh" or not (public_id.isascii() and public_id.isalnum()) or not (secret.isascii() and secret.isalnum()):
         return None
-    now = timezone.now()
+    now = timezone.now()  # only to be shown, so not worth a question to the database in every request
     bearer = bearer_of(public_id)
     peppers = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     stored = bearer.token.secret_hash if bearer else ""
@@ -108,7 +109,7 @@ def revoke(member: Member, token: Token) -> None:
     if token.team_id != member.team_id or (token.owner_id != member.user_id and member.role != Role.ADMIN):
         raise Forbidden("Only an admin may revoke the token of someone else.")
     with transaction.atomic():
-        if Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        if Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=database_now()):
             record(member, "token.revoke", f"token {token.name}", before={"id": token.public_id})
     token.refresh_from_db()
 

@@ -29,9 +29,13 @@ CHECK_HOST = "experiments.tasks.check_host"
 DRY_RUN = "experiments.tasks.dry_run"
 TELL_ALERT = "experiments.tasks.tell_alert"
 DELIVER = "experiments.tasks.deliver_one"
+STAND_IN_FOR_BEAT = "experiments.tasks.stand_in_for_beat"
 
 HINT_EXPIRES_S = 15
-"""A hint is worth nothing once the dispatcher has sent the next one."""
+"""A hint that could not be sent for so long is dropped: the dispatcher has sent the next one.
+
+One that was sent does not expire: that would be judged by the clock of whoever takes it.
+"""
 MOST_WAITING = 1000
 FLUSH_S = 2.0
 
@@ -138,7 +142,7 @@ class Sender:
 
 
 def _publish(message: Message) -> None:
-    current_app.send_task(message.task, (message.row_id,), retry=False, expires=HINT_EXPIRES_S)
+    current_app.send_task(message.task, (message.row_id,), retry=False)
 
 
 _lock = threading.Lock()

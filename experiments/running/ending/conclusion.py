@@ -10,21 +10,29 @@ import logging
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
-from django.utils import timezone
 
 from agents.base.errors import FenceError
 from agents.events import LoadReported, Restored, SnapshotTaken, from_json, to_json
 from agents.record import Record
 from agents.spec import RunSpec
 from experiments.judging.alerts.trends import follow
-from experiments.judging.evidence.evidence import Channels, gc_points, recorded_cpus, validity_of, window_s
 from experiments.judging.evidence.judgement import findings_json
 from experiments.judging.evidence.load_course import began_unix_s, load_points
+from experiments.judging.evidence.observed import (
+    Channels,
+    busiest_use,
+    cpu_use,
+    gc_points,
+    recorded_cpus,
+    validity_of,
+    window_s,
+)
 from experiments.judging.evidence.own_recordings import recorded_points
 from experiments.judging.evidence.thresholds import thresholds_of
-from experiments.judging.verdicts.verdicts import store_verdicts
+from experiments.judging.verdicts.judging import store_verdicts
 from experiments.models import Experiment, Host, Run, RunEvent, SampleSeries
 from experiments.models.experiments import UNDER_WAY
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import DATABASE_AWAY
 from experiments.registry.events import BlocksEnded, ExperimentEnded, RunEnded, tell
 from experiments.registry.hosts.driver_sets import hosts_by_role
@@ -158,7 +166,7 @@ def _held(run_id: int, fence: int) -> Run | None:
 
 
 def _finish(run: Run) -> None:
-    run.state, run.finished_at, run.lease_until, run.owner = Run.State.FINISHED, timezone.now(), None, ""
+    run.state, run.finished_at, run.lease_until, run.owner = Run.State.FINISHED, database_now(), None, ""
     run.save()
     Host.objects.filter(leased_by=run).update(leased_by=None)
 
@@ -178,8 +186,8 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
     duration_s = window_s(spec, record, measured)
     metrics: dict[str, float] = figures(measured.report)
     metrics |= _known(
-        sut_cpu_ratio=channels.mean("sut", ["cpu_set.busy_ratio"], duration_s),
-        driver_cpu_ratio=channels.busiest_mean(spec.driver_roles, "cpu_set.busy_ratio", duration_s),
+        sut_cpu_ratio=cpu_use("sut", channels, duration_s),
+        driver_cpu_ratio=busiest_use(spec.driver_roles, channels, duration_s),
         server_cpu_ratio=channels.mean("sut", ["process.cpu_ratio"], duration_s),
         sut_mhz=channels.mean("sut", ["cpu_set.mean_mhz"], duration_s),
     )

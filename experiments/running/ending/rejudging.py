@@ -19,10 +19,10 @@ from agents.record import Record
 from agents.spec import RunSpec
 from experiments.analysis.findings import RunValidity
 from experiments.judging.alerts.trends import rebuild
-from experiments.judging.evidence.evidence import Channels, validity_of
 from experiments.judging.evidence.judgement import findings_json
+from experiments.judging.evidence.observed import Channels, validity_of
 from experiments.judging.evidence.thresholds import thresholds_of
-from experiments.judging.verdicts.verdicts import store_verdicts
+from experiments.judging.verdicts.judging import store_verdicts
 from experiments.models import Experiment, Run, SampleSeries, Series, Team
 from experiments.running.ending.conclusion import join_history
 
@@ -72,6 +72,9 @@ def rejudge(team: Team, *, dry_run: bool = False) -> Rejudged:
             if before != validity.state:
                 reason = validity.reasons[0] if validity.reasons else "Nothing speaks against it."
                 found.changes.append(Change(run.number, before, validity.state, reason))
+            elif run.hides_latency != validity.hides_latency:
+                now = "hidden" if validity.hides_latency else "shown"
+                found.changes.append(Change(run.number, before, before, f"Its latency is {now} now."))
             if dry_run:
                 continue
             moved = before != validity.state or run.hides_latency != validity.hides_latency

@@ -23,6 +23,9 @@ from experiments.models import Host, Run
 from experiments.registry.errors import DATABASE_AWAY
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.host_keys import connect_args
+from experiments.registry.hosts.installation import installation
+from experiments.running.executing.admission import admit
+from experiments.running.executing.older_database import note_leftovers
 from experiments.running.executing.recorder import Recorder
 
 logger = logging.getLogger(__name__)
@@ -49,11 +52,14 @@ async def with_database(run: Run, action: Callable[P, T], *args: P.args, **kwarg
             pause_s = min(pause_s * 2, 5.0)
 
 
-def runner_for(
+async def runner_for(
     run: Run, recorder: Recorder, record: Record, *, cancelled: Callable[[], bool], patience_s: float
 ) -> Runner:
     """What works on the run's hosts under the recorder's fence; all that happens there goes through the recorder."""
     control = Control(
+        installation=await with_database(run, installation),
+        tell_leftovers=lambda role, found: with_database(run, note_leftovers, run, role, found),
+        admit=lambda shown: with_database(run, admit, run, shown),
         connect=lambda address: connect_to(run, address),
         emit=lambda event: with_database(run, recorder.store, event),
         cancelled=cancelled,

@@ -18,6 +18,7 @@ from agents.steps import is_host_step
 from agents.steps.base.step import HostStep, State, StepContext
 from experiments.models import DryRun, Host, Run
 from experiments.registry.hosts.host_keys import connect_args
+from experiments.registry.hosts.machines import sisters_of
 
 logger = logging.getLogger(__name__)
 
@@ -58,19 +59,21 @@ async def _plan(spec: RunSpec, sut_host: Host, driver_hosts: Sequence[Host]) -> 
     sut = await connect(*connect_args(sut_host))
     try:
         version = await sut.run(spec.application.server.version_command())
-        version.check(f"Looking for {spec.application.server.kind} on {sut_host.name}")
+        version.check(f"Looking for {spec.application.server.kind} on {sut_host.name}", by_author=True)
         await insist_on_recorders(sut, spec.workload.recorders)
         for index, step in enumerate(spec.recipe.steps, start=1):
             if is_host_step(step) and _readable(step):
-                result = await sut.run(step.probe(context), max_output_bytes=4 << 20)
-                found[index] = step.parse(result.check(f"Reading: {step.title()}").stdout)
+                probe = step.probe(context)
+                result = await sut.run(probe, max_output_bytes=4 << 20)
+                read = result.check(f"Reading: {step.title()}", by_author=probe.by_author)
+                found[index] = step.parse(read.stdout)
     finally:
         await sut.close()
     for driver_host in driver_hosts:
         driver = await connect(*connect_args(driver_host))
         try:
             version = await driver.run(spec.workload.driver.version_command())
-            version.check(f"Looking for {spec.workload.driver.kind} on {driver_host.name}")
+            version.check(f"Looking for {spec.workload.driver.kind} on {driver_host.name}", by_author=True)
             await insist_on_recorders(driver, spec.workload.recorders)
         finally:
             await driver.close()
@@ -79,10 +82,12 @@ async def _plan(spec: RunSpec, sut_host: Host, driver_hosts: Sequence[Host]) -> 
 
 def _measured(*hosts: Host) -> str:
     """Why these hosts must not be looked at now: a login beside a measurement is load of our own."""
+    sisters = sisters_of(hosts)
     for host in hosts:
-        run = host.leased_by
+        run = next((one.leased_by for one in (host, *sisters.of(host.pk)) if one.leased_by is not None), None)
         if run is not None and run.state in (Run.State.WARMING_UP, Run.State.MEASURING):
-            return f"{host.name} is being measured by run #{run.number}, and a look at it would change the figures."
+            whose = f"run #{run.number}" if run.team_id == host.team_id else "a run of another team"
+            return f"{host.name} is being measured by {whose}, and a look at it would change the figures."
     return ""
 
 

@@ -10,17 +10,21 @@ import threading
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
-from agents.base.errors import MISTAKE_HINT, FenceError
+from agents.base.clock import set_run_clock
+from agents.base.errors import MISTAKE_HINT, FenceError, HostInUse
 from agents.base.log_context import bound
 from agents.events import Logged
 from agents.record import Record
 from experiments.models import Run
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import DATABASE_AWAY
 from experiments.registry.workers.outbox import hint
 from experiments.registry.workers.tallies import count
 from experiments.running.ending.conclusion import conclude, give_up
+from experiments.running.executing.admission import put_back
 from experiments.running.executing.connecting import runner_for, with_database
 from experiments.running.executing.lease import UNKNOWN_HOLDER_HINT, HandedOver, Heart, handing_over
+from experiments.running.executing.older_database import note_older_database
 from experiments.running.executing.recorder import Recorder
 from experiments.running.queue.dispatch import claim_next
 
@@ -63,6 +67,9 @@ def _execute_claimed(run: Run) -> bool:
         async_to_sync(_execute)(run)
     except FenceError as error:
         _taken_over(run, error)
+    except HostInUse as error:
+        logger.warning("run %s: put back into the queue: %s", run.pk, error)
+        put_back(run.pk, run.fence)
     except HandedOver:
         logger.info("run %s: handed over", run.pk)
         hint(run.pk)
@@ -76,20 +83,29 @@ def _execute_claimed(run: Run) -> bool:
 
 
 def _taken_over(run: Run, error: FenceError) -> None:
-    """Stop; but when this database knows of no newer holder, the host is used by somebody whom it does not know."""
+    """Stop; but when this database knows of no newer holder, the host was used by one whom it does not know.
+
+    After the restore of a backup that is a run of the time after the dump: this one is taken up again under a greater
+    fence, and what the other has left is put back.
+    """
     if Run.objects.filter(pk=run.pk, fence=run.fence).exclude(state=Run.State.FINISHED).exists():
+        if note_older_database(run.team, f"run #{run.number}", error):
+            Recorder(run.pk, run.fence).let_go()
+            hint(run.pk)
+            return
         give_up(run.pk, run.fence, error.message, UNKNOWN_HOLDER_HINT, doubt="somebody else works on it")
         return
     logger.warning("run %s: another worker took over; this one stops", run.pk)
 
 
 async def _execute(run: Run) -> None:
+    set_run_clock((await with_database(run, database_now)).timestamp())
     recorder = Recorder(run.pk, run.fence)
     record: Record = await with_database(run, recorder.record)
     if run.attempts > 1:
         await with_database(run, recorder.store, Logged("runner", (TAKEN_OVER,), "warning"))
     heart = Heart(recorder)
-    runner = runner_for(
+    runner = await runner_for(
         run, recorder, record, cancelled=lambda: heart.cancelled, patience_s=settings.BENCHHUB_PATIENCE_S
     )
     await heart.hold(runner.run())

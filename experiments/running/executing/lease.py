@@ -23,8 +23,8 @@ handing_over = threading.Event()
 
 HAND_OVER_LOOK_S = 0.25
 UNKNOWN_HOLDER_HINT = (
-    "Another BenchHub uses this host, or the database is another one than before. When nobody else uses it, "
-    "remove the directory .benchhub/fence in the home of the login there."
+    "Another worker of this BenchHub has used the host since, or the database is an older copy. When nobody else uses "
+    "the host, restore it on its page: BenchHub then looks at what is there."
 )
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from agents.base.errors import FenceError
 from agents.base.redaction import Redactor, without_secrets
@@ -33,6 +30,7 @@ from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.profiles import store_profile
 from experiments.registry.runs.artifacts import keep
 from experiments.registry.runs.snapshots import content_digest
+from experiments.running.queue.leases import lease_end
 
 STATES = {
     "connect": Run.State.PREPARING,
@@ -109,8 +107,7 @@ class Recorder:
 
     def beat(self) -> bool:
         """Hold the lease for another while; True when a person asked for the end. FenceError = the run is not ours."""
-        until = Now() + timedelta(seconds=settings.BENCHHUB_LEASE_S)
-        held = Run.objects.filter(pk=self.run_id, fence=self.fence).update(lease_until=until)
+        held = Run.objects.filter(pk=self.run_id, fence=self.fence).update(lease_until=lease_end(), doubted_at=None)
         if not held:
             raise FenceError("Another worker holds this run now.")
         return Run.objects.filter(pk=self.run_id, cancel_requested_at__isnull=False).exists()
@@ -143,7 +140,7 @@ class Recorder:
             case PhaseStarted():
                 return {"state": STATES[event.phase]}
             case LoadStarted(measured=True):
-                return {"measured_at": timezone.now()}
+                return {"measured_at": Now()}
             case Failed():
                 outcome = Run.Outcome.CANCELLED if event.cancelled else Run.Outcome.FAILED
                 return {"outcome": outcome, "failure": event.message, "failure_hint": event.hint}
@@ -165,7 +162,10 @@ class Recorder:
     def _facts(self, event: FactsCollected) -> dict[str, Any]:
         run = Run.objects.select_related("sut_profile").get(pk=self.run_id)
         host = Host.objects.filter(pk=hosts_by_role(run).get(event.role, 0)).first()
-        profile = store_profile(host, event.digest, event.profile) if host is not None else None
+        profile = None
+        if host is not None:
+            profile = store_profile(host, event.digest, event.profile)
+            Host.objects.filter(pk=host.pk).update(clock_ahead_s=event.clock_offset_s)
         if event.role == "sut":
             return {"sut_profile": profile}
         if event.role != "driver":

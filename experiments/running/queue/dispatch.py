@@ -7,9 +7,7 @@ short), so that no two workers see the same hosts as free. A host stays leased u
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
-from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import BigIntegerField, Exists, F, Func, Min, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
@@ -18,12 +16,17 @@ from experiments.models import Host, Reservation, Run
 from experiments.models.experiments import HELD
 from experiments.registry.hosts.driver_sets import members_of
 from experiments.running.queue.fairness import shares_of, urgency
+from experiments.running.queue.leases import lease_end, lost_runs
 
 _NEXT_FENCE_SQL = "nextval('experiments_fence')"
 NEXT_FENCE = Func(template=_NEXT_FENCE_SQL, output_field=BigIntegerField())
 """One number for the whole installation, always growing: whoever holds a host by a greater one is the newer holder."""
 
 _CLAIM_LOCK = 0x42656E6368  # "Bench"
+_SPARE_FENCES = 1000
+_FURTHEST_FENCES = 10**10
+"""How far a host may be ahead of the database: no installation claims as often in its life. A host that says more is
+broken or hostile, and the number is that of all hosts: near its end none of them would take a run any more."""
 NOBODY = 0
 """Stands for the person of a run whose account is gone: no reservation is theirs."""
 
@@ -54,7 +57,8 @@ def claim_next(owner: str) -> Run | None:
         claimed = (same if found.fence is None else same.filter(fence=found.fence)).update(
             fence=NEXT_FENCE,
             owner=owner,
-            lease_until=Now() + timedelta(seconds=settings.BENCHHUB_LEASE_S),
+            lease_until=lease_end(),
+            doubted_at=None,
             attempts=F("attempts") + 1,
             started_at=Coalesce(F("started_at"), Now()),
             state=Run.State.PREPARING if found.state == Run.State.QUEUED else found.state,
@@ -76,14 +80,36 @@ def next_fence() -> int:
         return int(cursor.fetchone()[0])
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """What a fence that a host has seen means: whether the database was behind it, and whether it may be believed."""
+
+    behind: bool
+    believed: bool
+
+
+def go_on_above(seen: int) -> Ahead:
+    """Give out only greater fences than this one, which a host has had, unless that cannot be.
+
+    It is after the restore of a backup: the hosts have seen what this database has not given out yet.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIM_LOCK])
+        cursor.execute("SELECT last_value FROM experiments_fence")
+        (newest,) = cursor.fetchone()
+        ahead = Ahead(behind=newest < seen, believed=seen <= newest + _FURTHEST_FENCES)
+        if ahead.behind and ahead.believed:  # with some to spare, as the database may give one out at this moment
+            cursor.execute("SELECT setval('experiments_fence', %s)", [seen + _SPARE_FENCES])
+    return ahead
+
+
 def something_to_do() -> bool:
     """Whether a claim could succeed now: a cheap look, the claim itself decides."""
     return _orphan() is not None or _startable() is not None
 
 
 def _orphan() -> _Claimable | None:
-    lost = Run.objects.filter(state__in=Run.ACTIVE, lease_until__lt=Now()).order_by("lease_until")
-    row = lost.values_list("pk", "state", "fence").first()
+    row = lost_runs().values_list("pk", "state", "fence").first()
     return _Claimable(*row) if row else None
 
 
@@ -92,15 +118,23 @@ def _startable() -> _Claimable | None:
 
     Runs of one person with the same hosts and urgency stand or fall together, so that only the oldest of each such
     group is looked at, however many wait. A run that waits for a host out of service, or reserved for somebody else,
-    holds up nobody.
+    holds up nobody. What is said of a host holds for all hosts that are the same machine.
     """
-    kept = Reservation.objects.filter(Q(hosts=OuterRef("sut")) | Q(hosts__driver_sets=OuterRef("drivers")))
+    kept = Reservation.objects.filter(
+        Q(hosts=OuterRef("sut"))
+        | Q(hosts__driver_sets=OuterRef("drivers"))
+        | Q(hosts__machine__hosts=OuterRef("sut"))
+        | Q(hosts__machine__hosts__driver_sets=OuterRef("drivers"))
+    )
     kept = kept.filter(starts_at__lte=Now(), until__gt=Now()).exclude(
         member__user=Coalesce(OuterRef("created_by"), NOBODY)
     )
     out_of_service = Host.objects.filter(driver_sets=OuterRef("drivers")).exclude(state=Host.State.READY)
+    dirty = Host.objects.filter(
+        Q(machine__hosts=OuterRef("sut")) | Q(machine__hosts__driver_sets=OuterRef("drivers")), state=Host.State.DIRTY
+    )
     groups = list(
-        Run.objects.filter(~Exists(kept), ~Exists(out_of_service), state=Run.State.QUEUED)
+        Run.objects.filter(~Exists(kept), ~Exists(out_of_service), ~Exists(dirty), state=Run.State.QUEUED)
         .exclude(experiment__state__in=HELD)
         .filter(sut__state=Host.State.READY, drivers__isnull=False)
         .order_by()
@@ -121,11 +155,28 @@ def _startable() -> _Claimable | None:
     if not groups:
         return None
     drivers = members_of({group["drivers"] for group in groups})
-    leased = set(Host.objects.filter(leased_by__isnull=False).values_list("pk", flat=True))
+    hosts_of = {(sut, key): frozenset((sut, *drivers[key])) for sut, key in {(g["sut"], g["drivers"]) for g in groups}}
+    machine_of, leased = _machines(frozenset().union(*hosts_of.values()))
     wanted: set[int] = set()
     for group in groups:
-        hosts = frozenset((group["sut"], *drivers[group["drivers"]]))
-        if not hosts & (wanted | leased):
+        hosts = hosts_of[group["sut"], group["drivers"]]
+        machines = {machine_of[pk] for pk in hosts}
+        if not machines & (wanted | leased):
             return _Claimable(group["first"], Run.State.QUEUED, hosts=hosts)
-        wanted |= hosts
+        wanted |= machines
     return None
+
+
+def _machines(hosts: frozenset[int]) -> tuple[dict[int, int], set[int]]:
+    """The machine of each of these hosts, and the machines that runs have: one query.
+
+    A machine is named by its id, and a host of which nothing is known by its own, below zero.
+    """
+    rows = Host.objects.filter(Q(pk__in=hosts) | Q(leased_by__isnull=False))
+    of_host: dict[int, int] = {}
+    leased = set()
+    for pk, machine, run in rows.values_list("pk", "machine_id", "leased_by_id"):
+        of_host[pk] = machine or -pk
+        if run is not None:
+            leased.add(of_host[pk])
+    return of_host, leased

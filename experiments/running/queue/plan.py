@@ -10,7 +10,8 @@ from functools import cached_property
 
 from experiments.models import Experiment, Host
 from experiments.models.experiments import HELD
-from experiments.registry.hosts.reservations import Hold
+from experiments.registry.hosts.machines import Sisters, sister_name, who_uses
+from experiments.registry.hosts.reservations import Hold, reserved
 from experiments.running.queue.estimates import Estimates
 
 
@@ -88,10 +89,14 @@ class Plan:
         holds: Sequence[Hold],
         workers: Workers,
         estimates: Estimates,
+        sisters: Sisters,
     ) -> None:
         self._now = now
         self._hosts = hosts
-        self._holds = {pk: [hold for hold in holds if hold.host_id == pk] for pk in {hold.host_id for hold in holds}}
+        self._sisters = sisters
+        self._holds: dict[int, list[Hold]] = {}
+        for hold in holds:
+            self._holds.setdefault(sisters.first(hold.host_id), []).append(hold)
         self._workers = workers
         self._estimates = estimates
         self._free_at: dict[int, datetime] = {}
@@ -119,7 +124,7 @@ class Plan:
         ends_at = starts_at + timedelta(seconds=takes_s) if starts_at else None
         if not stands_back:  # one that waits for the end of a reservation holds up nobody
             self._occupy(row, ends_at or self._now)
-            self._last_on |= dict.fromkeys(row.hosts, row)
+            self._last_on |= dict.fromkeys(self._machines(row), row)
             if slot is not None and ends_at is not None:
                 self._slot_free_at[slot] = ends_at
         return Expected(row.pk, self._place, reason, before, takes_s, starts_at, ends_at)
@@ -138,29 +143,41 @@ class Plan:
             host = self._hosts[pk]
             if host.state != Host.State.READY:
                 return out_of_service(host)
+            if dirty := self._dirty_sister(host):
+                return dirty
         return ""
+
+    def _dirty_sister(self, host: Host) -> str:
+        sister = next((one for one in self._sisters.of(host.pk) if one.state == Host.State.DIRTY), None)
+        if sister is None:
+            return ""
+        who = "Put that one right on its page." if sister.team_id == host.team_id else "That team has to put it right."
+        return f"{host.name} is the same machine as {sister_name(sister, host.team_id)}, which is dirty. {who}"
 
     def _reason(self, row: UnfinishedRun) -> str:
         for pk in row.hosts:
             host = self._hosts[pk]
+            sisters = self._sisters.of(pk)
             if hold := self._kept_from(row, pk, self._now):
-                return f"{host.name} is reserved by {hold.words}."
+                return f"{reserved(host, sisters, hold)}."
             if host.leased_by is not None:
                 return f"{host.name} is used by run #{host.leased_by.number}."
-        for pk in row.hosts:
-            if pk in self._last_on:
-                return f"Run #{self._last_on[pk].number} is before it on {self._hosts[pk].name}."
+            if used := who_uses(host, sisters):
+                return f"{used}."
+        for pk, machine in zip(row.hosts, self._machines(row), strict=True):
+            if machine in self._last_on:
+                return f"Run #{self._last_on[machine].number} is before it on {self._hosts[pk].name}."
         return self._workers.reason(self._now) or "It is next."
 
     def _runs_before(self, row: UnfinishedRun) -> int:
-        hosts = frozenset(row.hosts)
+        hosts = frozenset(self._machines(row))
         return sum(count for used, count in self._before.items() if used & hosts)
 
     def _start(self, row: UnfinishedRun) -> tuple[datetime | None, int | None]:
         """When its hosts and a worker slot are free, and which slot that is, when slots are known."""
         if self._workers.slots == 0:
             return None, None
-        starts_at = max([self._now, *(self._free_at[pk] for pk in row.hosts if pk in self._free_at)])
+        starts_at = max([self._now, *(self._free_at[one] for one in self._machines(row) if one in self._free_at)])
         slot = self._slot_for(starts_at) if self._slot_free_at else None
         if slot is not None:
             starts_at = max(starts_at, self._slot_free_at[slot])
@@ -180,13 +197,18 @@ class Plan:
 
     def _kept_from(self, row: UnfinishedRun, host_id: int, moment: datetime) -> Hold | None:
         """The reservation of somebody else that keeps this run off the host at that time."""
-        holds = (hold for hold in self._holds.get(host_id, ()) if hold.holds_at(moment))
+        holds = (hold for hold in self._holds.get(self._sisters.first(host_id), ()) if hold.holds_at(moment))
         return next((hold for hold in holds if hold.user_id != row.user_id), None)
 
     def _occupy(self, row: UnfinishedRun, until: datetime) -> None:
-        for pk in row.hosts:
-            self._free_at[pk] = max(self._free_at.get(pk, until), until)
-        self._before[frozenset(row.hosts)] += 1
+        machines = self._machines(row)
+        for machine in machines:
+            self._free_at[machine] = max(self._free_at.get(machine, until), until)
+        self._before[frozenset(machines)] += 1
+
+    def _machines(self, row: UnfinishedRun) -> tuple[int, ...]:
+        """What stands for the machine of each host of the run: the first host that is the same one."""
+        return tuple(self._sisters.first(pk) for pk in row.hosts)
 
 
 def out_of_service(host: Host) -> str:

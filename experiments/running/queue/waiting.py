@@ -9,12 +9,13 @@ from datetime import datetime
 from functools import cached_property
 
 from django.db.models import Count, Q
-from django.utils import timezone
 
 from experiments.models import Host, Run, Team, Worker
+from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.driver_sets import members_of
+from experiments.registry.hosts.machines import sisters_of
 from experiments.registry.hosts.reservations import holds_on
-from experiments.registry.workers.workers import SILENT_AFTER
+from experiments.registry.workers.presence import SILENT_AFTER
 from experiments.running.queue.estimates import estimates_for
 from experiments.running.queue.fairness import Shares, shares_of, urgency
 from experiments.running.queue.plan import Expected, Plan, UnfinishedRun, Workers
@@ -42,23 +43,25 @@ class Schedule:
 
 
 def schedule_of(team: Team) -> Schedule:
-    """The team's queue. Ten queries, however many runs wait."""
-    now = timezone.now()
+    """The team's queue. Eleven queries, however many runs wait."""
+    now = database_now()
     rows = _rows(Q(team=team, state=Run.State.QUEUED) | Q(state__in=Run.ACTIVE))
     active = [row for row in rows if row.state != Run.State.QUEUED]
     queued = [row for row in rows if row.state == Run.State.QUEUED]
     if not any(row.team_id == team.pk for row in rows):
         return Schedule(now, (), ())
     hosts = _hosts(queued)
+    sisters = sisters_of(hosts.values())
     estimates = estimates_for(
         {row.workload_id for row in rows if row.workload_id}, {row.sut_id for row in rows if row.sut_id}
     )
     plan = Plan(
         now=now,
         hosts=hosts,
-        holds=holds_on(list(hosts), after=now),
+        holds=holds_on([*hosts, *sisters.ids], after=now),
         workers=_workers(team, len(active), now),
         estimates=estimates,
+        sisters=sisters,
     )
     running = [plan.add_active(row) for row in active]
     shares = shares_of([team.pk])
@@ -113,7 +116,7 @@ def _rows(wanted: Q) -> list[UnfinishedRun]:
 
 def _hosts(rows: Iterable[UnfinishedRun]) -> dict[int, Host]:
     wanted = {pk for row in rows for pk in row.hosts}
-    fields = ("name", "state", "state_reason", "offered_host_key", "leased_by__number")
+    fields = ("name", "state", "state_reason", "offered_host_key", "leased_by__number", "team_id", "machine_id")
     found = Host.objects.filter(pk__in=wanted).select_related("leased_by").only(*fields)
     return {host.pk: host for host in found}
 

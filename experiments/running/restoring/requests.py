@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from experiments.models import Host, Member, Role, Team
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict
 from experiments.registry.hosts.quarantine import refuse_while_restoring, restore_state
 from experiments.registry.teams import audit
@@ -47,11 +47,13 @@ def request_restore(who: Member | Team, host: Host, *, force: bool = False) -> N
 
 def repeat_due() -> None:
     """Send what nobody works on: a request whose message was lost, a host that is due to be tried again."""
-    now = timezone.now()
+    now = database_now()
     dirty = Host.objects.filter(state=Host.State.DIRTY, dirty_run__isnull=False).exclude(last_restore={})
     for host in dirty.exclude(dirty_run__lease_until__gt=Now()):
         last = host.last_restore
         waited = now - datetime.fromisoformat(str(last["at"]))
+        if waited < -SAID_AGAIN:  # the clock was set back: how long it has waited is not known any more
+            waited = LONGEST_AGAIN
         pause = min(FIRST_AGAIN * 2 ** min(int(last["tries"]), 10), LONGEST_AGAIN)
-        if (last["state"] == "pending" and waited > SAID_AGAIN) or (last["state"] == "again" and waited > pause):
+        if (last["state"] == "pending" and waited > SAID_AGAIN) or (last["state"] == "again" and waited >= pause):
             send(RESTORE_HOST, host.pk)

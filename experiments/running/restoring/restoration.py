@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 
 from asgiref.sync import async_to_sync
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from agents.base.clock import set_run_clock
 from agents.base.errors import MISTAKE_HINT, FenceError
 from agents.events import Restored, Role
 from agents.record import Record
 from agents.running.control import CANCELLED_PATIENCE_S
 from experiments.models import Host, Run
+from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.driver_sets import hosts_by_role
+from experiments.registry.hosts.machines import leased_sister, sisters_of
 from experiments.registry.hosts.quarantine import back_in_service, restore_state
 from experiments.registry.workers.outbox import RESTORE_HOST, send
 from experiments.running.executing.connecting import runner_for, with_database
 from experiments.running.executing.lease import UNKNOWN_HOLDER_HINT, HandedOver, Heart
+from experiments.running.executing.older_database import note_older_database
 from experiments.running.executing.recorder import Recorder
 from experiments.running.queue.dispatch import NEXT_FENCE
+from experiments.running.queue.leases import lease_end
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +48,8 @@ def perform_restore(host_id: int) -> None:
         send(RESTORE_HOST, host_id)
     except FenceError as error:
         logger.warning("host %s: %s", host_id, error)
-        _store_failure(host_id, fence, error.message, UNKNOWN_HOLDER_HINT)  # nothing is stored for a newer holder
+        if not _once_more(host_id, fence, error):
+            _store_failure(host_id, fence, error.message, UNKNOWN_HOLDER_HINT)  # nothing is stored for a newer holder
     except Exception:
         logger.exception("host %s could not be put back, in a way that nobody foresaw", host_id)
         _store_failure(host_id, fence, "BenchHub made a mistake in putting this host back.", MISTAKE_HINT)
@@ -64,7 +68,7 @@ def _begin(host_id: int) -> tuple[Run, int, bool] | None:
         run = Run.objects.select_for_update(of=("self",)).filter(pk=host.dirty_run_id).first()
         if run is None or run.state != Run.State.FINISHED or run.spec is None:
             return None
-        if host.leased_by_id not in (None, run.pk):
+        if host.leased_by_id not in (None, run.pk) or leased_sister(sisters_of([host]).of(host.pk), besides=run.pk):
             return None
         last = host.last_restore
         if int(last["tries"]) >= MOST_TRIES:  # workers that never come back from it
@@ -72,9 +76,8 @@ def _begin(host_id: int) -> tuple[Run, int, bool] | None:
             host.leased_by = None
             host.save(update_fields=["last_restore", "leased_by"])
             return None
-        until = Now() + timedelta(seconds=settings.BENCHHUB_LEASE_S)
         free = Run.objects.filter(Q(lease_until=None) | Q(lease_until__lte=Now()), pk=run.pk)
-        if not free.update(fence=NEXT_FENCE, lease_until=until):
+        if not free.update(fence=NEXT_FENCE, lease_until=lease_end()):
             return None
         run.refresh_from_db(fields=["fence"])
         host.last_restore = restore_state(
@@ -86,10 +89,11 @@ def _begin(host_id: int) -> tuple[Run, int, bool] | None:
 
 
 async def _restore(run: Run, fence: int, roles: tuple[Role, ...], force: bool) -> Restored:
+    set_run_clock((await with_database(run, database_now)).timestamp())
     recorder = Recorder(run.pk, fence)
     heart = Heart(recorder)
     record: Record = await with_database(run, recorder.record)
-    runner = runner_for(run, recorder, record, cancelled=lambda: False, patience_s=CANCELLED_PATIENCE_S)
+    runner = await runner_for(run, recorder, record, cancelled=lambda: False, patience_s=CANCELLED_PATIENCE_S)
     await heart.hold(runner.restore_again(roles=roles, force=force))
     if record.restored is None:
         raise AssertionError("the way back always ends in a Restored event")
@@ -129,6 +133,25 @@ def _store(host_id: int, fence: int, restored: Restored, roles: tuple[Role, ...]
         host.save()
         if not differences and not Host.objects.filter(dirty_run=run).exists():
             Run.objects.filter(pk=run.pk).update(restore=Run.Restore.VERIFIED)
+
+
+def _once_more(host_id: int, fence: int, refused: FenceError) -> bool:
+    """Try again above what the host has seen: the database is older, as after the restore of a backup."""
+    with transaction.atomic():
+        held = _held(host_id, fence)
+        if held is None:
+            return False
+        host, run = held
+        if not note_older_database(host.team, f"host {host.name}", refused):
+            return False
+        last = host.last_restore
+        host.last_restore = restore_state(
+            "pending", "Waiting for a worker.", force=bool(last["force"]), tries=int(last["tries"])
+        )
+        _let_go(host, run)
+        host.save(update_fields=["last_restore", "leased_by"])
+        transaction.on_commit(lambda: send(RESTORE_HOST, host_id), robust=True)
+    return True
 
 
 def _store_failure(host_id: int, fence: int, message: str, hint: str) -> None:

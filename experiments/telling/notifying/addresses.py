@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from experiments.registry.errors import RequestError
+from experiments.registry.hosts.spellings import spelled
 
 MAX_URL = 1000
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -64,10 +65,13 @@ def target_of(url: str) -> Target:
 def check_url(url: str) -> None:
     """What can be said of a URL before it is used. RequestError when it is none, or an address that is refused."""
     host = target_of(url).host
+    address = spelled(host)
+    if address is None:
+        return  # a name: what it leads to is looked at each time
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        return  # a name: what it leads to is looked at each time
+        raise RequestError(f"{host} is {address}: write the address in its ordinary form.", field="url") from None
     if why := refused([host]):
         raise RequestError(why, field="url")
 
@@ -86,8 +90,7 @@ def refused(addresses: Sequence[str]) -> str:
 def _allowed(address: IpAddress) -> bool:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
-    networks = [ipaddress.ip_network(text) for text in settings.BENCHHUB_WEBHOOK_NETWORKS]
-    if any(address in network for network in networks):
+    if any(address in network for network in settings.BENCHHUB_WEBHOOK_NETWORKS):
         return True
     if any(address in network for network in (*_TRANSLATED, *_NOT_PUBLIC)):
         return False

@@ -5,23 +5,25 @@ A worker that takes a delivery moves its next time ahead first, so a worker that
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import time
 from datetime import timedelta
 
 from django.core.mail import EmailMessage
 from django.db import transaction
-from django.db.models import F, Window
+from django.db.models import F, Q, Window
 from django.db.models.functions import Now, RowNumber
-from django.utils import timezone
 
 from experiments.models import Delivery, DeliveryAttempt, Webhook
+from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.keys import KeyFileError
 from experiments.telling.notifying.request import Answer, Resolver, post
-from experiments.telling.notifying.signing import signature
 from experiments.telling.notifying.webhooks import secret_of
 
 PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720))
 """Between the tries: eight of them in a little more than 22 hours."""
+LONGEST_PAUSE = max(PAUSES)
 LEASE = timedelta(minutes=2)
 """How long a worker may take for a try before another one repeats it."""
 KEPT = timedelta(days=30)
@@ -32,8 +34,13 @@ GONE = 410
 def due() -> list[int]:
     """The deliveries that are to be tried now: those of each team by turns, the longest waiting first."""
     turn = Window(RowNumber(), partition_by="team", order_by=("next_at", "pk"))
-    found = Delivery.objects.filter(next_at__lte=Now()).annotate(turn=turn).order_by("turn", "next_at")
+    found = Delivery.objects.filter(_is_due()).annotate(turn=turn).order_by("turn", "next_at")
     return list(found.values_list("pk", flat=True)[:MOST_AT_ONCE])
+
+
+def _is_due() -> Q:
+    """Its time has come, or is further away than any pause is long: the clock was set back meanwhile."""
+    return Q(next_at__lte=Now()) | Q(next_at__gt=Now() + LONGEST_PAUSE)
 
 
 def forget_old() -> None:
@@ -43,7 +50,7 @@ def forget_old() -> None:
 
 def deliver(delivery_id: int, *, resolve: Resolver | None = None) -> DeliveryAttempt | None:
     """Try this delivery once if it is due; None when it is not, or somebody else is at it."""
-    taken = Delivery.objects.filter(pk=delivery_id, next_at__lte=Now())
+    taken = Delivery.objects.filter(_is_due(), pk=delivery_id)
     if not taken.update(next_at=Now() + LEASE, tries=F("tries") + 1):
         return None
     delivery = Delivery.objects.select_related("webhook", "member__user").get(pk=delivery_id)
@@ -65,7 +72,7 @@ def _posted(delivery: Delivery, webhook: Webhook, resolve: Resolver | None) -> A
         "User-Agent": "BenchHub",
         "X-BenchHub-Event": delivery.event,
         "X-BenchHub-Delivery": str(delivery.public_id),
-        "X-BenchHub-Signature": signature(secret, body, at_unix_s=int(time.time())),
+        "X-BenchHub-Signature": _signature(secret, body, at_unix_s=int(time.time())),
     }
     return post(webhook.url, body, headers, resolve=resolve)
 
@@ -95,7 +102,7 @@ def _write_down(delivery: Delivery, answer: Answer) -> DeliveryAttempt | None:
             problem=answer.problem,
             response=answer.body,
         )
-        now = timezone.now()
+        now = database_now()
         if answer.good:
             state, next_at = Delivery.State.DELIVERED, None
         elif answer.status == GONE or delivery.tries > len(PAUSES):
@@ -118,3 +125,9 @@ def _switch_off(webhook: Webhook, answer: Answer) -> None:
         why = f"Nothing could be delivered for a day. The last try: {answer.problem or f'status {answer.status}'}"
     Webhook.objects.filter(pk=webhook.pk).update(is_active=False, state_reason=why)
     webhook.deliveries.filter(state=Delivery.State.WAITING).update(state=Delivery.State.GIVEN_UP, next_at=None)
+
+
+def _signature(secret: str, body: bytes, *, at_unix_s: int) -> str:
+    """HMAC-SHA256 over "<t>.<body>" with the webhook's secret: `t=<unix seconds>,v1=<hex>`."""
+    signed = hmac.new(secret.encode(), f"{at_unix_s}.".encode() + body, hashlib.sha256).hexdigest()
+    return f"t={at_unix_s},v1={signed}"

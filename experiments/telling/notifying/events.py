@@ -9,12 +9,12 @@ import logging
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from experiments.judging.alerts.wording import sentence as alert_sentence
 from experiments.judging.alerts.wording import title as alert_title
 from experiments.judging.alerts.wording import trend_name
 from experiments.models import Alert, Delivery, Experiment, Host, Member, Occasion, Run, Team, Webhook
+from experiments.registry.database_clock import database_now
 from experiments.registry.events import ExperimentEnded, HostQuarantined, OccasionMissed, RunEnded
 from experiments.registry.metrics.own_metrics import metrics_of
 from experiments.registry.workers.outbox import DELIVER, send
@@ -82,7 +82,7 @@ def experiment_ended(event: ExperimentEnded) -> None:
 
 
 def alert_raised(alert: Alert) -> None:
-    """A confirmed alert that nobody has triaged. Mails about alerts are sent by `alerts.mail`."""
+    """A confirmed alert that nobody has triaged. Mails about alerts: `alert_mails`."""
     data = {"alert": alert.pk, "kind": alert.kind, "metric": alert.trend.metric, "trend": trend_name(alert.trend)}
     happening = Happening(
         happenings.ALERT_RAISED, alert_title(alert), alert_sentence(alert), f"alerts/{alert.pk}/", data
@@ -133,7 +133,7 @@ def deliver_later(delivery: Delivery) -> None:
 
 def new_delivery(webhook: Webhook, happening: Happening, team: Team) -> Delivery:
     """The message of this happening to this webhook, due now."""
-    now = timezone.now()
+    now = database_now()
     delivery = Delivery(team=team, webhook=webhook, event=happening.event, next_at=now)
     delivery.subject = happening.title[:200]
     delivery.body = body_for(webhook, happening, team, public_id=delivery.public_id, at=now)
@@ -160,6 +160,6 @@ def _store(team_id: int, happening: Happening, mail_to: str) -> None:
             event=happening.event,
             subject=f"[BenchHub] {happening.title}"[:200],
             body=mail_body(happening, team),
-            next_at=timezone.now(),
+            next_at=database_now(),
         )
         deliver_later(mail)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from experiments.models import Delivery, Member, Role, Webhook
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, NotFound, RequestError
 from experiments.registry.hosts.keys import seal, unseal
 from experiments.registry.teams import audit
@@ -111,7 +111,7 @@ def redeliver(member: Member, delivery: Delivery) -> None:
             raise NotFound(f"There is no delivery {delivery.pk} any more.")
         if locked.state == Delivery.State.WAITING:
             raise Conflict("This delivery waits for its next try already.")
-        locked.state, locked.tries, locked.next_at = Delivery.State.WAITING, 0, timezone.now()
+        locked.state, locked.tries, locked.next_at = Delivery.State.WAITING, 0, database_now()
         locked.save(update_fields=["state", "tries", "next_at"])
         audit.record(member, "webhook.redeliver", f"delivery {locked.public_id}")
         deliver_later(locked)

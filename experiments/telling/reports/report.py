@@ -12,7 +12,7 @@ from datetime import datetime
 from django.conf import settings
 from django.utils import timezone
 
-from experiments.analysis.interval import Mean
+from experiments.analysis.interval import Mean, mean_of
 from experiments.analysis.percentiles import PercentilePoint
 from experiments.judging.comparing.history import comparable_runs, configuration_diff
 from experiments.models import Experiment, Run, Variant
@@ -24,7 +24,6 @@ from experiments.registry.metrics.vocabulary import MetricSpec
 from experiments.registry.runs.latency_spectra import merged_curves
 from experiments.registry.runs.summary import figure
 from experiments.telling.reports.answer import Change, answer_of, changes_of
-from experiments.telling.reports.figures import figures_of
 from experiments.telling.reports.machines import Machine, machines_of, versions_of
 from experiments.telling.reports.repeat import Repeat, repeat_of
 from experiments.telling.reports.runs import Remark, remarks_on
@@ -214,7 +213,10 @@ def _figures(
     of_pair = {(change.metric.name, change.candidate): change for change in changes}
     found = []
     for name in dict.fromkeys([*deciding, *metrics]):
-        means = figures_of(name, variants, counted)
+        means = [
+            mean_of([value for run in counted[variant.pk] if (value := figure(run, name)) is not None])
+            for variant in variants
+        ]
         if name not in deciding and all(mean is None for mean in means):
             continue
         figures = tuple(

@@ -10,9 +10,10 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import F
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from experiments.models import Member, Role, ShareLink
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, Forbidden, NotFound, RequestError
 from experiments.registry.teams.access import require
 from experiments.registry.teams.audit import record
@@ -54,7 +55,7 @@ def share(member: Member, subject: Subject, *, days: int | None = DEFAULT_DAYS) 
             sheet=frozen.sheet.model_dump(mode="json"),
             run_ids=list(frozen.run_ids),
             created_by_id=member.user_id,
-            expires_at=None if days is None else timezone.now() + timedelta(days=days),
+            expires_at=None if days is None else database_now() + timedelta(days=days),
         )
         after = {"link": link.pk, "kind": link.kind, "days": "never expires" if days is None else days}
         record(member, "share.create", link.subject, after=after)
@@ -68,7 +69,7 @@ def revoke_link(member: Member, link_id: int) -> ShareLink:
         link: ShareLink | None = ShareLink.objects.for_team(member.team).filter(pk=link_id).first()
         if link is None:
             raise NotFound("There is no such link.")
-        if ShareLink.objects.filter(pk=link.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        if ShareLink.objects.filter(pk=link.pk, revoked_at=None).update(revoked_at=database_now()):
             record(member, "share.revoke", link.subject, before={"link": link.pk, "opened": link.opened_count})
     link.refresh_from_db()
     return link
@@ -88,7 +89,7 @@ def sheet_of(link: ShareLink) -> Sheet:
 
 def count_opening(link: ShareLink) -> None:
     """Remember that somebody looked."""
-    ShareLink.objects.filter(pk=link.pk).update(opened_count=F("opened_count") + 1, last_opened_at=timezone.now())
+    ShareLink.objects.filter(pk=link.pk).update(opened_count=F("opened_count") + 1, last_opened_at=Now())
 
 
 def _digest(token: str) -> str:

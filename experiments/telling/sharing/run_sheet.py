@@ -32,7 +32,7 @@ def run_sheet(run: Run) -> Sheet:
     """The run as it is now. Conflict while it is not finished: its figures are not final."""
     if run.is_live:
         raise Conflict(f"Run #{run.number} is not finished; it has a report, and can be shared, when it has ended.")
-    verdict = _verdict(run)
+    verdict = verdict_on(run)
     tone = _tone(run, verdict)
     return Sheet(
         title=_title(run),
@@ -56,7 +56,7 @@ def _title(run: Run) -> str:
     return f"Run #{run.number}: {' '.join(parts)}"
 
 
-def _verdict(run: Run) -> StoredVerdict | None:
+def verdict_on(run: Run) -> StoredVerdict | None:
     """What its experiment found on its variant, for the metric that decides."""
     if run.experiment is None or run.variant is None or run.variant.is_baseline:
         return None

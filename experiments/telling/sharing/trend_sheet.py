@@ -48,7 +48,8 @@ def trend_sheet(
             ("Load tool", series.tool),
             ("Latency is", series.latency_basis.replace("_", " ")),
             ("Recipe", recipe),
-            ("Runs shown", f"{len(points)}, {wording.moment_text(points[0].at)} to {wording.moment_text(last.at)}"),
+            ("Points shown", f"{len(points)} of {sum(len(point.runs) for point in points)} runs"),
+            ("Range", f"{wording.moment_text(points[0].at)} to {wording.moment_text(last.at)}"),
         ),
         plots=(_plot(history, changes),),
         sections=tuple(_sections(history, changes)),
@@ -100,7 +101,7 @@ def _plot(history: MetricHistory, changes: Sequence[Alert]) -> CurvePlot:
         lines,
         name=spec.name.replace(".", "_"),
         title=f"{spec.label}, {unit}{'; dashed: change points' if changes else ''}",
-        summary=f"{len(history.points)} runs.",
+        summary=f"{len(history.points)} points.",
         y_text=lambda value: f"{value * 100:g}" if spec.unit == "ratio" else f"{value:,.6g}",
         x_ticks=date_ticks,
         rules=[(one.after_at_s, sentence(one)) for one in changes[-MOST_CHANGES:] if one.after_at_s is not None],
@@ -115,15 +116,16 @@ def _sections(history: MetricHistory, changes: Sequence[Alert]) -> list[Table | 
     shown = sorted(history.points, key=lambda point: (point.at, point.number))[-MOST_ROWS:][::-1]
     rows = tuple(
         (
-            f"#{point.number}",
+            f"#{point.number}" if len(point.runs) == 1 else f"#{point.number} and {len(point.runs) - 1} more",
             wording.moment_text(point.at),
             point.recipe or "—",
             point.validity,
             wording.value_text(point.value, history.metric),
+            "" if point.spread is None else wording.value_text(point.spread, history.metric),
         )
         for point in shown
     )
     note = f"The latest {len(shown)} of {len(history.points)}." if len(shown) < len(history.points) else ""
-    heads = ("Run", "Ended", "Recipe", "Validity", history.metric.label)
+    heads = ("Run", "Ended", "Recipe", "Validity", history.metric.label, "Spread")
     found.append(Table(title="Runs", heads=heads, rows=rows, note=note, numbers_from=4))
     return found

@@ -61,7 +61,7 @@ def document_page(request: TeamRequest, kind: str, pk: int) -> HttpResponseBase:
         "kind": of,
         "document": document,
         "versions": versions,
-        "newest": versions[0],
+        "newest": next((version for version in versions if not version.one_off), versions[0]),
         "yaml": to_yaml(document),
         "runs": Run.objects.for_team(request.team)
         .with_names()

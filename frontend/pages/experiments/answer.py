@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from experiments.asking.launching.stopping import spent_s
-from experiments.judging.verdicts.verdicts import seconds_per_run
+from experiments.judging.verdicts.judging import seconds_per_run
 from experiments.models import Experiment, Run, StoredVerdict, Variant
 from experiments.models.experiments import UNDER_WAY
 from experiments.registry.metrics.own_metrics import metrics_of

@@ -122,7 +122,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
             **_difference(request, variants, runs, metric.name),
             **_scaling(found, variants, runs),
             "load_curve": curve_over_loads(load_points(found, variants, runs)),
-            "cpu_verdicts": cpu_verdicts.of_variants(variants, compares, verdicts),
+            "cpu_verdicts": cpu_verdicts.of_variants(found, variants, compares, verdicts),
             "machines": machines,
             "machine_splits": with_charts(machines, metric),
         },

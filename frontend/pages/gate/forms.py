@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from django import forms
 
-from experiments.judging.gate.gate_rules import GateRules
+from experiments.judging.gate.rules import GateRules
 from frontend.shared.forms.choices import TeamChoices
 
 INCONCLUSIVE = (

@@ -7,8 +7,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from experiments.judging.gate.gate import experiment_gate, markdown
-from experiments.judging.gate.gate_rules import GateRules
+from experiments.judging.gate.decision import experiment_gate, markdown
+from experiments.judging.gate.rules import GateRules
 from experiments.registry.errors import RequestError
 from frontend.pages.gate.forms import GateForm, command_line
 from frontend.shared.access import TeamRequest, team_view

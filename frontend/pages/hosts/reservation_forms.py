@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from django import forms
 from django.conf import settings
-from django.utils import timezone
 
 from experiments.models import Host, Team
+from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.reservations import MAX_REASON
 
 HOURS_A_DAY = 24
@@ -54,5 +54,5 @@ class ReservationForm(forms.Form):
 
     def times(self) -> tuple[datetime, datetime]:
         """From when until when."""
-        starts_at = self.cleaned_data["starts_at"] or timezone.now()
+        starts_at = self.cleaned_data["starts_at"] or database_now()
         return starts_at, starts_at + timedelta(hours=self.cleaned_data["hours"])

@@ -17,6 +17,7 @@ from experiments.models import Host, HostGrant, HostProfile, Role, Run
 from experiments.registry.documents.configuration import diff
 from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.hosts import inventory
+from experiments.registry.hosts.machines import same_machine_as, sisters_of, who_uses
 from experiments.registry.hosts.reservations import current, holding_now
 from experiments.registry.teams.access import may_launch_on
 from frontend.pages.hosts.forms import HostForm, NewHostForm
@@ -145,8 +146,12 @@ def _page(request: TeamRequest, host: Host) -> HttpResponse:
     members = request.team.members.select_related("user").prefetch_related(
         Prefetch("grants", HostGrant.objects.filter(host=host))
     )
+    sisters = sisters_of([host]).of(host.pk)
     context = {
         "host": host,
+        "mine": [one for one in sisters if one.team_id == host.team_id],
+        "same_machine": same_machine_as(host, sisters),
+        "used": who_uses(host, sisters, besides=host.leased_by_id),
         "headline": headline(host.profile.facts if host.profile else {}),
         "groups": groups(host.profile.facts) if host.profile else [],
         "history": history,

@@ -87,8 +87,15 @@ class ReportForm(OutputForm):
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "mono"}),
     )
 
+    split = forms.BooleanField(
+        required=False,
+        label="The file holds several runs",
+        help_text="A file to which JMeter appended becomes a run for each of them.",
+    )
+
     field_order = (
-        "kind", "file", "text", "command", "measured_at", "workload", "application", "recipe", "labels", "machine",
+        "kind", "file", "text", "split", "command", "measured_at", "workload", "application", "recipe", "labels",
+        "machine",
     )  # fmt: skip
 
     def __init__(self, team: Team, *args: Any, **kwargs: Any) -> None:
@@ -99,7 +106,7 @@ class ReportForm(OutputForm):
             field.choices = [("", "none"), *((one, one) for one in found)]
 
     def given(self) -> dict[str, Any]:
-        """What `import_report` takes."""
+        """What `import_reports` takes."""
         return {name: value for name, value in self.cleaned_data.items() if name != "file"}
 
 

@@ -7,7 +7,7 @@ from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from experiments.asking.intake.imports import import_report
+from experiments.asking.intake.imports import import_reports
 from experiments.asking.intake.recordings import import_recording
 from experiments.models import Role, Run
 from experiments.registry.errors import RequestError
@@ -22,12 +22,15 @@ def import_run(request: TeamRequest) -> HttpResponseBase:
     form = ReportForm(request.team, request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
         try:
-            run = import_report(request.member, **form.given())
+            runs = import_reports(request.member, **form.given())
         except RequestError as error:
             _refuse(form, error)
         else:
-            messages.success(request, f"The report is run #{run.number}: {run.validity}.")
-            return redirect("run", request.team.slug, run.number)
+            if len(runs) > 1:
+                messages.success(request, f"The report is {len(runs)} runs, #{runs[0].number} to #{runs[-1].number}.")
+                return redirect("runs", request.team.slug)
+            messages.success(request, f"The report is run #{runs[0].number}: {runs[0].validity}.")
+            return redirect("run", request.team.slug, runs[0].number)
     status = 422 if request.method == "POST" else 200
     return render(request, "imports/run.html", {"form": form}, status=status)
 

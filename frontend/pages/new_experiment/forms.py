@@ -35,7 +35,7 @@ class ExperimentForm(forms.Form):
         help_text="A smaller difference counts as none.",
     )
     stop_rule = forms.ChoiceField(
-        choices=Experiment.StopRule.choices,
+        choices=[rule for rule in Experiment.StopRule.choices if rule[0] != Experiment.StopRule.UNTIL_NOT_WORSE],
         initial=Experiment.StopRule.FIXED,
         required=False,
         label="Stops",

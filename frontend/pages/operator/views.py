@@ -7,6 +7,7 @@ from django.http import Http404, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from experiments.keeping.backups.daily import daily_backups
 from experiments.keeping.operating import operations
 from frontend.shared.access import TeamRequest, team_view
 
@@ -28,11 +29,12 @@ def operator(request: TeamRequest) -> HttpResponseBase:
     ]
     context = {
         "operations": now,
-        "troubles": operations.troubles(now.queues, now.broker),
+        "troubles": operations.troubles(now.queues, now.broker, now.wrong_clocks),
         "queues": queues,
         "waiting": sum(now.queued.values()),
         "running": sum(state.runs for state in now.live),
         "slots": sum(one.worker.slots for one in now.workers if not one.silent and "runs" in one.worker.queues),
+        "backups": daily_backups(),
         "django_version": django.get_version(),
     }
     return render(request, "operator/page.html", context)

@@ -20,6 +20,7 @@ from experiments.judging.comparing.history import live_runs, metric_history, ser
 from experiments.models import Alert, Host, Run, StoredVerdict, Team, Trend
 from experiments.registry.metrics.own_metrics import metric_named
 from experiments.registry.metrics.vocabulary import label_of
+from experiments.registry.runs.nights import nights_of
 from experiments.running.queue.waiting import schedule_of
 from experiments.telling.overview.first_steps import FirstSteps, first_steps, hide_first_steps
 from experiments.telling.overview.pinned import pin_trend, pinned_trends, unpin_trend
@@ -163,8 +164,9 @@ def _sparklines(request: TeamRequest) -> list[Sparkline]:
 
 
 def _pinned_line(trends: str, trend: Trend) -> Sparkline | None:
-    points = trend.points[-SPARKLINE_POINTS:]
-    if not len(points):
+    runs = trend.points
+    nights = nights_of(runs)
+    if not len(nights):
         return None
     metric = metric_named(trend.series.team_id, trend.metric)
     query = urlencode({"series": trend.series_id, "metric": trend.metric, "recipe": trend.recipe})
@@ -172,10 +174,10 @@ def _pinned_line(trends: str, trend: Trend) -> Sparkline | None:
         href=f"{trends}?{query}",
         title=metric.label,
         note=trend_name(trend),
-        points=points_of([float(value) for value in points["value"]]),
-        value=float(points["value"][-1]),
+        points=points_of([float(value) for value in nights.value[-SPARKLINE_POINTS:]]),
+        value=float(nights.value[-1]),
         unit=metric.unit,
-        number=int(points["number"][-1]),
+        number=int(runs["number"][nights.first[-1]]),
         trend_id=trend.pk,
     )
 

@@ -13,7 +13,7 @@ from experiments.asking.launching import cancelling, launch
 from experiments.asking.launching.retries import links_of
 from experiments.judging.comparing.timers import timers_of
 from experiments.judging.evidence.load_parts import load_parts
-from experiments.models import Artifact, Role, Run, StoredVerdict
+from experiments.models import Artifact, Role, Run
 from experiments.registry.errors import RequestError
 from experiments.registry.logs.log_lines import lines_of, newest_lines
 from experiments.registry.metrics.own_metrics import metrics_of
@@ -23,6 +23,7 @@ from experiments.registry.runs.baselines import baselines_of
 from experiments.registry.teams.access import may_launch_on
 from experiments.running.queue.priorities import PRIORITIES, change_priority, name_of
 from experiments.running.queue.waiting import expected_of
+from experiments.telling.sharing.run_sheet import verdict_on
 from frontend.charts.channels import GROUPS
 from frontend.charts.percentiles import percentiles_json
 from frontend.charts.samples import groups_of, part_in, run_samples_json
@@ -78,10 +79,11 @@ def _state(run: Run, story: Story) -> dict[str, Any]:
         "baseline": baseline,
         "baselines": baselines,
         "is_baseline": any(one.run_id == run.pk and one.fingerprint for one in baselines),
-        "verdict": _verdict(run),
+        "verdict": verdict_on(run),
         "figures": [figure(run, metric, baseline) for metric in _headline(run)],
         "cpu_figures": [figure(run, METRICS[name], baseline) for name in CPU_FIGURES],
         "reasons": [f for level in ("invalid", "warn") for f in run.findings if f["level"] == level],
+        "short_window": next((f for f in run.findings if f["check"] == "window" and f["level"] == "skipped"), None),
         "checks_passed": sum(f["level"] == "ok" for f in run.findings),
         "checks_skipped": sum(f["level"] == "skipped" for f in run.findings),
     }
@@ -94,13 +96,6 @@ def _headline(run: Run) -> list[MetricSpec]:
         return usual
     own = [metric for metric in metrics_of(run.team_id, run.metrics).values() if metric.name not in METRICS]
     return own[: len(FIGURES)] or usual
-
-
-def _verdict(run: Run) -> StoredVerdict | None:
-    """What the experiment found on this run's variant for the metric that decides."""
-    if run.experiment is None or run.variant is None or run.variant.is_baseline:
-        return None
-    return run.experiment.verdicts.filter(candidate=run.variant, metric=run.experiment.primary_metric).first()
 
 
 def _record(run: Run, story: Story) -> dict[str, Any]:

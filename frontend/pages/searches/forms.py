@@ -33,13 +33,13 @@ class SearchForm(PartsForm):
         min_value=0.001,
         max_value=LARGEST_RPS,
         label="Should pass (requests/s)",
-        help_text="Tried first; halved until it passes.",
+        help_text="Tried first; smaller ones follow until one passes.",
     )
     high_rps = forms.FloatField(
         min_value=0.001,
         max_value=LARGEST_RPS,
         label="Should fail (requests/s)",
-        help_text="Tried next; doubled until it fails.",
+        help_text="Tried next; larger ones follow until one fails.",
     )
     width_pct = forms.FloatField(
         min_value=0.1,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 
 from experiments.analysis.thresholds import Limit, Thresholds, limits
+from experiments.judging.alerts.limits import EffectiveLimits
 
-UNITS = {"ratio": "%", "s": "s", "factor": "times", "yes or no": ""}
-_ABBREVIATIONS = {"cpu": "CPU", "sut": "SUT", "gc": "GC"}
+UNITS = {"ratio": "%", "s": "s", "factor": "times", "chance": "", "points": "points", "yes or no": ""}
+_ABBREVIATIONS = {"cpu": "CPU", "sut": "SUT", "gc": "GC", "p": "p"}
 _SHOWN_DIGITS = 6
 
 
@@ -81,3 +82,43 @@ def _entered(limit: Limit, value: float) -> float:
 
 def _stored(limit: Limit, value: float) -> float:
     return round(value / 100, _SHOWN_DIGITS + 2) if limit.unit == "ratio" else value
+
+
+class HistoryLimitsForm(forms.Form):
+    """The limits of a part of the histories; an empty field is as in the wider part."""
+
+    def __init__(self, found: EffectiveLimits, here: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._known = {limit.name: limit for limit in limits()}
+        self._found = found
+        for row in found.rows:
+            limit, own = self._known[row.name], here.get(row.name)
+            if limit.unit == "yes or no":
+                choices = [("", "as in the wider part"), ("yes", "yes"), ("no", "no")]
+                initial = "" if own is None else "yes" if own else "no"
+                self.fields[row.name] = forms.ChoiceField(required=False, choices=choices, initial=initial)
+                continue
+            self.fields[row.name] = forms.FloatField(
+                required=False,
+                min_value=_entered(limit, limit.low),
+                max_value=_entered(limit, limit.high),
+                initial=None if own is None else f"{_entered(limit, own):g}",
+                widget=forms.NumberInput(attrs={"step": "any", "placeholder": f"{_entered(limit, row.value):g}"}),
+            )
+
+    def changes(self) -> dict[str, float | bool | None]:
+        """What to store by name; None = as in the wider part."""
+        found: dict[str, float | bool | None] = {}
+        for name, given in self.cleaned_data.items():
+            if given in (None, ""):
+                found[name] = None
+            else:
+                found[name] = given == "yes" if isinstance(given, str) else _stored(self._known[name], given)
+        return found
+
+    def rows(self) -> Iterator[tuple[Limit, str, forms.BoundField, str, str, str]]:
+        """Limit, title, field, unit, the value that counts, and where it was set."""
+        for row in self._found.rows:
+            limit = self._known[row.name]
+            counts = ("yes" if row.value else "no") if limit.unit == "yes or no" else f"{_entered(limit, row.value):g}"
+            yield limit, title_of(row.name), self[row.name], UNITS[limit.unit], counts, row.origin

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 from argparse import ArgumentParser
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,12 +17,15 @@ from benchhub.management.commands import up
 from benchhub.supervisor import ADDRESS, ChildSpec
 from benchhub.terminal import Terminal
 from experiments.keeping.demo.records import DemoMachine, seed, split_cpus, start
-from lab.demo_hosts import DemoHost, free_port, kept_port, prepare_hosts, switch_off
+from lab.demo_hosts import FIRST_SUT_PORT, DemoHost, free_port, kept_port, prepare_hosts, switch_off
 from lab.shell import LabError
 from lab.tomcat import VERSION, find_java_home, install_tomcat
 
 PASSWORD = "benchhub-demo"  # noqa: S105
 """Known to everyone, and of use only to whoever sits at this machine: the pages listen on its loopback address."""
+
+HOST_NETWORKS = ("127.0.0.0/8", "::1/128")
+"""Where the hosts of the demonstration are: on this machine's loopback, which an installation keeps from its hosts."""
 
 WEB_PORT = 8000
 SERVER_PORT = 8180
@@ -43,6 +47,7 @@ class Command(up.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.BENCHHUB_EMBEDDED:
             raise CommandError("The demonstration runs its own database; unset DATABASE_URL and REDIS_URL.")
+        _allow_hosts_here()
         data_dir = Path(settings.BENCHHUB_DATA_DIR)
         self.archive = options["archive"] or data_dir / "cache" / f"tomcat-{VERSION}.tar.gz"
         try:
@@ -108,5 +113,16 @@ class Command(up.Command):
         return Path(settings.BENCHHUB_DATA_DIR) / "demo" / "announcement"
 
     def _server_port(self) -> int:
-        """The port that Tomcat will have, kept, so that the application does not get a new version at each start."""
-        return kept_port(self.sut.directory / "server_port", self.sut.address, SERVER_PORT)
+        """The port that Tomcat will have, kept, so that the application does not get a new version at each start.
+
+        As far from the usual one as that of the host's sshd: another demonstration has its Tomcat only while it runs.
+        """
+        first = SERVER_PORT + self.sut.port - FIRST_SUT_PORT
+        return kept_port(self.sut.directory / "server_port", self.sut.address, first)
+
+
+def _allow_hosts_here() -> None:
+    """For this process and those that it starts, beside what the environment allows."""
+    networks = [*settings.BENCHHUB_HOST_NETWORKS, *map(ip_network, HOST_NETWORKS)]
+    settings.BENCHHUB_HOST_NETWORKS = list(dict.fromkeys(networks))
+    os.environ["BENCHHUB_HOST_NETWORKS"] = ",".join(map(str, settings.BENCHHUB_HOST_NETWORKS))

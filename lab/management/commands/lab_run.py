@@ -23,7 +23,7 @@ from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import template
 from experiments.asking.library.install import Places, create, install
 from experiments.asking.library.published import import_published
-from experiments.judging.gate.gate import experiment_gate
+from experiments.judging.gate.decision import experiment_gate
 from experiments.keeping.demo.records import ON_ONE_MACHINE, split_cpus
 from experiments.models import Experiment, Host, Member, Role, Team
 from experiments.registry.errors import NotFound, RequestError

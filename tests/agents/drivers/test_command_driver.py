@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from random import Random
@@ -68,7 +69,7 @@ def test_the_model_of_load_is_what_the_options_say() -> None:
 
 
 def test_only_an_admin_may_save_it() -> None:
-    assert driver().needs_shell
+    assert [one.field for one in driver().reserved()] == ["kind"]
 
 
 @pytest.mark.parametrize(
@@ -263,3 +264,22 @@ async def test_a_run_with_a_benchmark_of_ones_own_keeps_its_figures(lab: Lab) ->
     assert report["own_metrics"] == [{"name": "pages_count", "value": 7.0, "unit": "count", "direction": "higher"}]
     assert record.facts["driver"].tool_version.endswith("/sh")
     assert_left_as_it_was(lab, record)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "more", "problem"),
+    [
+        ("cart_latency_ms", -1, {}, "below its lower bound of 0"),
+        ("proxy_cpu_ratio", 95, {"unit": "ratio"}, "above its upper bound of 1"),
+        ("score", 12, {"high": 10}, "above its upper bound of 10"),
+        ("score", -5, {"low": -1}, "below its lower bound of -1"),
+    ],
+)
+def test_a_figure_that_cannot_be_makes_the_report_unreadable_with_its_bound(
+    name: str, value: float, more: dict[str, Any], problem: str
+) -> None:
+    own = {"unit": "ms", "direction": "lower", **more}
+    with pytest.raises(ParseError, match=problem):
+        driver(figures={name: {"json_path": "x", **own}}).parse(json.dumps({"x": value}))
+    with pytest.raises(ParseError, match=problem):
+        read_report("command", json.dumps({name: {"value": value, **own}}))

@@ -33,7 +33,8 @@ def test_the_command_line_fills_in_what_a_property_asks_for() -> None:
     )
     argv = driver.command(TARGET, 90).argv
     assert argv[:3] == ("env", "HEAP=-Xms1g -Xmx1g", "/opt/jmeter/bin/jmeter")
-    assert {"-JHOST=sut", "-JTHREAD=25", "-Jx.y=true", "-Jbenchhub.duration_s=90"} <= set(argv)
+    assert {"-JHOST=sut", "-JTHREAD=25", "-Jbenchhub.duration_s=90"} <= set(argv)
+    assert "x.y=true\n" in driver.files()["benchhub.properties"]
     assert "-Jbenchhub.path=/people?a=1" in argv
 
 
@@ -112,8 +113,8 @@ def test_a_plan_that_may_run_programs_needs_the_right_to_and_names_what_it_is(el
     with pytest.raises(ValidationError, match="allow_shell"):
         Jmeter.model_validate({"jmx": plan})
     allowed = Jmeter.model_validate({"jmx": plan, "allow_shell": True})
-    assert allowed.needs_shell
-    assert not Jmeter().needs_shell
+    assert {one.field for one in allowed.reserved()} == {"jmx", "allow_shell"}
+    assert not Jmeter().reserved()
 
 
 def test_the_parameters_of_a_plan_are_listed_with_their_defaults() -> None:
@@ -155,3 +156,9 @@ def test_damaged_plans_give_an_answer_or_a_plan_error(text: str) -> None:
         jmx.harm(text)
     except PlanError:
         pass
+
+
+def test_a_property_that_no_phase_changes_is_in_a_file_and_in_no_command_line_that_all_can_see() -> None:
+    driver = Jmeter.model_validate({"properties": {"password": "\\ pä\U0001f600=#", "HOST": "{host}"}})
+    assert not [word for word in driver.command(TARGET, 90).argv if "password" in word]
+    assert "password=\\\\ p\\u00e4\\ud83d\\ude00=#\n" in driver.files()["benchhub.properties"]

@@ -11,6 +11,7 @@ from agents.base.command import Command, CommandResult
 from agents.base.errors import CommandError, ParseError
 from agents.facts import FACTS, collect, facts_command, java, lscpu, parse_facts
 from agents.facts.access import Access
+from agents.facts.cpu_quota import CpuQuota
 from agents.facts.described import read_machine
 from agents.facts.host import HostFacts
 from agents.facts.java import Jdks
@@ -70,7 +71,7 @@ def figures(case: Case) -> dict[str, object]:
         return {nic.name: vars(nic) for nic in found.nics}
     if isinstance(found, Jdks):
         return dict(found.stable())
-    assert isinstance(found, (Access, Power))
+    assert isinstance(found, (Access, CpuQuota, Power))
     return dict(vars(found))
 
 

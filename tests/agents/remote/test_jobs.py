@@ -345,7 +345,7 @@ def test_the_script_of_a_job_can_be_read_by_a_person() -> None:
     text = job_script(("wrk", "-t2", "http://sut/a b"), environment={"A": "it's"}, cwd="/srv", limits={}, cpus="")
     assert text.splitlines() == [
         "#!/bin/sh",
-        "cd /srv || exit 78",
+        "cd /srv || exit 71",
         '[ "${1-}" != check ] || exit 0',
         "umask 022  # what it writes itself is as after a login",
         "export A='it'\"'\"'s'",

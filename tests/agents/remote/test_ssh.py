@@ -25,8 +25,9 @@ ECDSA_LINE = (
 
 
 async def connection_pid(session: SshSession) -> int:
-    """The sshd process that serves this connection: the grandparent of a command, which runs under `timeout`."""
-    result = await session.run(script('set -- $(cat /proc/$PPID/stat); echo "$4"'))
+    """The sshd process that serves this connection: above a command are the shell of its frame, `timeout`, and sshd."""
+    up = "set -- $(cat /proc/$4/stat)"
+    result = await session.run(script(f'set -- 1 2 3 $PPID; {up}; {up}; echo "$4"'))
     return int(result.check("asking for the parent").stdout)
 
 
@@ -317,8 +318,18 @@ async def test_a_connection_that_dies_under_a_file_is_a_lost_connection(sshd_hos
     assert not (sshd_host.home / "half").exists()
 
 
-@pytest.mark.parametrize(("user", "sudo"), [("bench", "sudo -n -- "), ("root", "")])
-async def test_root_is_asked_for_only_by_others(sshd_host: SshdHost, session: SshSession, user: str, sudo: str) -> None:
-    other = SshSession(replace(session.address, user=user), session.connection)
-    assert other._shell(("id", "-u"), privileged=True) == f"{sudo}id -u"
-    assert other._shell(("id", "-u"), privileged=False) == "id -u"
+async def test_no_agent_goes_along_to_a_host_whatever_the_worker_has(
+    sshd_host: SshdHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await asyncio.create_subprocess_exec(
+        "ssh-agent", "-D", "-a", str(tmp_path / "agent"), stdout=asyncio.subprocess.DEVNULL
+    )
+    try:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+        session = await connect(sshd_host.login(), sshd_host.private_key)
+        said = await session.run(script('echo "agent=$SSH_AUTH_SOCK"'))
+        await session.close()
+        assert said.text.splitlines() == ["agent="]
+    finally:
+        agent.terminate()
+        await agent.wait()

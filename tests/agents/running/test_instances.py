@@ -52,8 +52,10 @@ def test_each_instance_is_a_server_of_its_own() -> None:
     assert (server.count, server.all_cpus) == (2, "0-3")
     assert (second.port, second.cpus, second.count) == (9001, "2-3", 1)
     assert (second.argv, second.files) == (("x", "9001"), {"a.conf": "listen 9001;"})
-    alone = CommandServer(argv=("x", "{port}"))
-    assert alone.instance(0) is alone
+    alone = CommandServer(argv=("x", "{address}:{port}"), port=9000)
+    assert [alone.instance(0).argv[1], alone.instance(0, "10.0.0.5").argv[1]] == ["0.0.0.0:9000", "10.0.0.5:9000"]
+    chosen = CommandServer(argv=("x", "{address}"), listen="::1")
+    assert chosen.instance(0, "10.0.0.5").argv[1] == "::1"
     tomcat = Tomcat(home="/opt/tomcat", port=8080, instance_cpus=("0", "1"))
     assert [tomcat.instance(number).port for number in range(tomcat.count)] == [8080, 8081]
 

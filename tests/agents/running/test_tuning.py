@@ -9,7 +9,7 @@ import pytest
 from agents import events as e
 from agents.base.errors import ConnectError, FenceError, PlanError
 from agents.record import Record
-from agents.remote.fencing import FencedSession
+from agents.remote.fencing import FencedSession, Hold
 from agents.remote.ssh import SshSession
 from agents.running.tuning import Tuning
 from agents.servers.command import CommandServer
@@ -28,7 +28,7 @@ class Run:
     def __init__(self, session: SshSession, folder: Path) -> None:
         self.record = Record()
         self.file = folder / "instance/app.conf"
-        self.fenced = FencedSession(session, 1, str(folder / "fence"))
+        self.fenced = FencedSession(session, Hold(1, str(folder / "fence")))
         self.tuning = Tuning(self.fenced, str(folder), self.record, self._emit)
 
     async def _emit(self, event: e.AnyEvent) -> None:
@@ -38,7 +38,7 @@ class Run:
 @pytest.fixture
 async def run(session: SshSession, tmp_path: Path) -> Run:
     made = Run(session, tmp_path)
-    await made.tuning.create_instances(CommandServer(argv=("true",), files={"app.conf": OLD}))
+    await made.tuning.create_instances(CommandServer(argv=("true",), files={"app.conf": OLD}), "")
     return made
 
 
@@ -103,7 +103,7 @@ async def test_a_refused_value_is_an_error_each_time_it_is_asked(run: Run) -> No
 
 async def test_a_newer_holder_stops_the_undo(run: Run, session: SshSession) -> None:
     await run.tuning.apply(1, STEP)
-    newer = FencedSession(session, 2, run.fenced.directory)
+    newer = FencedSession(session, Hold(2, run.fenced.hold.directory))
     await newer.put(str(run.file.parent / "other"), b"")
     with pytest.raises(FenceError):
         await run.tuning.revert(STEPS)

@@ -29,6 +29,7 @@ from agents.servers.tomcat.scripts import PORTS
 from agents.servers.tomcat.server import Tomcat
 from tests.agents.run_lab import free_port
 from tests.agents.servers.tomcat_install import own_address, running, tree_hash, unpack_tomcat
+from tests.listening import listening
 
 SERVER: TypeAdapter[Server] = TypeAdapter(AnyServer)
 LOGS = sorted((Path(__file__).parents[1] / "cases" / "servers").glob("*.log"))
@@ -100,6 +101,19 @@ def test_a_real_tomcat_runs_in_its_own_instance_and_leaves_the_installation_alon
     assert not list(tmp_path.rglob("PWNED"))
     assert not Path("PWNED").exists()
     assert tree_hash(home) == before
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.2", ""])
+def test_a_real_tomcat_listens_where_the_load_goes_and_nowhere_else(home: Path, tmp_path: Path, listen: str) -> None:
+    server = Tomcat(home=str(home), port=free_port(), jvm_options=("-Xmx128m",)).instance(0, listen)
+    instance = str(tmp_path / "instance")
+    created = run(server.create_instance(instance))
+    assert created.returncode == 0, created.stderr
+    launch = ProcessStart()
+    start = server.start_command(instance, launch)
+    with running(start, server.environment(instance, launch), b"Server startup in") as (pid, _):
+        assert {address for address, _ in listening({pid})} <= ({listen} if listen else {"::", "0.0.0.0"})
+        assert {port for _, port in listening({pid})} == {server.port}
 
 
 def test_web_applications_are_copied_and_a_missing_one_is_named(home: Path, tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from agents.base.errors import PlanError
 from agents.steps import STEPS
-from agents.steps.base.places import KEPT_OUT, ROOTS, refusal, runs_code, shell_check
+from agents.steps.base.places import KEPT_OUT, ROOTS, is_static, refusal, shell_check
 from agents.steps.base.step import StepContext
 from agents.steps.file import FileStep
-from tests.agents.steps.step_shell import STEP, context, state
+from tests.agents.steps.step_shell import context, state
 
 __all__ = ["context"]
 
@@ -124,58 +124,31 @@ def test_a_link_to_a_refused_place_is_seen_on_the_host(context: StepContext, tmp
 
 
 @pytest.mark.parametrize(
-    ("path", "mode", "powerful"),
+    ("path", "mode", "static"),
     [
+        ("webapps/ROOT/index.html", None, True),
+        ("webapps/ROOT/a/b.json", "0640", True),
+        ("usr/servers/defaultServer/dropins/x.war/index.html", None, True),
+        ("webapps/ROOT/index.html", "0755", False),
+        ("webapps/ROOT/x.jsp", None, False),
+        ("webapps/ROOT/WEB-INF/web.xml", None, False),
+        ("webapps/ROOT/WEB-INF/x.html", None, False),
+        ("webapps/ROOT/web-inf/x.html", None, False),
+        ("webapps/ROOT/META-INF/context.xml", None, False),
+        ("webapps/ROOT/WEB-INF/lib/x.jar", None, False),
+        ("webapps/x.html", None, False),
         ("conf/server.xml", None, False),
-        ("conf/catalina.properties", "0640", False),
-        ("conf/tomcat-users.xml", "0755", True),
-        ("bin/setenv.sh", None, True),
-        ("bin/setenv", None, True),
-        ("webapps/ROOT/index.html", None, False),
-        ("webapps/ROOT/x.jsp", None, True),
-        ("webapps/ROOT/WEB-INF/lib/x.jar", None, True),
-        ("lib/x.so", None, True),
-        ("server.env", None, True),
-        ("/etc/sysctl.d/x.conf", None, True),
-        ("/etc/systemd/system/x.service", None, True),
+        ("conf/catalina.properties", None, False),
+        ("conf/x.txt", None, False),
+        ("bin/setenv.sh", None, False),
+        ("server.env", None, False),
+        ("/srv/webapps/x/index.html", None, False),
+        ("/etc/sysctl.d/x.conf", None, False),
     ],
 )
-def test_a_file_that_others_run_is_as_powerful_as_a_shell(path: str, mode: str | None, powerful: bool) -> None:
-    assert runs_code(path, mode) is powerful
-    assert FileStep(path=path, content="x", mode=mode).needs_shell is powerful
-
-
-@pytest.mark.parametrize(
-    ("raw", "powerful"),
-    [
-        ({"kind": "command", "run": ":", "undo": ":"}, True),
-        ({"kind": "environment", "variables": {"LD_PRELOAD": "/opt/lib/x.so"}}, True),
-        ({"kind": "environment", "variables": {"JAVA_TOOL_OPTIONS": "-javaagent:x"}}, True),
-        ({"kind": "environment", "variables": {"TZ": "UTC", "MALLOC_ARENA_MAX": "2"}}, False),
-        ({"kind": "jvm_options", "options": ["-Xmx1g", "-XX:+UseZGC", "-Djava.net.preferIPv4Stack=true"]}, False),
-        ({"kind": "jvm_options", "options": ["-Xmx1g", "-XX:OnOutOfMemoryError=kill -9 %p"]}, True),
-        ({"kind": "jvm_options", "options": ["-javaagent:/opt/a.jar"]}, True),
-        ({"kind": "jvm_options", "options": ["-Xlog:gc*:file=/etc/cron.d/x"]}, True),
-        ({"kind": "jvm_options", "options": ["-XX:HeapDumpPath=../../x"]}, True),
-        ({"kind": "jvm_options", "options": ["-Xlog:gc*:file=gc.log", "-XX:CompileCommand=quiet,a/B.c"]}, False),
-        ({"kind": "jvm_options", "options": ["-agentlib:jdwp=transport=dt_socket,server=y"]}, True),
-        ({"kind": "properties", "path": "conf/catalina.properties", "values": {"a": "1"}}, False),
-        ({"kind": "properties", "path": "/etc/app/a.conf", "values": {"a": "1"}}, True),
-        ({"kind": "xml_edit", "path": "conf/server.xml", "edits": [{"op": "remove", "select": "a"}]}, False),
-        ({"kind": "sysctl", "values": {"vm.swappiness": 1}}, False),
-        ({"kind": "thp", "enabled": "never"}, False),
-        ({"kind": "swap", "enabled": False}, False),
-        ({"kind": "governor", "governor": "performance"}, False),
-        ({"kind": "irq_affinity", "cpus": "0", "devices": ["eth0*"]}, False),
-        ({"kind": "service", "name": "irqbalance", "running": False}, False),
-        ({"kind": "packages", "packages": ["htop"]}, False),
-        ({"kind": "cpu_online", "online": "0"}, False),
-        ({"kind": "limits", "nofile": 1024}, False),
-        ({"kind": "affinity", "cpus": "0"}, False),
-    ],
-)
-def test_every_step_says_whether_it_gives_its_author_a_shell(raw: dict[str, object], powerful: bool) -> None:
-    assert STEP.validate_python(raw).needs_shell is powerful
+def test_an_editor_writes_static_pages_only(path: str, mode: str | None, static: bool) -> None:
+    assert is_static(path, mode) is static
+    assert bool(FileStep(path=path, content="x", mode=mode).reserved()) is not static
 
 
 def test_commands_and_packages_are_not_repeated_after_a_cut() -> None:

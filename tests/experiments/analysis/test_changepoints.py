@@ -13,9 +13,18 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from experiments.analysis.changepoints import DEFAULT, MIN_AFTER, Changes, Settings, Window, as_otava, find_changes
+from experiments.analysis.changepoints import (
+    DEFAULT,
+    HISTORY,
+    MIN_AFTER,
+    Changes,
+    Settings,
+    Window,
+    as_otava,
+    find_changes,
+)
 from experiments.analysis.changepoints_energy import Distances
-from experiments.analysis.changepoints_jumps import Levels, any_cut_stands
+from experiments.analysis.changepoints_jumps import Levels, any_cut_stands, mean_noise
 from tests.properties import given, settings, st
 
 HERE = Path(__file__).parent
@@ -121,11 +130,12 @@ def added_one_by_one(values: NDArray[np.float64], start: int, chosen: Settings) 
 @given(
     seed=st.integers(0, 10_000),
     parts=st.lists(st.tuples(st.integers(1, 90), st.sampled_from([1000.0, 1050.0, 900.0])), min_size=1, max_size=5),
-    compat=st.booleans(),
+    chosen=st.sampled_from([as_otava(), DEFAULT, HISTORY]),
 )
-def test_values_added_one_by_one_give_the_whole_answer(seed: int, parts: list[tuple[int, float]], compat: bool) -> None:
+def test_values_added_one_by_one_give_the_whole_answer(
+    seed: int, parts: list[tuple[int, float]], chosen: Settings
+) -> None:
     values = steps(*parts, seed=seed)
-    chosen = as_otava() if compat else DEFAULT
 
     assert added_one_by_one(values, max(1, len(values) - 60), chosen) == find_changes(values, chosen)
 
@@ -231,3 +241,48 @@ def test_one_outlier_is_no_change() -> None:
     values[30] *= 0.6
 
     assert find_changes(values).indexes == []
+
+
+def test_a_history_is_confirmed_with_five_values_of_the_new_level() -> None:
+    values = np.concatenate([noise(30, ratio=0.002), noise(5, seed=2, level=900.0, ratio=0.002)])
+
+    four, five = find_changes(values[:-1], HISTORY), find_changes(values, HISTORY)
+
+    assert four.indexes in ([], [29])  # with the value before it there are five behind the cut
+    assert five.indexes == [30]
+    assert find_changes(values[:-2], HISTORY).suspected is not None
+    assert find_changes(values[:-2], HISTORY).indexes == []
+
+
+def test_of_a_short_history_more_is_asked() -> None:
+    limits = [find_changes(noise(n), HISTORY).p_limit for n in (10, 25, 50, 200)]
+
+    assert limits == pytest.approx([HISTORY.p * (n / 50) ** 3 for n in (10, 25, 50, 50)])
+
+
+@pytest.mark.parametrize("likeness, n", [(0.3, 5), (0.3, 40), (0.8, 12), (0.5, 1)])
+def test_the_noise_of_a_mean_is_that_of_a_wandering_process(likeness: float, n: int) -> None:
+    place = np.arange(n)
+    covariances = likeness ** np.abs(place[:, None] - place)
+
+    assert mean_noise(likeness, n) == pytest.approx(covariances.sum() / n)
+
+
+def test_a_history_that_wanders_is_held_to_what_its_likeness_makes_of_its_noise() -> None:
+    source, alarms = np.random.default_rng(3), {"learns": 0, "does not": 0}
+    for _ in range(60):
+        values = [0.0]
+        for _ in range(99):
+            values.append(0.6 * values[-1] + source.normal(0, 0.016))
+        found = 1000 * (1 + np.array(values))
+        alarms["learns"] += bool(find_changes(found, HISTORY).indexes)
+        alarms["does not"] += bool(find_changes(found, Settings(p=HISTORY.p, min_segment=5, strict_p=None)).indexes)
+
+    assert alarms["learns"] < 0.25 * alarms["does not"]
+
+
+def test_noise_below_the_floor_is_taken_for_the_floor() -> None:
+    values = steps((40, 1000.0), (40, 1030.0), ratio=0.0005)
+
+    assert find_changes(values, HISTORY).indexes == [40]
+    assert find_changes(values, Settings(p=HISTORY.p, strict_p=None, learns=True, noise_floor_ratio=0.1)).indexes == []

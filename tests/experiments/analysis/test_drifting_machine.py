@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.analysis import wording
-from experiments.analysis.verdict import Design, judge
+from experiments.analysis.verdict import Arms, judge
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "verdicts.md").read_text()
 SECTION = DOCUMENT.partition("## A drifting machine")[2].partition("\n## ")[0]
@@ -39,7 +39,7 @@ def test_the_document_prints_these_figures_and_orders() -> None:
     ],
 )
 def test_what_is_said_of_two_identical_variants_is_what_the_document_quotes(
-    order: str, design: Design, outcome: str, gate: str
+    order: str, design: Arms, outcome: str, gate: str
 ) -> None:
     verdict = judge(*arms(ORDERS[order]), higher_is_better=True, design=design)
     assert (verdict.outcome, verdict.gate) == (outcome, gate)

@@ -11,7 +11,7 @@ import pytest
 from experiments.analysis.contrast import contrast
 from experiments.analysis.machine_factors import Machines, Measured, machines_of
 from experiments.analysis.machine_wording import change_text
-from experiments.analysis.verdict import Design, judge
+from experiments.analysis.verdict import Arms, judge
 
 FACTORS = ("kernel", "memory", "OS")
 OLD, NEW = {"kernel": "5.14.0", "memory": "16 GiB"}, {"kernel": "6.8.0", "memory": "16 GiB"}
@@ -33,7 +33,7 @@ def found(*cells: tuple[dict[str, str], str, str, float], blocks: bool = True, e
 
 
 @pytest.mark.parametrize("design", ["blocked", "independent"])
-def test_a_contrast_of_two_samples_is_the_interval_of_a_verdict(design: Design) -> None:
+def test_a_contrast_of_two_samples_is_the_interval_of_a_verdict(design: Arms) -> None:
     a, b = [1000.0, 1010, 990, 1004, 996], [1100.0, 1080, 1130, 1111, 1099]
     sides = [tuple((k if design == "blocked" else None, v) for k, v in enumerate(one)) for one in (b, a)]
     ours = contrast([sides[0]], [sides[1]])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments.analysis.quadrant import Demand, judge_cpu
+from experiments.analysis.quadrant import SAME_DEMAND_RATIO, Demand, judge_cpu
+from experiments.analysis.verdict import Verdict, judge
 
 A15: dict[str, Any] = json.loads(Path(__file__).with_name("worked_examples.json").read_text())["A15_cpu_quadrant"]
 
@@ -20,45 +22,99 @@ def demand(side: dict[str, float]) -> Demand:
 BASE = demand(A15["base"])
 
 
-@pytest.mark.parametrize(("case", "quadrant"), [("low_low", "low_cpu_low_tps"), ("high_low", "high_cpu_low_tps")])
-def test_the_worked_example(case: str, quadrant: str) -> None:
-    found = judge_cpu(BASE, demand(A15[case]))
+def compared(before: Sequence[float], after: Sequence[float]) -> Verdict:
+    """The CPU per request of these repetitions, in blocks."""
+    return judge(before, after, higher_is_better=False, margin_ratio=SAME_DEMAND_RATIO, design="blocked")
+
+
+def around(change_pct: float, *, noise_pct: float = 0.5, blocks: int = 5) -> Verdict:
+    """So much more CPU per request, with this noise from block to block."""
+    noise = [1 + noise_pct / 100 * (block % 3 - 1) for block in range(blocks)]
+    return compared([0.36] * blocks, [0.36 * (1 + change_pct / 100) * factor for factor in noise])
+
+
+LOW = (-42.0, -38.0)
+
+
+@pytest.mark.parametrize(
+    ("case", "change_pct", "quadrant"), [("low_low", 1.9, "low_cpu_low_tps"), ("high_low", 70.4, "high_cpu_low_tps")]
+)
+def test_the_worked_example(case: str, change_pct: float, quadrant: str) -> None:
+    found = judge_cpu(BASE, demand(A15[case]), cost=around(change_pct), throughput_pct=LOW)
     assert found.quadrant == quadrant
     assert round(found.baseline_ms, 2) == A15["base"]["D_ms"]
     assert round(found.candidate_ms, 4) == A15[case]["D_ms"]
 
 
 @pytest.mark.parametrize(
-    ("candidate", "high", "quadrant"),
+    ("throughput_pct", "change_pct", "quadrant"),
     [
-        (Demand(9600, 0.86, 4), None, "as_fast"),
-        (Demand(9000, 0.81, 4), 0.97, "as_fast"),
-        (Demand(9000, 0.81, 4), 0.94, "low_cpu_low_tps"),
-        (Demand(12000, 0.95, 4), None, "as_fast"),
-        (Demand(6000, 0.2, 4), None, "cheaper_but_slower"),
-        (Demand(6000, 0.92, 2), None, "cheaper_but_slower"),
+        ((-1.0, 3.0), 0.0, "as_fast"),
+        ((-4.9, -1.0), 0.0, "as_fast"),
+        ((-15.0, -3.0), 0.0, "unclear"),
+        ((-14.0, -6.0), 0.0, "low_cpu_low_tps"),
+        ((15.0, 25.0), 0.0, "as_fast"),
+        (LOW, -60.0, "cheaper_but_slower"),
+        (LOW, 38.0, "high_cpu_low_tps"),
+        (LOW, 9.8, "unclear"),
     ],
 )
-def test_throughput_is_low_only_when_its_whole_interval_is(
-    candidate: Demand, high: float | None, quadrant: str
+def test_a_cause_is_named_only_where_the_intervals_show_it(
+    throughput_pct: tuple[float, float], change_pct: float, quadrant: str
 ) -> None:
-    assert judge_cpu(BASE, candidate, throughput_ci95_high=high).quadrant == quadrant
+    found = judge_cpu(BASE, Demand(9000, 0.81, 4), cost=around(change_pct), throughput_pct=throughput_pct)
+    assert found.quadrant == quadrant
+
+
+@pytest.mark.parametrize(
+    ("cost", "throughput_pct", "quadrant", "said"),
+    [
+        (
+            around(37.9, blocks=3),
+            None,
+            "too_early",
+            "(+37.9 % [36.2, 39.6]). Too early to say why: 3 of 5 repetitions.",
+        ),
+        (around(37.9, blocks=4), LOW, "too_early", "Too early to say why: 4 of 5 repetitions."),
+        (around(37.9), None, "too_early", "Too early to say why: there is no verdict on its throughput."),
+        (None, None, "too_early", "(+70.4 %). Too early to say why: single runs show no noise."),
+        (around(37.9, noise_pct=60), LOW, "unclear", "Whether a request costs more than before is not clear yet"),
+        (around(1.0, noise_pct=20), LOW, "unclear", "Whether a request costs more than before is not clear yet"),
+    ],
+)
+def test_without_an_interval_that_excludes_zero_no_cause_is_named(
+    cost: Verdict | None, throughput_pct: tuple[float, float] | None, quadrant: str, said: str
+) -> None:
+    found = judge_cpu(BASE, demand(A15["high_low"]), cost=cost, throughput_pct=throughput_pct)
+    assert found.quadrant == quadrant
+    assert said in found.sentence
+    assert "costlier" not in found.sentence
+    assert "So requests wait" not in found.sentence
+
+
+def test_a_throughput_that_is_not_the_server_s_names_no_cause() -> None:
+    doubt = "The driver was full in 10 of 10 runs."
+    found = judge_cpu(BASE, demand(A15["high_low"]), cost=around(70.4), throughput_pct=LOW, doubt=doubt)
+    assert found.quadrant == "unclear"
+    assert found.sentence.endswith(f"No cause is named: {doubt}")
 
 
 def test_the_sentence_says_what_was_seen_and_where_to_look() -> None:
-    low = judge_cpu(BASE, demand(A15["low_low"]), name="virtual threads").sentence
+    low = judge_cpu(BASE, demand(A15["low_low"]), cost=around(1.9), throughput_pct=LOW, name="virtual threads").sentence
     assert low == (
-        "virtual threads makes 6,000 requests/s, −40.0 %, and its CPUs are 55 % busy; a request costs 0.367 ms of CPU "
-        "against 0.36 ms (+1.9 %), about the same work. So requests wait: for a lock, a pool of threads or "
-        "connections, the network, or the load tool."
+        "virtual threads makes 6,000 requests/s, −40.0 % [−42.0, −38.0], with its CPUs 55 % busy; a request costs "
+        "0.367 ms of CPU against 0.36 ms (+1.8 % [1.3, 2.3]), about the same work. So requests wait: for a lock, a "
+        "pool of threads or connections, the network, or the load tool."
     )
-    high = judge_cpu(BASE, demand(A15["high_low"]), name="virtual threads").sentence
+    high = judge_cpu(
+        BASE, demand(A15["high_low"]), cost=around(70.4), throughput_pct=LOW, name="virtual threads"
+    ).sentence
     assert high == (
-        "virtual threads makes 6,000 requests/s, −40.0 %, with its CPUs 92 % busy: a request costs 0.613 ms of CPU "
-        "against 0.36 ms (+70.4 %), so each request has become costlier."
+        "virtual threads makes 6,000 requests/s, −40.0 % [−42.0, −38.0], with its CPUs 92 % busy; a request costs "
+        "0.613 ms of CPU against 0.36 ms (+70.2 % [69.3, 71.1]), so each request has become costlier."
     )
 
 
 def test_a_side_without_throughput_has_no_cpu_per_request() -> None:
     with pytest.raises(ValueError):
-        judge_cpu(BASE, Demand(0, 0.5, 4))
+        judge_cpu(BASE, Demand(0, 0.5, 4), cost=None, throughput_pct=None)

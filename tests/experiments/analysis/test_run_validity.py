@@ -46,7 +46,7 @@ WRK2 = LoadFigures(
     threads=2,
     latency_mean_ms=0.9,
     latency_max_ms=18.0,
-    habits=ToolHabits(queues_due=True),
+    habits=ToolHabits(queues_due=True, timeouts_note="A timeout is counted every 2 s."),
     **NO_ERRORS,
 )
 TOMCAT = replace(WRK2, offered_rate_rps=500_000, connections=1280, threads=128)
@@ -279,6 +279,78 @@ def test_an_open_loop_below_its_rate_loses_its_latency(ratio: float, expected: s
 def test_an_open_loop_that_ends_before_95_percent_of_its_time_stopped_early(requests: int, stopped: bool) -> None:
     load = replace(WRK2, requests=requests, throughput_rps=requests / 60, latency_max_ms=0.5)
     assert (level(judge_run(load, CALM), "load_lasted") == "invalid") == stopped
+
+
+@pytest.mark.parametrize("failed", ["errors_timeout", "errors_connect", "errors_other"])
+def test_requests_that_oha_leaves_out_of_its_count_were_sent_all_the_same(failed: str) -> None:
+    oha = replace(WRK2, tool="oha", habits=ToolHabits(queues_due=True), requests=60_000, latency_max_ms=0.5)
+    oha = replace(oha, throughput_rps=1000, offered_rate_rps=2000)
+    assert level(judge_run(oha, CALM), "load_lasted") == "invalid"
+    counted: dict[str, Any] = {failed: 60_000}
+    failing = judge_run(replace(oha, **counted), CALM)
+    assert level(failing, "load_lasted") is None
+    assert level(failing, "errors") == "invalid"
+
+
+K6_SAYS = replace(
+    WRK2, tool="k6", habits=ToolHabits(), latency_basis="service_time", requests=99_000, offered_rate_rps=None
+)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "requests", "expected", "said"),
+    [
+        (None, 100_000, None, ""),
+        (0, 100_000, "ok", "k6 dropped no iteration."),
+        (1, 100_000, "warn", "k6 dropped 1 iteration, 0.0 % of what was due"),
+        (999, 99_001, "warn", "k6 dropped 999 iterations, 1.0 % of what was due"),
+        (1001, 98_999, "invalid", "k6 dropped 1,001 iterations, 1.0 % of what was due"),
+        (50_000, 50_000, "invalid", "50.0 % of what was due, because none of its users was free"),
+        (5, 0, None, ""),
+    ],
+)
+def test_what_k6_dropped_is_missing_from_its_figures(
+    dropped: int | None, requests: int, expected: str | None, said: str
+) -> None:
+    validity = judge_run(replace(K6_SAYS, dropped_iterations=dropped, requests=requests), CALM)
+    assert level(validity, "dropped") == expected
+    if expected:
+        assert said in finding(validity, "dropped").sentence
+
+
+@pytest.mark.parametrize(
+    ("failed", "passed", "expected", "said"),
+    [
+        (None, None, None, ""),
+        (None, "http_req_failed: rate<0.01", "ok", "k6's own thresholds were kept: http_req_failed: rate<0.01."),
+        ("p(95)<200", "rate<0.01", "warn", "k6's own thresholds were not kept: p(95)<200."),
+    ],
+)
+def test_thresholds_of_a_script_are_named_and_only_warn(
+    failed: str | None, passed: str | None, expected: str | None, said: str
+) -> None:
+    validity = judge_run(replace(K6_SAYS, thresholds_failed=failed, thresholds_passed=passed), CALM)
+    assert level(validity, "tool_thresholds") == expected
+    if expected:
+        assert finding(validity, "tool_thresholds").sentence == said
+
+
+@pytest.mark.parametrize(
+    ("measured_s", "expected", "said"),
+    [
+        (0.037, "warn", "Only 37 ms were measured"),
+        (0.9, "warn", "Only 900 ms were measured"),
+        (1.0, "skipped", "Only 1.0 s were measured: under 10 s nothing tells what lasts from what passes."),
+        (9.5, "skipped", "Only 9.5 s were measured"),
+        (10.0, None, ""),
+    ],
+)
+def test_a_short_window_says_so(measured_s: float, expected: str | None, said: str) -> None:
+    load = replace(WRK, requested_duration_s=None, duration_s=measured_s, requests=round(50_000 * measured_s))
+    validity = judge_run(load, CALM)
+    assert level(validity, "window") == expected
+    if expected:
+        assert finding(validity, "window").sentence.startswith(said)
 
 
 def test_service_time_latency_says_nothing_about_the_end_of_the_load() -> None:

@@ -96,8 +96,13 @@ def test_batches_are_whole_and_have_samples() -> None:
         (course((noise(60) * 1000).tolist()), None, "skipped", "no series of the load"),
         (course((noise(30) * 1000).tolist()), 25.0, "skipped", "the window has 5 batches of 5 s"),
         (course((noise(120, 0.01) * 1000).tolist()), 120.0, "ok", "(requests/s as JMeter saw them)"),
-        (course([500.0] * 60 + [1000.0] * 60), 120.0, "invalid", "the first 60 s of 120 s were still different"),
-        (course([1000.0] * 80 + [900.0] * 40), 120.0, "warn", "it jumped at 80 s"),
+        (
+            course([500.0] * 60 + [1000.0] * 60),
+            120.0,
+            "invalid",
+            "The warm-up was not over: in the first 60 s of 120 s",
+        ),
+        (course([1000.0] * 80 + [900.0] * 40), 120.0, "warn", "The load jumped at 80 s"),
     ],
 )
 def test_the_finding_says_what_was_looked_at(

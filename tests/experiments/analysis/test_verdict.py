@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from experiments.analysis import wording
-from experiments.analysis.verdict import Design, Verdict, judge
+from experiments.analysis.verdict import Arms, Verdict, judge
 from experiments.analysis.wording import PLAIN
 
 EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("worked_examples.json").read_text())
@@ -143,7 +143,7 @@ def test_one_wild_repetition_is_called_outlier_sensitive() -> None:
 
 @pytest.mark.parametrize("design", ["independent", "blocked"])
 @pytest.mark.parametrize(("b", "outcome"), [(5.1, "no_practical_difference"), (6.0, "better"), (5.0, "worse")])
-def test_identical_values_neither_crash_nor_warn(design: Design, b: float, outcome: str) -> None:
+def test_identical_values_neither_crash_nor_warn(design: Arms, b: float, outcome: str) -> None:
     verdict = judge([5.1] * 5, [b if b != 5.0 else 4.0] * 5, higher_is_better=True, design=design)
     assert verdict.outcome == outcome
     assert verdict.cov_pct == pytest.approx(0.0, abs=1e-9)
@@ -151,9 +151,32 @@ def test_identical_values_neither_crash_nor_warn(design: Design, b: float, outco
 
 
 def test_identical_values_in_arms_of_unequal_size_show_no_change() -> None:
-    verdict = independent([5.3] * 5, [5.3] * 7)
+    verdict = independent([5.312] * 5, [5.312] * 7)
     assert (verdict.outcome, verdict.detectable_but_small) == ("no_practical_difference", False)
     assert wording.headline(verdict) == "No difference within ±3 % (0.0 % [0.0, 0.0])"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "outcome", "rounding_pct"),
+    [
+        ([20.0] * 5, [21.0] * 5, "inconclusive", 5.07),
+        ([20.0] * 5, [20.0] * 5, "inconclusive", 5.19),
+        ([20.0] * 5, [30.0] * 5, "worse", 4.3),
+        ([20.12] * 5, [21.13] * 5, "worse", 0.05),
+        ([200.0] * 5, [200.0] * 5, "no_practical_difference", 0.50),
+        ([20.0, 23.0, 18.0, 21.0, 19.0], [29.0, 31.0, 28.0, 33.0, 30.0], "worse", 0.0),
+    ],
+    ids=["a step apart", "equal", "ten steps apart", "finer", "of small steps", "noise larger than a step"],
+)
+def test_values_that_are_printed_in_steps_are_no_surer_than_a_step(
+    a: list[float], b: list[float], outcome: str, rounding_pct: float
+) -> None:
+    """Whole milliseconds: 20 stands for 19.5 to 20.5, and five of them say nothing more."""
+    verdict = judge(a, b, higher_is_better=False, design="independent")
+    assert (verdict.outcome, round(verdict.rounding_pct, 2)) == (outcome, rounding_pct)
+    if outcome == "inconclusive":
+        assert verdict.p_value == 1.0
+        assert "the steps of the printed values alone make" in wording.headline(verdict)
 
 
 def test_tied_values_get_a_rank_interval_that_holds_zero() -> None:
@@ -164,7 +187,7 @@ def test_tied_values_get_a_rank_interval_that_holds_zero() -> None:
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 @pytest.mark.parametrize("design", ["independent", "blocked"])
-def test_a_value_that_is_not_a_positive_number_is_refused(bad: float, design: Design) -> None:
+def test_a_value_that_is_not_a_positive_number_is_refused(bad: float, design: Arms) -> None:
     with pytest.raises(ValueError, match=r"repetition 2 of the candidate is .*; only positive numbers"):
         judge(QUIET, [100.0, bad, 100.0, 100.0, 100.0], higher_is_better=True, design=design)
 
@@ -213,7 +236,13 @@ def test_equivalence_at_a_smaller_alpha_asks_for_a_narrower_interval() -> None:
             2,
             "No difference within ±3 % (+2.2 % [1.4, 2.9]); a real change of +2.2 % is detectable but below the margin",
         ),
-        (3, "Inconclusive: +2.1 % [\N{MINUS SIGN}2.5, 6.9]; run 40 more per arm (≈3 h 40)"),
+        (
+            3,
+            (
+                "Inconclusive: +2.1 % [\N{MINUS SIGN}2.5, 6.9], not worse by more than 3 %; "
+                "run at least 67 more per arm (≈6 h 08)"
+            ),
+        ),
     ],
 )
 def test_headlines_read_as_designed(position: int, headline: str) -> None:
@@ -266,11 +295,18 @@ def test_too_early_says_what_is_known_so_far(a: list[float], b: list[float], hea
     assert wording.headline(independent(a, b)) == f"Too early for a verdict: {headline}"
 
 
+def test_a_small_change_that_is_real_is_not_said_to_be_none() -> None:
+    even = [100.0, 100.0, 100.0, 100.0, 100.0]
+    assert wording.headline(independent(even, times(even, 1.0002))).endswith(
+        "(+0.020 % [0.010, 0.030]); a real change of +0.020 % is detectable but below the margin"
+    )
+
+
 def test_hopeless_noise_asks_for_less_noise_and_not_for_more_repetitions() -> None:
     noisy = [100.0, 160.0, 70.0, 130.0, 80.0]
     verdict = independent(noisy, times(noisy, 1.01))
-    assert verdict.more_per_arm is not None
-    assert verdict.more_per_arm > 50
+    assert verdict.needed_per_arm is not None
+    assert verdict.needed_per_arm > 55
     assert wording.headline(verdict).endswith(f"reduce noise first (CoV {verdict.cov_pct:.1f} %)")
 
 
@@ -284,7 +320,7 @@ def test_the_number_still_needed_is_never_zero() -> None:
     assert verdict.more_per_arm >= 1
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(30, "40 min"), (45.5, "1 h 01"), (90, "2 h 00"), (0.1, "1 min")])
+@pytest.mark.parametrize(("seconds", "text"), [(30, "1 h 07"), (45.5, "1 h 42"), (90, "3 h 21"), (0.1, "1 min")])
 def test_the_time_still_needed_covers_both_arms(seconds: float, text: str) -> None:
     case = A1["cases"][3]
     assert wording.headline(independent(case["a"], case["b"]), seconds_per_repetition=seconds).endswith(

@@ -104,6 +104,7 @@ BODIES: dict[str, Any] = {
     "install_template": {},
     "read_jmeter_plan": {"jmx": "<jmeterTestPlan/>"},
     "set_thresholds": {"values": {}},
+    "set_history_limits": {"metric": "throughput_rps", "values": {}},
     "create_share": {"kind": "run", "runs": [1]},
     "move_to_trash": {"runs": [1]},
     "restore_from_trash": {"runs": [1]},

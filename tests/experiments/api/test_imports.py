@@ -144,3 +144,55 @@ def test_a_report_that_cannot_be_read_is_not_stored(api: ApiClient, body: Any, f
     assert answer.status_code == 422
     assert not field or answer.json()["field"] == field, answer.content
     assert not Run.objects.exists()
+
+
+HEAD = "timeStamp,elapsed,label,responseCode,responseMessage,success,bytes,sentBytes,allThreads\n"
+T0 = 1_760_000_000_000
+
+
+def jtl(begin_ms: int, seconds: int, pause: range = range(0)) -> str:
+    """40 requests in each second, but for those of the pause."""
+    return "".join(
+        f"{begin_ms + i * 25},5,GET,200,OK,true,100,50,4\n" for i in range(seconds * 40) if i // 40 not in pause
+    )
+
+
+def test_runs_that_were_appended_to_one_file_become_runs_when_asked(api: ApiClient) -> None:
+    text = HEAD + jtl(T0, 40) + jtl(T0 + 240_000, 40)
+    one = api.post("/imports", {"kind": "jmeter", "text": text}).json()
+    assert (one["validity"], len(one["numbers"])) == ("invalid", 1)
+    assert "import it split" in " ".join(finding["sentence"] for finding in one["findings"])
+    answer = api.post("/imports", {"kind": "jmeter", "text": text, "split": True}).json()
+    assert len(answer["numbers"]) == 2
+    runs = Run.objects.filter(number__in=answer["numbers"])
+    assert [round(run.metrics["throughput_rps"]) for run in runs] == [40, 40]
+
+
+def test_the_course_of_an_imported_result_file_is_judged(api: ApiClient) -> None:
+    answer = api.post("/imports", {"kind": "jmeter", "text": HEAD + jtl(T0, 60, range(20, 40))}).json()
+    assert answer["validity"] == "invalid"
+    sentences = " ".join(finding["sentence"] for finding in answer["findings"])
+    assert "The load stood still for 20 s of 60 s" in sentences
+
+
+@pytest.mark.parametrize(
+    ("header", "level"), [("Running 5s test", "ok"), ("Running 30s test", "invalid"), ("Running 1m test", "invalid")]
+)
+def test_an_import_that_ended_before_its_time_is_invalid(api: ApiClient, header: str, level: str) -> None:
+    text = (CASES / "wrk" / "basic.txt").read_text().replace("Running 5s test", header)
+    answer = api.post("/imports", {"kind": "wrk", "text": text}).json()
+    found = next(finding for finding in answer["findings"] if finding["check"] == "duration")
+    assert found["level"] == level, found["sentence"]
+
+
+def test_the_backlog_of_wrk2_is_hidden_whatever_the_report_is_called(api: ApiClient) -> None:
+    text = (CASES / "wrk2" / "overload-60s.txt").read_text()
+    answer = api.post("/imports", {"kind": "wrk", "text": text}).json()
+    assert answer["hides_latency"]
+    assert "busy connections" not in " ".join(finding["sentence"] for finding in answer["findings"])
+
+
+def test_a_percentile_of_too_few_requests_is_no_figure(api: ApiClient) -> None:
+    figures = {"requests": 574, "duration_s": 60, "latency_p50_ms": 5, "latency_p99_ms": 9, "latency_p99.9_ms": 30}
+    answer = api.post("/imports", {"kind": "command", "text": json.dumps(figures)}).json()
+    assert {name for name in answer["metrics"] if "_p" in name and "latency" in name} == {"latency_p50_ms"}

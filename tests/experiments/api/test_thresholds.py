@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from experiments.models import AuditEntry, Member, Role, Team
+from experiments.models import AuditEntry, HistoryLimits, Member, Role, Team
 from tests.experiments.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import MakeMember
 
@@ -76,3 +76,48 @@ def test_another_team_keeps_its_own(api: ApiClient, other_admin: Member, make_ap
     patch(api, {"steal_warn_ratio": 0.02})
     theirs = {one["name"]: one["value"] for one in make_api(other_admin).get("/thresholds").json()}
     assert theirs["steal_warn_ratio"] == 0.01
+
+
+def test_the_limits_of_a_part_of_the_histories_say_where_each_was_set(api: ApiClient, team: Team) -> None:
+    patch(api, {"history_p": 0.0001})
+    part = {"metric": "latency_p99_ms", "values": {"history_margin_ratio": 0.08, "history_mutes_improvements": True}}
+
+    answer = api.send("PATCH", "/thresholds/history", part)
+
+    assert answer.status_code == 200, answer.content
+    found = {
+        one["name"]: (one["value"], one["origin"])
+        for one in api.get("/thresholds/history?metric=latency_p99_ms").json()
+    }
+    assert found["history_p"] == (0.0001, "team")
+    assert found["history_margin_ratio"] == (0.08, "metric")
+    assert found["history_mutes_improvements"] == (True, "metric")
+    assert found["history_window"] == (50, "default")
+    others = {
+        one["name"]: (one["value"], one["origin"])
+        for one in api.get("/thresholds/history?metric=throughput_rps").json()
+    }
+    assert others["history_margin_ratio"] == (0.02, "metric's default")
+    assert HistoryLimits.objects.get().values == part["values"]
+
+    api.send("PATCH", "/thresholds/history", {**part, "values": dict.fromkeys(part["values"])})
+
+    assert not HistoryLimits.objects.exists()
+    assert AuditEntry.objects.filter(action="thresholds.change", subject__contains="latency_p99_ms").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("part", "status"),
+    [
+        ({"values": {"history_p": 0.001}}, 422),
+        ({"metric": "latency_p99_ms", "values": {"steal_warn_ratio": 0.02}}, 422),
+        ({"metric": "latency_p99_ms", "values": {"history_p": 0.5}}, 422),
+        ({"metric": "speed", "values": {"history_p": 0.001}}, 422),
+        ({"series": "f" * 64, "values": {"history_p": 0.001}}, 404),
+    ],
+)
+def test_a_limit_that_is_not_of_a_part_of_the_histories_is_refused(
+    api: ApiClient, part: dict[str, Any], status: int
+) -> None:
+    assert api.send("PATCH", "/thresholds/history", part).status_code == status
+    assert not HistoryLimits.objects.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -46,7 +47,7 @@ http.server.ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Handler).serve_
 def test_a_message_is_delivered_although_its_hint_is_lost_and_a_worker_dies_with_it(
     stage: Stage, settings: Any
 ) -> None:
-    settings.BENCHHUB_WEBHOOK_HTTP, settings.BENCHHUB_WEBHOOK_NETWORKS = True, ["127.0.0.0/8"]
+    settings.BENCHHUB_WEBHOOK_HTTP, settings.BENCHHUB_WEBHOOK_NETWORKS = True, [ip_network("127.0.0.0/8")]
     stage.environment |= {"BENCHHUB_WEBHOOK_HTTP": "true", "BENCHHUB_WEBHOOK_NETWORKS": "127.0.0.0/8"}
     with running_receiver() as receiver:
         receiver.slow = True

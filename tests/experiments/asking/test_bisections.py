@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 from django.db import transaction
 
+from agents import events as e
+from experiments.analysis.verdict import judge
+from experiments.asking.bisections.answer import answer_of
 from experiments.asking.bisections.live import BISECTIONS, start_bisection
 from experiments.asking.bisections.plan import BisectionPlan, versions_between
 from experiments.asking.bisections.reading import remaining
 from experiments.asking.launching.cancelling import cancel_experiment
-from experiments.models import AuditEntry, Bisection, BisectionStep, Experiment, Member, Recipe, Role, Run
+from experiments.judging.verdicts.verdict_numbers import VerdictNumbers
+from experiments.models import (
+    AuditEntry,
+    Bisection,
+    BisectionStep,
+    Experiment,
+    HardwareProfile,
+    Host,
+    Member,
+    Recipe,
+    Role,
+    Run,
+    StoredVerdict,
+)
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.running.ending.conclusion import conclude_experiment
@@ -137,6 +154,73 @@ def test_a_last_one_that_is_not_worse_leaves_nothing_to_find(admin: Member, plan
     bisection = play(start(admin, plan), lambda _label, place: 1000.0 * JITTER[place % 5])
     assert (bisection.state, bisection.steps.count()) == ("stopped", 1)
     assert "so there is nothing to find" in bisection.sentence
+
+
+def test_what_cannot_start_as_it_is_specified_stops_it_at_once_with_the_reason(
+    admin: Member, plan: dict[str, Any]
+) -> None:
+    """Two hosts that turn out to be one machine are seen by the first run of the good one."""
+    bisection = start(admin, plan)
+    why = e.Failed(
+        "facts", "Server and load tool would share CPU 0 of one machine.", "Give CPU sets.", False, "specification"
+    )
+    while run := Run.objects.filter(state="queued").order_by("pk").first():
+        finish_next([e.PhaseStarted("facts"), why])
+        if label_of(run) == "c0":
+            break
+    bisection.refresh_from_db()
+    assert bisection.state == "stopped"
+    assert bisection.sentence == (
+        f"c0 cannot run as it is specified (run #{run.number if run else 0}): Server and load tool would share CPU 0 "
+        "of one machine. Give CPU sets."
+    )
+    answer = answer_of(bisection)
+    assert (answer.outcome, answer.finished, answer.reasons[0]) == ("error", True, bisection.sentence)
+    assert Experiment.objects.get().state == "cancelled"
+    assert Run.objects.filter(outcome="failed").count() <= 2
+    assert not Run.objects.exclude(state="finished").exists()
+
+
+def test_server_and_load_tool_on_the_same_cpus_of_one_host_are_refused_at_the_start(
+    admin: Member, plan: dict[str, Any]
+) -> None:
+    sut = plan["sut"]
+    sut.profile = HardwareProfile.objects.create(team=admin.team, digest="d", facts={"cpu.online": "0-3"})
+    sut.roles = Host.Roles.BOTH
+    sut.save()
+    with pytest.raises(RequestError) as refusal:
+        start(admin, plan, drivers=(sut,))
+    assert refusal.value.field == "workload.cpus"
+    assert "Server and load tool would share CPU" in refusal.value.message
+    assert not Bisection.objects.exists()
+
+
+def test_a_candidate_that_may_be_better_is_good_without_being_alike(admin: Member, plan: dict[str, Any]) -> None:
+    """About 2 % faster, between 0 and 4 %: not worse for sure, whether better or not."""
+
+    def server(label: str, place: int) -> float:
+        if label == "c0":
+            return 1000.0
+        if COMMITS.index(label) >= COMMITS.index("c4"):
+            return 800.0
+        return (1045.0, 990.0, 1045.0, 1000.0, 1020.0)[place // 2 % 5]
+
+    bisection = play(start(admin, plan), server)
+    assert bisection.sentence.startswith("c4 is the first bad one.")
+    good = [step for step in bisection.steps.all() if step.result == "good"]
+    assert good
+    for step in good:
+        outcome = StoredVerdict.objects.get(experiment=step.experiment, metric="throughput_rps").outcome
+        assert outcome == "inconclusive"
+        assert step.experiment.runs.count() == 10
+        assert "not worse by more than 3 %" in step.sentence
+
+
+@pytest.mark.parametrize(("full", "is_not_worse"), [(0, True), (4, True), (5, False), (10, False)])
+def test_a_full_load_tool_leaves_open_whether_it_is_worse(full: int, is_not_worse: bool) -> None:
+    verdict = judge([1000.0] * 5, [1045.0, 990.0, 1045.0, 1000.0, 1020.0], higher_is_better=True, design="blocked")
+    stored = StoredVerdict(numbers={**asdict(verdict), "full_driver_runs": full})
+    assert VerdictNumbers.of(stored).not_worse is is_not_worse
 
 
 def test_a_step_that_ends_twice_launches_one_next_step(admin: Member, plan: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ WHAT_HAPPENED = {
     *("restore", "failure", "failure_hint", "cause", "owner", "fence", "lease_until", "attempts", "last_seq"),
     *("cancel_requested_at", "started_at", "measured_at", "finished_at", "metrics", "throughput_rps"),
     *("latency_p50_ms", "latency_p99_ms", "errors_total", "sut_cpu_ratio", "driver_cpu_ratio"),
-    *("archived", "trashed_at"),
+    *("archived", "trashed_at", "doubted_at"),
 }
 
 

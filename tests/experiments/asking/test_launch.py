@@ -149,12 +149,9 @@ def test_a_candidate_that_waits_for_the_a_a_check_makes_no_shell_either(
         grant(admin, host, editor)
     parts = (choice.application, save_version(editor, Recipe, "options", body), choice.sut, choice.drivers)
     candidates = [Candidate("default", *parts), Candidate("shell", *parts, {"option": "-javaagent:/tmp/agent.jar"})]
-    experiment = create_experiment(
-        editor, name="q", workload=choice.workload, candidates=candidates, rules=Rules(aa_first=True)
-    )
-    with pytest.raises(Forbidden, match="only an admin may launch it so"):
-        launch_experiment(editor, experiment)
-    assert not Run.objects.exists()
+    with pytest.raises(Forbidden, match=r"Variant shell: .*only an admin may launch it so"):
+        create_experiment(editor, name="q", workload=choice.workload, candidates=candidates, rules=Rules(aa_first=True))
+    assert not Experiment.objects.exists()
 
 
 def test_parts_of_two_teams_do_not_mix(admin: Member, other_admin: Member, choice: Choice) -> None:

@@ -104,13 +104,13 @@ def test_everything_that_is_shipped_is_read_and_names_its_source(kind: str) -> N
 
 
 @pytest.mark.parametrize("name", catalogue.names("recipes"))
-def test_a_shipped_recipe_resolves_with_its_defaults_and_needs_no_shell(name: str) -> None:
+def test_a_shipped_recipe_resolves_with_its_defaults_and_reserves_no_value(name: str) -> None:
     document = catalogue.recipe(name).document
     missing: dict[str, Value] = {key: "0" for key, one in document.parameters.items() if one.default is None}
     steps = document.resolve(missing, built_in={"sut_cpu_count": 8})
     assert steps
     assert document.description
-    assert not any(step.needs_shell for step in steps)
+    assert {one.field for step in steps for one in step.reserved()} <= {"kind"}
 
 
 def test_every_work_has_an_experiment_and_every_part_is_used_or_stands_for_itself() -> None:

@@ -13,7 +13,7 @@ from experiments.asking.launching.choices import Candidate, Choice
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.asking.launching.retries import links_of, queue_retry
-from experiments.judging.gate.gate import experiment_gate
+from experiments.judging.gate.decision import experiment_gate
 from experiments.models import Experiment, Host, Member, Run, StoredVerdict
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.inventory import grant

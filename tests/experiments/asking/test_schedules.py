@@ -130,6 +130,24 @@ def test_a_due_schedule_launches_a_copy_and_moves_on(admin: Member, experiment: 
     assert Run.objects.count() == 1
 
 
+@pytest.mark.parametrize("behind", [timedelta(seconds=-60), timedelta(hours=1), timedelta(days=1)])
+def test_a_worker_whose_clock_is_wrong_launches_a_due_schedule_once(
+    admin: Member, experiment: Experiment, monkeypatch: pytest.MonkeyPatch, behind: timedelta
+) -> None:
+    schedule = make(admin, experiment, cron="0 * * * *")
+    make_due(schedule)
+    right = timezone.now
+    monkeypatch.setattr(timezone, "now", lambda: right() - behind)
+
+    launch_due()
+    launch_due()
+
+    assert Occasion.objects.count() == 1
+    schedule.refresh_from_db()
+    assert schedule.due_at is not None
+    assert timedelta(0) < schedule.due_at - right() <= timedelta(hours=1)
+
+
 def test_a_time_that_was_missed_is_made_up_for_once_and_says_so(admin: Member, experiment: Experiment) -> None:
     schedule = make(admin, experiment)
     make_due(schedule, ago=timedelta(days=3))

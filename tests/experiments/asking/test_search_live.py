@@ -91,7 +91,7 @@ def test_a_search_finds_the_capacity_of_a_real_server_although_a_worker_dies(
     trials = list(SearchTrial.objects.select_related("run"))
     told = [(trial.rate_rps, trial.phase, trial.result, trial.reason) for trial in trials]
     assert search.state == "finished", (search.sentence, told)
-    assert (search.low_rps, search.high_rps) == (80, 112), told
+    assert (search.low_rps, search.high_rps) == (80, 128), told
     assert {trial.result for trial in trials} >= {"pass", "fail"}
     for trial in trials:
         assert trial.run.spec is not None

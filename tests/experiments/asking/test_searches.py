@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agents import events as e
 from experiments.asking.launching.cancelling import cancel_run
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import rerun
@@ -79,6 +80,8 @@ def test_a_search_runs_trial_after_trial_until_it_has_an_interval(admin: Member,
     assert [trial.rate_rps for trial in trials[:2]] == [1000, 4000]
     assert all(trial.result == ("pass" if trial.rate_rps <= 2300 else "fail") for trial in trials)
     assert f"{search.low_rps:,.0f} requests/s are sustained with latency p99 ≤ 50 ms" in search.sentence
+    assert "At least 90 % of such intervals hold the limit" in search.sentence
+    assert search.coverage_ratio == 0.9
     assert cost_of(search).trials == len(trials)
 
 
@@ -130,6 +133,19 @@ def test_an_invalid_trial_is_repeated_a_few_times_and_then_the_search_stops(admi
     assert "stopped after about 5 s" in search.sentence
 
 
+def test_what_cannot_start_as_it_is_specified_stops_the_search_at_once_with_the_reason(
+    admin: Member, choice: Choice
+) -> None:
+    search = start(admin, choice)
+    why = e.Failed(
+        "facts", "Server and load tool would share CPU 0 of one machine.", "Give CPU sets.", False, "specification"
+    )
+    finish_next([e.PhaseStarted("facts"), why])
+    search.refresh_from_db()
+    assert (search.state, search.trials.count()) == ("stopped", 1)
+    assert search.sentence == "Server and load tool would share CPU 0 of one machine. Give CPU sets."
+
+
 def test_an_objective_that_the_tool_does_not_report_stops_the_search_at_once(admin: Member, choice: Choice) -> None:
     search = play(start(admin, choice, objective_metric="latency_p99.9_ms"), lambda rate: load(rate))
     assert (search.state, search.trials.count()) == ("stopped", 1)
@@ -144,6 +160,24 @@ def test_cancelling_the_search_ends_the_trial_that_waits(admin: Member, choice: 
     assert (run.state, run.outcome) == ("finished", "cancelled")
     with pytest.raises(Conflict):
         SEARCHES.cancel(admin, search)
+
+
+def test_cancelling_ends_the_trial_that_followed_meanwhile(
+    admin: Member, choice: Choice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = start(admin, choice)
+    hold, ends = SEARCHES.hold_open_step, [finish_next]
+
+    def hold_when_it_has_ended(inquiry: CapacitySearch) -> SearchTrial | None:
+        step = hold(inquiry)
+        while ends:
+            ends.pop()(whole_run(load(1000)))
+        return step
+
+    monkeypatch.setattr(SEARCHES, "hold_open_step", hold_when_it_has_ended)
+    SEARCHES.cancel(admin, search)
+    assert search.state == "cancelled"
+    assert [run.outcome for run in Run.objects.order_by("number")] == ["succeeded", "cancelled"]
 
 
 def test_cancelling_the_trial_ends_the_search(admin: Member, choice: Choice) -> None:
@@ -187,7 +221,7 @@ def test_the_search_stops_when_the_account_of_its_owner_is_closed(
 
 def test_a_search_that_cannot_go_on_lets_its_run_end(admin: Member, choice: Choice) -> None:
     search = start(admin, choice)
-    SearchTrial.objects.update(rate_rps=7)  # as no search would have asked for
+    SearchTrial.objects.update(rate_rps=0)  # as no search would have asked for
     run = finish_next(whole_run(load(1000)))
     assert (run.state, run.outcome, run.throughput_rps) == ("finished", "succeeded", 1000)
     search.refresh_from_db()
@@ -197,7 +231,7 @@ def test_a_search_that_cannot_go_on_lets_its_run_end(admin: Member, choice: Choi
 
 def test_a_search_that_cannot_go_on_stops_with_a_run_that_was_given_up(admin: Member, choice: Choice) -> None:
     search = start(admin, choice)
-    SearchTrial.objects.update(rate_rps=7)  # as no search would have asked for
+    SearchTrial.objects.update(rate_rps=0)  # as no search would have asked for
     run = Run.objects.get()
     give_up(run.pk, run.fence, "It was lost.", "")
     search.refresh_from_db()

@@ -3,34 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
+import numpy as np
 import pytest
+from django.apps import apps
 from django.core.management import call_command
+from django.utils import timezone
 
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.judging.alerts import triage as alerts
+from experiments.judging.alerts.limits import SeriesLimits, change_limits
 from experiments.judging.alerts.trends import WATCHED, follow, line_of, rebuild
 from experiments.judging.alerts.wording import sentence
-from experiments.models import Alert, AuditEntry, Member, Recipe, Role, Run, Series, Trend
+from experiments.judging.evidence.thresholds import change_thresholds
+from experiments.models import (
+    Alert,
+    AuditEntry,
+    Experiment,
+    Member,
+    Recipe,
+    Role,
+    Run,
+    RunEvent,
+    Series,
+    Trend,
+    Variant,
+)
 from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.registry.metrics.own_metrics import metric_named
+from experiments.registry.runs.nights import nights_of
+from experiments.telling.notifying.alert_mails import tell
 from tests.experiments.finished import finish_next, report, whole_run
 from tests.experiments.trend_runs import AddRun, nights, noise, the_alert, trend
 
 
-def test_a_drop_is_suspected_at_once_and_confirmed_with_the_fourth_run(add_run: AddRun) -> None:
+def test_a_drop_is_suspected_at_once_and_confirmed_with_the_fifth_night(add_run: AddRun) -> None:
     runs = nights(add_run, [1000.0] * 20 + [900.0])
 
     assert (the_alert().state, the_alert().run_after) == (Alert.State.SUSPECTED, runs[20])
     assert "Suspected" in sentence(the_alert())
 
-    nights(add_run, [900.0] * 3, first_day=21)
+    nights(add_run, [900.0] * 4, first_day=21)
 
     alert = the_alert()
     assert alert.state == Alert.State.CONFIRMED
     assert (alert.run_before, alert.run_after, alert.worse) == (runs[19], runs[20], True)
-    assert (alert.n_before, alert.n_after) == (20, 4)
+    assert (alert.n_before, alert.n_after) == (20, 5)
     assert alert.change_ratio == pytest.approx(-0.1, abs=0.01)
     assert sentence(alert).startswith("Throughput fell by ")
     assert f"with run #{runs[20].number}: from " in sentence(alert)
@@ -48,7 +69,169 @@ def test_a_suspicion_that_the_next_runs_do_not_bear_out_is_gone(add_run: AddRun)
 
     nights(add_run, [1000.0] * 4, first_day=21)
 
-    assert not Alert.objects.exists()
+    assert not the_alert().stands
+    assert alerts.open_count(the_alert().team) == 0
+
+
+def test_a_suspicion_that_comes_back_is_the_same_alert(add_run: AddRun) -> None:
+    nights(add_run, [1000.0] * 20 + [900.0])
+    first = the_alert()
+    nights(add_run, [1000.0] * 2, first_day=21)
+    assert not the_alert().stands
+    assert first.run_after is not None
+    late = Run.objects.filter(number__gt=first.run_after.number)
+    late.update(archived=True)
+    rebuild(Series.objects.get())
+
+    nights(add_run, [900.0] * 5, first_day=21)
+
+    assert (the_alert().pk, the_alert().state, the_alert().stands) == (first.pk, Alert.State.CONFIRMED, True)
+
+
+def test_an_alert_that_was_told_goes_and_is_found_again_without_being_told_twice(
+    add_run: AddRun, django_capture_on_commit_callbacks: Callable[..., Any], admin: Member
+) -> None:
+    Member.objects.update(mails_alerts=True)
+    admin.user.email = "ada@example.org"
+    admin.user.save()
+    runs = nights(add_run, [1000.0] * 20 + [900.0] * 6)
+    first = the_alert()
+    assert tell(first.pk) == 1
+    Run.objects.filter(pk__in=[run.pk for run in runs[20:]]).update(archived=True)
+    rebuild(Series.objects.get(), quiet=False)
+    assert not the_alert().stands
+    Run.objects.update(archived=False)
+
+    rebuild(Series.objects.get(), quiet=False)
+
+    assert (the_alert().pk, the_alert().stands) == (first.pk, True)
+    assert tell(first.pk) == 0
+
+
+def test_a_run_is_never_alerted_twice_even_when_what_it_began_turns_round(add_run: AddRun) -> None:
+    runs = nights(add_run, [1000.0] * 20 + [900.0] * 6)
+    first = the_alert()
+    Run.objects.filter(pk__in=[run.pk for run in runs[:20]]).update(archived=True)
+    for day in range(20):
+        add_run(day + 0.5, 800.0, followed=False)
+
+    rebuild(Series.objects.get())
+
+    assert the_alert().pk == first.pk
+    assert the_alert().rose
+
+
+def test_the_repetitions_of_a_night_are_one_point(add_run: AddRun) -> None:
+    for day in range(20):
+        for minute in range(3):
+            add_run(day + minute * 10 / 1440, 1000.0)
+    for minute in range(3):
+        add_run(20 + minute * 10 / 1440, 900.0)
+
+    assert trend().length == 63
+    assert len(nights_of(trend().points)) == 21
+    assert (the_alert().state, the_alert().n_before, the_alert().n_after) == (Alert.State.SUSPECTED, 20, 1)
+    after, before = the_alert().run_after, the_alert().run_before
+    assert after is not None
+    assert before is not None
+    assert after.number == trend().points["number"][60]
+    assert before.number == trend().points["number"][59]
+
+    rebuild(Series.objects.get())
+
+    assert len(nights_of(trend().points)) == 21
+
+
+def test_an_experiments_repetitions_are_one_point_however_long_it_took(
+    add_run: AddRun, admin: Member, stock: dict[str, Any]
+) -> None:
+    nights(add_run, [1000.0] * 6)
+    some = Run.objects.exclude(sut=None).first()
+    assert some is not None
+    experiment = Experiment.objects.create(team=admin.team, name="nightly", workload=stock["workload"])
+    variant = Variant.objects.create(
+        experiment=experiment,
+        name="A",
+        position=0,
+        is_baseline=True,
+        application=stock["application"],
+        recipe=stock["recipe"],
+        sut=stock["sut"],
+        drivers=some.drivers,
+    )
+    for hour in range(0, 12, 3):
+        add_run(6 + hour / 24, 1000.0, experiment=experiment, variant=variant)
+
+    assert len(nights_of(trend().points)) == 7
+    rebuild(Series.objects.get())
+    assert nights_of(trend().points).count.tolist() == [1] * 6 + [4]
+
+
+@pytest.mark.parametrize("boots, points", [(("a1", "a1"), 1), (("a1", "b2"), 2)])
+def test_single_runs_within_an_hour_are_one_point_when_the_server_was_not_restarted(
+    add_run: AddRun, boots: tuple[str, ...], points: int
+) -> None:
+    for place, boot in enumerate(boots):
+        run = add_run(place * 10 / 1440, 1000.0, followed=False)
+        payload = {"role": "sut", "boot_id": boot}
+        RunEvent.objects.create(
+            run=run, seq=1, kind="facts_collected", payload=payload, fence=0, at=run.finished_at or timezone.now()
+        )
+        follow(run, Series.objects.get())
+
+    assert len(nights_of(trend().points)) == points
+    rebuild(Series.objects.get())
+    assert len(nights_of(trend().points)) == points
+
+
+def test_improvements_are_muted_for_one_series_and_losses_are_not(add_run: AddRun, admin: Member) -> None:
+    nights(add_run, [1000.0] * 6)
+    change_limits(admin, {"history_mutes_improvements": True}, series=Series.objects.get())
+
+    nights(add_run, [1000.0] * 10 + [1100.0] * 8 + [900.0] * 8, first_day=6)
+
+    better, worse = Alert.objects.order_by("after_at_s")
+    assert (better.muted, better.worse, worse.muted, worse.worse) == (True, False, False, True)
+    assert better.told_at is not None
+    assert worse.told_at is None
+    assert alerts.open_count(admin.team) == 1
+    assert "muted" in sentence(alerts.find_alert(admin.team, better.pk))
+    assert list(alerts.AlertFilter().alerts(admin.team)) == [worse]
+
+
+def test_the_narrowest_limit_counts_and_says_where_it_comes_from(add_run: AddRun, admin: Member) -> None:
+    nights(add_run, [1000.0])
+    series, p99 = Series.objects.get(), metric_named(admin.team_id, "latency_p99_ms")
+    margin = "history_margin_ratio"
+
+    def found() -> tuple[object, str]:
+        rows = SeriesLimits.read(Series.objects.get()).of(p99).rows
+        return next((row.value, row.origin) for row in rows if row.name == margin)
+
+    assert found() == (0.05, "metric's default")
+    change_thresholds(admin, {margin: 0.06})
+    assert found() == (0.06, "team")
+    change_limits(admin, {margin: 0.07}, metric="latency_p99_ms")
+    assert found() == (0.07, "metric")
+    change_limits(admin, {margin: 0.08}, series=series)
+    assert found() == (0.08, "series")
+    change_limits(admin, {margin: 0.09}, series=series, metric="latency_p99_ms")
+    assert found() == (0.09, "metric in series")
+    change_limits(admin, {margin: None}, series=series, metric="latency_p99_ms")
+    assert found() == (0.08, "series")
+    with pytest.raises(RequestError, match="history_p"):
+        change_limits(admin, {"error_budget_ratio": 0.1}, series=series)
+    with pytest.raises(RequestError, match="twice"):
+        change_limits(admin, {"history_window": 20, "history_confirmed_after": 30}, series=series)
+
+
+def test_a_series_confirms_after_as_many_points_as_were_set_for_it(add_run: AddRun, admin: Member) -> None:
+    nights(add_run, [1000.0] * 20)
+    change_limits(admin, {"history_confirmed_after": 3}, series=Series.objects.get())
+
+    nights(add_run, [900.0] * 3, first_day=20)
+
+    assert the_alert().state == Alert.State.CONFIRMED
 
 
 @pytest.mark.parametrize(
@@ -151,7 +334,7 @@ def test_many_old_runs_between_both_ends_are_still_the_same_change(add_run: AddR
     first = the_alert()
     alerts.triage(admin, first, state=Alert.Triage.INFRA)
 
-    late = [add_run(19.01 + step / 20, 900.0) for step in range(18)]
+    late = [add_run(19.05 + step / 20, 900.0) for step in range(18)]
 
     assert the_alert().pk == first.pk
     assert (the_alert().run_after, the_alert().triage) == (late[0], Alert.Triage.INFRA)
@@ -210,7 +393,7 @@ def test_a_run_added_to_a_long_trend_reads_no_other_runs(
     nights(add_run, [1000.0] * 30 + [900.0] * 5)
     run = add_run(40, 900.0, followed=False)
 
-    with django_assert_max_num_queries(10) as queries:
+    with django_assert_max_num_queries(11) as queries:
         follow(run, Series.objects.get())
 
     assert not [query["sql"] for query in queries if 'FROM "experiments_run"' in query["sql"]]
@@ -286,3 +469,18 @@ def test_both_runs_of_an_alert_are_compared_by_cause(add_run: AddRun, admin: Mem
     runs[11].delete()
 
     assert alerts.differences(alerts.find_alert(admin.team, the_alert().pk)) is None
+
+
+def test_trends_of_an_earlier_version_become_points_of_their_variants(add_run: AddRun, admin: Member) -> None:
+    migration = import_module("experiments.migrations.0007_history_points")
+    nights(add_run, [1000.0] * 3)
+    now = trend()
+    old = np.array([row[["at_s", "number", "value"]].item() for row in now.points], migration.BEFORE)
+    Trend.objects.filter(pk=now.pk).update(packed=old.tobytes())
+
+    migration.name_variants(apps, None)
+
+    assert trend().points.tolist() == now.points.tolist()
+    assert trend().windows == []
+    migration.forget_variants(apps, None)
+    assert np.frombuffer(Trend.objects.get(pk=now.pk).packed, migration.BEFORE).tolist() == old.tolist()

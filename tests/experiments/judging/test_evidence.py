@@ -13,6 +13,10 @@ from experiments.asking.launching.choices import Candidate, Choice
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.judging.evidence.judgement import unseen_s
+from experiments.judging.gate.decision import experiment_gate
+from experiments.judging.gate.rules import GateRules
+from experiments.judging.verdicts.arms import behind_driver
+from experiments.judging.verdicts.verdict_numbers import VerdictNumbers
 from experiments.models import Experiment, Member, Recipe, Run, StoredVerdict
 from experiments.registry.documents.versions import save_version
 from tests.experiments.finished import finish_next, report, whole_run
@@ -64,6 +68,13 @@ THREADS: list[Line] = [
     )
 ]
 PACKETS: list[Line] = [("sut", "network.eth0.rx_packets_per_s", "packets_per_s", flat(50_000.0))]
+STOPPED: list[Line] = [("sut", "cpu_quota.throttled_ratio", "ratio", flat(0.0))]
+QUOTA: list[Line] = [
+    ("driver", "cpu_quota.count", "count", flat(1.5)),
+    ("driver", "cpu_quota.throttled_ratio", "ratio", flat(0.42)),
+    ("driver", "process.cpu_ratio", "ratio", flat(1.47)),
+    ("driver", "cpu_set.busy_ratio", "ratio", flat(0.03)),
+]
 PORTS: list[Line] = [("driver", "tcp.local_ports_count", "count", flat(28_232.0))]
 
 
@@ -97,6 +108,11 @@ PORTS: list[Line] = [("driver", "tcp.local_ports_count", "count", flat(28_232.0)
             "invalid",
             "slowed down 1 time because",
         ),
+        # Full at the 1.5 CPUs that its control group allows, though the machine of 64 shows 3 %.
+        (QUOTA, None, "driver_cpu", "warn", "its CPUs were 98 % busy"),
+        (QUOTA, None, "cpu_quota", "warn", "to 1.5 CPUs, and stopped it in 42.0 % of the periods of the window"),
+        ([("sut", "cpu_quota.count", "count", flat(4.0)), STOPPED[0]], None, "cpu_quota", "ok", "stopped no process"),
+        ([("sut", "cpu_quota.count", "count", flat(4.0))], None, "cpu_quota", "warn", "stopped a process is unknown"),
         ([("sut", "cpu_set.mean_mhz", "mhz", flat(2750.0))], None, "frequency", "ok", "ran at 2,750 MHz"),
         ([], {"power.governor": "schedutil"}, "governor", "warn", '"schedutil"'),
         (
@@ -283,13 +299,38 @@ def test_variants_that_ran_at_other_clocks_are_not_compared(
     ("busy_ratio", "other_rps", "outcome", "words"),
     [
         (0.30, 1000.0, "no_practical_difference", "no difference between"),
-        (0.95, 1000.0, "inconclusive", "The driver was full in 10 of 10 runs, so it may hide a difference"),
-        (0.95, 1200.0, "better", "The driver was full in 10 of 10 runs: see whether it was the limit."),
+        (0.95, 1000.0, "inconclusive", "so their throughput is the driver's and not the servers'. Otherwise: "),
+        (0.95, 1200.0, "inconclusive", "The driver was full in 10 of 10 runs, of both variants, so their throughput"),
+        (0.95, 800.0, "inconclusive", "The driver was full in 10 of 10 runs, of both variants, so their throughput"),
     ],
-    ids=["a driver with CPU to spare", "no difference behind a full one", "a difference in spite of it"],
+    ids=["a driver with CPU to spare", "no difference behind a full one", "faster behind it", "slower behind it"],
 )
 def test_a_full_driver_is_no_proof_that_two_servers_are_alike(
     admin: Member, stock: dict[str, Any], busy_ratio: float, other_rps: float, outcome: str, words: str
 ) -> None:
     verdict = finish_experiment(experiment_of(admin, stock), other_rps, driver_busy_ratio=busy_ratio)
     assert (verdict.outcome, words in verdict.sentence) == (outcome, True), verdict.sentence
+    made = verdict.experiment
+    if busy_ratio > 0.8:
+        assert VerdictNumbers.of(verdict).doubt == "The driver was full in 10 of 10 runs, of both variants."
+        assert experiment_gate(made).outcome == "inconclusive"
+    assert experiment_gate(made, GateRules(margin_ratio=0.04)).outcome == experiment_gate(made).outcome
+
+
+@pytest.mark.parametrize(
+    ("full", "metric", "outcome", "stands", "words"),
+    [
+        ({1, 2, 11, 12}, "throughput_rps", "worse", "worse", "It is so."),
+        ({1, 2, 3, 11, 12, 13}, "throughput_rps", "worse", "inconclusive", "their throughput is the driver's"),
+        ({1, 2, 3, 11, 12, 13}, "latency_p99_ms", "better", "inconclusive", "their latency is the driver's"),
+        ({1, 2, 3, 11, 12, 13}, "cpu_ms_per_request", "worse", "worse", "see whether it was the limit."),
+        ({1, 2, 3, 4, 5}, "throughput_rps", "worse", "worse", "see whether it was the limit."),
+        ({1, 2, 3, 4, 5}, "throughput_rps", "no_practical_difference", "inconclusive", "may hide a difference"),
+        ({1, 2, 3, 11, 12, 13}, "throughput_rps", "invalid", "invalid", "It is so."),
+    ],
+)
+def test_a_driver_that_was_full_in_both_arms_measured_itself(
+    full: set[int], metric: str, outcome: str, stands: str, words: str
+) -> None:
+    found = behind_driver([[1, 2, 3, 4, 5], [11, 12, 13, 14, 15]], full, metric, outcome, "It is so.")
+    assert (found.outcome, words in found.sentence) == (stands, True), found.sentence

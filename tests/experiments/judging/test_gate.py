@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.judging.gate.gate import GateNumber, GateVerdict, Pair, decide, markdown, run_gate
+from experiments.judging.gate.decision import GateNumber, GateVerdict, Pair, decide, markdown, run_gate
 from experiments.models import Run
 
 FAILED = ("Run #3 of b: no tool",)

@@ -11,8 +11,8 @@ from experiments.asking.launching.bulk import archive_runs, tag_runs
 from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment
-from experiments.judging.gate.gate import GateVerdict, experiment_gate, run_gate
-from experiments.judging.gate.gate_rules import GateRules
+from experiments.judging.gate.decision import GateVerdict, experiment_gate, run_gate
+from experiments.judging.gate.rules import GateRules
 from experiments.models import Experiment, Member, Run
 from experiments.registry.errors import RequestError
 from experiments.registry.runs.baselines import pin
@@ -89,18 +89,69 @@ def test_an_unfinished_experiment_stays_inconclusive(play: Play) -> None:
     assert (said.outcome, said.finished, said.comment) == ("inconclusive", False, False)
 
 
-def test_another_build_is_held_against_the_main_branch(admin: Member, play: Play) -> None:
-    before = play(1000, labels={"branch": "main", "build": "17"})
-    tag_runs(admin, before.runs.values_list("number", flat=True), ["release"])
-    pin(admin, before.runs.latest("number"), "11.0")
-    slower, same = play(900, labels={"branch": "slow"}), play(1001, labels={"branch": "quick"})
+SESSIONS_RPS = (1000, 1003, 998, 1001, 997, 1002)
+
+
+def main_branch(admin: Member, play: Play, sessions: int = len(SESSIONS_RPS)) -> int:
+    """Sessions of three runs of the main branch; the number of the newest run, which is pinned as 11.0."""
+    for level in SESSIONS_RPS[:sessions]:
+        before = play(level, labels={"branch": "main", "build": "17"}, repetitions=3)
+        tag_runs(admin, before.runs.values_list("number", flat=True), ["release"])
     number = before.runs.latest("number").number
-    for baseline in ("branch:main", "label:build=17", "tag:release", "pinned:11.0", f"run:{number}"):
-        worse, equal = asked(slower, baseline=baseline), asked(same, baseline=baseline)
-        assert (worse.outcome, equal.outcome) == ("fail", "pass"), baseline
-        assert "is 5 runs, #1 to #5" in worse.reasons[-1], baseline
+    pin(admin, before.runs.latest("number"), "11.0")
+    return number
+
+
+def test_another_build_is_held_against_the_sessions_of_the_main_branch(admin: Member, play: Play) -> None:
+    number = main_branch(admin, play)
+    same = play(1001, labels={"branch": "quick"})
+    baselines = ("branch:main", "label:build=17", "tag:release", "pinned:11.0", f"run:{number}")
+    for baseline in baselines:
+        assert asked(same, baseline=baseline).outcome == "pass", baseline
+    slower = play(900, labels={"branch": "slow"})
+    for baseline in baselines:
+        worse = asked(slower, baseline=baseline)
+        assert worse.outcome == "fail", baseline
+        said = "is 3 runs, #16 to #18" if baseline.startswith(("pinned", "run")) else "is 18 runs of 6 sessions"
+        assert said in worse.reasons[-1], baseline
         assert worse.numbers[0].change_pct == pytest.approx(-10, abs=0.5)
-        assert (worse.comment, equal.comment) == (True, False)
+        assert worse.comment
+
+
+FULL = [{"check": "driver_cpu", "level": "warn", "sentence": "", "evidence": {"driver_cpu_mean_ratio": 0.95}}]
+
+
+def test_sessions_behind_a_full_driver_decide_nothing(admin: Member, play: Play) -> None:
+    main_branch(admin, play)
+    slower = play(900, labels={"branch": "slow"})
+    slower.runs.update(findings=FULL)
+    said = asked(slower, baseline="branch:main")
+    assert said.outcome == "fail"  # the branch's own runs had a driver with CPU to spare
+    Run.objects.update(findings=FULL)
+    said = asked(slower, baseline="branch:main")
+    assert said.outcome == "inconclusive"
+    assert "of both variants, so their throughput is the driver's and not the servers'." in said.reasons[0]
+
+
+def test_a_difference_as_large_as_that_between_sessions_fails_nothing(admin: Member, play: Play) -> None:
+    for level in (1000, 1040, 970, 1030, 960, 1010):
+        play(level, labels={"branch": "main"}, repetitions=3)
+    slower = play(965, labels={"branch": "slow"})
+
+    said = asked(slower, baseline="branch:main")
+
+    assert said.outcome == "inconclusive"
+    assert "sessions differ by 3." in said.reasons[0]
+
+
+def test_a_few_sessions_do_not_tell_how_much_sessions_differ(admin: Member, play: Play) -> None:
+    main_branch(admin, play, sessions=4)
+    slower = play(900, labels={"branch": "slow"})
+
+    for baseline in ("branch:main", "pinned:11.0"):
+        said = asked(slower, baseline=baseline)
+        assert said.outcome == "inconclusive", baseline
+        assert "4 of 5 earlier sessions" in said.reasons[0]
 
 
 def test_a_baseline_that_cannot_be_compared_leaves_it_open(admin: Member, play: Play) -> None:

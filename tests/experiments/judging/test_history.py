@@ -25,6 +25,7 @@ from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import RequestError
 from tests.experiments.conftest import WORKLOAD
 from tests.experiments.finished import finish_next, report, whole_run
+from tests.experiments.trend_runs import AddRun
 
 CASES = Path(__file__).parents[2] / "agents/cases/wrk2"
 
@@ -42,10 +43,11 @@ def test_a_series_is_the_history_of_one_fingerprint(admin: Member, stock: dict[s
     assert (newest.fingerprint, newest.workload) == (elsewhere.fingerprint, "other v1")
     assert (first.application, first.workload, first.tool) == ("tomcat v1", "home page v1", "wrk 4.2.0")
     history = metric_history(admin.team, first.fingerprint, "throughput_rps")
-    assert [(point.number, point.value) for point in history.points] == [(1, 1000.0), (2, 1100.0), (3, 900.0)]
+    (night,) = history.points
+    assert (night.number, night.value, night.runs, night.spread) == (1, 1000.0, (1, 2, 3), 100.0)
     assert not history.truncated
     short = metric_history(admin.team, first.fingerprint, "latency_p99_ms", limit=2)
-    assert [point.number for point in short.points] == [2, 3]
+    assert [point.runs for point in short.points] == [(1, 2, 3)]
     assert short.truncated
     assert metric_history(admin.team, first.fingerprint, "throughput_rps", recipe="none").points == ()
     with pytest.raises(RequestError, match="no metric"):
@@ -102,8 +104,31 @@ def test_a_thinned_series_costs_the_same_queries_whatever_its_length(
 ) -> None:
     a_series(admin, stock, 100)
     for most in (10, 100):
-        with django_assert_num_queries(2):
+        with django_assert_num_queries(3):
             thinned_history(admin.team, "f" * 64, "throughput_rps", most=most)
+
+
+def test_the_repetitions_of_a_night_are_one_point_of_the_chart(
+    admin: Member, add_run: AddRun, django_assert_num_queries: Any
+) -> None:
+    runs = [add_run(day + minute / 1440, 1000.0) for day in range(30) for minute in (0, 10, 20)]
+    suspect = Run.objects.filter(pk=runs[4].pk)
+    suspect.update(validity="suspect", metrics={"throughput_rps": 1060.0, "sut_cpu_ratio": 0.5})
+
+    for most in (10, 30):
+        with django_assert_num_queries(4):
+            thinned_history(admin.team, "f" * 64, "throughput_rps", most=most)
+    history = thinned_history(admin.team, "f" * 64, "throughput_rps")
+    assert [point.runs for point in history.points] == [
+        tuple(run.number for run in runs[place : place + 3]) for place in range(0, 90, 3)
+    ]
+    second = history.points[1]
+    assert (second.validity, second.number) == ("suspect", runs[3].number)
+    assert second.spread is not None
+    assert second.spread > 10
+    thinned = thinned_history(admin.team, "f" * 64, "throughput_rps", most=10)
+    assert all(len(point.runs) == 3 for point in thinned.points)
+    assert thinned.points[0].value == history.points[0].value
 
 
 def test_another_team_sees_nothing_of_it(admin: Member, other_admin: Member, stock: dict[str, Any]) -> None:

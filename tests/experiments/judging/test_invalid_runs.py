@@ -10,7 +10,7 @@ from django.test import Client
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.judging.comparing.history import comparable_runs, compare, metric_history
-from experiments.judging.gate.gate import run_gate
+from experiments.judging.gate.decision import run_gate
 from experiments.models import Member, Run, Series, Trend
 from frontend.shared.baseline import baseline_of
 from tests.experiments.finished import finish_next, report, whole_run
@@ -32,7 +32,7 @@ def runs(admin: Member, stock: dict[str, Any]) -> list[Run]:
 
 def test_an_invalid_run_is_no_point_of_a_history(runs: list[Run]) -> None:
     history = metric_history(runs[0].team, runs[0].fingerprint, "throughput_rps")
-    assert [point.value for point in history.points] == [1000.0, 1010.0]
+    assert [(point.value, point.runs) for point in history.points] == [(1005.0, (runs[0].number, runs[2].number))]
     trends = Trend.objects.filter(metric="throughput_rps")
     assert [trend.points["value"].tolist() for trend in trends] == [[1000.0, 1010.0]]
 

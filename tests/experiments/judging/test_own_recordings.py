@@ -12,11 +12,12 @@ import pytest
 from agents import events as e
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
-from experiments.judging.verdicts.cpu_verdicts import of_runs
+from experiments.judging.verdicts.cpu_verdicts import of_runs, of_variants
 from experiments.models import Member, Run, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.running.executing.recorder import Recorder
 from tests.experiments.finished import finish_next, report, whole_run
+from tests.experiments.judging.test_scaling import sweep
 
 CLOCK_AHEAD_S = 2
 """By how much the SUT's clock is ahead of BenchHub's. Measuring begins at 1000 s of 1970, 00:16:40."""
@@ -106,21 +107,30 @@ def test_a_recording_that_does_not_agree_is_named(
     assert words in finding["sentence"]
 
 
+def test_the_cpu_verdict_on_single_runs_says_what_the_recorder_saw(
+    admin: Member, recorded_stock: dict[str, Any]
+) -> None:
+    baseline = run_recorded(admin, recorded_stock, nmon_file(88.0))
+    candidate = run_recorded(admin, recorded_stock, nmon_file(53.0), throughput_rps=600.0)
+    (found,) = of_runs([baseline, candidate])
+    assert found.verdict.quadrant == "too_early"
+    assert "nmon recorded 53 % busy against 88 %, BenchHub saw 90 % against 90 %." in found.verdict.sentence
+
+
 @pytest.mark.parametrize(
-    ("busy_pct", "words"),
+    ("busy_ratio", "words"),
     [
-        (91.0, "nmon comes to the same: 91 % busy against 88 %."),
-        (
-            53.0,
-            "By what nmon recorded it is 'low CPU, low tps': 53 % busy against 88 %, where BenchHub saw 90 %",
-        ),
+        (0.91, "nmon comes to the same: 91 % busy against 88 %."),
+        (0.53, "By what nmon recorded it is 'low CPU, low tps': 53 % busy against 88 %, where BenchHub saw 90 %"),
     ],
 )
 def test_the_cpu_verdict_says_what_the_recorder_comes_to(
-    admin: Member, recorded_stock: dict[str, Any], busy_pct: float, words: str
+    admin: Member, stock: dict[str, Any], busy_ratio: float, words: str
 ) -> None:
-    baseline = run_recorded(admin, recorded_stock, nmon_file(88.0))
-    candidate = run_recorded(admin, recorded_stock, nmon_file(busy_pct), throughput_rps=600.0)
-    (found,) = of_runs([baseline, candidate])
+    experiment = sweep(admin, stock, {"0-1": [1000.5] * 5, "2-3": [600.5] * 5}, order="blocks")
+    variants, runs = list(experiment.variants.all()), list(experiment.runs.all())
+    for run in runs:
+        run.metrics["nmon_sut_cpu_ratio"] = busy_ratio if run.variant_id == variants[1].pk else 0.88
+    (found,) = of_variants(experiment, variants, runs, list(experiment.verdicts.all()))
     assert found.verdict.quadrant == "high_cpu_low_tps"
     assert words in found.verdict.sentence

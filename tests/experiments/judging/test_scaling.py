@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from experiments.analysis.quadrant import CpuVerdict
 from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment
 from experiments.judging.comparing.history import experiment_runs
 from experiments.judging.comparing.scaling import Scaling, cpus_per_node, groups_of, groups_of_runs, scaling_of
+from experiments.judging.gate.decision import experiment_gate
 from experiments.judging.verdicts.cpu_verdicts import of_runs, of_variants
 from experiments.models import Experiment, Member, Recipe, Run
 from experiments.registry.documents.versions import save_version
@@ -156,9 +158,42 @@ def test_the_runs_of_an_aa_check_are_no_repetitions(admin: Member, stock: dict[s
     assert groups_of(experiment, list(experiment.variants.all()), experiment_runs(experiment)) == []
 
 
-def test_a_slower_candidate_waits_or_works_more(admin: Member, stock: dict[str, Any]) -> None:
-    experiment = sweep(admin, stock, {"0-1": [1000.0] * 5, "2-3": [600.0] * 5}, order="blocks")
-    variants, runs = list(experiment.variants.all()), experiment_runs(experiment)
-    (found,) = of_variants(variants, runs, list(experiment.verdicts.all()))
-    assert (found.name, found.verdict.quadrant) == ("on 2-3", "high_cpu_low_tps")
-    assert [one.verdict.quadrant for one in of_runs([runs[0], runs[1]])]
+def cpu_verdict(experiment: Experiment) -> CpuVerdict:
+    """On the only candidate."""
+    found = of_variants(
+        experiment, list(experiment.variants.all()), experiment_runs(experiment), list(experiment.verdicts.all())
+    )
+    return found[0].verdict
+
+
+@pytest.mark.parametrize("order", ["blocks", "sequential"])
+def test_a_slower_candidate_waits_or_works_more(admin: Member, stock: dict[str, Any], order: str) -> None:
+    experiment = sweep(admin, stock, {"0-1": [1000.5] * 5, "2-3": [600.5] * 5}, order=order)
+    found = cpu_verdict(experiment)
+    assert found.quadrant == "high_cpu_low_tps"
+    stored = experiment.verdicts.get(metric="throughput_rps").sentence
+    (reason,) = experiment_gate(experiment).reasons
+    for sentence in (found.sentence, stored, reason):
+        assert ("measured one after the other" in sentence) is (order == "sequential"), sentence
+
+
+def test_too_few_repetitions_name_no_cause(admin: Member, stock: dict[str, Any]) -> None:
+    experiment = sweep(admin, stock, {"0-1": [1000.5] * 4, "2-3": [725.5] * 4}, order="blocks")
+    assert experiment.verdicts.get(metric="throughput_rps").outcome == "invalid"
+    found = cpu_verdict(experiment)
+    assert found.quadrant == "too_early"
+    assert "(+37.9 % [" in found.sentence
+    assert found.sentence.endswith("Too early to say why: 4 of 5 repetitions.")
+    (single,) = of_runs(experiment_runs(experiment)[:2])
+    assert single.verdict.sentence.endswith("single runs show no noise.")
+
+
+def test_a_throughput_in_doubt_names_no_cause(admin: Member, stock: dict[str, Any]) -> None:
+    experiment = sweep(admin, stock, {"0-1": [1000.5] * 5, "2-3": [600.5] * 5}, order="blocks")
+    stored = experiment.verdicts.get(metric="throughput_rps")
+    stored.numbers |= {"doubt": "The driver was full in 10 of 10 runs, of both variants."}
+    stored.save()
+    assert cpu_verdict(experiment).quadrant == "unclear"
+    stored.numbers |= {"doubt": "", "family": {"method": "holm", "size": 6, "adjusted_p": 0.08, "stands": False}}
+    stored.save()
+    assert "does not hold among 6 comparisons." in cpu_verdict(experiment).sentence

@@ -20,10 +20,11 @@ from experiments.keeping.operating import canaries, operations
 from experiments.keeping.operating.bounded_look import BoundedLook, NoAnswer
 from experiments.keeping.operating.slow_work import PLACES, if_there_is_room
 from experiments.models import Canary, Host, Member, Run, Tally, Worker
+from experiments.registry.database_clock import database_now
 from experiments.registry.workers import outbox, tallies
 from experiments.registry.workers.outbox import MOST_WAITING, Sender
+from experiments.registry.workers.presence import Presence, process_name
 from experiments.registry.workers.tallies import Count
-from experiments.registry.workers.workers import Presence, process_name
 from tests.frontend.conftest import write
 
 HOUR = timedelta(hours=1)
@@ -43,7 +44,7 @@ def canary(*, sent_s: float = 5, taken_s: float | None = 5) -> None:
 
 
 def runs_queue() -> canaries.QueueState:
-    return canaries.queue_states(["runs"], operations.database_now())[0]
+    return canaries.queue_states(["runs"], database_now())[0]
 
 
 def test_a_worker_shows_itself_and_takes_its_row_away_when_it_leaves() -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule
 
 from experiments.judging.comparing.history import experiment_runs, metric_history
-from experiments.judging.verdicts.verdicts import store_verdicts
+from experiments.judging.verdicts.judging import store_verdicts
 from experiments.keeping.retention.policy import apply_retention, forecast, set_retention
 from experiments.keeping.retention.removal import remove_expired
 from experiments.keeping.retention.trash import (
@@ -94,7 +94,8 @@ def test_a_run_in_the_trash_is_nowhere_and_comes_back(admin: Member, make_run: M
 
     restore_runs(admin, [first.number])
     assert numbers(admin) == [second.number, first.number]
-    assert len(metric_history(admin.team, FINGERPRINT, "throughput_rps").points) == 2
+    (point,) = metric_history(admin.team, FINGERPRINT, "throughput_rps").points
+    assert point.runs == (first.number, second.number)
     assert trash_of(admin.team) == []
     actions = AuditEntry.objects.filter(action__startswith="trash.").order_by("pk").values_list("action", "subject")
     assert list(actions) == [("trash.add", f"run #{first.number}"), ("trash.restore", f"run #{first.number}")]

@@ -16,6 +16,7 @@ from agents.remote.address import new_key_pair
 from experiments.models import AuditEntry, HardwareProfile, Host, Member, Role, Run
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.registry.hosts.check import perform_check
+from experiments.registry.hosts.host_keys import key_row
 from experiments.registry.hosts.inventory import (
     add_host,
     approve_key,
@@ -219,6 +220,59 @@ def test_a_host_is_scanned_approved_and_then_read(admin: Member, tmp_path: Path)
     host.refresh_from_db()
     assert (host.state, host.last_check["state"]) == ("unreachable", "failed")
     assert host.last_check["hint"]
+
+
+def without(folder: Path, *programs: str) -> Path:
+    """A directory with all programs of this machine but these."""
+    folder.mkdir()
+    for place in ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"):
+        for program in Path(place).iterdir():
+            if program.name not in programs and not (folder / program.name).is_symlink():
+                (folder / program.name).symlink_to(program)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("command", "message", "hint"),
+    [
+        ("echo 'Please log in as ubuntu.'", "and said: Please log in as ubuntu.", "a forced command"),
+        ('env PATH={bin} sh -c "$SSH_ORIGINAL_COMMAND"', "sut lacks what a run needs: setsid, flock.", "util-linux"),
+    ],
+)
+def test_a_host_that_cannot_carry_a_run_is_refused_in_words_that_mend_it(
+    admin: Member, tmp_path: Path, command: str, message: str, hint: str
+) -> None:
+    programs = without(tmp_path / "bin", "flock", "setsid")
+    with running_sshd(tmp_path, extra=f"ForceCommand {command.format(bin=programs)}") as sshd:
+        place: dict[str, Any] = {"address": sshd.address, "port": sshd.port, "user": sshd.user}
+        host = ready_host(admin, "sut", **place)
+        host.host_key = sshd.host_key
+        host.private_key = seal(sshd.private_key, row=key_row(host))
+        host.save()
+        perform_check(host.pk)
+    host.refresh_from_db()
+    assert (host.state, host.last_check["state"]) == ("unreachable", "failed")
+    assert message in re.sub(r" \(BenchHub [^)]*\)", "", host.last_check["message"])
+    assert hint in host.last_check["hint"]
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"), [("[::1]", "::1"), ("SUT.Example.COM.", "sut.example.com"), (" 10.0.0.7 ", "10.0.0.7")]
+)
+def test_an_address_is_stored_in_one_way(admin: Member, written: str, stored: str) -> None:
+    host = add_host(admin, name="sut", **{**PLACE, "address": written})
+    assert Host.objects.get(pk=host.pk).address == stored
+    Host.objects.filter(pk=host.pk).update(address=written.strip(), host_key=HOST_KEY, state="ready")
+    update_host(admin, host, labels={"rack": "7"})  # another way to write it is no other machine
+    host.refresh_from_db()
+    assert (host.address, host.host_key, host.state) == (stored, HOST_KEY, "ready")
+
+
+@pytest.mark.parametrize("field", ["address", "data_address"])
+def test_a_link_local_address_is_refused_with_the_reason(admin: Member, field: str) -> None:
+    with pytest.raises(RequestError, match="each machine names its own") as refused:
+        add_host(admin, name="sut", **{**PLACE, field: "fe80::1%eth0"})
+    assert refused.value.field == field
 
 
 def test_a_secret_opens_only_for_its_row_and_with_a_key_of_the_file(tmp_path: Path, settings: Settings) -> None:

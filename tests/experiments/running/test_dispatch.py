@@ -9,18 +9,29 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents.base.errors import HostInUse
+from agents.events import Role as RunRole
+from agents.facts.access import Access
 from experiments.asking.launching.cancelling import cancel_run
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import Host, Member, Role, Run
-from experiments.registry.hosts.reservations import reserve
+from experiments.registry.errors import Conflict
+from experiments.registry.hosts.machines import recognise
+from experiments.registry.hosts.reservations import end, reserve
 from experiments.running.ending.conclusion import conclude
+from experiments.running.executing.admission import admit, put_back
 from experiments.running.executing.recorder import Recorder
 from experiments.running.queue.dispatch import claim_next, something_to_do
 from tests.experiments.conftest import MakeMember, ready_host
 from tests.experiments.finished import whole_run
+
+DEAD = {"lease_until": Now() - timedelta(minutes=1), "doubted_at": Now() - timedelta(minutes=1)}
+"""Of a run whose worker has been silent for long."""
 
 
 @pytest.fixture
@@ -96,6 +107,107 @@ def test_a_run_with_several_driver_hosts_waits_for_all_of_them_and_holds_them_to
     assert claim() == 3
 
 
+@pytest.fixture
+def one_machine() -> Any:
+    """Makes hosts, named by one letter each, known as one machine."""
+
+    def one_machine(names: str) -> None:
+        for name in names:
+            recognise(Host.objects.get(name=name).pk, Access("bench", boot_id=f"boot of {names}"))
+
+    return one_machine
+
+
+def test_hosts_that_are_one_machine_are_used_by_one_run_at_a_time(launch: Any, one_machine: Any) -> None:
+    for pair in ("ab", "cd", "ce", "fb"):
+        launch(*pair)
+    one_machine("ac")
+    assert (claim(), claim(), leased()) == (1, None, {"a": 1, "b": 1})
+    finish(1)
+    assert claim() == 2
+    assert claim() == 4, "the third waits for the machine of a, which the second has as c"
+
+
+def test_one_run_may_use_a_machine_under_both_of_its_names(launch: Any, one_machine: Any) -> None:
+    launch("a", "b")
+    launch("b", "c")
+    one_machine("ab")
+    assert (claim(), claim(), leased()) == (1, None, {"a": 1, "b": 1})
+
+
+def test_a_host_that_is_dirty_keeps_runs_from_the_others_of_its_machine(launch: Any, one_machine: Any) -> None:
+    launch("a", "b")
+    launch("c", "d")
+    launch("e", "a")
+    launch("f", "g")
+    one_machine("ac")
+    Host.objects.filter(name="c").update(state="dirty")
+    assert (claim(), claim()) == (4, None)
+    Host.objects.filter(name="c").update(state="ready")
+    assert claim() == 1
+
+
+def test_a_reservation_holds_the_machine_under_each_of_its_names(
+    admin: Member, make_member: MakeMember, launch: Any, one_machine: Any
+) -> None:
+    launch("a", "b")
+    launch("c", "b")
+    one_machine("ac")
+    anna = make_member(admin.team, Role.ADMIN, "anna")
+    made = reserve(anna, [Host.objects.get(name="c")], until=timezone.now() + timedelta(hours=1))
+    assert claim() is None
+    with pytest.raises(Conflict, match="a is the same machine as c, which is reserved by anna until"):
+        reserve(admin, [Host.objects.get(name="a")], until=timezone.now() + timedelta(minutes=5))
+    end(anna, made)
+    assert claim() == 1
+
+
+def test_of_two_runs_that_find_each_other_on_one_machine_the_later_one_waits_again(launch: Any) -> None:
+    launch("a", "b")
+    launch("c", "d")
+    assert (claim(), claim()) == (1, 2)
+    first, second = Run.objects.order_by("number")
+    shown: dict[RunRole, Access] = {"sut": Access("bench", boot_id="x")}
+    Recorder(second.pk, second.fence).store(whole_run()[0])
+    admit(first, shown)
+    with pytest.raises(HostInUse, match="c is the same machine as a, which run #1 uses"):
+        admit(second, shown)
+    put_back(second.pk, second.fence)
+    second.refresh_from_db()
+    assert (second.state, second.owner, second.started_at, second.attempts) == ("queued", "", None, 0)
+    assert not second.events.exists()
+    assert leased() == {"a": 1, "b": 1}
+    assert claim() is None
+    finish(1)
+    assert claim() == 2
+
+
+def test_a_run_that_was_cancelled_is_not_put_back_but_ended_by_who_takes_it_up(admin: Member, launch: Any) -> None:
+    run = launch("a", "b")
+    held = claim_next("worker")
+    assert held is not None
+    cancel_run(admin, run)
+    put_back(run.pk, held.fence)
+    run.refresh_from_db()
+    assert (run.state, run.owner) == ("preparing", "")
+    assert leased() == {"a": 1, "b": 1}
+
+
+def test_the_claim_asks_as_often_however_many_hosts_are_one_machine(launch: Any, one_machine: Any) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            something_to_do()
+        return len(captured)
+
+    launch("a", "b")
+    launch("c", "d")
+    few = queries()
+    for pair in ("ef", "gh", "ij"):
+        launch(*pair)
+    one_machine("acegi")
+    assert queries() == few
+
+
 @pytest.mark.parametrize("away", ["c", "d"])
 def test_one_driver_host_out_of_service_keeps_the_run_waiting_and_holds_up_nobody(launch: Any, away: str) -> None:
     launch("a", "c", "d")
@@ -144,7 +256,7 @@ def test_a_run_whose_lease_is_over_is_adopted_before_anything_new_starts(launch:
     assert held is not None
     assert claim() == 2
     assert claim() is None
-    Run.objects.filter(pk=first.pk).update(lease_until=timezone.now() - timedelta(seconds=1), state="measuring")
+    Run.objects.filter(pk=first.pk).update(**DEAD, state="measuring")
     launch("e", "f")
     adopted = claim_next("worker 2")
     assert adopted is not None
@@ -162,7 +274,7 @@ def test_a_run_that_is_let_go_is_taken_at_once(launch: Any) -> None:
     assert not something_to_do()
     Recorder(run.pk, run.fence).let_go()
     assert something_to_do() or run.pk  # inside one transaction now() stands still
-    Run.objects.filter(pk=run.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+    Run.objects.filter(pk=run.pk).update(**DEAD)
     assert claim() == 1
 
 
@@ -173,7 +285,7 @@ def test_fences_only_grow(launch: Any) -> None:
     for _ in range(3):
         while (run := claim_next("w")) is not None:
             fences.append(run.fence)
-        Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+        Run.objects.update(**DEAD)
         fences += [run.fence for _ in range(2) if (run := claim_next("w")) is not None]
     assert fences == sorted(set(fences))
     assert len(fences) >= 10
@@ -219,7 +331,7 @@ def test_events_of_a_former_holder_are_refused(launch: Any) -> None:
     launch("a", "b")
     old = claim_next("worker 1")
     assert old is not None
-    Run.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    Run.objects.update(**DEAD)
     assert claim_next("worker 2") is not None
     stale = Recorder(old.pk, old.fence)
     for action in (

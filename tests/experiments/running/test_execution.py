@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from experiments.models import Host, Member, Run
+from experiments.models import AuditEntry, Host, Member, Run
 from experiments.running.executing import execution
 from experiments.running.executing.execution import MAX_ATTEMPTS, execute_next
 from experiments.running.executing.lease import handing_over
-from experiments.running.queue.dispatch import claim_next
+from experiments.running.queue.dispatch import claim_next, next_fence
 from tests.agents.conftest import sshd_host  # noqa: F401 - a fixture
 from tests.experiments.running.broken_server import launch_broken
 from tests.sshd import SshdHost
@@ -38,21 +40,44 @@ def test_a_run_that_fails_is_put_back_and_its_host_goes_on(run: Run, sshd_host: 
     assert not execute_next()
 
 
-def test_a_host_that_obeys_somebody_else_ends_the_run_with_the_reason(
+def test_a_host_that_has_seen_more_than_the_database_gets_a_greater_fence(
     run: Run,
     sshd_host: SshdHost,  # noqa: F811
 ) -> None:
     fence = sshd_host.home / ".benchhub/fence"
     fence.mkdir(parents=True, exist_ok=True)
     known = (fence / "fence").read_text() if (fence / "fence").exists() else "0"
-    (fence / "fence").write_text("999999999\n")
+    seen = next_fence() + 1_000_000
+    (fence / "fence").write_text(f"{seen}\n")
+    try:
+        assert execute_next()
+        Run.objects.filter(lease_until__isnull=False).update(lease_until=timezone.now() - timedelta(seconds=1))
+        assert execute_next()
+    finally:
+        (fence / "fence").write_text(known)
+    assert ended(run) == ("failed", "verified", "ready")
+    assert Run.objects.get(pk=run.pk).fence > seen
+    assert AuditEntry.objects.get(action="host.newer_than_database").after["fence"] == seen  # type: ignore[index]
+
+
+def test_a_host_that_claims_to_have_seen_what_cannot_be_does_not_use_up_the_fences_of_all_hosts(
+    run: Run,
+    sshd_host: SshdHost,  # noqa: F811
+) -> None:
+    fence = sshd_host.home / ".benchhub/fence"
+    fence.mkdir(parents=True, exist_ok=True)
+    known = (fence / "fence").read_text() if (fence / "fence").exists() else "0"
+    (fence / "fence").write_text("999999999999999999\n")
+    before = next_fence()
     try:
         assert execute_next()
     finally:
         (fence / "fence").write_text(known)
     assert ended(run) == ("lost", "dirty", "dirty")
     assert "newer holder" in run.failure
-    assert "Another BenchHub uses this host" in run.failure_hint
+    assert "the database is an older copy" in run.failure_hint
+    assert next_fence() < before + 1000
+    assert not AuditEntry.objects.filter(action="host.newer_than_database").exists()
 
 
 def test_a_specification_that_nobody_understands_any_more_ends_the_run(run: Run) -> None:

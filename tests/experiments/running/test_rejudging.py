@@ -119,6 +119,27 @@ def test_what_keeps_no_report_stays_as_it_was_and_is_counted(admin: Member, two_
     assert "1 runs left as they were (made up or incomplete: no load report is stored)." in said
 
 
+@pytest.mark.parametrize(("stored", "now"), [(True, "shown"), (False, "hidden")])
+def test_latency_that_is_shown_or_hidden_from_now_on_is_a_change(
+    admin: Member, stock: dict[str, Any], stored: bool, now: str
+) -> None:
+    launch_run(admin, Choice(**stock))
+    # Answers after the timeout, within the budget: wrk leaves them out of its latency.
+    load = report() if stored else report(errors_timeout=1)
+    change_thresholds(admin, {"error_budget_ratio": 0.001})
+    run = finish_next(whole_run(load))
+    assert run.hides_latency is not stored
+    Run.objects.update(hides_latency=stored)
+    said = run_rejudge("--dry-run")
+    assert f"perf #1: {run.validity} -> {run.validity}. Its latency is {now} now." in said
+    assert "1 would change." in said
+    run.refresh_from_db()
+    assert run.hides_latency is stored
+    run_rejudge()
+    run.refresh_from_db()
+    assert run.hides_latency is not stored
+
+
 def test_a_team_that_does_not_exist_is_named(db: None) -> None:
     with pytest.raises(CommandError, match="no team 'nobody'"):
         run_rejudge("--team", "nobody")

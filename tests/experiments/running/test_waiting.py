@@ -11,9 +11,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents.facts.access import Access
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import Host, Member, Role, Run, Worker
+from experiments.registry.hosts.machines import recognise
 from experiments.registry.hosts.reservations import reserve
 from experiments.running.queue.dispatch import claim_next
 from experiments.running.queue.plan import Expected
@@ -137,6 +139,39 @@ def test_a_host_that_is_being_drained_names_the_run_that_ends_first(launch: Laun
     claim_next("worker")
     Host.objects.filter(name="a").update(state="drained")
     assert waits(second).reason == "a is drained; run #1 on it ends first. An editor takes it back into service."
+
+
+def one_machine(*names: str) -> None:
+    for name in names:
+        recognise(Host.objects.get(name=name).pk, Access("bench", boot_id="x"))
+
+
+def test_a_machine_in_use_under_another_name_is_named_and_waited_for(launch: Launch) -> None:
+    _, second, third, free = (launch(pair) for pair in ("ab", "cd", "ce", "fg"))
+    one_machine("a", "c")
+    claim_next("worker")
+    said = {run.number: (waits(run).reason, waits(run).runs_before, starts_in_s(run)) for run in (second, third, free)}
+    assert said == {
+        2: ("c is the same machine as a, which run #1 uses.", 1, RUN_S),
+        3: ("c is the same machine as a, which run #1 uses.", 2, 2 * RUN_S),
+        4: ("It is next.", 0, 0),
+    }
+
+
+def test_a_machine_that_another_team_uses_is_told_without_their_names(
+    launch: Launch, other_admin: Member, make_member: MakeMember
+) -> None:
+    run = launch("ab")
+    theirs = ready_host(other_admin, "secret")
+    one_machine("a", "secret")
+    active = Run.objects.create(team=other_admin.team, number=7, state="measuring", sut=theirs)
+    Host.objects.filter(pk=theirs.pk).update(leased_by=active)
+    assert waits(run).reason == "a is the same machine as a host of another team, which a run of that team uses."
+    Host.objects.filter(pk=theirs.pk).update(leased_by=None, state="dirty", state_reason="secret")
+    assert waits(run).reason == (
+        "a is the same machine as a host of another team, which is dirty. That team has to put it right."
+    )
+    assert starts_in_s(run) is None
 
 
 def test_a_reservation_is_named_and_its_end_is_when_the_run_starts(
@@ -272,4 +307,4 @@ def test_the_whole_queue_is_read_in_the_same_number_of_queries(launch: Launch, a
     for pair in ("ab", "cd", "ef") * 4:
         launch(pair)
     claim_next("worker")
-    assert queries() <= few <= 9
+    assert queries() <= few <= 10

@@ -53,6 +53,15 @@ def test_an_address_in_disguise_is_found_out_before_the_connection(host: str) ->
     assert "not public" in answer.problem
 
 
+@pytest.mark.parametrize(
+    "host", ["2852039166", "0x7f.1", "0", "127.1", "0177.0.0.1", "134744072", "0x08080808", "8.8.8.8."]
+)
+def test_an_address_in_disguise_is_refused_when_it_is_entered_wherever_it_leads(host: str) -> None:
+    with pytest.raises(RequestError, match="ordinary form") as refusal:
+        check_url(f"https://{host}/hook")
+    assert refusal.value.field == "url"
+
+
 @pytest.mark.parametrize("host", ["a" * 64 + ".example.com", "a..example.com", ".example.com"])
 def test_what_is_no_name_of_a_host_is_a_try_that_failed(host: str) -> None:
     answer = post(f"https://{host}/", b"{}", {})

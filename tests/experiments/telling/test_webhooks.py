@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "webhooks.md"
 @pytest.fixture
 def allowed(settings: Any) -> None:
     settings.BENCHHUB_WEBHOOK_HTTP = True
-    settings.BENCHHUB_WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    settings.BENCHHUB_WEBHOOK_NETWORKS = [ip_network("127.0.0.0/8")]
 
 
 @pytest.fixture
@@ -202,7 +203,7 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_connected_to(
     admin: Member, receiver: Receiver, settings: Any
 ) -> None:
     webhook, _ = make(admin, receiver, url=f"http://{NAME}:{receiver.port}/")
-    settings.BENCHHUB_WEBHOOK_NETWORKS = ["127.0.0.1/32"]
+    settings.BENCHHUB_WEBHOOK_NETWORKS = [ip_network("127.0.0.1/32")]
     resolve, asked = resolving(["127.0.0.1"], ["127.0.0.2"], ["127.0.0.1", "127.0.0.2"])
     good = deliver(happened(webhook).pk, resolve=resolve)
     assert good is not None

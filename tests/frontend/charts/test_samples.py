@@ -188,7 +188,15 @@ def test_the_history_chart_says_its_marks_in_words() -> None:
     given = {
         "metric": METRIC,
         "points": [
-            {"number": n, "at": f"1970-01-01T00:00:0{n}+00:00", "value": 5, "recipe": "a", "validity": "valid"}
+            {
+                "number": n,
+                "at": f"1970-01-01T00:00:0{n}+00:00",
+                "value": 5,
+                "runs": [n, n + 10],
+                "spread": 0.5,
+                "recipe": "a",
+                "validity": "valid",
+            }
             for n in (1, 2)
         ],
         "changes": [{"number": 2, "change_ratio": -0.07, "state": "suspected", "triage": "untriaged"}],
@@ -210,7 +218,7 @@ def test_the_history_chart_says_its_marks_in_words() -> None:
     summary, bands, rows = json.loads(out.stdout)
     assert "Change points: −7.0 % with #2 (suspected, untriaged). Expected: 5." in summary
     assert bands == [{"from": 1000, "text": "kernel", "to": 2000}, {"from": 2000, "text": "kernel"}]
-    assert [row[3] for row in rows] == ["−7.0 % suspected", ""]
+    assert [row[3:6] for row in rows] == [["0.50", 2, "−7.0 % suspected"], ["0.50", 2, ""]]
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
@@ -230,7 +238,7 @@ def test_machines_measured_in_turn_are_lines_and_medians_of_their_own() -> None:
     )
     argv = ["node", "--input-type=module", "-e", script, "--", json.dumps(given)]
     summary, lines = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
-    assert "6 runs: 5 to 7, medians 5 on x, 7 on a; last #5 7." in summary
+    assert "6 points: 5 to 7, medians 5 on x, 7 on a; last #5 7." in summary
     assert [(line["label"], [point["y"] for point in line["data"]]) for line in lines] == [
         ("imported on x", [5, 5, 5]),
         ("imported on a", [7, 7, 7]),

@@ -90,7 +90,9 @@ def test_what_changed_at_the_same_point_is_shown_and_triaged_together(browser: C
         run.metrics = {**run.metrics, "latency_p50_ms": 12_000 / run.metrics["throughput_rps"]}
         run.save()
     rebuild(Series.objects.get())
-    assert "Changed at the same point" in page(browser, f"alerts/{alert.pk}/")
+    shown = page(browser, f"alerts/{alert.pk}/")
+    assert "Changed at the same point" in shown
+    assert f"mean of {alert.n_before} points" in shown
 
     browser.post(f"/t/perf/alerts/{alert.pk}/triage", {"triage": "infra"})
     other = Alert.objects.get(trend__metric="latency_p50_ms")

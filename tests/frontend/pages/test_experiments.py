@@ -13,7 +13,7 @@ from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.launching.pausing import pause_experiment
-from experiments.judging.verdicts.verdicts import store_verdicts
+from experiments.judging.verdicts.judging import store_verdicts
 from experiments.models import Experiment, Member, Role, Run, StoredVerdict, Team
 from experiments.registry.experiments.rules import Rules
 from frontend.pages.help.contents import help_page

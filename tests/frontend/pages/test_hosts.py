@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from agents.facts.access import Access
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import AuditEntry, HardwareProfile, Host, HostProfile, Member, Role, Run, Token
 from experiments.registry.hosts.inventory import add_host, fingerprint
+from experiments.registry.hosts.machines import recognise
 from frontend.pages.hosts.forms import AddressField
 from frontend.pages.hosts.views import install_command
 from frontend.shared.hardware import groups, headline
@@ -99,6 +101,17 @@ def test_a_dirty_host_is_cleared_with_a_reason_only(admin: Member, stock: dict[s
     assert Host.objects.get(pk=host.pk).state == "ready"
 
 
+def test_a_run_on_two_names_of_one_machine_does_not_wait_for_itself(admin: Member, stock: dict[str, Any]) -> None:
+    sut, driver = stock["sut"], stock["drivers"][0]
+    for host in (sut, driver):
+        recognise(host.pk, Access("bench", boot_id="x"))
+    run = launch_run(admin, Choice(**stock))
+    Host.objects.filter(pk__in=(sut.pk, driver.pk)).update(leased_by=run)
+    page = signed_in(admin).get(address("host", admin.team, sut.pk)).content.decode()
+    assert f"This is the same machine as\n        {driver.name}" in page
+    assert "no run starts here" not in page
+
+
 def test_drain_undrain_grant_and_revoke(admin: Member, stock: dict[str, Any], make_member: MakeMember) -> None:
     host, client, launcher = stock["sut"], signed_in(admin), make_member(admin.team, Role.LAUNCHER)
 
@@ -161,7 +174,7 @@ def test_the_hosts_page_needs_the_same_queries_for_many_hosts(
     for number in range(20):
         Host.objects.create(team=admin.team, name=f"h{number}", address="10.0.0.1", user="b")
     client.get(address("hosts", admin.team))
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         client.get(address("hosts", admin.team))
 
 

@@ -39,6 +39,29 @@ def test_a_report_of_every_load_tool_becomes_a_run(kind: str, page: Client) -> N
     assert page.get(answer.headers["Location"]).status_code == 200
 
 
+@pytest.mark.parametrize(("given", "runs"), [({}, 1), ({"split": "on"}, 2)], ids=["as one", "split"])
+def test_a_file_with_two_runs_of_jmeter_is_as_many_runs_as_its_box_says(
+    given: dict[str, str], runs: int, page: Client
+) -> None:
+    head = "timeStamp,elapsed,label,responseCode,responseMessage,success,bytes,sentBytes,Latency\n"
+    text = head + "".join(
+        f"{1_760_000_000_000 + begin_ms + i * 25},5,GET,200,OK,true,100,50,4\n"
+        for begin_ms in (0, 240_000)
+        for i in range(1600)
+    )
+    answer = page.post(ADDRESS, {"kind": "jmeter", "text": text, **given}, follow=True).content.decode()
+    rates = [round(run.metrics["throughput_rps"]) for run in Run.objects.order_by("number")]
+    assert len(rates) == runs
+    assert ("The report is 2 runs, #1 to #2." in answer) is (runs == 2)
+    assert (rates == [40, 40]) is (runs == 2)
+
+
+def test_a_short_window_stands_on_the_page_of_the_run(page: Client) -> None:
+    page.post(ADDRESS, {"kind": "wrk", "text": (CASES / "wrk" / "basic.txt").read_text()})
+    shown = page.get("/t/perf/runs/1/").content.decode().partition("Validity checks")[0]
+    assert "s were measured: under 10 s nothing tells what lasts from what passes." in shown
+
+
 def test_the_machines_of_two_imports_stand_side_by_side(page: Client) -> None:
     text = next(one for one in cases("wrk") if one.name == "wrk/basic").text
     machines = {one.name: one.text for one in cases("lscpu")}
@@ -88,6 +111,10 @@ def test_what_cannot_be_imported_is_said_and_nothing_is_stored(
     assert answer.status_code == 422
     assert words in answer.content.decode()
     assert not Run.objects.exists()
+
+
+def test_a_box_to_tick_says_what_it_does(page: Client) -> None:
+    assert "to which JMeter appended becomes a run for each" in page.get(ADDRESS).content.decode()
 
 
 @pytest.mark.parametrize("kind", RECORDINGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,3 +73,13 @@ def test_a_broker_that_does_not_answer_is_said_and_the_page_still_comes(
 
     assert answer.status_code == 200
     assert "The broker (Redis) does not answer: no answer in 2 s." in answer.content.decode()
+
+
+def test_staff_sees_the_last_backup_where_some_are_written(
+    staff: Member, browser_of: BrowserOf, settings: Any, tmp_path: Path
+) -> None:
+    assert "backup" not in page(browser_of(staff), staff).content.decode()
+    settings.BENCHHUB_BACKUP_DIR = tmp_path
+    assert "No backup has been written yet" in page(browser_of(staff), staff).content.decode()
+    (tmp_path / "benchhub-2026-11-21.backup").write_bytes(b"x" * 2048)
+    assert "Last backup: 2026-11-21 (UTC), 2.0 KiB" in page(browser_of(staff), staff).content.decode()

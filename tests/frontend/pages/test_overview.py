@@ -26,7 +26,7 @@ def trend(admin: Member) -> Trend:
         team=admin.team, fingerprint="f" * 64, application="tomcat", workload="w", tool="wrk"
     )
     trend = Trend(series=series, recipe="limits", metric="latency_p99_ms")
-    trend.points = np.array([(1.0, 1, 5.0), (2.0, 2, 7.5)], dtype=Trend.POINT)
+    trend.points = np.array([(1.0, 1, 5.0, 0), (9000.0, 2, 7.5, 0)], dtype=Trend.POINT)
     trend.save()
     return trend
 

@@ -45,7 +45,7 @@ def test_the_form_starts_a_search(browser: Client, choice: Choice) -> None:
 def test_the_form_shows_the_same_as_an_api_call(browser: Client, choice: Choice) -> None:
     answer = browser.post(f"{HERE}new/", form_of(choice, show="1"))
     assert b"/api/v1/searches" in answer.content
-    assert b"About 10 trials" in answer.content
+    assert b"About 17 trials" in answer.content
     assert b"&quot;rated@1&quot;" in answer.content
     assert not CapacitySearch.objects.exists()
 

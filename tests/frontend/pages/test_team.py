@@ -27,7 +27,7 @@ NEW = {"username": "grace", "password1": "wide green river", "password2": "wide 
 
 
 def shown_link(page: str) -> str:
-    found = re.search(r'<code id="invitation-link">([^<]+)</code>', page)
+    found = re.search(r'<code\s+id="invitation-link"\s*>([^<]+)</code>', page)
     assert found
     return urlsplit(found[1]).path
 

@@ -32,6 +32,7 @@ from agents.drivers.jmeter.jtl.form import (
 from agents.drivers.jmeter.jtl.frames import pl
 from agents.drivers.jmeter.jtl.lines import MAX_ELAPSED_MS, Trouble, read_lines
 from agents.drivers.jmeter.jtl.nesting import Nesting
+from agents.drivers.jmeter.jtl.pauses import SPLIT_IT
 from agents.drivers.jmeter.jtl.tally import END, START, Part, Tally, count, part_of, tables
 from agents.drivers.jmeter.jtl.totals import report
 from agents.results.report import LoadReport
@@ -185,7 +186,7 @@ class _Reader:
         if not (headers := self._trouble.headers):
             return []
         lines = ", ".join(map(str, headers[:5]))
-        return [f"the file holds {len(headers) + 1} runs: a header stands again in line {lines}"]
+        return [f"the file holds {len(headers) + 1} runs: a header stands again in line {lines}; {SPLIT_IT}"]
 
 
 def _pieces(place: _Place, form: JtlForm, begin: int, end: int, size: int) -> Iterator[_Piece]:

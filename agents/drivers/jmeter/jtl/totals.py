@@ -9,6 +9,7 @@ from typing import Any
 from agents.base.errors import ParseError
 from agents.drivers.jmeter.jtl.form import ACTIVE, BYTES, CODE, ELAPSED, LABEL, MESSAGE, SENT, SUCCESS
 from agents.drivers.jmeter.jtl.frames import pl
+from agents.drivers.jmeter.jtl.pauses import pauses_of, told
 from agents.drivers.jmeter.jtl.tally import (
     COUNT,
     END,
@@ -95,6 +96,9 @@ def _doubts(tally: Tally, requests: pl.DataFrame, count: int, errors: int, durat
             f"time goes back by {tally.back_ms / 1000:.1f} s between two results: the driver host's clock was set, "
             "or files were joined"
         )
+    course = tally.course()
+    if course.height:
+        yield from told(pauses_of(course), _min(course, STEP))
     if _min(requests, ELAPSED) < 0:
         yield "some results took less than no time: the driver host's clock was set"
     if duration_s <= 0:

@@ -1,4 +1,4 @@
-// The history of one metric: a point per run, a colour per recipe, what changed around them as lines.
+// The history of one metric: a point per night with its spread, a colour per recipe, what changed around them as lines.
 // Machines that are measured in turn (`in_turn`) have a line each: one line through both would go up and down.
 
 import { faded, options, theme } from "./base.js";
@@ -198,7 +198,7 @@ function styled(json, colours) {
   const marked = new Set(json.highlight);
   return toDatasets(json).map((dataset, index) => {
     const colour = colours.series[index % colours.series.length];
-    const large = (raw) => marked.has(raw.point.number);
+    const large = (raw) => raw.point.runs.some((number) => marked.has(number));
     return {
       ...dataset,
       parsing: false,
@@ -212,6 +212,38 @@ function styled(json, colours) {
     };
   });
 }
+
+// What a point is made of: "Run #7", or "Runs #7 to #11".
+export function runs(point) {
+  if (point.runs.length === 1) return `Run #${point.number}`;
+  return `Runs #${point.number} to #${point.runs.at(-1)}`;
+}
+
+// How far the runs of a point lie from its mean, one standard deviation up and down.
+const spreads = {
+  id: "spreads",
+  beforeDatasetsDraw(chart) {
+    const { ctx, scales, chartArea } = chart;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(chartArea.left, chartArea.top, chartArea.width, chartArea.height);
+    ctx.clip();
+    ctx.lineWidth = 1;
+    chart.data.datasets.forEach((dataset, index) => {
+      if (!chart.isDatasetVisible(index)) return;
+      ctx.strokeStyle = dataset.borderColor;
+      for (const { x, y, point } of dataset.data) {
+        if (point.spread === null) continue;
+        const at = scales.x.getPixelForValue(x);
+        ctx.beginPath();
+        ctx.moveTo(at, scales.y.getPixelForValue(y - point.spread));
+        ctx.lineTo(at, scales.y.getPixelForValue(y + point.spread));
+        ctx.stroke();
+      }
+    });
+    ctx.restore();
+  },
+};
 
 export function draw(canvas, json, figure) {
   const colours = theme();
@@ -239,11 +271,12 @@ export function draw(canvas, json, figure) {
   config.plugins.legend.labels.usePointStyle = true;
   config.plugins.legend.labels.boxHeight = 6;
   config.plugins.tooltip.callbacks = {
-    title: (items) => `Run #${items[0].raw.point.number}`,
+    title: (items) => runs(items[0].raw.point),
     label: (item) => ` ${format(item.parsed.y, unit)}`,
     afterLabel: (item) => {
       const { point } = item.raw;
       return [
+        point.spread === null ? "" : `spread ${format(point.spread, unit)}, mean of ${point.runs.length} runs`,
         point.recipe,
         day(point.at),
         point.validity === "suspect" ? "suspect" : "",
@@ -258,7 +291,12 @@ export function draw(canvas, json, figure) {
     const { point } = chart.data.datasets[items[0].datasetIndex].data[items[0].index];
     location.href = json.run_url.replace(/\/0\/$/, `/${point.number}/`);
   };
-  return new Chart(canvas, { type: "line", data: { datasets: styled(json, colours) }, options: config });
+  return new Chart(canvas, {
+    type: "line",
+    data: { datasets: styled(json, colours) },
+    options: config,
+    plugins: [spreads],
+  });
 }
 
 function medians(json) {
@@ -281,7 +319,7 @@ export function summary(json) {
   );
   const levels = (json.levels ?? []).map((level) => format(level.value, metric.unit));
   return (
-    `${points.length} run${points.length === 1 ? "" : "s"}${json.truncated ? " (the newest)" : ""}` +
+    `${points.length} point${points.length === 1 ? "" : "s"}${json.truncated ? " (the newest)" : ""}` +
     `${json.thinned ? ", evenly chosen from more (zoom in to see each one)" : ""}: ` +
     `${format(Math.min(...values), metric.unit)} to ` +
     `${format(Math.max(...values), metric.unit)}, ${medians(json)}; last #${last.number} ` +
@@ -309,6 +347,8 @@ export function table(json) {
       `#${p.number}`,
       day(p.at),
       format(p.value, json.metric.unit),
+      p.spread === null ? "" : format(p.spread, json.metric.unit),
+      p.runs.length,
       changes.get(p.number) ?? "",
       p.recipe || "imported",
       p.validity,
@@ -316,10 +356,20 @@ export function table(json) {
     ]);
   const notes = [...(json.notes ?? [])]
     .reverse()
-    .map((note) => ["note", day(note.at), "", "", note.text, note.author, ""]);
+    .map((note) => ["note", day(note.at), "", "", "", "", note.text, note.author, ""]);
   rows.unshift(...notes);
   return {
-    head: ["Run", "Finished (UTC)", json.metric.label, "Change point", "Recipe", "Validity", "Environment"],
+    head: [
+      "Run",
+      "Finished (UTC)",
+      json.metric.label,
+      "Spread",
+      "Runs",
+      "Change point",
+      "Recipe",
+      "Validity",
+      "Environment",
+    ],
     rows,
   };
 }

@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from django.conf import settings
@@ -14,12 +14,13 @@ from django.db import Error, close_old_connections, connection
 from django.db.models.functions import Now
 
 from experiments.models import Worker
+from experiments.registry.database_clock import clock_ahead_s
 
 logger = logging.getLogger(__name__)
 
-SEEN_EVERY_S = 10.0
+SEEN_EVERY_S = 5.0
 SILENT_AFTER = timedelta(seconds=35)
-"""Three signs of life missed: the process is gone, hangs, or cannot reach the database."""
+"""Six signs of life missed: the process is gone, hangs, or cannot reach the database."""
 FORGOTTEN_AFTER = timedelta(days=1)
 
 
@@ -29,12 +30,15 @@ def process_name() -> str:
 
 
 class Presence:
-    """Keeps this process's row fresh from a thread of its own until `leave`."""
+    """Keeps this process's row fresh from a thread of its own until `leave`, and does `beside` as often."""
 
-    def __init__(self, name: str, queues: Sequence[str], slots: int) -> None:
+    def __init__(
+        self, name: str, queues: Sequence[str], slots: int, *, beside: Callable[[], None] = lambda: None
+    ) -> None:
         self.name = name
         self.queues = sorted(queues)
         self.slots = slots
+        self._beside = beside
         self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._stay, name="presence", daemon=True)
 
@@ -48,7 +52,13 @@ class Presence:
 
     def show(self) -> None:
         """Say once that this process is there, and forget who has been silent for long."""
-        seen = {"name": self.name, "queues": self.queues, "slots": self.slots, "seen_at": Now()}
+        seen = {
+            "name": self.name,
+            "queues": self.queues,
+            "slots": self.slots,
+            "seen_at": Now(),
+            "clock_ahead_s": clock_ahead_s(),
+        }
         Worker.objects.update_or_create(
             process=process_name(),
             defaults=seen,
@@ -64,6 +74,7 @@ class Presence:
         while not self._leaving.is_set():
             try:
                 self.show()
+                self._beside()
                 away = False
             except Error as error:
                 if not away:

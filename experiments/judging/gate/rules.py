@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from experiments.analysis.limits import ALPHA
 from experiments.analysis.sequential import Standing
-from experiments.analysis.verdict import judge
+from experiments.analysis.sessions import judge_session
 from experiments.judging.gate.reference_runs import ReferenceRuns, reference_runs
-from experiments.judging.verdicts.arms import Conditions
-from experiments.judging.verdicts.verdicts import (
+from experiments.judging.verdicts.arms import Conditions, behind_driver, with_full_driver
+from experiments.judging.verdicts.judging import (
     Compared,
     comparisons_of,
     counted_figure,
@@ -109,7 +109,7 @@ def _among_variants(experiment: Experiment, variants: Sequence[Variant], runs: S
     conditions = Conditions(experiment, runs)
     judged = []
     for one in comparisons_of(experiment, variants, runs, spent=True):
-        stands = conditions.stand(one.baseline, one.candidate, one.verdict.outcome, sentence_of(one, None))
+        stands = conditions.stand(one.baseline, one.candidate, one.metric, one.verdict.outcome, sentence_of(one, None))
         numbers = numbers_of(one) | stands.conditions
         names = one.baseline.name, one.candidate.name
         judged.append(Judged(*names, one.metric, stands.outcome, stands.sentence, numbers))
@@ -122,28 +122,36 @@ def _against(
     runs: Sequence[Run],
     metrics: Sequence[str],
 ) -> tuple[Judged, ...]:
-    """Every candidate against runs that are no part of the experiment: two independent samples."""
-    compared = []
+    """Every candidate, which is one session, against runs of other sessions."""
+    compared: list[Compared] = []
+    arms: list[tuple[list[int], list[int]]] = []
     for metric, spec in metrics_of(experiment.team_id, metrics).items():
         for candidate, reference in found:
-            own = [run for run in runs if run.variant_id == candidate.pk and experiment.compares(run.block)]
-            verdict = judge(
-                [counted_figure(run, metric) for run in reference.runs],
-                [counted_figure(run, metric) for run in own],
+            own = [
+                run
+                for run in runs
+                if run.variant_id == candidate.pk and run.is_usable and experiment.compares(run.block)
+            ]
+            verdict = judge_session(
+                _figures(reference.sessions, metric),
+                _figures([own], metric)[0],
+                earlier=_figures(reference.earlier, metric),
                 higher_is_better=spec.higher_is_better,
                 margin_ratio=experiment.margin_ratio,
-                design="independent",
             )
             standing = Standing(verdict, (), min(verdict.n_a, verdict.n_b), None)
             compared.append(Compared(Variant(name=reference.name), candidate, metric, True, standing))
-    return tuple(
-        Judged(
-            one.baseline.name,
-            one.candidate.name,
-            one.metric,
-            one.verdict.outcome,
-            sentence_of(one, None),
-            numbers_of(one),
-        )
-        for one in with_families(compared, alpha=ALPHA)
-    )
+            arms.append(([run.pk for session in reference.sessions for run in session], [run.pk for run in own]))
+    full = with_full_driver(Run.objects.filter(pk__in={pk for pair in arms for arm in pair for pk in arm}))
+    judged = []
+    for one, pair in zip(with_families(compared, alpha=ALPHA), arms, strict=True):
+        stands = behind_driver(pair, full, one.metric, one.verdict.outcome, sentence_of(one, None))
+        names = one.baseline.name, one.candidate.name
+        numbers = numbers_of(one) | stands.conditions
+        judged.append(Judged(*names, one.metric, stands.outcome, stands.sentence, numbers))
+    return tuple(judged)
+
+
+def _figures(sessions: Iterable[Sequence[Run]], metric: str) -> list[list[float]]:
+    """The figures that count, by session."""
+    return [[value for run in session if (value := counted_figure(run, metric)) is not None] for session in sessions]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from experiments.analysis import wording
@@ -31,7 +31,10 @@ EXPLORED = (
 
 @dataclass(frozen=True)
 class Compared:
-    """One candidate against the baseline for one metric. `family` is None when there is no other comparison."""
+    """One candidate against the baseline for one metric. `family` is None when there is no other comparison.
+
+    `is_sequential`: all repetitions of the one ran before those of the other.
+    """
 
     baseline: Variant
     candidate: Variant
@@ -39,6 +42,7 @@ class Compared:
     decides: bool
     standing: Standing
     family: Family | None = None
+    is_sequential: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -68,7 +72,8 @@ def comparisons_of(
                 spec,
                 spent=spent,
             )
-            found.append(Compared(baseline, candidate, metric, decides, standing))
+            sequential = experiment.is_sequential
+            found.append(Compared(baseline, candidate, metric, decides, standing, is_sequential=sequential))
     return with_families(found, alpha=rule.family_alpha)
 
 
@@ -99,7 +104,9 @@ def store_verdicts(experiment: Experiment, *, spent: bool = False) -> list[Compa
     compared = comparisons_of(experiment, variants, runs, spent=spent)
     conditions = Conditions(experiment, runs)
     for one in compared:
-        stands = conditions.stand(one.baseline, one.candidate, one.verdict.outcome, sentence_of(one, seconds))
+        stands = conditions.stand(
+            one.baseline, one.candidate, one.metric, one.verdict.outcome, sentence_of(one, seconds)
+        )
         StoredVerdict.objects.update_or_create(
             experiment=experiment,
             baseline=one.baseline,
@@ -181,7 +188,7 @@ def _standing(
     blocks = sorted({*a, *b})
     left, right = [a.get(block) for block in blocks], [b.get(block) for block in blocks]
     higher = metric.higher_is_better
-    if experiment.order != Experiment.Order.SEQUENTIAL:
+    if not experiment.is_sequential:
         return standing_of(
             rule, left, right, higher_is_better=higher, margin_ratio=experiment.margin_ratio, spent=spent
         )
@@ -197,8 +204,7 @@ def with_families(compared: Sequence[Compared], *, alpha: float) -> list[Compare
         places = [i for i, one in enumerate(found) if one.decides is decides and one.verdict.p_value is not None]
         family: AdjustedFamily = method([found[i].verdict.p_value for i in places])
         for i, member in zip(places, families_of(family, level), strict=True):
-            one = found[i]
-            found[i] = Compared(one.baseline, one.candidate, one.metric, one.decides, one.standing, member)
+            found[i] = replace(found[i], family=member)
     return found
 
 
@@ -211,7 +217,8 @@ def sentence_of(compared: Compared, seconds_per_repetition: float | None) -> str
         words=words_of(compared.metric),
         seconds_per_repetition=seconds_per_repetition,
     )
-    return wording.with_family(said, compared.verdict, compared.family)
+    said = wording.with_family(said, compared.verdict, compared.family)
+    return wording.with_order(said) if compared.is_sequential and compared.verdict.deciding_pct else said
 
 
 def _json(values: Mapping[str, Any]) -> dict[str, Any]:

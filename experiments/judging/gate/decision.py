@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from experiments.analysis.number_text import figure_text
 from experiments.analysis.verdict import GateResult, gate_of
-from experiments.judging.gate.gate_rules import Evidence, GateRules, Inconclusive, Judged, evidence_of
+from experiments.judging.gate.rules import Evidence, GateRules, Inconclusive, Judged, evidence_of
 from experiments.models import Experiment, Run, Variant
 from experiments.registry.markdown_text import cell
 from experiments.registry.metrics.own_metrics import metrics_of
@@ -58,6 +58,7 @@ class GateNumber:
 class GateVerdict:
     """`finished` False = it still runs, and the outcome says so too (inconclusive).
 
+    `counted_as`: what an inconclusive result was made by the gate's rule; None = nothing was made of it.
     `comment`: worth a comment beside the check that is always there; `comment_reason` says why, or why not.
     """
 
@@ -65,6 +66,7 @@ class GateVerdict:
     finished: bool
     reasons: tuple[str, ...]
     numbers: tuple[GateNumber, ...]
+    counted_as: Inconclusive | None = None
 
     @property
     def comment(self) -> bool:
@@ -77,6 +79,8 @@ class GateVerdict:
         if self._changes:
             said = (f"{one.label} of {one.candidate} is {_words(one.outcome)}" for one in self._changes)
             return f"{'; '.join(said)}."
+        if self.counted_as is not None:
+            return f"{_WHY['inconclusive']} This gate counts that as {self.counted_as}."
         return _WHY[self.outcome]
 
     @property
@@ -171,7 +175,7 @@ def _settled(verdict: GateVerdict, inconclusive: Inconclusive) -> GateVerdict:
     if verdict.outcome != "inconclusive" or inconclusive == "neutral":
         return verdict
     said = f"This gate counts an inconclusive result as {inconclusive}."
-    return replace(verdict, outcome=inconclusive, reasons=(*verdict.reasons, said))
+    return replace(verdict, outcome=inconclusive, reasons=(*verdict.reasons, said), counted_as=inconclusive)
 
 
 def markdown(title: str, url: str, verdict: GateVerdict) -> str:

@@ -12,7 +12,8 @@ from agents.record import Record
 from agents.running.preparation import server_cpus
 from agents.servers import SERVERS
 from agents.spec import RunSpec
-from experiments.analysis.findings import Course, GcPauses, RecordedCpu, ThreadGroup
+from experiments.analysis.findings import RECORDED, Course, CpuQuota, GcPauses, RecordedCpu, ThreadGroup
+from experiments.analysis.load_shape import usual_step
 from experiments.analysis.thresholds import Thresholds
 from experiments.analysis.validity import HostFigures, RunValidity
 from experiments.judging.evidence.judgement import judge, mean_in, stalled_s, unseen_s
@@ -20,6 +21,7 @@ from experiments.judging.evidence.load_course import began_unix_s
 from experiments.models import SampleSeries
 
 PACKETS = ".rx_packets_per_s"
+QUOTA = "cpu_quota.count"
 
 
 @dataclass
@@ -37,11 +39,6 @@ class Channels:
             and (value := mean_in(found.at_s, found.values, duration_s)) is not None
         ]
         return sum(means) / len(means) if means else None
-
-    def busiest_mean(self, roles: Sequence[Role], channel: str, duration_s: float) -> float | None:
-        """The mean of that host where it is highest; None when it is not known of any."""
-        means = [self.mean(role, [channel], duration_s) for role in roles]
-        return max((mean for mean in means if mean is not None), default=None)
 
     def rise(self, role: str, channel: str, duration_s: float) -> int | None:
         """By how much a counter rose in the window; None when it was not seen on both sides of some time in it."""
@@ -83,17 +80,10 @@ def host_figures(
 ) -> HostFigures:
     """All that was seen on the hosts in the measured window."""
     sut, drivers = record.facts["sut"], [record.facts[role] for role in spec.driver_roles]
-    same_machine = bool(sut.boot_id) and sut.boot_id in [driver.boot_id for driver in drivers]
-    shared = same_machine and bool(
-        set(parse_cpus(server_cpus(spec))) & set(parse_cpus(spec.workload.cpus))
-        or not (server_cpus(spec) and spec.workload.cpus)
-    )
+    shared = _shares_cpus(spec, sut, drivers)
     further_off = max((sut, *drivers), key=lambda facts: abs(facts.clock_offset_s or 0.0))
-    stalls = [
-        stalled
-        for name in _carrying(channels)
-        if (stalled := stalled_s((line := channels.series["sut", name]).at_s, line.values, duration_s)) is not None
-    ]
+    # Of the card that carried the load: others go on with what is none of it, such as the monitors' own connection.
+    carried = channels.series["sut", busiest] if (busiest := _busiest(channels, duration_s)) else None
     neighbours_ratio, no_neighbours = _neighbours(spec, channels, duration_s, shared=shared)
     nic, cpu_nodes, nic_node, no_numa = _numa(spec, sut, channels, duration_s)
     rate, ports = _ports(spec.driver_roles, channels, duration_s)
@@ -107,14 +97,14 @@ def host_figures(
         boot_id_changed=False
         if "collect" in record.finished_phases and all(facts.boot_id for facts in (sut, *drivers))
         else None,
-        driver_cpu_mean_ratio=channels.busiest_mean(spec.driver_roles, "cpu_set.busy_ratio", duration_s),
+        driver_cpu_mean_ratio=busiest_use(spec.driver_roles, channels, duration_s),
         driver_thread_max_ratio=max(
             filter(None, (_only_thread(role, channels, duration_s) for role in spec.driver_roles)), default=None
         ),
         busiest_driver=_busiest_driver(spec, channels, duration_s),
         several_tools=bool(measured.parts),
         start_spread_s=measured.start_spread_s,
-        sut_cpu_mean_ratio=channels.mean("sut", ["cpu_set.busy_ratio"], duration_s),
+        sut_cpu_mean_ratio=cpu_use("sut", channels, duration_s),
         neighbours_ratio=neighbours_ratio,
         steal_ratio=channels.mean("sut", ["cpu.steal_ratio"], duration_s),
         swap_pages=channels.rise("sut", "swap.pages_count", duration_s),
@@ -122,6 +112,7 @@ def host_figures(
         governor=sut.profile.get("power.governor"),
         mean_mhz=channels.mean("sut", ["cpu_set.mean_mhz"], duration_s),
         throttle_count=channels.rise("sut", "frequency.throttle_count", duration_s),
+        quotas=_quotas(spec, channels, duration_s),
         cpu_nodes=cpu_nodes,
         nic=nic,
         nic_node=nic_node,
@@ -132,7 +123,7 @@ def host_figures(
         request_threads=request_threads,
         poller_thread=poller_thread,
         server_cpus=_server_cpu_count(spec, channels),
-        network_stalled_s=min(stalls) if stalls else None,
+        network_stalled_s=stalled_s(carried.at_s, carried.values, duration_s) if carried else None,
         clock_offset_s=further_off.clock_offset_s,
         clock_midpoint_s=further_off.clock_midpoint_s,
         clock_round_trip_s=further_off.clock_round_trip_s,
@@ -144,19 +135,59 @@ def host_figures(
     )
 
 
+def _shares_cpus(spec: RunSpec, sut: FactsCollected, drivers: Sequence[FactsCollected]) -> bool:
+    """Whether server and load tool were on one machine, and not kept apart there by CPU sets of their own."""
+    if not sut.boot_id or sut.boot_id not in [driver.boot_id for driver in drivers]:
+        return False
+    server, tool = parse_cpus(server_cpus(spec)), parse_cpus(spec.workload.cpus)
+    return not (server and tool) or bool(set(server) & set(tool))
+
+
+def cpu_use(role: Role, channels: Channels, duration_s: float) -> float | None:
+    """How busy the CPUs were that server or load tool may use: those of its set, or what its control group allows."""
+    busy = channels.mean(role, ["cpu_set.busy_ratio"], duration_s)
+    used = channels.mean(role, ["process.cpu_ratio"], duration_s)
+    quota = channels.mean(role, [QUOTA], duration_s)
+    if used is None or not quota:
+        return busy
+    return max(busy or 0.0, min(1.0, used / quota))
+
+
+def busiest_use(roles: Sequence[Role], channels: Channels, duration_s: float) -> float | None:
+    """The same of that host where it is highest; None when it is not known of any."""
+    found = [cpu_use(role, channels, duration_s) for role in roles]
+    return max((use for use in found if use is not None), default=None)
+
+
+def _quotas(spec: RunSpec, channels: Channels, duration_s: float) -> tuple[CpuQuota, ...]:
+    """What the control groups of server and load tools allow; () where nothing limits them."""
+    return tuple(
+        CpuQuota(
+            spec.hosts[role].name,
+            "sut" if role == "sut" else "driver",
+            cpus,
+            channels.mean(role, ["cpu_quota.throttled_ratio"], duration_s),
+        )
+        for role in spec.hosts
+        if (cpus := channels.mean(role, [QUOTA], duration_s)) is not None
+    )
+
+
 def course_of(channels: Channels, duration_s: float) -> Course | None:
     """The load over time: as the load tool recorded it, else by the packets that reached the SUT.
 
     Not by those of the loopback interface: on one machine that carries much besides the load.
     """
     if (recorded := channels.series.get(("driver", "load.throughput_rps"))) is not None:
-        return Course("requests per second, as the load tool recorded them", recorded.at_s, recorded.values)
+        return Course(RECORDED, recorded.at_s, recorded.values, complete=True)
     busiest = _busiest(channels, duration_s)
     if busiest is None or (nic := _nic_of(busiest)) == "lo":
         return None
     packets = channels.series["sut", busiest]
     source = f"packets per second that the SUT received on {nic}, in place of requests"
-    return Course(source, packets.at_s, packets.values)
+    # A sample speaks for the time before it.
+    step_s = usual_step(packets.at_s)
+    return Course(source, [at - step_s / 2 for at in packets.at_s], packets.values, step_s)
 
 
 def gc_points(record: Record, started_unix_s: float) -> tuple[list[float], list[float]]:
@@ -195,7 +226,7 @@ def _requested_s(spec: RunSpec, measured: LoadReported, duration_s: float) -> fl
 
 def _busiest_driver(spec: RunSpec, channels: Channels, duration_s: float) -> str:
     """The name of the driver host with the fullest CPUs; "" when there is only one, or nothing was seen."""
-    means = {role: channels.mean(role, ["cpu_set.busy_ratio"], duration_s) for role in spec.driver_roles}
+    means = {role: cpu_use(role, channels, duration_s) for role in spec.driver_roles}
     seen = {role: mean for role, mean in means.items() if mean is not None}
     return spec.hosts[max(seen, key=lambda role: seen[role])].name if len(means) > 1 and seen else ""
 
