@@ -85,6 +85,7 @@ PAGES: dict[str, Shot] = {
     "webhooks": Shot("Settings: webhooks"),
     "webhook": Shot("One webhook and its deliveries"),
     "thresholds": Shot("Settings: the thresholds of the checks"),
+    "history_limits": Shot("Settings: the limits of the search for change points"),
     "new_share": Shot("Something is shared by a link", query="kind=run&runs={number}"),
     "shared_page": Shot("What somebody sees who was sent a link"),
     "shares": Shot("Settings: shared links"),

@@ -308,7 +308,7 @@ def play(plan: Plan, folder: Path, say: Callable[[str], None]) -> Report:
         lab = _lay_out(plan, stage, folder, running)
         world = World(stage, places, random.Random(plan.seed), lab)  # noqa: S311 - repeatable on purpose
         running.callback(world.close)
-        stage.start_beat(folder / "beat-schedule")
+        stage.start_beat()
         for name in ("steady", *(f"w{number}" for number in range(1, plan.workers))):
             world.start_worker(name)
         return Soak(plan, world, say).run()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.simulations import Figure, drift, looks
+from bench.simulations.figures import Figure
+from bench.simulations.verdicts import drift, looks
 
 
 @pytest.mark.parametrize(
