@@ -154,8 +154,10 @@ def _latency(lines: Lines, mean_ms: float) -> LatencySummary:
     short = None if total else lines.expect(_TOTAL_SHORT, "the times of 'Total:'")
     while lines.take(_WARNING):
         pass
+    if lines.ended:
+        raise lines.error("expected the end of the line before", hint="Give the whole output of ab.")
     lines.skip_blank()
-    percentiles = _percentiles(lines) if lines.take(_SERVED) else {}
+    percentiles = {} if lines.ended else _percentiles(lines)
     if total is None:
         shortest, longest = (float(short[1]), float(short[3])) if short else (None, None)
         return LatencySummary(mean_ms, None, shortest, longest, percentiles_ms=percentiles)
@@ -163,6 +165,7 @@ def _latency(lines: Lines, mean_ms: float) -> LatencySummary:
 
 
 def _percentiles(lines: Lines) -> dict[str, float]:
+    lines.expect(_SERVED, "'Percentage of the requests served'")
     percentiles: dict[str, float] = {}
     while row := lines.take(_PERCENTILE):
         percentiles[row[1] or row[3]] = float(row[2] or row[4])

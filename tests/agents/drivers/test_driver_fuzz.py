@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from random import Random
 
 import pytest
@@ -24,6 +25,8 @@ WHOLE = [case for case in REPORTS if case.expected.get("complete", True)]
 OPEN_END = {"hyperfoil-wrk-text", "wrk-lua-csv"}
 # A script may print anything behind wrk's report; a CSV that is cut there is left out, and noted.
 SCRIPTED = {"wrk/lua-csv-behind"}
+# Up to here it is what `ab -d` prints, which asks for no percentiles: nothing tells the one from the other.
+WITHOUT_PERCENTILES = re.compile(r"\nTotal: [ 0-9.]+\n((WARNING|ERROR): .*\n|        .*\n)*\s*\Z")
 
 
 def figures(case: Case, text: str) -> tuple[object, ...]:
@@ -55,6 +58,8 @@ def test_a_report_cut_anywhere_is_refused_or_has_all_its_figures(case: Case) -> 
         try:
             found = figures(case, case.text[:cut])
         except ParseError:
+            continue
+        if case.format == "ab-text" and WITHOUT_PERCENTILES.search(case.text[:cut]):
             continue
         assert found == whole, case.text[max(0, cut - 40) : cut]
 
