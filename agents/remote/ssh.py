@@ -310,7 +310,9 @@ class SshSession:
             tries += 1
             try:
                 process = await self.connection.create_process(sent, encoding=None)
-                process.stdin.write(typed)
+                if typed:
+                    with suppress(BrokenPipeError):  # what ended at once reads nothing; its output says why
+                        process.stdin.write(typed)
                 return process
             except _LOST as exc:
                 if not isinstance(exc, asyncssh.ChannelOpenError) or self.connection.is_closed():

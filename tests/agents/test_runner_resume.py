@@ -68,6 +68,7 @@ async def die_and_resume(lab: Lab, count: int) -> None:
     assert record.failed is None, (count, died_after, record.failed)
     assert len(lab.starts) == 1, (count, died_after)
     assert [report.exit_status for report in record.reports.values()] == [0], (count, died_after)
+    assert not lab.directory(lab.sut).exists(), (count, died_after, second.log)
     assert_left_as_it_was(lab, record)
 
 

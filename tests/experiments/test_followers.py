@@ -15,7 +15,7 @@ from experiments.registry import events
 from experiments.registry.errors import DATABASE_AWAY
 
 EXPECTED = {
-    events.RunEnded: ["retries", "events", "live"],
+    events.RunEnded: ["retries", "events", "live", "live"],
     events.BlocksEnded: ["stopping"],
     events.ExperimentEnded: ["events", "live"],
     events.HostQuarantined: ["events"],

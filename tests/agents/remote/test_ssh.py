@@ -49,6 +49,22 @@ async def test_a_command_gives_its_status_and_its_bytes(
     assert (result.exit_status, result.stdout, result.truncated) == (exit_status, stdout, False)
 
 
+async def test_a_command_that_has_ended_before_anybody_looks_is_no_lost_connection(
+    session: SshSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a busy worker: the host has answered and closed the channel by the time the worker goes on."""
+    create = session.connection.create_process
+
+    async def late(*args: Any, **kwargs: Any) -> Any:
+        process = await create(*args, **kwargs)
+        await process.wait_closed()
+        return process
+
+    monkeypatch.setattr(session.connection, "create_process", late)
+    result = await session.run(script("echo done; exit 3"))
+    assert (result.exit_status, result.stdout) == (3, b"done\n")
+
+
 async def test_arguments_arrive_as_they_are(session: SshSession) -> None:
     words = ("$(id)", "`id`", "a'b\"c", "line\nline", "; true", "--", "", "é")
     result = await session.run(Command(("printf", "%s|", *words)))
