@@ -15,7 +15,8 @@ from django.urls import reverse
 import bench.django_project  # noqa: F401 - before the models
 from bench.screenshot_data import fill_with_few
 from bench.website import team_with_runs
-from experiments.models import Member, Role, Run, ShareLink
+from experiments.keeping.demo.history import make_history
+from experiments.models import Member, Recipe, Role, Run, ShareLink
 from experiments.registry.teams.invitations import invite
 from experiments.telling.sharing.links import share
 from experiments.telling.sharing.subjects import Subject
@@ -39,6 +40,10 @@ def main() -> None:
     viewer.save()
     code = _second_factor(viewer)
     run = Run.objects.for_team(team).counted().latest("number")
+    assert run.sut and run.drivers and run.application
+    driver = run.drivers.in_order[0]
+    recipe = Recipe.objects.create(team=team, name="As it is", version=1, body={"steps": []}, created_by=user)
+    make_history(member, sut=run.sut, driver=driver, application=run.application, recipe=recipe)  # for its alert
     link = share(member, Subject(ShareLink.Kind.RUN, runs=(run.number,)))
     told = {
         "invitation": invite(member, Role.VIEWER).link,

@@ -156,8 +156,7 @@ def _latency(lines: Lines, mean_ms: float) -> LatencySummary:
         pass
     if lines.ended:
         raise lines.error("expected the end of the line before", hint="Give the whole output of ab.")
-    lines.skip_blank()
-    percentiles = {} if lines.ended else _percentiles(lines)
+    percentiles = _percentiles(lines)
     if total is None:
         shortest, longest = (float(short[1]), float(short[3])) if short else (None, None)
         return LatencySummary(mean_ms, None, shortest, longest, percentiles_ms=percentiles)
@@ -165,6 +164,9 @@ def _latency(lines: Lines, mean_ms: float) -> LatencySummary:
 
 
 def _percentiles(lines: Lines) -> dict[str, float]:
+    lines.skip_blank()
+    if lines.ended:
+        return {}
     lines.expect(_SERVED, "'Percentage of the requests served'")
     percentiles: dict[str, float] = {}
     while row := lines.take(_PERCENTILE):
