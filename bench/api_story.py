@@ -366,6 +366,7 @@ def _ends(player: Player) -> None:
     for name in ("application", "recipe", "workload"):
         document = {"application": "tomcat", "recipe": "limits", "workload": "home"}[name]
         player.ask(f"archive_{name}", name=document)
+        player.ask(f"unarchive_{name}", name=document)
     run = Run.objects.get(team__slug="demo", number=FIRST_RUN + 1)
     for name, operation in (("sut-1", "restore_host"), ("sut-2", "clear_dirty_host")):
         Host.objects.filter(team__slug="demo", name=name).update(

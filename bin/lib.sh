@@ -25,14 +25,18 @@ bh_as_root() {
 }
 
 # Runs a command and shows the last line of what it says as it goes on; all of its last lines when it fails.
-bh_live() {
-  local log status=0
-  log=$(mktemp)
-  "$@" 2>&1 | tee "$log" | bh_last_line || status=$?
-  [ "$status" = 0 ] || tail -n 20 "$log" >&2
-  rm -f "$log"
-  return "$status"
-}
+# With BH_TMP, what the command keeps meanwhile is below that directory and goes with it however it ends: pip leaves
+# tens of directories in /tmp when it is interrupted.
+bh_live() (
+  status=0
+  place=$(mktemp -d "${BH_TMP:-${TMPDIR:-/tmp}}/benchhub-XXXXXX") || exit
+  trap 'rm -rf "$place"' EXIT
+  trap 'exit 130' INT TERM HUP
+  [ -z "${BH_TMP:-}" ] || export TMPDIR=$place  # of pip alone: apt drops its rights, and could not write there
+  "$@" 2>&1 | tee "$place/said" | bh_last_line || status=$?
+  [ "$status" = 0 ] || tail -n 20 "$place/said" >&2
+  exit "$status"
+)
 
 # One line that is written over on a terminal, a line every ten seconds elsewhere.
 bh_last_line() {
@@ -174,7 +178,7 @@ bh_venv() {
   fi
   bh_note "installing the packages of $* into $BH_VENV (600 MB, 1 GB with the checks; a minute or two)"
   for file in "$@"; do
-    bh_live "$BH_VENV/bin/python" -m pip install --no-compile --progress-bar off --disable-pip-version-check \
+    BH_TMP=$BH_VENV bh_live "$BH_VENV/bin/python" -m pip install --no-compile --progress-bar off --disable-pip-version-check \
       -r "$BH_ROOT/$file" || bh_die "pip could not install $file"
   done
   bh_trim "$BH_VENV"

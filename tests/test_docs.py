@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+from agents.drivers.jmeter.jmx import MAX_PLAN_CHARS
+from agents.facts import described
+from agents.results import timer_tables
 from experiments.analysis.thresholds import LIMITS_OF
+from experiments.api.plumbing.body import MAX_VALUES
+from experiments.asking.intake.imports import MAX_REPORT_CHARS
+from experiments.asking.intake.recordings import MAX_RECORDING_CHARS
+from experiments.management.commands import parse
+from experiments.registry.documents import yaml_text
 from experiments.registry.metrics.vocabulary import METRICS
 
 ROOT = Path(__file__).parent.parent
@@ -42,6 +51,26 @@ def test_every_environment_variable_is_documented_and_every_documented_one_is_re
     documented_ones = re.findall(r"^\| `([A-Z_]+)` \|", operations, re.MULTILINE)
 
     assert sorted(documented_ones) == sorted(environment_variables())
+
+
+def test_the_limits_of_what_is_sent_are_those_of_the_code(settings: Any) -> None:
+    text = (ROOT / "docs" / "api.md").read_text()
+    part = text[text.index("## How large") : text.index("## Asking twice")]
+    said = dict(re.findall(r"^\| ([^|]+) \| ([0-9,]+(?: MB)?)(?: characters)? \|", part, re.M))
+    assert said == {
+        "a body, or the texts of a form together": f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE >> 20} MB",
+        "values in a body, YAML or JSON": f"{MAX_VALUES:,}",
+        "a report of a load tool": f"{MAX_REPORT_CHARS:,}",
+        "a recording of nmon, mpstat or top": f"{MAX_RECORDING_CHARS:,}",
+        "a table of timers": f"{timer_tables.MAX_CHARS:,}",
+        "the description of a machine": f"{described.MAX_CHARS:,}",
+        "an application, a recipe, a workload as YAML": f"{yaml_text.MAX_CHARS:,}",
+        "a test plan of JMeter": f"{MAX_PLAN_CHARS:,}",
+    }
+    assert MAX_VALUES == yaml_text.MAX_VALUES
+    assert f"everything else up to {parse.MAX_BYTES >> 20} MB" in " ".join(part.split())
+    assert f"[{MAX_REPORT_CHARS:,} characters](api.md#how-large)" in (ROOT / "docs" / "jmeter.md").read_text()
+    assert f"YAML: safe types, {yaml_text.MAX_CHARS:,} characters" in (ROOT / "docs" / "security.md").read_text()
 
 
 def test_the_index_names_every_document() -> None:

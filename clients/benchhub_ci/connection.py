@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import random
 import re
@@ -18,6 +19,8 @@ CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 RETRIED_STATUS = {408, 425, 429, 500, 502, 503, 504}
 ANSWER_TIMEOUT_S = 30
 RUBBISH_PATIENCE_S = 20
+TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
+PAGE_BYTES = 65_536  # of a page as much as holds its title
 HINTS = {401: "The token is unknown here; is BENCHHUB_TOKEN whole, not expired, and of this installation?"}
 
 
@@ -82,7 +85,11 @@ class Api:
             request.add_header(name, value)
         try:
             with self.opener.open(request, timeout=timeout_s) as answer:
-                return shown(json.loads(answer.read().decode()))
+                text = answer.read()
+                page = page_in(text, answer.headers.get("Content-Type", ""))
+                if page:  # the same page would come again
+                    raise Trouble(not_benchhub(answer.status, request.full_url, page))
+                return shown(json.loads(text.decode()))
         except HTTPError as error:
             if error.code in RETRIED_STATUS:
                 after_s = error.headers.get("Retry-After", "")
@@ -109,13 +116,34 @@ def shown(value: Any) -> Any:
     return {shown(key): shown(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
+def page_in(text: bytes, content_type: str) -> str:
+    """What a web page calls itself; empty for an answer that is none."""
+    begin = text[:PAGE_BYTES].decode(errors="replace").lstrip("\ufeff \t\r\n")
+    if not begin.startswith("<") and "html" not in content_type.lower():
+        return ""
+    title = TITLE.search(begin)
+    words = " ".join(str(shown(html.unescape(title[1]))).split()) if title else ""
+    return f'a web page titled "{words[:100]}"' if words else "a web page without a title"
+
+
+def not_benchhub(status: int, url: str, page: str) -> str:
+    return (
+        f"HTTP {status} with {page or 'no answer of an API'}, and not from BenchHub: "
+        f"is {url} right, or does a proxy or its sign-in page stand between?"
+    )
+
+
 def explain(error: HTTPError) -> str:
-    """What a problem+json answer says."""
+    """What a problem+json answer says, or what the page is that came in its place."""
+    text = b""
     try:
-        problem = shown(json.loads(error.read().decode()))
+        text = error.read()
+        problem = shown(json.loads(text.decode()))
         detail = problem["detail"]
     except (ValueError, KeyError, TypeError, OSError, HTTPException):
-        return f"HTTP {error.code}, and not from BenchHub: is {error.url} right, or is a proxy between?"
+        return not_benchhub(
+            error.code, error.url or "the address", page_in(text, error.headers.get("Content-Type", ""))
+        )
     field = problem.get("field")
     said = f"HTTP {error.code}: {detail}" + (f" (field: {field})" if field else "")
     return f"{said} {HINTS[error.code]}" if error.code in HINTS else said

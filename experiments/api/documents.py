@@ -19,7 +19,7 @@ from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
 from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.models import Application, Document, Member, Recipe, Team, Workload
-from experiments.registry.documents.versions import archive, diff_versions, noun, save_version, to_yaml
+from experiments.registry.documents.versions import archive, diff_versions, noun, save_version, to_yaml, unarchive
 from experiments.registry.errors import NotFound
 
 _MAX_VERSION = 2**31 - 1
@@ -74,7 +74,7 @@ def _insist(request: HttpRequest, member: Member, model: type[Document], name: s
         return
     Team.objects.select_for_update(no_key=True).get(pk=member.team_id)  # the lock of `save_version`
     try:
-        newest = _detail(find_document(member, model, name.strip()))
+        newest = _detail(find_document(member, model, name))
     except NotFound:
         newest = None
     insist_on_match(request, newest)
@@ -86,8 +86,13 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
     router = Router(auth=READ, tags=[f"{kind}s"])
 
     @router.get("", response=list[VersionRow], operation_id=f"list_{kind}s", summary=f"List {kind}s")
-    def list_documents(request: HttpRequest, fields: str = FIELDS) -> Any:
-        newest = model.objects.for_team(member_of(request).team).newest_versions()
+    def list_documents(
+        request: HttpRequest,
+        archived: bool = Query(False, description="The archived ones, which are left out otherwise"),
+        fields: str = FIELDS,
+    ) -> Any:
+        documents = model.objects.for_team(member_of(request).team)
+        newest = documents.archived_names() if archived else documents.newest_versions()
         rows = [VersionRow(**_row(document)) for document in newest.select_related("created_by").defer("body")]
         return sparse(rows, VersionRow, fields)
 
@@ -140,6 +145,22 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
             _insist(request, member, model, name)
             document = find_document(member, model, name)
             archive(member, document)
+        return tagged(request, _detail(document))
+
+    @router.post(
+        "/{name}/unarchive",
+        response=VersionOut,
+        auth=WRITE,
+        operation_id=f"unarchive_{kind}",
+        summary=f"Put an archived {kind} back into the lists",
+        openapi_extra=CHANGE_EXTRA,
+    )
+    def unarchive_document(request: HttpRequest, name: str) -> HttpResponse:
+        member = member_of(request)
+        with transaction.atomic():
+            _insist(request, member, model, name)
+            document = find_document(member, model, name)
+            unarchive(member, document)
         return tagged(request, _detail(document))
 
     @router.get(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from experiments.models import Document, Experiment, Host, Member, Run
@@ -45,13 +46,19 @@ def find_document(member: Member, model: type[Document], name: str, version: int
 
 
 def named_document(member: Member, model: type[Document], reference: str, *, field: str) -> Any:
-    """The version in a body: "name" is the newest one, "name@3" the third. RequestError names the field."""
+    """The version in a body: "name" is the newest one, "name@3" the third. RequestError names the field.
+
+    A name that ends so itself, which older versions let people make, is found where no version is meant.
+    """
     name, at, version = reference.rpartition("@")
     if not (at and version.isascii() and version.isdigit() and len(version) < 10):
         name, version = reference, ""
     try:
         return find_document(member, model, name, int(version) if version else None)
     except NotFound as error:
+        if version:
+            with suppress(NotFound):
+                return find_document(member, model, reference)
         newest = model.objects.for_team(member.team).filter(name=name, one_off=False).order_by("-version").first()
         there = f" The newest version of {name} is {newest.version}." if newest else ""
         raise RequestError(f"There is no {model.__name__.lower()} {reference!r}.{there}", field=field) from error

@@ -7,7 +7,7 @@ from ninja import Router
 from pydantic import BaseModel, Field
 
 from agents.base.errors import PlanError
-from agents.drivers.jmeter import jmx
+from agents.drivers.jmeter.jmx import MAX_PLAN_CHARS, harm
 from agents.drivers.jmeter.jmx_properties import plan_properties, suggested
 from experiments.api.plumbing.auth import WRITE, member_of
 from experiments.api.shapes import Body
@@ -19,7 +19,7 @@ router = Router(auth=WRITE, tags=["workloads"])
 
 
 class JmeterPlanIn(Body):
-    jmx: str = Field(min_length=1, max_length=1_000_000, description="A test plan as JMeter saved it")
+    jmx: str = Field(min_length=1, max_length=MAX_PLAN_CHARS, description="A test plan as JMeter saved it")
 
     model_config = {"str_strip_whitespace": False}
 
@@ -41,11 +41,11 @@ def read_jmeter_plan(request: HttpRequest, payload: JmeterPlanIn) -> JmeterPlanO
     """The properties that a plan asks for with `${__P(name,default)}`. Nothing is stored."""
     require(member_of(request), Role.EDITOR)  # as whoever saves the workload that comes of it
     try:
-        found, harm = plan_properties(payload.jmx), jmx.harm(payload.jmx)
+        found, harmful = plan_properties(payload.jmx), harm(payload.jmx)
     except PlanError as error:
         raise RequestError(f"{error.message} {error.hint}".strip(), field="jmx") from error
     return JmeterPlanOut(
         properties=[PlanPropertyOut(name=one.name, default=one.default, secret=one.secret) for one in found],
         suggested=suggested(found),
-        needs_shell=harm,
+        needs_shell=harmful,
     )

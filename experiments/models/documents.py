@@ -17,6 +17,11 @@ class DocumentQuerySet(TeamOwnedQuerySet):
         newest = meant.order_by("team_id", "name", "-version").distinct("team_id", "name")
         return self.filter(pk__in=newest.values("pk")).order_by("name")
 
+    def archived_names(self) -> Self:
+        """The newest version of each name that is archived as a whole: none of its versions is in the lists."""
+        newest = self.filter(one_off=False).order_by("team_id", "name", "-version").distinct("team_id", "name")
+        return self.filter(pk__in=newest.values("pk"), archived=True).order_by("name")
+
 
 class Document(models.Model):
     """One version. `body` is a document of `agents` as JSON; `registry.documents.contents` reads it."""

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from experiments.judging.alerts.triage import ExpectedLevel
 from experiments.judging.comparing.history import MAX_POINTS, MetricHistory
+from experiments.judging.comparing.lines import line_names
 from experiments.models import Alert, Annotation, Series, Team
 from frontend.charts.metric import metric_json
 from frontend.shared.hardware import headline
@@ -111,6 +112,8 @@ def history_json(
     histories: Mapping[str, MetricHistory], *, run_url: str, highlight: Iterable[int] = ()
 ) -> dict[str, Any]:
     """Points of one or more series of a metric. Keys name the hardware; `run_url` is a run's address with 0 in it."""
+    every = [point for history in histories.values() for point in history.points]
+    line_of = iter(line_names(every, unnamed="imported"))
     points: list[dict[str, Any]] = [
         {
             "number": point.number,
@@ -119,6 +122,7 @@ def history_json(
             "runs": list(point.runs),
             "spread": point.spread,
             "recipe": point.recipe,
+            "line": next(line_of),
             "validity": point.validity,
             "labels": dict(point.labels),
             "environment": environment,

@@ -130,7 +130,7 @@ class Jmeter(HttpPlan, Driver):
     home: str = Field("", pattern=r"^(/[A-Za-z0-9_./+@-]{1,250})?$")
     """The directory of the installation; empty = `binary`."""
     binary: str = Field("jmeter", pattern=r"^[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,200}$")
-    jmx: str = Field("", max_length=1_000_000)
+    jmx: str = Field("", max_length=test_plan.MAX_PLAN_CHARS)
     properties: dict[str, str | int | float | bool] = Field(default_factory=dict, max_length=200)
     heap_max: str = Field("1g", pattern=_HEAP)
     heap_start: str = Field("", pattern=rf"({_HEAP})|^$")

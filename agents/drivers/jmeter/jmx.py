@@ -11,7 +11,7 @@ from lxml import etree
 from agents.base.errors import PlanError
 from agents.formats.xml_document import parse_xml
 
-MAX_PLAN_CHARS = 4_000_000
+MAX_PLAN_CHARS = 1_000_000
 MAX_DEPTH = 200
 MAX_ELEMENTS = 100_000
 

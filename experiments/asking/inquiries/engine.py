@@ -21,6 +21,7 @@ from experiments.models import Experiment, Host, Member, Role, Run, Team
 from experiments.models.inquiries import Inquiry
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import DATABASE_AWAY, Conflict, NotFound, RequestError
+from experiments.registry.naming import check_title
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import acting_member, require, require_launch_on
 from experiments.running.queue.priorities import check_priority
@@ -102,6 +103,7 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
         check_priority(member, priority)
         if not name.strip():
             raise RequestError(f"Give the {self.title} a name.", field="name")
+        check_title(name.strip(), f"A {self.title}")
 
     def start(self, member: Member, inquiry: Question) -> None:
         """Store a checked inquiry and launch its first step: both or, with a RequestError, neither."""

@@ -84,7 +84,7 @@ def import_reports(
 
 def _parts(kind: str, text: str) -> Sequence[str]:
     if len(text) > MAX_REPORT_CHARS:
-        raise RequestError(f"A report has at most {MAX_REPORT_CHARS} characters.", field="text")
+        raise RequestError(f"A report has at most {MAX_REPORT_CHARS:,} characters.", field="text")
     try:
         return split_report(kind, text)
     except ParseError as error:
@@ -95,7 +95,7 @@ def _read(kind: str, text: str, command: str) -> LoadReport:
     if not text.strip():
         raise RequestError("The report is empty.", field="text")
     if len(text) > MAX_REPORT_CHARS:
-        raise RequestError(f"A report has at most {MAX_REPORT_CHARS} characters.", field="text")
+        raise RequestError(f"A report has at most {MAX_REPORT_CHARS:,} characters.", field="text")
     try:
         report = read_report(kind, text, command)
     except ParseError as error:

@@ -99,6 +99,8 @@ def _own_cpus(run: Run, role: str) -> list[str]:
 
 
 def _read(kind: str, text: str) -> Recording:
+    if len(text) > MAX_RECORDING_CHARS:
+        raise RequestError(f"A recording has at most {MAX_RECORDING_CHARS:,} characters.", field="text")
     try:
         return read_recording(kind, text)
     except ParseError as error:

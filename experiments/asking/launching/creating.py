@@ -13,6 +13,7 @@ from experiments.registry.errors import RequestError
 from experiments.registry.experiments.rules import Rules
 from experiments.registry.hosts.driver_sets import driver_set
 from experiments.registry.metrics.own_metrics import metric_named
+from experiments.registry.naming import check_experiment_name
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require_launch_on
 
@@ -37,7 +38,9 @@ def create_experiment(
     rules = rules or Rules()
     rules.check(member.team_id, order=order, variants=len(candidates))
     repetitions = rules.first_blocks(repetitions)
-    _check_experiment(name, candidates, repetitions, margin_ratio)
+    if "\0" in name or not Experiment.objects.for_team(member.team).filter(name=name).exists():
+        check_experiment_name(name)  # copies of one that is called so already may be made
+    _check_experiment(candidates, repetitions, margin_ratio)
     metric_named(member.team_id, primary_metric, field="primary_metric")
     for candidate in candidates:
         require_launch_on(member, candidate.sut, *candidate.drivers)
@@ -87,9 +90,7 @@ def check_repetitions(repetitions: int) -> None:
         raise RequestError(f"Repetitions must be between 1 and {MAX_REPETITIONS}.", field="repetitions")
 
 
-def _check_experiment(name: str, candidates: Sequence[Candidate], repetitions: int, margin_ratio: float) -> None:
-    if not name.strip():
-        raise RequestError("Give the experiment a name.", field="name")
+def _check_experiment(candidates: Sequence[Candidate], repetitions: int, margin_ratio: float) -> None:
     check_repetitions(repetitions)
     if not 0 < margin_ratio < 1:
         raise RequestError("The margin must be between 0 and 1 (0.03 is 3 %).", field="margin_ratio")

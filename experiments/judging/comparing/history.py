@@ -31,7 +31,7 @@ MAX_POINTS = 2000
 SHOWN_POINTS = 600
 """In a chart of a whole series: about one for each pixel of its width."""
 MAX_COMPARED = 10
-_POINT = ("number", "finished_at", "value", "recipe__name", "validity", "labels", "experiment_id")
+_POINT = ("number", "finished_at", "value", "recipe__name", "validity", "labels", "experiment_id", "variant__name")
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Point:
     """One night in a series: an experiment's variant, or the single runs of an hour; `number` is its first run.
 
     `value` is the mean of its `runs`, `spread` their standard deviation, None for one run. It is suspect when one is.
+    `variant` is the name of the experiment's; `variation`, the parameters that are not the defaults, is known of points
+    that are in a trend.
     """
 
     number: int
@@ -50,6 +52,8 @@ class Point:
     experiment_id: int | None
     runs: tuple[int, ...] = ()
     spread: float | None = None
+    variant: str = ""
+    variation: str = ""
 
     def __post_init__(self) -> None:
         if not self.runs:
@@ -131,7 +135,8 @@ def _nights(team: Team, fingerprint: str, metric: str, runs: Sequence[Point]) ->
     """The runs as the points of the history that they are in, each with all of its runs; two queries at most."""
     if len(runs) < 2:
         return tuple(runs)
-    together = _together(team, fingerprint, metric, [run.number for run in runs])
+    together, variations = _together(team, fingerprint, metric, [run.number for run in runs])
+    runs = [replace(run, variation=variations[run.number]) if variations.get(run.number) else run for run in runs]
     if not together:
         return tuple(runs)
     members = _history_runs(team, fingerprint, metric, "", None, None)
@@ -158,28 +163,36 @@ def _nights(team: Team, fingerprint: str, metric: str, runs: Sequence[Point]) ->
     return tuple(found[number] for number in sorted(found))
 
 
-def _together(team: Team, fingerprint: str, metric: str, numbers: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """For each run that is one point with others, all runs of the point; by the trends of the metric.
+def _together(
+    team: Team, fingerprint: str, metric: str, numbers: Sequence[int]
+) -> tuple[dict[int, tuple[int, ...]], dict[int, str]]:
+    """For each run that is one point with others, all runs of the point; and the parameters that a run's trend has.
 
-    A figure that is not searched for change points goes by the throughput, which nearly every run has.
+    Both by the trends of the metric. A figure that is not searched for change points goes by the throughput, which
+    nearly every run has.
     """
     trends = Trend.objects.filter(
         series__team=team, series__fingerprint=fingerprint, metric__in={metric, "throughput_rps"}
     )
     found: dict[int, tuple[int, ...]] = {}
-    for name, packed in sorted(trends.values_list("metric", "packed"), key=lambda row: row[0] == metric):
+    variations: dict[int, str] = {}
+    rows = trends.values_list("metric", "variation", "packed")
+    for name, variation, packed in sorted(rows, key=lambda row: row[0] == metric):
         points = np.frombuffer(packed, Trend.POINT)
         nights, all_numbers = nights_of(points), points["number"]
         if name == metric:
             found = {number: runs for number, runs in found.items() if number not in set(all_numbers.tolist())}
-        asked = np.unique(nights.point_of[np.isin(all_numbers, numbers)])
+        among = np.isin(all_numbers, numbers)
+        if variation:
+            variations |= dict.fromkeys(all_numbers[among].tolist(), variation)
+        asked = np.unique(nights.point_of[among])
         several = asked[nights.count[asked] > 1]
         order = np.argsort(nights.point_of, kind="stable")
         ends = np.cumsum(nights.count)
         for night in several.tolist():
             runs = tuple(all_numbers[order[ends[night] - nights.count[night] : ends[night]]].tolist())
             found |= dict.fromkeys(runs, runs)
-    return found
+    return found, variations
 
 
 def _ends(team: Team, numbers: QuerySet[Any, Any], most: int) -> tuple[int | None, int | None, int | None]:
@@ -203,8 +216,10 @@ def _for_each_stretch(
     sql = f"SELECT one.* FROM {stretches} CROSS JOIN LATERAL ({of_one}) AS one UNION ALL {of_kept}"  # noqa: S608
     with connection.cursor() as cursor:
         cursor.execute(sql, (*series, *parameters, *more))
-        for number, at, value, recipe, validity, labels, experiment_id in cursor.fetchall():
-            yield Point(number, at, value, recipe or "", validity, json.loads(labels), experiment_id)
+        for number, at, value, recipe, validity, labels, experiment_id, variant in cursor.fetchall():
+            yield Point(
+                number, at, value, recipe or "", validity, json.loads(labels), experiment_id, variant=variant or ""
+            )
 
 
 def _history_runs(
@@ -229,8 +244,8 @@ def _history_runs(
 def _points(runs: RunQuerySet) -> list[Point]:
     rows = runs.values_list(*_POINT)
     return [
-        Point(number, at, value, recipe_name or "", validity, labels, experiment_id)
-        for number, at, value, recipe_name, validity, labels, experiment_id in rows
+        Point(number, at, value, recipe_name or "", validity, labels, experiment_id, variant=variant or "")
+        for number, at, value, recipe_name, validity, labels, experiment_id, variant in rows
     ]
 
 

@@ -23,10 +23,11 @@ from experiments.registry.documents.yaml_text import dump_yaml, parse_yaml
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.own_metrics import learn
 from experiments.registry.metrics.vocabulary import MetricSpec, own_metric
+from experiments.registry.naming import check_document_name
 from experiments.registry.teams.access import require
 from experiments.registry.teams.audit import record
 
-__all__ = ["archive", "diff_versions", "parse_yaml", "save_version", "to_yaml"]
+__all__ = ["archive", "diff_versions", "parse_yaml", "save_version", "to_yaml", "unarchive"]
 
 Saved = TypeVar("Saved", bound=Document)
 
@@ -48,9 +49,7 @@ def save_version(
     run, which becomes nobody's newest one; of a name that exists, and unless a version of it is the same already.
     """
     require(member, Role.EDITOR)
-    name = name.strip()
-    if not 1 <= len(name) <= 120 or not name.isprintable() or "/" in name:
-        raise RequestError("A name has 1 to 120 characters, all of them printable and none a slash.", field="name")
+    _check_name(member, model, name)
     if len(note) > 400:
         raise RequestError("A note has at most 400 characters.", field="note")
     document = _validated(model, body)
@@ -91,6 +90,14 @@ def save_version(
     return created
 
 
+def _check_name(member: Member, model: type[Document], name: str) -> None:
+    """RequestError for a new name that could not be launched; NUL is asked of no database."""
+    if "\0" not in name and model.objects.filter(team_id=member.team_id, name=name).exists():
+        return
+    article = "An" if noun(model)[0] in "aeiou" else "A"
+    check_document_name(name, f"{article} {noun(model)}")
+
+
 def _declared(document: WorkloadDocument) -> list[MetricSpec]:
     """The own metrics that the workload's load tool declares, known before its first run."""
     return [own_metric(*declared) for declared in document.driver.own_metrics()]
@@ -104,6 +111,17 @@ def archive(member: Member, document: Document) -> None:
         changed = model.objects.filter(team_id=member.team_id, name=document.name, archived=False).update(archived=True)
         if changed:
             record(member, f"{noun(model)}.archive", f"{noun(model)} {document.name}")
+    document.refresh_from_db()
+
+
+def unarchive(member: Member, document: Document) -> None:
+    """Put every version of this name back into the lists; who may archive a name may do this."""
+    require(member, Role.EDITOR)
+    model = type(document)
+    with transaction.atomic():
+        changed = model.objects.filter(team_id=member.team_id, name=document.name, archived=True).update(archived=False)
+        if changed:
+            record(member, f"{noun(model)}.unarchive", f"{noun(model)} {document.name}")
     document.refresh_from_db()
 
 

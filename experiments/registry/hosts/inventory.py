@@ -19,6 +19,7 @@ from experiments.registry.hosts.host_keys import connect_args, fingerprint, key_
 from experiments.registry.hosts.keys import seal
 from experiments.registry.hosts.machines import forget, lock_machines, settle
 from experiments.registry.hosts.quarantine import NOT_APPROVED, back_in_service, refuse_while_restoring
+from experiments.registry.naming import check_address_name
 from experiments.registry.notes.labels import check_labels
 from experiments.registry.teams.access import require
 from experiments.registry.teams.audit import record
@@ -60,6 +61,7 @@ def add_host(
 ) -> Host:
     """A new host of the team, its key encrypted. Without `private_key` a pair is made: put `public_key` on the host."""
     require(member, Role.EDITOR)
+    check_address_name(name.strip(), "A host")
     host = Host(
         team_id=member.team_id,
         name=name.strip(),
@@ -105,6 +107,8 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
             lock_machines()
             host = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
             before = described(host)
+            if changes.get("name", host.name).strip() != host.name:
+                check_address_name(changes["name"].strip(), "A host")
             place = _stored(host.address), host.port
             for key, value in changes.items():
                 setattr(host, key, value.strip() if isinstance(value, str) else value)
@@ -250,8 +254,6 @@ def _stored(address: str) -> str:
 
 def _check(host: Host) -> None:
     """RequestError naming the field that is wrong. Addresses are put as they are stored."""
-    if "/" in host.name or not host.name.isprintable():
-        raise RequestError("A host's name is printable and has no slash.", field="name")
     for field in ("address", "data_address"):
         try:
             setattr(host, field, plain_address(getattr(host, field)))

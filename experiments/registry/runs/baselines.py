@@ -82,9 +82,9 @@ def _name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > MAX_NAME or not name.isprintable():
         raise RequestError(f"A baseline's name has 1 to {MAX_NAME} printable characters.", field="name")
-    if "/" in name and any(part in ("", ".", "..") for part in name.split("/")):
+    if any(part in ("", ".", "..") for part in name.split("/")):
         # Branches are called so (feature/pool); addresses with such parts are rewritten on their way.
-        raise RequestError("Between slashes a baseline's name has more than a dot or two.", field="name")
+        raise RequestError("A baseline's name, and each part between slashes, is more than a dot or two.", field="name")
     return name
 
 

@@ -11,6 +11,7 @@ from experiments.analysis.number_text import signed_percent
 from experiments.judging.alerts.triage import change_points
 from experiments.judging.alerts.wording import sentence
 from experiments.judging.comparing.history import MetricHistory, Point, thinned_history
+from experiments.judging.comparing.lines import line_names
 from experiments.models import Alert, Series
 from experiments.registry.errors import Conflict
 from experiments.telling.reports.plots import CurvePlot
@@ -77,17 +78,17 @@ def _badge(changes: Sequence[Alert]) -> str:
 
 def _plot(history: MetricHistory, changes: Sequence[Alert]) -> CurvePlot:
     spec = history.metric
-    by_recipe: dict[str, list[Point]] = {}
-    for point in history.points:
-        by_recipe.setdefault(point.recipe, []).append(point)
-    # The recipes with the most runs have a colour of their own.
-    ordered = sorted(by_recipe, key=lambda name: -len(by_recipe[name]))
-    groups = {name: by_recipe[name] for name in ordered[: MOST_LINES - 1]}
-    if rest := [point for name in ordered[MOST_LINES - 1 :] for point in by_recipe[name]]:
-        groups["other recipes"] = rest
+    by_line: dict[str, list[Point]] = {}
+    for name, point in zip(line_names(history.points, unnamed="no recipe"), history.points, strict=True):
+        by_line.setdefault(name, []).append(point)
+    # The lines with the most runs have a colour of their own.
+    ordered = sorted(by_line, key=lambda name: -len(by_line[name]))
+    groups = {name: by_line[name] for name in ordered[: MOST_LINES - 1]}
+    if rest := [point for name in ordered[MOST_LINES - 1 :] for point in by_line[name]]:
+        groups["others"] = rest
     lines = [
         PlotLine(
-            name or "no recipe",
+            name,
             [
                 (point.at.timestamp(), point.value, f"run #{point.number}: {wording.value_text(point.value, spec)}")
                 for point in sorted(points, key=lambda one: one.at)

@@ -9,20 +9,20 @@ from django.http import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from agents.drivers.jmeter.jmx import MAX_PLAN_CHARS
 from agents.steps import STEPS
 from experiments.models import Role
 from experiments.registry.documents.versions import save_version
-from experiments.registry.documents.yaml_text import dump_yaml, parse_yaml
+from experiments.registry.documents.yaml_text import MAX_CHARS, dump_yaml, parse_yaml
 from experiments.registry.errors import Forbidden, RequestError
 from frontend.pages.documents.forms import PARAMETER_TYPES, PHASE_KINDS, DocumentForm, act, form_of, read_body, texts_of
-from frontend.pages.documents.jmeter_plan import MAX_PLAN_BYTES, with_plan
+from frontend.pages.documents.jmeter_plan import with_plan
 from frontend.pages.documents.views import get_document
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.document_kinds import KINDS, Kind
 from frontend.shared.forms.model_fields import label_of
+from frontend.shared.forms.uploads import text_of
 from frontend.shared.query import id_in
-
-MAX_FILE_BYTES = 256 * 1024
 
 STARTS: dict[str, dict[str, str]] = {
     "applications": {"server.kind": "tomcat"},
@@ -64,14 +64,14 @@ def _editor(request: TeamRequest, of: Kind, *, name: str, texts: dict[str, str],
     action = posted.get("action", "save")
     tab = posted.get("tab", "form")
     text, error = posted.get("yaml", ""), None
-    name = name or posted.get("name", "")
+    name = name or posted.get("name", "").strip()
     if request.method == "POST":
         texts = posted
         try:
             if action == "import":
                 tab, text = "yaml", _imported(request)
             elif action == "plan":
-                texts = with_plan(texts, _file(request, "plan", "a test plan (.jmx)", MAX_PLAN_BYTES))
+                texts = with_plan(texts, _file(request, "plan", "a test plan (.jmx)", MAX_PLAN_CHARS))
             elif action == "to_yaml":
                 text, tab = dump_yaml(read_body(of.schema, texts)), "yaml"
             elif action == "to_form":
@@ -132,22 +132,16 @@ def _start_yaml(of: Kind, texts: dict[str, str]) -> str:
 
 
 def _imported(request: TeamRequest) -> str:
-    try:
-        text = _file(request, "file", "a YAML file", MAX_FILE_BYTES).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise RequestError("The file is not UTF-8 text.", field="file") from error
+    text = _file(request, "file", "a YAML file", MAX_CHARS)
     parse_yaml(text)
     return text
 
 
-def _file(request: TeamRequest, name: str, what: str, most_bytes: int) -> bytes:
+def _file(request: TeamRequest, name: str, what: str, most_chars: int) -> str:
     upload = request.FILES.get(name)
     if upload is None:
         raise RequestError(f"Choose {what}.", field=name)
-    if (upload.size or 0) > most_bytes:
-        raise RequestError(f"The file has {upload.size:,} bytes, more than {most_bytes:,}.", field=name)
-    content: bytes = upload.read()
-    return content
+    return text_of(upload, most_chars, field=name)
 
 
 def _located(form: DocumentForm, field: str) -> str:

@@ -18,8 +18,6 @@ from agents.drivers.jmeter.jmx_properties import PlanProperty, plan_properties, 
 from experiments.registry.errors import RequestError
 from frontend.shared.forms.model_fields import Texts, flatten, read_fields, show_scalar
 
-MAX_PLAN_BYTES = 1_000_000
-
 _PREFIX = "plan."
 _PLAN, _PROPERTIES = "driver.jmx", "driver.properties"
 
@@ -63,18 +61,13 @@ def plan_rows(driver: Jmeter) -> list[PlanRow]:
     return [replace(row, value=HIDDEN) if row.property.secret and row.value else row for row in rows]
 
 
-def with_plan(texts: Texts, content: bytes) -> dict[str, str]:
+def with_plan(texts: Texts, text: str) -> dict[str, str]:
     """The form with an uploaded plan; properties whose names say what they mean are filled in unless they are given.
 
     RequestError when the file is no test plan.
     """
-    if len(content) > MAX_PLAN_BYTES:
-        raise RequestError(f"A test plan has at most {MAX_PLAN_BYTES:,} bytes.", field=_PLAN)
     try:
-        text = content.decode("utf-8-sig")
         found = plan_properties(text)
-    except UnicodeDecodeError as error:
-        raise RequestError("The test plan is not UTF-8 text.", field=_PLAN) from error
     except PlanError as error:
         raise RequestError(f"{error.message} {error.hint}".strip(), field=_PLAN) from error
     kept = {name: value for name, value in texts.items() if not name.startswith(_PREFIX)}

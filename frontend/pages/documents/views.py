@@ -14,7 +14,7 @@ from agents.base.redaction import masked
 from agents.drivers.jmeter.driver import Jmeter
 from experiments.models import Document, Role, Run
 from experiments.registry.documents.contents import content_of
-from experiments.registry.documents.versions import archive, diff_versions, to_yaml
+from experiments.registry.documents.versions import archive, diff_versions, to_yaml, unarchive
 from experiments.registry.errors import NotFound, RequestError
 from frontend.pages.documents.contents import (
     driver_settings,
@@ -33,9 +33,12 @@ from frontend.shared.query import id_in
 @require_safe
 @team_view()
 def document_list(request: TeamRequest, kind: str) -> HttpResponseBase:
-    """The newest version of each name. Two queries, however many there are."""
+    """The newest version of each name, or of each archived one. Three queries, however many there are."""
     of = KINDS[kind]
-    found = list(of.model.objects.for_team(request.team).newest_versions().select_related("created_by"))
+    documents = of.model.objects.for_team(request.team)
+    archived = request.GET.get("archived") == "1"
+    names = documents.archived_names() if archived else documents.newest_versions()
+    found = list(names.select_related("created_by"))
     last_runs = dict(
         Run.objects.for_team(request.team)
         .filter(**{f"{of.singular}__in": [document.pk for document in found]})
@@ -47,7 +50,9 @@ def document_list(request: TeamRequest, kind: str) -> HttpResponseBase:
         {"document": document, "summary": summary_of(document), "last_run": last_runs.get(document.pk)}
         for document in found
     ]
-    return render(request, "documents/list.html", {"kind": of, "rows": rows})
+    others = archived or documents.archived_names().exists()
+    context = {"kind": of, "rows": rows, "archived": archived, "has_archive": others}
+    return render(request, "documents/list.html", context)
 
 
 @require_safe
@@ -111,15 +116,21 @@ def document_yaml(request: TeamRequest, kind: str, pk: int) -> HttpResponseBase:
 @require_POST
 @team_view(role=Role.EDITOR)
 def document_archive(request: TeamRequest, kind: str, pk: int) -> HttpResponseBase:
-    """Take every version of the name out of the lists."""
+    """Take every version of the name out of the lists, or put an archived name back."""
     of = KINDS[kind]
     document = get_document(request, of, pk)
+    was_archived = document.archived
     try:
-        archive(request.member, document)
+        (unarchive if was_archived else archive)(request.member, document)
     except RequestError as error:
         messages.error(request, error.message)
         return redirect(of.singular, request.team.slug, document.pk)
-    messages.success(request, f"{document.name} is archived. Runs keep the versions that they used.")
+    if was_archived:
+        messages.success(request, f"{document.name} is back in the lists.")
+        return redirect(of.singular, request.team.slug, document.pk)
+    messages.success(
+        request, f"{document.name} is archived. Runs keep the versions that they used; its page takes it back."
+    )
     return redirect(of.plural, request.team.slug)
 
 

@@ -33,6 +33,7 @@ from frontend.charts.scaling import scaling_json
 from frontend.charts.sweep import sweep_json
 from frontend.pages.experiments.answer import cost_of, verdict_table
 from frontend.pages.experiments.matrix import matrix_of
+from frontend.pages.experiments.next_steps import next_steps
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.lookups import find_experiment
 from frontend.shared.query import id_in
@@ -104,6 +105,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
         "ends_at": expected_end(request.team, runs),
         "may_launch": may_launch_on_all(request.member, _hosts(variants)),
         "cancelled": sum(run.outcome == Run.Outcome.CANCELLED for run in runs),
+        "next_steps": next_steps(request, found, variants, runs, verdicts),
     }
     if request.GET.get("part") == "answer":
         return render(request, "experiments/_answer.html", context)

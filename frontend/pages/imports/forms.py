@@ -8,12 +8,15 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
 from agents.drivers import DRIVERS
+from agents.drivers.reading import FILE_READERS
 from agents.facts.described import COMMANDS, MAX_CHARS
 from agents.recordings import RECORDINGS
 from experiments.asking.intake.imports import MAX_REPORT_CHARS
 from experiments.asking.intake.recordings import MAX_RECORDING_CHARS
 from experiments.models import Application, Recipe, Run, Team, Workload
+from experiments.registry.errors import RequestError
 from frontend.shared.forms.fields import LabelsField
+from frontend.shared.forms.uploads import text_of
 
 _DOCUMENTS = {"application": Application, "recipe": Recipe, "workload": Workload}
 _UTC = forms.DateTimeInput(attrs={"type": "datetime-local", "step": "1"})
@@ -42,17 +45,15 @@ class OutputForm(forms.Form):
             if not found.get("text"):
                 self.add_error("file", "Choose a file, or paste its text.")
             return found
-        if (upload.size or 0) > self.max_chars:
-            size = f"The file has {upload.size:,} bytes; at most {self.max_chars:,} are read here."
-            self.add_error("file", f"{size} `manage.py parse` reads files of any size.")
-            return found
         try:
-            found["text"] = upload.read().decode("utf-8-sig")
-        except UnicodeDecodeError:
-            self.add_error("file", "The file is not UTF-8 text.")
-        if "\0" in found.get("text", ""):
-            self.add_error("file", "The file holds NUL characters; it is no text.")
+            found["text"] = text_of(upload, self.max_chars, field="file")
+        except RequestError as error:
+            self.add_error("file", f"{error.message} {self.elsewhere(found)}".strip())
         return found
+
+    def elsewhere(self, found: dict[str, Any]) -> str:
+        """What else reads such a file when it is too large for a page."""
+        return ""
 
 
 class ReportForm(OutputForm):
@@ -104,6 +105,10 @@ class ReportForm(OutputForm):
             found = model.objects.for_team(team).newest_versions().values_list("name", flat=True)
             field = cast("forms.ChoiceField", self.fields[name])
             field.choices = [("", "none"), *((one, one) for one in found)]
+
+    def elsewhere(self, found: dict[str, Any]) -> str:
+        kind = found.get("kind", "")
+        return f"`manage.py parse {kind} FILE` reads files of any size." if kind in FILE_READERS else ""
 
     def given(self) -> dict[str, Any]:
         """What `import_reports` takes."""

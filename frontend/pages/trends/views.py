@@ -10,6 +10,7 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.dateparse import parse_date
 
+from experiments.judging.alerts.telling_series import telling_series
 from experiments.judging.alerts.triage import alerts_of, change_points, expected_levels
 from experiments.judging.comparing.history import series_of, thinned_history
 from experiments.models import Alert, Series, Trend
@@ -147,7 +148,7 @@ def _siblings(chosen: Series, series: list[Series]) -> list[Series]:
 def _chosen(request: TeamRequest, series: list[Series]) -> Series | None:
     asked = request.GET.get("series", "")
     if not asked:
-        return series[0] if series else None
+        return telling_series(request.team, series)
     found = next((one for one in series if str(one.pk) == asked), None)
     if found is None:
         raise Http404("No such series.")

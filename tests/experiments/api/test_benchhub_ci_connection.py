@@ -20,7 +20,7 @@ from tests.experiments.api.ci_client import NAMES, run_ci
 
 
 class Flaky(BaseHTTPRequestHandler):
-    """Answers 503, drops the connection, answers rubbish, and then properly."""
+    """Answers 503, drops the connection, answers half of something, and then properly."""
 
     seen: list[str]
 
@@ -31,7 +31,7 @@ class Flaky(BaseHTTPRequestHandler):
         if attempt == 2:
             self.connection.close()
             return
-        body = b"<html>" if attempt == 3 else b'{"number": 7}'
+        body = b'{"number":' if attempt == 3 else b'{"number": 7}'
         self.send_response(503 if attempt == 1 else 202)
         if attempt == 1:
             self.send_header("Retry-After", "0")
@@ -72,9 +72,12 @@ class Odd(BaseHTTPRequestHandler):
     """What stands between a job and BenchHub, or in its place; `/gone` comes back after a restart."""
 
     ANSWERS = {
-        "login-page": (200, b"<html>"),
-        "gateway": (502, b"<html>"),
+        "login-page": (200, b"<!DOCTYPE html><html><head><title>\n Sign in &amp; go on\x1b[2J</title>"),
+        "sign-in": (401, b"\xef\xbb\xbf <html><TITLE lang='en'>Who are you?</TITLE>"),
+        "gateway": (502, b"<html><title>502 Bad Gateway</title>"),
         "forbidden": (403, b"<html>"),
+        "lost": (404, b"nothing here"),
+        "half": (200, b'{"finished": tr'),
         "other-api": (200, b"[]"),
         "busy": (429, b'{"detail": "This token may send 1 request"}'),
         "gone": (200, b'{"finished": true}'),
@@ -142,9 +145,10 @@ def own_certificate(place: Path) -> ssl.SSLContext:
 @pytest.mark.parametrize(
     "place, said",
     [
-        ("login-page", "the answer is not JSON; is "),
-        ("gateway", "HTTP 502, and not from BenchHub"),
-        ("forbidden", "HTTP 403, and not from BenchHub"),
+        ("login-page", 'HTTP 200 with a web page titled "Sign in & go on\ufffd[2J", and not from BenchHub: is http'),
+        ("gateway", 'HTTP 502 with a web page titled "502 Bad Gateway", and not from BenchHub: is http'),
+        ("forbidden", "HTTP 403 with a web page without a title, and not from BenchHub: is http"),
+        ("half", "the answer is not JSON; is "),
         ("other-api", "answered in a way that is not BenchHub's"),
         ("busy", "HTTP 429: This token may send 1 request"),
     ],
@@ -155,6 +159,25 @@ def test_what_stands_in_benchhubs_place_is_an_error_in_one_line(
     done = run_ci(script, f"{odd(False)}/{place}", "bh_a_b\n", "gate", "run:1", "--patience", "0")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done.stderr
     assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "place, title", [("login-page", "Sign in & go on"), ("sign-in", "Who are you?"), ("lost", "no answer of an API")]
+)
+def test_a_page_that_would_come_again_ends_the_job_at_once(
+    odd: Callable[[bool], str], place: str, title: str, script: Path
+) -> None:
+    address = f"{odd(False)}/{place}"
+    done = run_ci(script, address, "bh_a_b", "gate", "run:1", "--patience", "250")
+    assert (done.returncode, done.stdout, Odd.asked) == (3, "", [place]), done.stderr
+    assert title in done.stderr
+    assert f"{address}/api/v1/runs/1/verdict" in done.stderr
+
+
+def test_a_page_of_a_gateway_is_asked_again_within_the_patience(odd: Callable[[bool], str], script: Path) -> None:
+    done = run_ci(script, f"{odd(False)}/gateway", "bh_a_b", "gate", "run:1", "--patience", "2")
+    assert (done.returncode, len(Odd.asked) > 1) == (3, True), done.stderr
+    assert 'a web page titled "502 Bad Gateway"' in done.stderr
 
 
 def test_a_job_outlives_a_restart_of_benchhub_while_it_waits(odd: Callable[[bool], str], script: Path) -> None:

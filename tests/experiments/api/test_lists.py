@@ -9,9 +9,10 @@ import pytest
 from experiments.api.shapes import RunRow
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
-from experiments.models import Experiment, Member, Run
-from tests.experiments.api.conftest import ApiClient
+from experiments.models import AuditEntry, Experiment, Member, Role, Run
+from tests.experiments.api.conftest import ApiClient, MakeApi
 from tests.experiments.api.test_auth import BODIES
+from tests.experiments.conftest import MakeMember
 
 
 @pytest.fixture
@@ -91,6 +92,26 @@ def test_answers_hold_the_chosen_fields_only(api: ApiClient, runs: None) -> None
     }
     Experiment.objects.update(created_at="2026-01-01T00:00:00Z")
     assert api.get("/experiments?created_at__gte=2026-01-02").json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    "kind, name", [("applications", "tomcat"), ("recipes", "limits"), ("workloads", "home%20page")]
+)
+def test_an_archived_document_is_listed_apart_and_put_back(
+    api: ApiClient, admin: Member, make_api: MakeApi, make_member: MakeMember, stock: Any, kind: str, name: str
+) -> None:
+    gone = api.send("DELETE", f"/{kind}/{name}")
+    assert (gone.status_code, gone.json()["archived"]) == (200, True)
+    assert (len(api.get(f"/{kind}").json()), len(api.get(f"/{kind}?archived=true").json())) == (0, 1)
+    launcher = make_api(make_member(admin.team, Role.LAUNCHER))
+    assert launcher.post(f"/{kind}/{name}/unarchive").status_code == 403
+    stale = {"If-Match": '"0"'}
+    assert api.post(f"/{kind}/{name}/unarchive", headers=stale).status_code == 412
+    back = api.post(f"/{kind}/{name}/unarchive", headers={"If-Match": gone["ETag"]})
+    assert (back.status_code, back.json()["archived"]) == (200, False)
+    assert (len(api.get(f"/{kind}").json()), len(api.get(f"/{kind}?archived=true").json())) == (1, 0)
+    assert AuditEntry.objects.order_by("-pk")[0].action == f"{kind.removesuffix('s')}.unarchive"
+    assert api.post(f"/{kind}/no-such/unarchive").status_code == 404
 
 
 def test_many_runs_are_changed_at_once(api: ApiClient, runs: None) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from experiments.asking.intake.imports import import_report
-from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_run
+from experiments.judging.alerts.telling_series import telling_series
 from experiments.judging.comparing.history import (
     comparable_runs,
     compare,
@@ -20,7 +22,8 @@ from experiments.judging.comparing.history import (
     series_of,
     thinned_history,
 )
-from experiments.models import Member, Recipe, Run, Workload
+from experiments.judging.comparing.lines import line_names
+from experiments.models import Alert, Member, Recipe, Run, Trend, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import RequestError
 from tests.experiments.conftest import WORKLOAD
@@ -129,6 +132,59 @@ def test_the_repetitions_of_a_night_are_one_point_of_the_chart(
     thinned = thinned_history(admin.team, "f" * 64, "throughput_rps", most=10)
     assert all(len(point.runs) == 3 for point in thinned.points)
     assert thinned.points[0].value == history.points[0].value
+
+
+def line_of(admin: Member, metric: str = "throughput_rps") -> list[str]:
+    return line_names(thinned_history(admin.team, "f" * 64, metric).points, unnamed="none")
+
+
+def test_other_parameters_are_another_line_and_the_defaults_none_of_their_own(admin: Member, add_run: AddRun) -> None:
+    spec = Run.objects.filter(spec__isnull=False)[0].spec
+    assert spec is not None
+    for day in range(2):
+        for nofile in (1024, 2048):
+            changed = {**spec, "recipe": {**spec["recipe"], "parameters": {"nofile": nofile}}}
+            add_run(
+                day + nofile / 1e5, 1000.0 + nofile, spec=changed, metrics={"throughput_rps": 1.0, "sut_cpu_ratio": 1}
+            )
+    assert line_of(admin) == ["limits · nofile=1024", "limits · nofile=2048"] * 2
+    assert line_of(admin, "sut_cpu_ratio") == line_of(admin)  # a figure that is in no trend
+
+
+def test_variants_of_one_experiment_are_lines_of_their_own(
+    admin: Member, add_run: AddRun, stock: dict[str, Any]
+) -> None:
+    hosts = {"sut": stock["sut"], "drivers": stock["drivers"]}
+    same = [Candidate(name, stock["application"], stock["recipe"], **hosts) for name in ("old JVM", "new JVM")]
+    for night in range(2):
+        made = create_experiment(admin, name="nightly", workload=stock["workload"], candidates=same)
+        for block in range(2):
+            for variant in made.variants.order_by("position"):
+                add_run(night + block / 1000, 1000.0, experiment=made, variant=variant)
+    add_run(5, 1000.0)
+    assert line_of(admin) == ["limits · old JVM", "limits · new JVM"] * 2 + ["limits"]
+
+
+def test_the_series_to_open_is_the_one_that_tells_something(admin: Member, add_run: AddRun) -> None:
+    def opened() -> str:
+        found = telling_series(admin.team, series_of(admin.team))
+        return found.fingerprint[0] if found else ""
+
+    assert opened() == ""
+    for day in range(3):
+        add_run(day, 1000.0, fingerprint="a" * 64)
+    add_run(10, 1000.0, fingerprint="b" * 64)
+    add_run(11, 1000.0, fingerprint="c" * 64, validity=Run.Validity.INVALID)
+    assert [one.fingerprint[0] for one in series_of(admin.team)] == ["c", "b", "a"]
+    assert opened() == "a"  # three nights are a history; one run is none, and of an invalid one nothing is shown
+    for day in range(3):
+        add_run(20 + day, 1000.0, fingerprint="b" * 64)
+    assert opened() == "b"  # both have one: the newest
+    trend = Trend.objects.get(series__fingerprint="a" * 64, metric="throughput_rps")
+    change = Alert.objects.create(team=admin.team, trend=trend, state="confirmed", before_at_s=0.0)
+    assert opened() == "a"
+    Alert.objects.filter(pk=change.pk).update(triage=Alert.Triage.EXPECTED)
+    assert opened() == "b"
 
 
 def test_another_team_sees_nothing_of_it(admin: Member, other_admin: Member, stock: dict[str, Any]) -> None:

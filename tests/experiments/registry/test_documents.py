@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 
+from agents.drivers.jmeter.jmx import MAX_PLAN_CHARS
 from experiments.models import Application, AuditEntry, Member, Recipe, Role, Workload
 from experiments.registry.documents.contents import content_of
-from experiments.registry.documents.versions import archive, diff_versions, parse_yaml, save_version, to_yaml
+from experiments.registry.documents.versions import (
+    archive,
+    diff_versions,
+    parse_yaml,
+    save_version,
+    to_yaml,
+    unarchive,
+)
 from experiments.registry.errors import Forbidden, RequestError
 from tests.experiments.conftest import RECIPE, WORKLOAD, MakeMember
 
@@ -115,7 +123,28 @@ def test_the_difference_of_two_versions_is_by_path(admin: Member) -> None:
 def test_an_archived_name_leaves_the_lists_and_a_save_brings_it_back(admin: Member) -> None:
     archive(admin, save_version(admin, Recipe, "limits", RECIPE))
     assert not Recipe.objects.newest_versions().exists()
+    assert list(Recipe.objects.archived_names().values_list("name", "version")) == [("limits", 1)]
     assert save_version(admin, Recipe, "limits", RECIPE).version == 2
+    assert not Recipe.objects.archived_names().exists()
+
+
+def test_an_archived_name_is_put_back_with_its_versions_by_who_may_archive(
+    admin: Member, make_member: MakeMember
+) -> None:
+    save_version(admin, Recipe, "limits", RECIPE)
+    newest = save_version(admin, Recipe, "limits", {**RECIPE, "description": "second"})
+    editor = make_member(admin.team, Role.EDITOR)
+    archive(editor, newest)
+    with pytest.raises(Forbidden):
+        unarchive(make_member(admin.team, Role.LAUNCHER, "launcher"), newest)
+    unarchive(editor, newest)
+    unarchive(editor, newest)
+    assert [one.pk for one in Recipe.objects.newest_versions()] == [newest.pk]
+    assert not Recipe.objects.filter(archived=True).exists()
+    assert [entry.action for entry in AuditEntry.objects.order_by("pk") if "archive" in entry.action] == [
+        "recipe.archive",
+        "recipe.unarchive",
+    ]
 
 
 def test_plain_words_stay_text_where_yaml_1_1_would_guess() -> None:
@@ -147,7 +176,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
         ('a: "\\0"', "NUL"),
         ("? [a]\n: b", "a key must be plain text"),
         ("a: b: c", "line 1"),
-        ("x" * 300_000, "256 KB"),
+        ("x" * 3_000_001, "at most 3,000,000 characters"),
         ("\x00", ""),
         ("a: 'open", "line"),
         ("", "must be a mapping"),
@@ -158,6 +187,16 @@ def test_yaml_that_could_harm_is_refused_with_a_sentence(text: str, said: str) -
         parse_yaml(text)
     assert said in caught.value.message
     assert caught.value.field == "yaml"
+
+
+def test_the_largest_test_plan_goes_out_as_yaml_and_comes_back(admin: Member) -> None:
+    head, foot = '<jmeterTestPlan version="1.2"><hashTree><DebugSampler testname="', '"/></hashTree></jmeterTestPlan>'
+    plan = head + "\tä'" * ((MAX_PLAN_CHARS - len(head + foot)) // 3) + foot
+    body = {"driver": {"kind": "jmeter", "jmx": plan}, "phases": WORKLOAD["phases"]}
+    saved = save_version(admin, Workload, "plan", body)
+    assert save_version(admin, Workload, "copy", parse_yaml(to_yaml(saved))).body == saved.body
+    with pytest.raises(RequestError, match=r"driver\.jmx"):
+        save_version(admin, Workload, "plan", {**body, "driver": {"kind": "jmeter", "jmx": plan + "xxx"}})
 
 
 def test_a_load_tool_that_may_run_programs_is_saved_by_an_admin_only(admin: Member, make_member: MakeMember) -> None:

@@ -194,7 +194,7 @@ def test_the_history_chart_says_its_marks_in_words() -> None:
                 "value": 5,
                 "runs": [n, n + 10],
                 "spread": 0.5,
-                "recipe": "a",
+                "line": "a",
                 "validity": "valid",
             }
             for n in (1, 2)
@@ -227,7 +227,13 @@ def test_machines_measured_in_turn_are_lines_and_medians_of_their_own() -> None:
         "metric": METRIC,
         "in_turn": True,
         "points": [
-            {"number": n, "at": f"1970-01-01T00:00:0{n}+00:00", "value": 5 + 2 * (n % 2), "environment": "xa"[n % 2]}
+            {
+                "number": n,
+                "at": f"1970-01-01T00:00:0{n}+00:00",
+                "value": 5 + 2 * (n % 2),
+                "environment": "xa"[n % 2],
+                "line": "imported",
+            }
             for n in range(6)
         ],
     }
@@ -238,7 +244,7 @@ def test_machines_measured_in_turn_are_lines_and_medians_of_their_own() -> None:
     )
     argv = ["node", "--input-type=module", "-e", script, "--", json.dumps(given)]
     summary, lines = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
-    assert "6 points: 5 to 7, medians 5 on x, 7 on a; last #5 7." in summary
+    assert "6 points: 5 to 7, medians 5 of imported on x, 7 of imported on a; last #5 7." in summary
     assert [(line["label"], [point["y"] for point in line["data"]]) for line in lines] == [
         ("imported on x", [5, 5, 5]),
         ("imported on a", [7, 7, 7]),

@@ -299,3 +299,21 @@ def test_the_default_and_the_value_of_a_secret_are_not_shown(admin: Member) -> N
     assert [(row.property.default, row.value) for row in plan_rows(read)] == [(None, HIDDEN)]
     page = signed_in(admin).get(address("edit_document", admin.team, "workloads", saved.pk)).content.decode()
     assert 'type="password"' in page.partition('name="plan.db.password"')[2].partition(">")[0]
+
+
+@pytest.mark.parametrize("kind", ["applications", "recipes", "workloads"])
+def test_an_archived_name_is_listed_apart_and_its_page_puts_it_back(
+    kind: str, admin: Member, stock: dict[str, Any]
+) -> None:
+    client, document = signed_in(admin), stock[kind.removesuffix("s")]
+    listed, archive = address(kind, admin.team), address("archive_document", admin.team, kind, document.pk)
+    assert "?archived=1" not in client.get(listed).content.decode()
+    client.post(archive)
+    left = client.get(listed).content.decode()
+    assert (f"{document.name}</a>" in left, "?archived=1" in left) == (False, True)
+    assert f"{document.name}</a>" in client.get(f"{listed}?archived=1").content.decode()
+    page = address(kind.removesuffix("s"), admin.team, document.pk)
+    assert "Unarchive" in client.get(page).content.decode()
+    assert "is back in the lists" in client.post(archive, follow=True).content.decode()
+    assert f"{document.name}</a>" in client.get(listed).content.decode()
+    assert "Unarchive" not in client.get(page).content.decode()

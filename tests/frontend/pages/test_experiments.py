@@ -74,6 +74,31 @@ def test_verdicts_are_a_table_of_candidates_and_metrics(admin: Member, stock: di
     assert "Latency, p99" in text
 
 
+def test_the_page_says_what_to_look_at_next(admin: Member, stock: dict[str, Any], make_member: MakeMember) -> None:
+    def links(who: Member) -> dict[str, str]:
+        listed = page_of(who, experiment).partition("Look at next</h2>")[2].partition("</section>")[0]
+        return {words: url for url, words in re.findall(r'<li><a href="([^"]+)">([^<]+)</a>', listed)}
+
+    sides = {key: stock[key] for key in ("application", "recipe", "sut", "drivers")}
+    one = [Candidate("only", **sides)]
+    create_experiment(admin, name="and then", workload=stock["workload"], candidates=one, question="What of it?")
+    experiment = made(admin, stock, Rules())
+    assert links(admin) == {}  # nothing runs yet
+    first = experiment.runs.order_by("number")[0]
+    Run.objects.filter(pk=first.pk).update(state="running", started_at=first.queued_at)
+    assert links(admin) == {f"Run #{first.number}": address("run", admin.team, first.number)}
+    finish(experiment, 1.0, 1.2)
+    found = links(admin)
+    last = Run.objects.latest("number").number
+    assert list(found) == ["The newest runs", f"Run #{last}", "The report", "and then"]
+    assert re.fullmatch(r".*/compare/\?runs=\d+,\d+", found["The newest runs"])
+    assert all(signed_in(admin).get(url).status_code == 200 for url in found.values())
+    assert "and then" not in links(make_member(admin.team, Role.VIEWER))
+    finish(experiment, 1.0, 1.001, wobble=0.3)
+    page = page_of(admin, experiment)
+    assert ("inconclusive" in text_of(page), 'id="noise"' in page, links(admin)["The noise"]) == (True, True, "#noise")
+
+
 def test_a_difference_that_does_not_hold_among_many_is_shown_as_open(admin: Member, stock: dict[str, Any]) -> None:
     experiment = made(admin, stock, Rules(), variants=3)
     finish(experiment, 1.0, 1.2, 0.8)

@@ -10,6 +10,7 @@ from django.test import Client
 
 from agents.drivers import DRIVERS
 from agents.recordings import RECORDINGS
+from experiments.asking.intake.imports import MAX_REPORT_CHARS
 from experiments.models import Member, Role, Run, SampleSeries, Team
 from tests.agents.recorded import CASES, cases
 from tests.experiments.conftest import MakeMember, admin, make_member, team
@@ -97,12 +98,15 @@ def test_a_pasted_text_is_read_as_it_is_and_the_form_keeps_what_was_typed(page: 
         ({"text": "x", "file": SimpleUploadedFile("r.txt", b"x")}, "not both"),
         ({"file": SimpleUploadedFile("r.txt", b"\xff\xfe")}, "not UTF-8"),
         ({"file": SimpleUploadedFile("r.txt", b"x\0")}, "holds NUL characters"),
-        ({"file": SimpleUploadedFile("r.txt", b"x" * 5_000_001)}, "at most 5,000,000"),
+        ({"file": SimpleUploadedFile("r.txt", b"x" * 5_000_001)}, "at most 5,000,000 characters are read here."),
+        ({"file": SimpleUploadedFile("r.txt", b"x" * 20_000_005)}, "at most 5,000,000 characters are read here."),
+        ({"kind": "jmeter", "file": SimpleUploadedFile("r.txt", b"x" * 5_000_001)}, "parse jmeter FILE` reads files"),
+        ({"text": "x" * 5_000_001}, "at most 5,000,000 characters."),
         ({"text": "Running 10s test"}, "report of wrk in the text"),
         ({"text": "x", "labels": "no"}, "is no label"),
         ({"text": "x", "kind": "sar"}, "Select a valid choice"),
     ],
-    ids=["nothing", "both", "binary", "nul", "large", "no-report", "labels", "kind"],
+    ids=["nothing", "both", "binary", "nul", "large", "huge", "large-jmeter", "long", "no-report", "labels", "kind"],
 )
 def test_what_cannot_be_imported_is_said_and_nothing_is_stored(
     page: Client, given: dict[str, object], words: str
@@ -111,6 +115,14 @@ def test_what_cannot_be_imported_is_said_and_nothing_is_stored(
     assert answer.status_code == 422
     assert words in answer.content.decode()
     assert not Run.objects.exists()
+
+
+def test_a_file_is_measured_in_characters_as_its_text_is(page: Client) -> None:
+    text = next(one for one in cases("wrk") if one.name == "wrk/basic").text
+    padded = text + "ä" * (MAX_REPORT_CHARS - len(text))
+    assert len(padded.encode()) > MAX_REPORT_CHARS
+    answer = page.post(ADDRESS, {"kind": "wrk", "file": SimpleUploadedFile("r.txt", padded.encode())})
+    assert answer.status_code == 302, answer.content.decode()[-3000:]
 
 
 def test_a_box_to_tick_says_what_it_does(page: Client) -> None:

@@ -1,9 +1,11 @@
-// The history of one metric: a point per night with its spread, a colour per recipe, what changed around them as lines.
+// The history of one metric: a point per night with its spread, a colour per line (recipe, parameters, and the variant
+// where one experiment has several of these), what changed around them as lines.
 // Machines that are measured in turn (`in_turn`) have a line each: one line through both would go up and down.
 
 import { faded, options, theme } from "./base.js";
 import { day, format } from "./format.js";
 
+const MOST_MEDIANS = 5;
 const figures = new Set();
 
 function median(values) {
@@ -13,14 +15,13 @@ function median(values) {
 }
 
 export function toDatasets(json) {
-  const byRecipe = new Map();
+  const lines = new Map();
   for (const point of json.points) {
-    const recipe = point.recipe || "imported";
-    const name = json.in_turn ? `${recipe} on ${point.environment}` : recipe;
-    if (!byRecipe.has(name)) byRecipe.set(name, []);
-    byRecipe.get(name).push({ x: Date.parse(point.at), y: point.value, point });
+    const name = json.in_turn ? `${point.line} on ${point.environment}` : point.line;
+    if (!lines.has(name)) lines.set(name, []);
+    lines.get(name).push({ x: Date.parse(point.at), y: point.value, point });
   }
-  return [...byRecipe].map(([label, data]) => ({ label, data }));
+  return [...lines].map(([label, data]) => ({ label, data }));
 }
 
 // "−7.0 %" as the pages write it (templatetags/units.py).
@@ -116,7 +117,7 @@ function changePoints(json, colours) {
 
 function annotations(json, colours) {
   const found = {};
-  if (json.points.length > 2 && !json.in_turn) {
+  if (json.points.length > 2 && toDatasets(json).length === 1) {
     const value = median(json.points.map((point) => point.value));
     found.median = line(colours.faint, {
       yMin: value,
@@ -277,7 +278,7 @@ export function draw(canvas, json, figure) {
       const { point } = item.raw;
       return [
         point.spread === null ? "" : `spread ${format(point.spread, unit)}, mean of ${point.runs.length} runs`,
-        point.recipe,
+        point.line,
         day(point.at),
         point.validity === "suspect" ? "suspect" : "",
         ...Object.entries(point.labels).map(([k, v]) => `${k}=${v}`),
@@ -301,10 +302,11 @@ export function draw(canvas, json, figure) {
 
 function medians(json) {
   const { unit } = json.metric;
-  const middle = (points) => format(median(points.map((point) => point.value)), unit);
-  if (!json.in_turn) return `median (dashed) ${middle(json.points)}`;
-  const names = [...new Set(json.points.map((point) => point.environment))];
-  return `medians ${names.map((name) => `${middle(json.points.filter((point) => point.environment === name))} on ${name}`).join(", ")}`;
+  const middle = (data) => format(median(data.map((raw) => raw.y)), unit);
+  const lines = toDatasets(json);
+  if (lines.length === 1) return `median (dashed) ${middle(lines[0].data)}`;
+  const shown = lines.slice(0, MOST_MEDIANS).map((one) => `${middle(one.data)} of ${one.label}`);
+  return `medians ${shown.join(", ")}${lines.length > shown.length ? ` and ${lines.length - shown.length} lines more` : ""}`;
 }
 
 export function summary(json) {
@@ -350,7 +352,7 @@ export function table(json) {
       p.spread === null ? "" : format(p.spread, json.metric.unit),
       p.runs.length,
       changes.get(p.number) ?? "",
-      p.recipe || "imported",
+      p.line,
       p.validity,
       p.environment ?? "",
     ]);
@@ -366,7 +368,7 @@ export function table(json) {
       "Spread",
       "Runs",
       "Change point",
-      "Recipe",
+      "Line",
       "Validity",
       "Environment",
     ],
