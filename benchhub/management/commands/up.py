@@ -8,9 +8,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection
 
 from benchhub import embedded, supervisor
 from benchhub.terminal import Terminal
+from experiments.registry.teams.first_account import how_to_make_the_first_account
 
 
 class Command(BaseCommand):
@@ -70,6 +72,10 @@ class Command(BaseCommand):
     def ready(self, terminal: Terminal, url: str) -> None:
         """Called once, when the web answers."""
         terminal.say("up", f"BenchHub is ready: {url}  (Ctrl-C stops it)")
+        command = how_to_make_the_first_account()
+        connection.close()  # this process has nothing more to ask
+        if command:
+            terminal.say("up", f"There is no account yet. In another terminal: {command}")
 
     def stopped(self) -> None:
         """Called when every process has ended, and before the database stops."""
