@@ -44,7 +44,7 @@ class OutputForm(forms.Form):
             return found
         if (upload.size or 0) > self.max_chars:
             size = f"The file has {upload.size:,} bytes; at most {self.max_chars:,} are read here."
-            self.add_error("file", f"{size} `manage.py parse` reads files of any size.")
+            self.add_error("file", f"{size} The command `parse` reads files of any size.")
             return found
         try:
             found["text"] = upload.read().decode("utf-8-sig")
