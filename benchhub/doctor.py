@@ -74,8 +74,6 @@ def findings(port: int) -> Iterator[Finding]:
     except (Error, EmbeddedError) as error:
         where = "its own" if settings.BENCHHUB_EMBEDDED else "DATABASE_URL"
         yield Finding("database", "wrong", f"It does not answer ({where}): {str(error).strip().splitlines()[0]}")
-    finally:
-        connection.close()
 
 
 def _in_the_database(*, working: bool) -> Iterator[Finding]:
@@ -95,10 +93,15 @@ def _in_the_database(*, working: bool) -> Iterator[Finding]:
 
 
 def _packages() -> Finding:
+    pinned: Path = settings.BASE_DIR / "requirements.txt"
     if is_installed(settings.BASE_DIR):
-        lines, mend = importlib.metadata.requires("benchhub") or [], "pip install --force-reinstall benchhub"
+        lines, mend = importlib.metadata.requires("benchhub") or [], "install the wheel again with pip"
+    elif pinned.exists():
+        lines, mend = pinned.read_text(encoding="utf-8").splitlines(), "bin/setup-env"
     else:
-        lines, mend = (settings.BASE_DIR / "requirements.txt").read_text().splitlines(), "bin/setup-env"
+        return Finding(
+            "packages", "advice", f"{pinned} is not here, so nobody can tell whether they are the right ones."
+        )
     wanted = [Requirement(line) for text in lines if (line := text.partition(" #")[0].partition("#")[0].strip())]
     if missing := [str(one) for one in wanted if _is_needed(one) and not _is_there(one)]:
         return Finding("packages", "wrong", f"Not installed as this version needs them: {', '.join(missing)} ({mend}).")
@@ -206,13 +209,13 @@ def _backups() -> Iterator[Finding]:
     except BackupError as error:
         yield Finding("backups", "wrong", str(error))
         return
-    found = daily_backups()
-    if found is None:
+    directory, found = settings.BENCHHUB_BACKUP_DIR, daily_backups()
+    if directory is None or found is None:
         yield Finding("backups", "advice", "None is written by itself: set BENCHHUB_BACKUP_DIR to a directory.")
-    elif not os.access(settings.BENCHHUB_BACKUP_DIR, os.W_OK):
-        yield Finding("backups", "wrong", f"BENCHHUB_BACKUP_DIR {settings.BENCHHUB_BACKUP_DIR} cannot be written to.")
+    elif not os.access(directory, os.W_OK):
+        yield Finding("backups", "wrong", f"BENCHHUB_BACKUP_DIR {directory} cannot be written to.")
     elif not found.newest:
-        yield Finding("backups", "advice", f"None is in {settings.BENCHHUB_BACKUP_DIR} yet; a worker writes one a day.")
+        yield Finding("backups", "advice", f"None is in {directory} yet; a worker writes one a day.")
     elif database_now().astimezone(UTC).date() - date.fromisoformat(found.newest) > BACKUP_TOO_OLD:
         yield Finding("backups", "wrong", f"The newest is of {found.newest}; the log of worker-default says why.")
     else:

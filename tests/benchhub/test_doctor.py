@@ -73,7 +73,7 @@ def other_packages(settings: Settings, place: Path) -> None:
 
 
 def older_tables(_settings: Settings, _place: Path) -> None:
-    MigrationRecorder.Migration.objects.filter(app="experiments").order_by("-pk").first().delete()
+    MigrationRecorder.Migration.objects.filter(app="experiments").latest("pk").delete()
 
 
 def nothing(_settings: Settings, _place: Path) -> None:
