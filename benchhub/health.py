@@ -33,8 +33,8 @@ class Readiness:
 def _look() -> Readiness:
     try:
         now = database_now()
-        if _unapplied_migrations():
-            return Readiness(["the database is older than the program: run manage.py migrate"], [])
+        if has_unapplied_migrations():
+            return Readiness(["the database is older than the program: run the command migrate"], [])
         degraded = troubles(queue_states(queue_names(), now), look_at_broker(), wrong_clocks(now))
         if hosts := len(hosts_with_wrong_clocks()):
             degraded.append(f"The clocks of {hosts} hosts differ from the database's; the operator page names them.")
@@ -43,7 +43,7 @@ def _look() -> Readiness:
         connection.close()
 
 
-def _unapplied_migrations() -> bool:
+def has_unapplied_migrations() -> bool:
     global _migrated
     if not _migrated:  # once true it stays true for this program
         executor = MigrationExecutor(connection)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,14 @@ from benchhub.environment import (
     envsecret,
     kept_secret,
     network_services,
+    own_command,
+    own_version,
 )
 from experiments.registry.teams.group_rules import read_rules
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+VERSION = own_version(BASE_DIR)
+BENCHHUB_COMMAND = own_command(BASE_DIR)
 DEBUG = envbool("DEBUG", False)
 
 # Where things are ---------------------------------------------------------------------------------------------------

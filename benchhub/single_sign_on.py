@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,12 @@ def oidc_app(url: str, client_id: str, secret: str, name: str) -> dict[str, Any]
 
 def saml_app(idp: dict[str, str]) -> dict[str, Any]:
     """One SAML provider. Assertions must be signed, and answer a question that BenchHub asked."""
+    if importlib.util.find_spec("onelogin") is None:
+        raise ImproperlyConfigured(
+            "BENCHHUB_SAML_ENTITY_ID asks for SAML, and the package python3-saml is not installed here: its library "
+            "xmlsec comes ready-made for x86_64 only. Install it with pip (Debian: apt-get install libxmlsec1-dev "
+            "pkg-config gcc python3-dev first), or use OpenID Connect (BENCHHUB_OIDC_URL)."
+        )
     mapping = dict(entry.split("=", 1) for entry in envlist("BENCHHUB_SAML_ATTRIBUTES") if "=" in entry)
     return {
         "provider_id": idp["entity_id"],

@@ -100,13 +100,30 @@ class Lock:
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self.file.seek(0)
-            record = json.loads(self.file.read() or '{"pid": 0, "url": ""}')
-            return Running(pid=int(record["pid"]), url=str(record["url"]))
+            return _read(self.file)
         self.file.truncate(0)
         json.dump({"pid": os.getpid(), "url": url}, self.file)
         self.file.flush()
         return None
+
+
+def running(data_dir: Path) -> Running | None:
+    """What holds the lock of a data directory; None when nobody does."""
+    file = data_dir / "services" / "supervisor.lock"
+    if not file.exists():
+        return None
+    with file.open("r+", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _read(lock)
+    return None
+
+
+def _read(lock: IO[str]) -> Running:
+    lock.seek(0)
+    record = json.loads(lock.read() or '{"pid": 0, "url": ""}')
+    return Running(pid=int(record["pid"]), url=str(record["url"]))
 
 
 class Supervisor:

@@ -3,6 +3,7 @@
 
 BH_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BH_VENV=${BENCHHUB_VENV:-$BH_ROOT/.venv}
+BH_INSTALLED_PYTHON=${BENCHHUB_PYTHON:-}  # set by the command `benchhub` of pip: all packages are beside this Python
 BH_TOMCAT_VERSION=11.0.9
 BH_TOMCAT_SHA256=62c562a3ad29dba3ea04f58ae31ebfc865cf2120335163fcf0fc03d426ed3a87
 BH_LIBERTY_VERSION=25.0.0.6
@@ -51,6 +52,7 @@ bh_last_line() {
 # Prints a Python that is new enough and can make virtual environments; fails when there is none.
 bh_python() {
   local name
+  if [ -n "$BH_INSTALLED_PYTHON" ]; then printf '%s\n' "$BH_INSTALLED_PYTHON"; return; fi
   for name in python3.12 python3.11 python3.13 python3; do
     if bh_has "$name" && "$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
       command -v "$name"
@@ -129,27 +131,35 @@ bh_compose() {
   if docker compose version >/dev/null 2>&1; then docker compose "$@"; else docker-compose "$@"; fi
 }
 
+# The Debian packages, one a line, that bring the named things here.
+bh_debian_names() {
+  local name found
+  for name in "$@"; do
+    case $name in
+      python) found=$(bh_first_of python3.12 python3.11 python3.13) || return; printf '%s\n' "$found" "$found-venv" ;;
+      java) bh_first_of openjdk-21-jre-headless openjdk-17-jre-headless || return ;;
+      chromium) bh_first_of chromium chromium-browser || return ;;
+      *) printf '%s\n' "$name" ;;
+    esac
+  done
+}
+
 # Installs what the groups miss; silent when nothing is missing.
 bh_packages() {
-  local missing wanted=() name
+  local missing names wanted=()
   missing=$(bh_missing "$@") || exit
   [ -n "$missing" ] || return 0
   bh_has apt-get || bh_die "missing here: $(echo $missing). Install them with your package manager, then run this again."
   if [ "$(id -u)" != 0 ] && ! bh_has sudo; then
-    bh_die "missing here: $(echo $missing). Run bin/setup-env once as root, or install them yourself."
+    names=$(bh_debian_names $missing) || exit
+    bh_die "missing here: $(echo $missing). As root: apt-get install --no-install-recommends $(echo $names)"
   fi
   bh_note "installing: $(echo $missing)"
   # An installation that was interrupted has to be finished before another one may begin.
   [ -z "$(dpkg --audit 2>/dev/null)" ] || bh_live bh_as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a || true
   bh_live bh_as_root apt-get update || bh_note "apt-get update failed; trying with the lists that are here"
-  for name in $missing; do
-    case $name in
-      python) name=$(bh_first_of python3.12 python3.11 python3.13) || exit; wanted+=("$name" "$name-venv") ;;
-      java) name=$(bh_first_of openjdk-21-jre-headless openjdk-17-jre-headless) || exit; wanted+=("$name") ;;
-      chromium) name=$(bh_first_of chromium chromium-browser) || exit; wanted+=("$name") ;;
-      *) wanted+=("$name") ;;
-    esac
-  done
+  names=$(bh_debian_names $missing) || exit
+  wanted=($names)
   # RUNLEVEL=1: where there is no systemd, a new server does not start to listen.
   bh_live bh_as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
     apt-get install -y --no-install-recommends -o Dpkg::Use-Pty=0 "${wanted[@]}" ||
@@ -168,6 +178,7 @@ bh_keep_off() { bh_as_root systemctl disable --quiet --now "$@" 2>/dev/null || t
 # Makes the virtual environment and installs the requirement files into it; silent when they have not changed.
 bh_venv() {
   local python stamp="$BH_VENV/.installed-$1" state file
+  [ -z "$BH_INSTALLED_PYTHON" ] || return 0
   for file in requirements.txt "$@"; do [ -r "$BH_ROOT/$file" ] || bh_die "$file is missing"; done
   state=$(cd "$BH_ROOT" && cat requirements.txt "$@" | sha256sum)
   if [ -x "$BH_VENV/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$state" ]; then return 0; fi

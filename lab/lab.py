@@ -31,7 +31,8 @@ def why_not() -> str | None:
         return "The lab makes network, process and mount namespaces, and only root may do that."
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     if missing := [tool for tool in TOOLS if shutil.which(tool, path=path) is None]:
-        return f"These programs are missing: {', '.join(missing)}. `bin/setup-env` installs them."
+        packages = "iproute2, nftables, openssh-client, util-linux"
+        return f"These programs are missing: {', '.join(missing)}. The Debian packages {packages} have them."
     try:
         sshd_program()
     except LabError as error:

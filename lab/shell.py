@@ -17,7 +17,7 @@ def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = TIMEOUT_S) -
     try:
         done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
     except FileNotFoundError as error:
-        raise LabError(f"{argv[0]} is missing on this machine; `bin/setup-env` installs it.") from error
+        raise LabError(f"{argv[0]} is missing on this machine; install the package that has it.") from error
     except subprocess.TimeoutExpired as error:
         raise LabError(f"{' '.join(argv)} did not end within {timeout_s:g} s.") from error
     if done.returncode:

@@ -19,7 +19,8 @@ def install_tomcat(archive: Path, home: Path) -> Path:
         return target
     if not archive.is_file():
         raise LabError(
-            f"There is no Tomcat at {archive}. Start with bin/demo, which fetches it, or name your copy with --archive."
+            f"There is no Tomcat at {archive}. Start with bin/demo (from pip: benchhub demo), which fetches it, "
+            "or name your copy with --archive."
         )
     part = home / ".tomcat.part"
     shutil.rmtree(part, ignore_errors=True)

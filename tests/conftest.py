@@ -20,6 +20,7 @@ TOGETHER = (
     "tests/bench/test_seeding.py",
     "tests/experiments/telling/test_report.py",
     "tests/frontend/test_isolation.py",
+    "tests/test_wheel.py",
     "tests/upgrade/test_upgrade.py",
 )
 """Modules whose tests share what takes long to make. Each stays in one process; those of browsers and labs in the same

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -26,3 +27,8 @@ def test_every_locked_package_has_hashes() -> None:
     assert len(entries) >= len(pins("requirements.txt"))
     assert [entry for entry in entries if not re.search(r"--hash=sha256:[0-9a-f]{64}", entry)] == []
     assert "://" not in text
+
+
+def test_the_wheel_is_built_with_what_the_checks_have_installed() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert set(build) <= set(re.findall(r"^\S+", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE))

@@ -68,12 +68,12 @@ def test_without_the_database_no_web_process_is_ready(client: Client, monkeypatc
 
 @pytest.mark.django_db(transaction=True)
 def test_a_database_without_this_programs_tables_is_not_ready(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "_unapplied_migrations", lambda: True)
+    monkeypatch.setattr(health, "has_unapplied_migrations", lambda: True)
 
     answer = client.get("/readyz")
 
     assert answer.status_code == 503
-    assert "run manage.py migrate" in answer.content.decode()
+    assert "run the command migrate" in answer.content.decode()
 
 
 @pytest.mark.django_db(transaction=True)

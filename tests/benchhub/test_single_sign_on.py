@@ -243,6 +243,15 @@ class Signer:
         return base64.b64encode(whole.encode()).decode()
 
 
+def test_saml_without_its_library_stops_the_start_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On machines for which its library has no wheel; everywhere else it is installed."""
+    monkeypatch.setitem(sys.modules, "onelogin", None)
+    monkeypatch.setenv("BENCHHUB_SAML_METADATA_URL", "https://idp.example.org/metadata")
+    monkeypatch.setenv("BENCHHUB_SAML_ENTITY_ID", "https://idp.example.org/")
+    with pytest.raises(ImproperlyConfigured, match="python3-saml is not installed"):
+        single_sign_on.providers()
+
+
 def new_signer() -> Signer:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "idp.example.org")])

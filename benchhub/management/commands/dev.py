@@ -29,7 +29,7 @@ class Command(up.Command):
         if not settings.BENCHHUB_EMBEDDED:
             raise CommandError("This runs a database of its own; unset DATABASE_URL and REDIS_URL.")
         if importlib.util.find_spec("watchfiles") is None:
-            raise CommandError("The package watchfiles is not installed; bin/dev and bin/setup-env do that.")
+            raise CommandError("The package watchfiles is not installed; bin/dev and bin/setup-env --checks do that.")
         super().handle(*args, **options)
 
     def children(self, port: int) -> tuple[supervisor.ChildSpec, ...]:

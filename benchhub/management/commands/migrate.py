@@ -20,7 +20,7 @@ class Command(migrate.Command):
             raise CommandError(
                 f"This database was made by an earlier state of the source: it lacks {', '.join(missing[:3])}"
                 f"{' and more' if len(missing) > 3 else ''}. There is no way from there to this one yet. Go back to "
-                "that state, `manage.py export` the teams, and `manage.py import` them into an empty database."
+                "that state, `export` the teams, and `import` them into an empty database."
             )
 
 

@@ -36,7 +36,7 @@ class Command(BaseCommand):
         if not state.running:
             self.stdout.write(f"stopped (data in {data_dir})")
             return
-        until = "until `manage.py services stop`" if state.pinned else "while somebody uses them"
+        until = f"until `{settings.BENCHHUB_COMMAND} services stop`" if state.pinned else "while somebody uses them"
         urls = embedded.urls(data_dir)
         self.stdout.write(f"running {until}, keeper process {state.keeper_pid}")
         self.stdout.write(f"PostgreSQL  {urls.database_url}\nRedis       {urls.redis_url}")

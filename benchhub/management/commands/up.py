@@ -8,9 +8,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import Error, connection
 
 from benchhub import embedded, supervisor
 from benchhub.terminal import Terminal
+from experiments.registry.teams.first_account import how_to_make_the_first_account
 
 
 class Command(BaseCommand):
@@ -70,6 +72,8 @@ class Command(BaseCommand):
     def ready(self, terminal: Terminal, url: str) -> None:
         """Called once, when the web answers."""
         terminal.say("up", f"BenchHub is ready: {url}  (Ctrl-C stops it)")
+        if command := _first_account():
+            terminal.say("up", f"There is no account yet. In another terminal: {command}")
 
     def stopped(self) -> None:
         """Called when every process has ended, and before the database stops."""
@@ -80,6 +84,16 @@ def port_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
         raise ArgumentTypeError(f"{text!r} is no port; ports are 1 to 65535")
     return int(text)
+
+
+def _first_account() -> str:
+    """The command that makes it, or "": also when the database is away at this moment, which the pages say."""
+    try:
+        return how_to_make_the_first_account()
+    except Error:
+        return ""
+    finally:
+        connection.close()  # this process has nothing more to ask
 
 
 def _leave_services(data_dir: Any) -> None:

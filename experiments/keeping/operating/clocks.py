@@ -28,9 +28,9 @@ class WrongClock:
         return f"The clock of {self.whose} is {_shown(abs(self.ahead_s))} {way} the database's. {SET_IT}"
 
 
-def wrong_clocks(now: datetime) -> list[WrongClock]:
-    """Those of BenchHub's own processes: this one, the workers that are there, beat. `now`: the database's time."""
-    seen = [WrongClock(f"this web server ({process_name()})", clock_ahead_s())]
+def wrong_clocks(now: datetime, *, me: str = "this web server") -> list[WrongClock]:
+    """Those of BenchHub's processes: this one (`me`), the workers that are there, beat. `now`: the database's time."""
+    seen = [WrongClock(f"{me} ({process_name()})", clock_ahead_s())]
     there = Worker.objects.filter(seen_at__range=(now - SILENT_AFTER, now + SILENT_AFTER)).order_by("name", "process")
     seen += [WrongClock(f"the worker {one.name} ({one.process})", one.clock_ahead_s) for one in there]
     if (sent := Canary.objects.order_by("-sent_at").first()) is not None:

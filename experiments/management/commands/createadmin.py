@@ -16,6 +16,7 @@ from django.core.validators import validate_slug
 from django.db import transaction
 
 from experiments.models import Member, Role, Team
+from experiments.registry.teams.first_account import PASSWORD_RULE
 
 
 class Command(BaseCommand):
@@ -26,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--email", default="")
         parser.add_argument("--team", default="team", help="the team's short name, as in its addresses (team)")
         parser.add_argument("--team-name", default="", help="the team's name as people read it")
-        parser.add_argument("--password-file", help="a file with the password; else it is asked for")
+        parser.add_argument("--password-file", help=f"a file with the password, else it is asked for. {PASSWORD_RULE}")
 
     def handle(
         self,
@@ -72,6 +73,7 @@ def _password(file: str | None) -> str:
             raise CommandError(f"{file} cannot be read: {error}") from error
     if not sys.stdin.isatty():
         raise CommandError("Give --password-file: there is no terminal to ask for the password.")
+    print(PASSWORD_RULE, file=sys.stderr)
     first = getpass.getpass("Password: ")
     if getpass.getpass("Again: ") != first:
         raise CommandError("The two passwords differ.")

@@ -15,6 +15,8 @@ from allauth.socialaccount import forms as social
 from django import forms
 from django.core.exceptions import ValidationError
 
+from experiments.registry.teams.first_account import PASSWORD_RULE
+
 LABELS = {
     "Login": "User name or mail address",
     "Remember Me": "Stay signed in for 14 days in this browser",
@@ -27,7 +29,6 @@ LABELS = {
     "Authenticator code": "Code that the app shows",
 }
 """The library's label = ours."""
-RULES = "At least 10 characters; not digits alone, no common password, and not like your name or address."
 
 
 class InOurWords:
@@ -41,7 +42,7 @@ class InOurWords:
             field.label = LABELS.get(str(field.label), field.label)
             field.widget.attrs.pop("placeholder", None)
             if "<ul>" in str(field.help_text):
-                field.help_text = RULES
+                field.help_text = PASSWORD_RULE
 
 
 class SignInForm(InOurWords, account.LoginForm):  # type: ignore[misc]  # allauth is untyped

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from experiments.models.teams import AnyUser
+from experiments.registry.teams.first_account import PASSWORD_RULE, how_to_make_the_first_account
 from experiments.registry.teams.founding import may_found
 
 register = template.Library()
@@ -19,6 +20,17 @@ register = template.Library()
 def sends_mail() -> bool:
     """Whether a mail server is set."""
     return bool(settings.BENCHHUB_SENDS_MAIL)
+
+
+@register.simple_tag
+def first_account() -> str:
+    """The command that makes the first account, while there is none."""
+    return how_to_make_the_first_account()
+
+
+@register.simple_tag
+def password_rule() -> str:
+    return PASSWORD_RULE
 
 
 @register.simple_tag(takes_context=True)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
+from benchhub.environment import is_installed
 from benchhub.management.commands import up
 from benchhub.supervisor import ADDRESS, ChildSpec
 from benchhub.terminal import Terminal
@@ -91,13 +92,14 @@ class Command(up.Command):
         self.page = f"t/{experiment.team.slug}/experiments/{experiment.pk}/"
 
     def ready(self, terminal: Terminal, url: str) -> None:
+        me = "benchhub demo" if is_installed(settings.BASE_DIR) else "bin/demo"
         moved = self.port_was_chosen and urlsplit(url).port != WEB_PORT
         lines = (
             "BenchHub is ready.",
             f"  address  {url}" + (f"   (port {WEB_PORT} was taken)" if moved else ""),
             f"  login    demo / {PASSWORD}",
             f"  open     {url}{self.page}   (the experiment on this machine)",
-            "  Ctrl-C or bin/demo --stop ends it; bin/demo --reset forgets everything.",
+            f"  Ctrl-C or {me} --stop ends it; {me} --reset forgets everything.",
         )
         self._announcement().write_text("\n".join(lines) + "\n")
         for line in lines:
