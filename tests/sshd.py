@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import pwd
-import shutil
 import socket
 import subprocess
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from agents.remote.address import Address, new_key_pair
+from tests import needs
 
 START_TIMEOUT_S = 100.0
 
@@ -61,9 +61,9 @@ def running_sshd(folder: Path, *, extra: str = "", place: Path | None = None) ->
 
     Hosts with one `place` are logins of one machine; else each is a machine of its own.
     """
-    sshd = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if sshd is None:
-        pytest.skip("sshd is not installed (package openssh-server)")
+    needs.require_program("sshd")
+    sshd = needs.place("sshd")
+    assert sshd is not None
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     home = folder / "home"

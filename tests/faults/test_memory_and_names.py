@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments.models import Host, Run
+from tests import needs
 from tests.clocks import COMPILER, compiled
 from tests.faults.memory import TightGroup, can_kill
 from tests.faults.stage import Actor, Stage, has_event
@@ -20,8 +21,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults, pytes
 REFUSED = 8
 """Questions for names that get no answer: each host is asked for again after ever longer pauses."""
 NAMES_SHIM = Path(__file__).parents[1] / "names_shim.c"
-needs_groups = pytest.mark.skipif(not can_kill(), reason="memory groups can be made by root only, where cgroups are")
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+needs_groups = needs.marked(can_kill(), "control groups that limit memory", needs.RIGHTS)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def failing(stage: Stage, pair: tuple[Actor, Actor], tmp_path: Path) -> Path:
     return path
 
 
-@needs_compiler
+@needs.program(COMPILER)
 def test_names_that_are_not_resolved_under_the_load_cost_no_run(
     stage: Stage, pair: tuple[Actor, Actor], failing: Path
 ) -> None:

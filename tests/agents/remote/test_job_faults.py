@@ -20,6 +20,7 @@ from agents.base.errors import CommandError
 from agents.remote.jobs import Job, JobStatus, StreamName
 from agents.remote.link import Link
 from agents.remote.ssh import SshSession, connect
+from tests import needs
 from tests.agents.remote.job_ends import COOKIE, end, first_line, folder
 from tests.sshd import SshdHost, children, eventually, exists, running_sshd
 
@@ -216,13 +217,11 @@ async def test_a_job_that_forks_faster_than_it_can_be_named_is_ended(job: Job) -
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 1 MB."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
+    needs.require_root("it mounts a small disk where a host of the test writes")
     place = tmp_path / "disk"
     place.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], check=False)
-    if mounted.returncode != 0:
-        pytest.skip("this machine does not allow mounts")
+    needs.require(mounted.returncode == 0, "mounts", needs.NOT_ALLOWED)
     try:
         yield place
     finally:
