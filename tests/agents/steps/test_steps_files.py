@@ -97,9 +97,15 @@ def test_a_file_that_cannot_be_replaced_is_refused_before_anything_is_done(
 
 
 @needs.marked(os.geteuid() != 0, "a plain user (root may write everywhere)", "run it without root")
-def test_a_directory_without_the_right_to_write_is_refused(context: StepContext) -> None:
-    Path(context.path("conf")).chmod(0o500)
-    with pytest.raises(PlanError, match="directory cannot be written"):
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [(0o500, "its directory cannot be written"), (0o600, "its directory cannot be entered by this login")],
+)
+def test_a_directory_without_the_right_to_write_or_to_enter_is_refused(
+    context: StepContext, mode: int, said: str
+) -> None:
+    Path(context.path("conf")).chmod(mode)
+    with pytest.raises(PlanError, match=said):
         state(FileStep(path="conf/a.conf", content="new"), context)
     Path(context.path("conf")).chmod(0o700)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -17,6 +18,7 @@ from experiments.asking.launching.launch import launch_run
 from experiments.models import Host, Member, Role, Run, Worker
 from experiments.registry.hosts.machines import recognise
 from experiments.registry.hosts.reservations import reserve
+from experiments.running.queue import waiting
 from experiments.running.queue.dispatch import claim_next
 from experiments.running.queue.plan import Expected
 from experiments.running.queue.waiting import expected_end, expected_of, schedule_of
@@ -29,11 +31,16 @@ RUN_S = 20  # 10 s of load, and what a run takes beside it on a host without a p
 
 @pytest.fixture(autouse=True)
 def clock(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time stands still, as it does for PostgreSQL within a test: a slow machine changes no expectation."""
+    """The time stands still, in queries as well: a slow machine changes no expectation.
+
+    It is that of the test's transaction; what asks for the time of a statement gets it, too.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT now()")
         ((now,),) = cursor.fetchall()
     monkeypatch.setattr(timezone, "now", lambda: now)
+    monkeypatch.setattr(waiting, "database_now", lambda: now)
+    monkeypatch.setattr(Now, "as_postgresql", Now.as_sql)
 
 
 @pytest.fixture
