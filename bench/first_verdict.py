@@ -53,7 +53,7 @@ def sign_in(session: requests.Session, page: str, user: str, password: str) -> N
 def read(page: str) -> tuple[str, list[str]]:
     """How far the experiment is, and its verdicts with their badges."""
     tree = html.fromstring(page)
-    progress = [_text(one) for one in tree.xpath("//progress[contains(., ' of ')]/..")]
+    progress = [_text(one) for one in tree.xpath("//progress[contains(., ' of ')]/preceding-sibling::*")]
     verdicts = tree.xpath("//section[.//h2[normalize-space()='Verdict']]//li")
     return (progress[0] if progress else ""), [_text(one) for one in verdicts]
 
@@ -65,7 +65,7 @@ def is_over(progress: str) -> bool:
 
 
 def _text(element: html.HtmlElement) -> str:
-    return " ".join(element.text_content().split())
+    return " ".join(" ".join(element.itertext()).split())
 
 
 if __name__ == "__main__":

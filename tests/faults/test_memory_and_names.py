@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from tests import needs
 from tests.clocks import COMPILER, compiled
 from tests.faults.memory import TightGroup, can_kill
 from tests.faults.stage import Actor, Stage, has_event
-from tests.sshd import children
+from tests.sshd import cut_connections
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults, pytest.mark.slow]
 
@@ -108,8 +107,7 @@ def test_names_that_are_not_resolved_under_the_load_cost_no_run(
 
     failing.touch()
     for actor in pair:
-        for pid in children(actor.host.pid):  # type: ignore[attr-defined]  # connections: while they last nobody asks
-            os.kill(pid, signal.SIGKILL)
+        cut_connections(actor.host.pid)  # type: ignore[attr-defined]  # while they last nobody asks
     stage.until(lambda: failing.stat().st_size > REFUSED)
     failing.unlink()
     pair[1].release()

@@ -22,7 +22,7 @@ from agents.remote.link import Link
 from agents.remote.ssh import SshSession, connect
 from tests import needs
 from tests.agents.remote.job_ends import COOKIE, end, first_line, folder
-from tests.sshd import SshdHost, children, eventually, exists, running_sshd
+from tests.sshd import SshdHost, cut_connections, eventually, exists, running_sshd
 
 SHA256_OF_NOTHING = hashlib.sha256().hexdigest()
 
@@ -100,8 +100,8 @@ async def test_a_job_goes_on_while_its_sshd_is_dead_and_is_followed_on_from_the_
         await job.start(script(text, str(go)), cookie=COOKIE)
         following = asyncio.create_task(job.follow(keep, interval_s=0.02, deadline_s=600))
         await eventually(lambda: bool(got))
-        for pid in [host.pid, *children(host.pid)]:
-            os.kill(pid, signal.SIGKILL)
+        cut_connections(host.pid)
+        os.kill(host.pid, signal.SIGKILL)
         await eventually(lambda: bool(trouble))
         go.touch()
         await eventually((folder(job) / "rc").exists)

@@ -27,6 +27,7 @@ from agents.servers.base.server import Readiness, Server
 from agents.servers.command import CommandServer
 from agents.servers.tomcat.scripts import PORTS
 from agents.servers.tomcat.server import Tomcat
+from tests import needs
 from tests.agents.run_lab import free_port
 from tests.agents.servers.tomcat_install import own_address, running, tree_hash, unpack_tomcat
 from tests.listening import listening
@@ -233,10 +234,8 @@ def test_a_jvm_takes_every_option_as_it_is_written(tmp_path: Path) -> None:
     options = tuple(f"-Dx{number}={text}" for number, text in enumerate(HOSTILE))
     environment = {"PATH": os.environ["PATH"], "JDK_JAVA_OPTIONS": options_value(options)}
     command = ["java", "-XshowSettings:properties", "-version"]
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, check=False, cwd=tmp_path)
-    except FileNotFoundError:
-        pytest.skip("there is no Java on the PATH")
+    needs.require_program("java")
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, cwd=tmp_path)
     for number, text in enumerate(HOSTILE):
         assert f" x{number} = {text.rstrip()}" in done.stderr.decode()
     assert os.listdir(tmp_path) == []
