@@ -126,7 +126,7 @@ def test_a_full_disk_is_told_before_the_file_is_touched_and_a_read_only_one_befo
     assert (done.returncode, done.stdout) == (1, b"old\na.conf\n")
     assert b"its disk has no room for 100000 bytes" in done.stderr
     (tmp_path / "disk").rmdir()
-    own[own.index(mounted)] = mounted.replace("shift\n", 'mount -o remount,ro "$1/disk"; shift\n')
+    own[own.index(mounted)] = mounted.replace("shift\n", 'mount -o remount,bind,ro "$1/disk"; shift\n')
     done = subprocess.run([*own, *probe.argv], capture_output=True, env=environment, timeout=300, check=False)
     assert b"refused its directory cannot be written" in done.stdout
 

@@ -293,7 +293,9 @@ def test_an_init_script_is_stopped_and_started_again(tmp_path: Path) -> None:
     own = [*needs.own_namespaces("mount"), "sh", "-ec", mounted, "sh", str(tmp_path)]
 
     def in_namespace(argv: tuple[str, ...]) -> bytes:
-        done = subprocess.run([*own, *argv], capture_output=True, timeout=300, check=False)
+        path = f"{os.environ['PATH']}:/usr/sbin:/sbin"  # as sudo has it; a plain login may not
+        environment = {**os.environ, "PATH": path}
+        done = subprocess.run([*own, *argv], capture_output=True, env=environment, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,9 +17,9 @@ from agents.facts.access import Access
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import Host, Member, Role, Run, Worker
+from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.machines import recognise
 from experiments.registry.hosts.reservations import reserve
-from experiments.running.queue import waiting
 from experiments.running.queue.dispatch import claim_next
 from experiments.running.queue.plan import Expected
 from experiments.running.queue.waiting import expected_end, expected_of, schedule_of
@@ -39,7 +40,9 @@ def clock(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
         cursor.execute("SELECT now()")
         ((now,),) = cursor.fetchall()
     monkeypatch.setattr(timezone, "now", lambda: now)
-    monkeypatch.setattr(waiting, "database_now", lambda: now)
+    for module in list(sys.modules.values()):
+        if getattr(module, "database_now", None) is database_now:
+            monkeypatch.setattr(module, "database_now", lambda: now)
     monkeypatch.setattr(Now, "as_postgresql", Now.as_sql)
 
 
