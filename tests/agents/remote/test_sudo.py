@@ -82,3 +82,4 @@ async def test_a_job_of_root_is_ended_with_all_that_it_started(session: SshSessi
     assert await job.kill(grace_s=1) == ()
     assert (exists(pid), exists(started.pid or 0)) == (False, False)
     assert (await job.status()).state != "running"
+    await session.run(Command(("rm", "-rf", str(tmp_path / "jobs")), privileged=True))  # it is root's
