@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from typing import cast
 from urllib.parse import urljoin
 
 import requests
-from lxml import html
+from lxml import etree, html
 
 LOOK_EVERY_S = 1.0
 
@@ -40,22 +41,23 @@ def main() -> None:
 def sign_in(session: requests.Session, page: str, user: str, password: str) -> None:
     """The way of a browser: the page leads to the form, and the form back to the page."""
     form_page = session.get(page, timeout=300)
-    form = next(form for form in html.fromstring(form_page.text).forms if "password" in form.fields)
+    form = next(form for form in _page(form_page.text).forms if "password" in form.fields)
     fields = {**dict(form.form_values()), "login": user, "password": password}
     answer = session.post(
         urljoin(form_page.url, form.action or ""), fields, headers={"Referer": form_page.url}, timeout=300
     )
     answer.raise_for_status()
-    if "password" in answer.text and any("password" in form.fields for form in html.fromstring(answer.text).forms):
+    if "password" in answer.text and any("password" in form.fields for form in _page(answer.text).forms):
         sys.exit(f"{user} cannot sign in with this password")
 
 
 def read(page: str) -> tuple[str, list[str]]:
     """How far the experiment is, and its verdicts with their badges."""
-    tree = html.fromstring(page)
-    progress = [_text(one) for one in tree.xpath("//progress[contains(., ' of ')]/preceding-sibling::*")]
-    verdicts = tree.xpath("//section[.//h2[normalize-space()='Verdict']]//li")
-    return (progress[0] if progress else ""), [_text(one) for one in verdicts]
+    tree = _page(page)
+    told = [bar.getprevious() for bar in tree.iter("progress") if " of " in _text(bar)]
+    progress = next((_text(one) for one in told if one is not None), "")
+    cards = [card for card in tree.iter("section") if "Verdict" in map(_text, card.iter("h2"))]
+    return progress, [_text(item) for card in cards for item in card.iter("li")]
 
 
 def is_over(progress: str) -> bool:
@@ -64,8 +66,12 @@ def is_over(progress: str) -> bool:
     return len(words) > 2 and words[0] == words[2]
 
 
-def _text(element: html.HtmlElement) -> str:
-    return " ".join(" ".join(element.itertext()).split())
+def _page(text: str) -> html.HtmlElement:
+    return cast(html.HtmlElement, html.fromstring(text))
+
+
+def _text(element: etree._Element) -> str:
+    return " ".join(" ".join(map(str, element.itertext())).split())
 
 
 if __name__ == "__main__":
