@@ -40,8 +40,9 @@ def clock(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
         cursor.execute("SELECT now()")
         ((now,),) = cursor.fetchall()
     monkeypatch.setattr(timezone, "now", lambda: now)
+    real = database_now  # this module has it as well
     for module in list(sys.modules.values()):
-        if getattr(module, "database_now", None) is database_now:
+        if getattr(module, "database_now", None) is real:
             monkeypatch.setattr(module, "database_now", lambda: now)
     monkeypatch.setattr(Now, "as_postgresql", Now.as_sql)
 
