@@ -24,7 +24,7 @@ from experiments.models import Run
 from experiments.registry.errors import Conflict
 from lab.lab import Lab
 from tests.faults.stage import Actor, Stage
-from tests.sshd import SshdHost, children
+from tests.sshd import SshdHost, connections, cut_connections
 
 LEASE_S = 6
 FREE_BYTES = 64 << 10
@@ -179,9 +179,7 @@ def sshd_killed(world: World) -> Iterator[str | None]:
         yield actor.name
         host.start_sshd()
     else:
-        for pid in children(_sshd(actor).pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        cut_connections(_sshd(actor).pid)
         yield actor.name
 
 
@@ -195,7 +193,7 @@ def sshd_frozen(world: World) -> Iterator[str | None]:
         host.thaw_sshd()
     else:
         listener = _sshd(actor).pid
-        frozen = [listener, *children(listener)]
+        frozen = [listener, *connections(listener)]
         _signal(frozen, signal.SIGSTOP)
         yield actor.name
         _signal(frozen, signal.SIGCONT)

@@ -87,7 +87,7 @@ bh_first_of() {
 }
 
 # The missing packages of the groups: run (BenchHub itself), lab (hosts and load on this machine), test (the checks),
-# hosts (each kind of host that users have).
+# faults (all of the list of faults), hosts (each kind of host that users have).
 bh_missing() {
   local group
   for group in "$@"; do
@@ -114,6 +114,8 @@ bh_missing() {
         bh_has mpstat || echo sysstat
         /sbin/ldconfig -p | grep libatomic.so.1 >/dev/null || echo libatomic1  # for the driver of browser tests
         bh_compose version >/dev/null 2>&1 || echo docker-compose ;;
+      faults)
+        bh_has cc || echo gcc libc6-dev ;;  # for clocks that are moved
       hosts)
         bh_has dropbear || echo dropbear-bin
         bh_has busybox || echo busybox-static

@@ -13,6 +13,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from benchhub import embedded
+from tests import needs
 
 TOGETHER = (
     *(f"tests/browser/test_{name}.py" for name in ("accessibility", "at_work", "main_job", "pipeline_and_link")),
@@ -49,6 +50,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Long tests first; pytest-django has an order of its own, which stays."""
     yield
     items.sort(key=lambda item: not _is_long(item))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many tests were skipped for which reason; a reason says what would make them run."""
+    reasons = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", ())]
+    if reasons:
+        terminalreporter.section("skipped")
+        terminalreporter.line(f"{len(reasons)} skipped, for these reasons:")
+        for line in needs.summary(reasons):
+            terminalreporter.line(line)
 
 
 def _is_long(item: pytest.Item) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import pwd
-import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from agents.remote.address import Address, new_key_pair
+from tests import needs
 
 START_TIMEOUT_S = 100.0
 
@@ -61,9 +62,9 @@ def running_sshd(folder: Path, *, extra: str = "", place: Path | None = None) ->
 
     Hosts with one `place` are logins of one machine; else each is a machine of its own.
     """
-    sshd = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if sshd is None:
-        pytest.skip("sshd is not installed (package openssh-server)")
+    needs.require_program("sshd")
+    sshd = needs.place("sshd")
+    assert sshd is not None
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     home = folder / "home"
@@ -93,15 +94,29 @@ def running_sshd(folder: Path, *, extra: str = "", place: Path | None = None) ->
     try:
         yield SshdHost(address, port, user, " ".join(host_line.split()[:2]), private_key, home, process.pid)
     finally:
-        for child in children(process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, 9)
+        cut_connections(process.pid)
         _stop(process)
 
 
 def children(pid: int) -> list[int]:
     """The child processes of `pid`: for an sshd, one for each connection."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def connections(pid: int) -> list[int]:
+    """What holds the connections of an sshd: a process each, and for logins other than root a second one below it."""
+    holding = children(pid)
+    for parent in holding:
+        with contextlib.suppress(FileNotFoundError):
+            holding += [child for child in children(parent) if process_bytes(child, "comm").startswith(b"sshd")]
+    return holding
+
+
+def cut_connections(pid: int) -> None:
+    """Each connection of this sshd is gone, without a word to anybody."""
+    for process in connections(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
 async def eventually(condition: Callable[[], bool], *, within_s: float = 120.0) -> None:

@@ -24,10 +24,11 @@ from agents.remote.ssh import connect
 from agents.runner import Runner
 from agents.running.control import Control
 from agents.spec import HostAddress, RunSpec
+from tests import needs
 from tests.agents.specs import make_spec
 from tests.sshd import SshdHost, exists, running_sshd
 
-needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed (package wrk)")
+needs_wrk = needs.program("wrk")
 
 KEY = "r1-65f0"
 SERVER_XML = '<Server port="8005"><Service name="a"><Connector port="8080"/></Service></Server>\n'

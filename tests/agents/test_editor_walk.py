@@ -27,6 +27,7 @@ from agents.servers.liberty.server import Liberty
 from agents.servers.tomcat.server import Tomcat
 from agents.steps.base.remote_file import RemoteFileStep
 from agents.steps.base.step import HostStep, LaunchStep, StepContext
+from tests import needs
 from tests.agents.drivers.jmeter_home import jmeter_home
 from tests.agents.editor_samples import SAMPLES, changed, texts
 from tests.agents.run_lab import free_port
@@ -194,8 +195,8 @@ CONTROLS: Mapping[str, Callable[[Place, str | None], Driver]] = {
 def test_the_texts_do_harm_where_an_admin_lets_them(place: Place, tmp_path: Path, tool: str) -> None:
     """Without this the walk could find no mark because nothing ever makes one."""
     home = jmeter_home()
-    if shutil.which(tool) is None and not (tool == "jmeter" and home):
-        pytest.skip(f"{tool} is not here")
+    if not (tool == "jmeter" and home):
+        needs.require_program(tool)
     driver = CONTROLS[tool](place, home)
     assert driver.reserved()
     for name, text in driver.files().items():

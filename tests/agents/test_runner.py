@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
@@ -31,7 +30,7 @@ from tests.agents.run_lab import (
     port_is_free,
     stored,
 )
-from tests.sshd import children, eventually
+from tests.sshd import cut_connections, eventually
 
 pytestmark = needs_wrk
 
@@ -281,9 +280,7 @@ async def test_a_cut_while_measuring_does_no_harm(lab: Lab) -> None:
     def cut(event: e.AnyEvent) -> None:
         if isinstance(event, e.Samples) and event.role == "driver" and len(watched.of(e.LoadStarted)) == 1:
             for host in (lab.sut, lab.driver):
-                for connection in children(host.pid):
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(connection, signal.SIGKILL)
+                cut_connections(host.pid)
             watched.on_event = lambda event: None
 
     watched.on_event = cut
@@ -308,9 +305,7 @@ async def test_a_cancelled_run_does_not_wait_for_a_host_that_is_away(lab: Lab, m
 
     def cut(event: e.AnyEvent) -> None:
         if isinstance(event, e.Samples) and event.role == "driver":
-            for connection in children(lab.driver.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(connection, signal.SIGKILL)
+            cut_connections(lab.driver.pid)
 
     watched.connect, watched.on_event = away, cut  # type: ignore[method-assign]
     record = await watched.run(lab.spec(file_step(lab), phases=(("measure", 60),)))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import signal
 
 import pytest
 
@@ -18,7 +15,7 @@ from tests.agents.run_lab import (
     file_step,
     needs_wrk,
 )
-from tests.sshd import children
+from tests.sshd import cut_connections
 
 pytestmark = needs_wrk
 
@@ -104,6 +101,4 @@ async def test_an_undo_that_runs_already_is_waited_for_not_begun_twice(lab: Lab)
 
 
 def end_connections(lab: Lab) -> None:
-    for connection in children(lab.sut.pid):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(connection, signal.SIGKILL)
+    cut_connections(lab.sut.pid)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from agents import events as e
+from tests import needs
 from tests.agents.run_lab import Lab, Watched, file_step, needs_wrk
 
 pytestmark = needs_wrk
@@ -42,8 +42,7 @@ async def test_what_a_step_of_a_person_says_is_the_specifications_and_a_killed_o
 
 @pytest.fixture
 def mounts() -> Iterator[Mounts]:
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount")
+    needs.require_root("it mounts a disk where a host of the test writes")
     with contextlib.ExitStack() as stack:
         yield Mounts(stack)
 
@@ -68,8 +67,8 @@ class Mounts:
         self._stack.close()
 
     def _mount(self, place: Path, *options: str) -> None:
-        if subprocess.run(["mount", *options, place], check=False).returncode != 0:
-            pytest.skip("this machine does not allow mounts")
+        mounted = subprocess.run(["mount", *options, place], check=False).returncode == 0
+        needs.require(mounted, "mounts", needs.NOT_ALLOWED)
         self._stack.callback(lambda: subprocess.run(["umount", "--lazy", place], check=True))
 
 

@@ -16,6 +16,7 @@ import redis
 from benchhub import embedded
 from benchhub.processes import is_running, wait_until
 from benchhub.service_account import AccountError, reachable_binaries, require_entry, service_account
+from tests import needs
 
 PATIENCE_S = 300.0
 USER = """
@@ -166,7 +167,7 @@ def test_a_start_that_fails_says_why_in_the_words_of_the_server(data_dir: Path) 
         embedded.ensure(data_dir)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another account")
+@needs.root("only root needs another account")
 def test_as_root_the_servers_run_under_an_account_without_rights_and_a_closed_directory_is_refused(
     data_dir: Path,
 ) -> None:
@@ -180,7 +181,7 @@ def test_as_root_the_servers_run_under_an_account_without_rights_and_a_closed_di
         require_entry(data_dir / "postgres", account)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another account")
+@needs.root("only root needs another account")
 def test_programs_in_a_closed_directory_are_copied_to_where_the_account_can_run_them(data_dir: Path) -> None:
     data_dir.chmod(0o711)
     closed = data_dir / "closed"

@@ -19,6 +19,7 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from benchhub.embedded import PROJECT_DIR
+from tests import needs
 from tests.agents.run_lab import free_port
 from tests.agents.servers.tomcat_install import ARCHIVE
 
@@ -56,8 +57,7 @@ class Product:
 @pytest.fixture(scope="session")
 def product() -> Iterator[Product]:
     """BenchHub with two hosts and Tomcat; everything is stopped and removed afterwards."""
-    if not ARCHIVE.is_file():
-        pytest.skip(f"no Tomcat archive at {ARCHIVE}; BENCHHUB_TOMCAT_ARCHIVE names another place")
+    needs.require(ARCHIVE.is_file(), f"the Tomcat archive {ARCHIVE.name}", needs.TOMCAT)
     data_dir = Path(tempfile.mkdtemp(prefix="benchhub-browser-"))
     port = free_port()
     log = data_dir / "demo.log"
@@ -88,8 +88,7 @@ def product() -> Iterator[Product]:
 def page() -> Iterator[Page]:
     """A page of a new browser profile; errors of its console fail the test."""
     executable = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if executable is None:
-        pytest.skip("Chromium is not installed (package chromium)")
+    needs.require(executable, "chromium", "apt-get install chromium")
     problems: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)

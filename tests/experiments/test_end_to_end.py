@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -18,6 +17,7 @@ from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import Application, Host, Recipe, Run, Team, Workload
 from experiments.registry.documents.versions import save_version
+from tests import needs
 from tests.agents.run_lab import free_port
 from tests.agents.servers.tomcat_install import unpack_tomcat
 from tests.faults.conftest import pair, sshd_hosts, stage
@@ -29,7 +29,7 @@ __all__ = ["pair", "sshd_hosts", "stage"]
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed (package wrk)"),
+    needs.program("wrk"),
 ]
 
 SERVLET = "/examples/servlets/servlet/HelloWorldExample"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from experiments.judging.evidence.load_parts import load_parts
 from experiments.models import Host, Team
+from tests import needs
 from tests.faults.conftest import sshd_hosts, stage
 from tests.faults.stage import Actor, Stage, has_event, state_is
 from tests.sshd import SshdHost
@@ -17,7 +16,7 @@ __all__ = ["sshd_hosts", "stage"]
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed (package wrk)"),
+    needs.program("wrk"),
 ]
 
 

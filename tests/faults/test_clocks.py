@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests import needs
 from tests.clocks import COMPILER
 from tests.faults.clock_player import CASES
 from tests.faults.played import playing
@@ -13,7 +14,7 @@ from tests.faults.played import playing
 pytestmark = [
     pytest.mark.faults,
     pytest.mark.slow,
-    pytest.mark.skipif(COMPILER is None, reason="moving the clock of a process needs a C compiler"),
+    needs.program(COMPILER),
 ]
 
 

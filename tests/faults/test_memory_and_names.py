@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from experiments.models import Host, Run
+from tests import needs
 from tests.clocks import COMPILER, compiled
 from tests.faults.memory import TightGroup, can_kill
 from tests.faults.stage import Actor, Stage, has_event
-from tests.sshd import children
+from tests.sshd import cut_connections
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults, pytest.mark.slow]
 
 REFUSED = 8
 """Questions for names that get no answer: each host is asked for again after ever longer pauses."""
 NAMES_SHIM = Path(__file__).parents[1] / "names_shim.c"
-needs_groups = pytest.mark.skipif(not can_kill(), reason="memory groups can be made by root only, where cgroups are")
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+needs_groups = needs.marked(can_kill(), "control groups that limit memory", needs.RIGHTS)
 
 
 @pytest.fixture
@@ -100,7 +99,7 @@ def failing(stage: Stage, pair: tuple[Actor, Actor], tmp_path: Path) -> Path:
     return path
 
 
-@needs_compiler
+@needs.program(COMPILER)
 def test_names_that_are_not_resolved_under_the_load_cost_no_run(
     stage: Stage, pair: tuple[Actor, Actor], failing: Path
 ) -> None:
@@ -108,8 +107,7 @@ def test_names_that_are_not_resolved_under_the_load_cost_no_run(
 
     failing.touch()
     for actor in pair:
-        for pid in children(actor.host.pid):  # type: ignore[attr-defined]  # connections: while they last nobody asks
-            os.kill(pid, signal.SIGKILL)
+        cut_connections(actor.host.pid)  # type: ignore[attr-defined]  # while they last nobody asks
     stage.until(lambda: failing.stat().st_size > REFUSED)
     failing.unlink()
     pair[1].release()

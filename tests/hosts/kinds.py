@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -35,15 +34,6 @@ class HostKind:
     user: str = USER
     port: int = 22
     unmake: Callable[[LabHost], None] = lambda host: None
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        return tuple(program for program in self.programs if shutil.which(program, path=PATH) is None)
-
-
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-PACKAGES = {"dropbear": "dropbear-bin", "bsd-csh": "csh", "busybox": "busybox-static"}
-"""The Debian packages of the programs that are named otherwise."""
 
 
 def _sh(host: LabHost, text: str, *args: str) -> None:

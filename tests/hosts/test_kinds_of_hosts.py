@@ -26,13 +26,15 @@ from agents.running.control import Control
 from agents.running.needs import look
 from agents.spec import HostAddress, RunSpec
 from lab.lab import Lab, LabHost
+from tests import needs
 from tests.agents.specs import make_spec
-from tests.hosts.kinds import KINDS, PACKAGES, HostKind
+from tests.hosts.kinds import KINDS, HostKind
 from tests.lab.conftest import running_lab
 from tests.sshd import eventually
 
 pytestmark = [pytest.mark.hosts, pytest.mark.lab, pytest.mark.slow]
 
+CARRIES_RUNS = [kind for kind in KINDS if not kind.refused]
 KEY, PORT = "r9-kind", 8080
 SERVER = "command -v python3 >/dev/null && exec python3 -u -m http.server {port}; exec busybox httpd -f -p {port}"
 BENCH = """
@@ -138,8 +140,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest_asyncio.fixture(params=KINDS, ids=lambda kind: kind.name)
 async def pair(request: pytest.FixtureRequest, lab: Lab) -> AsyncIterator[Pair]:
     kind: HostKind = request.param
-    if kind.missing:
-        pytest.skip(f"install {' '.join(PACKAGES.get(name, name) for name in kind.missing)} to try this kind of host")
+    needs.require_program(*kind.programs)
     hosts = lab.host("sut"), lab.host("driver")
     for host in hosts:
         kind.make(host)
@@ -176,9 +177,8 @@ async def test_a_kind_of_host_carries_a_run_or_is_refused_in_words_that_mend_it(
     await session.close()
 
 
+@pytest.mark.parametrize("pair", CARRIES_RUNS, ids=lambda kind: kind.name, indirect=True)
 async def test_a_kind_of_host_moves_bytes_and_ends_what_it_was_told_to_end(pair: Pair) -> None:
-    if pair.kind.refused:
-        pytest.skip("no run takes place on this kind of host")
     host = pair.hosts[0]
     session = await pair.session(host)
     home = (await session.run(script("cd && pwd -P"))).text.strip()

@@ -13,15 +13,22 @@ import pytest_asyncio
 from agents.remote.address import Address
 from agents.remote.ssh import SshSession, connect
 from lab.lab import Lab, LabHost, why_not
+from tests import needs
 
 DISK_BYTES = 64 << 20
+
+
+def require_namespaces() -> None:
+    """Skips the test where there can be no lab."""
+    needs.require_root("the namespaces of the lab")
+    reason = why_not()
+    needs.require(reason is None, "the lab", str(reason))
 
 
 @contextmanager
 def running_lab(directory: Path, *hosts: str, **more: Any) -> Iterator[Lab]:
     """A lab for the time of the context; skips the test where there can be none."""
-    if (reason := why_not()) is not None:
-        pytest.skip(reason)
+    require_namespaces()
     lab = Lab(directory, hosts, of_this_process=True, **{"disk_bytes": DISK_BYTES, **more})
     try:
         lab.up()

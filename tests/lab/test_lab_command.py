@@ -12,8 +12,8 @@ from django.core.management import CommandError, call_command
 
 from experiments.models import Host, Member
 from experiments.registry.hosts.inventory import add_host
-from lab.lab import why_not
 from tests.experiments.conftest import admin, make_member, team
+from tests.lab.conftest import require_namespaces
 
 __all__ = ["admin", "make_member", "team"]
 
@@ -34,14 +34,9 @@ def manage(settings: Any, tmp_path: Path) -> Iterator[Manage]:
     run("down", "--purge")
 
 
-def need_namespaces() -> None:
-    if (reason := why_not()) is not None:
-        pytest.skip(reason)
-
-
 @pytest.mark.lab
 def test_hosts_are_broken_and_mended_from_the_command_line(manage: Manage, tmp_path: Path) -> None:
-    need_namespaces()
+    require_namespaces()
 
     said = manage("up", "--cpus", "4")
 
@@ -71,7 +66,7 @@ def test_hosts_are_broken_and_mended_from_the_command_line(manage: Manage, tmp_p
 @pytest.mark.lab
 @pytest.mark.django_db
 def test_registered_hosts_are_ready_for_runs(manage: Manage, admin: Member) -> None:
-    need_namespaces()
+    require_namespaces()
 
     said = manage("up", "--register", admin.team.slug)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +11,7 @@ from agents import events as e
 from agents.recordings import read_recording
 from agents.recordings.tools import RECORDERS
 from agents.spec import RunSpec
+from tests import needs
 from tests.agents.run_lab import WorkerDiedError
 from tests.faults.lab_run import LIGHT, Play, play
 
@@ -19,8 +19,8 @@ __all__ = ["play"]
 
 pytestmark = [
     pytest.mark.lab,
-    pytest.mark.skipif(shutil.which("nmon") is None, reason="nmon is not installed (package nmon)"),
-    pytest.mark.skipif(shutil.which("mpstat") is None, reason="mpstat is not installed (package sysstat)"),
+    needs.program("nmon"),
+    needs.program("mpstat"),
 ]
 
 

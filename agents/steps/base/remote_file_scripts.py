@@ -13,7 +13,11 @@ from agents.steps.base.places import shell_check
 _ENTER = f"""
 path=$1 instance=$2
 name=$(basename -- "$path")
-cd -P -- "$(dirname -- "$path")" 2>/dev/null || refuse "its directory does not exist"
+directory=$(dirname -- "$path")
+if ! cd -P -- "$directory" 2>/dev/null; then
+  [ ! -d "$directory" ] || refuse "its directory cannot be entered by this login"
+  refuse "its directory does not exist"
+fi
 real=$(pwd -P)
 [ "$real" != / ] || real=
 if [ -n "$instance" ]; then

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.server
-import shutil
 import ssl
 import subprocess
 import threading
@@ -15,6 +14,7 @@ import pytest
 
 from agents.drivers import DRIVERS
 from agents.drivers.base.driver import Target
+from tests import needs
 from tests.agents.drivers.plain_drivers import HEADERS, KINDS, make
 
 
@@ -41,8 +41,7 @@ def address() -> Iterator[str]:
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "hyperfoil"])
 def test_the_real_tool_takes_the_command_and_prints_what_is_read(kind: str, address: str, tmp_path: Path) -> None:
-    if shutil.which(kind) is None:
-        pytest.skip(f"{kind} is not installed")
+    needs.require_program(kind)
     options: dict[str, Any] = {"method": "POST", "body": "name=x", "headers": HEADERS, "timeout_s": 5}
     if kind == "ab":
         # It speaks HTTP/1.0, and this server does not tell an HTTP/1.0 client that it keeps the connection.
@@ -101,8 +100,7 @@ def tls_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_self_signed_certificate_is_no_obstacle(
     kind: str, options: dict[str, Any], tls_address: str, tmp_path: Path
 ) -> None:
-    if shutil.which(kind) is None:
-        pytest.skip(f"{kind} is not installed")
+    needs.require_program(kind)
     driver = DRIVERS[kind].model_validate(options)
     command = driver.command(Target(tls_address), 1)
     done = subprocess.run(command.argv, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=True)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import http.server
 import json
-import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -18,6 +17,7 @@ from agents.drivers.wrk.command_line import WrkGrammar
 from agents.drivers.wrk.units import duration_ms, rate, size_bytes
 from agents.drivers.wrk.wrk import Wrk
 from agents.drivers.wrk.wrk2 import Wrk2
+from tests import needs
 from tests.agents.recorded import Case, cases, damaged
 from tests.properties import HealthCheck, given, settings
 
@@ -310,7 +310,7 @@ def test_a_missing_tool_fails_and_names_the_package() -> None:
     assert b"install the package wrk" in done.stderr
 
 
-@pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed")
+@needs.program("wrk")
 def test_the_real_wrk_takes_the_command_and_prints_what_is_read(tmp_path: Path) -> None:
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

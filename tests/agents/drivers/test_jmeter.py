@@ -24,6 +24,7 @@ from agents.results.merging import merge
 from agents.results.merging_requests import NO_LABEL_TIMES
 from agents.results.report import LoadReport
 from agents.results.request_figures import RequestFigures
+from tests import needs
 from tests.agents.drivers.jmeter_home import jmeter_home
 from tests.agents.recorded import cases, damaged
 from tests.properties import HealthCheck, given, settings
@@ -425,7 +426,7 @@ def server() -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(jmeter_home() is None, reason="JMeter is not here (bin/get-jmeter)")
+@needs.marked(jmeter_home() is not None, "JMeter", "bin/get-jmeter fetches it")
 def test_the_real_jmeter_runs_the_built_in_plan_and_both_reports_agree(server: str, tmp_path: Path) -> None:
     driver = Jmeter.model_validate(
         {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from agents.base.process_start import ProcessStart
 from agents.formats.gc_log import GC_LOG_OPTION, MAX_PAUSES, GcPause, parse_pauses, read_command
 from agents.servers.liberty.server import Liberty
 from agents.servers.tomcat.server import Tomcat
+from tests import needs
 from tests.agents.run_lab import free_port
 from tests.agents.servers.tomcat_install import running, unpack_tomcat
 
@@ -50,10 +50,8 @@ def test_a_line_is_a_pause_or_not(line: str, pause_ms: float | None, full: bool)
 
 
 def java_home() -> str:
-    java = shutil.which("java")
-    if java is None:
-        pytest.skip("there is no Java on the PATH")
-    return java
+    needs.require_program("java")
+    return "java"
 
 
 def run(command: Command) -> subprocess.CompletedProcess[bytes]:

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from agents.remote.framing import MAX_NOISE_BYTES, Framed, command_text, for_any_shell, from_input, stream_text
+from tests import needs
 
 MARK = "0123456789abcdef"
 SHELLS = (("bash",), ("dash",), ("zsh",), ("fish",), ("tcsh",), ("bsd-csh",), ("busybox", "ash"))
@@ -22,8 +22,7 @@ def read(output: bytes, size: int) -> tuple[bytes, Framed]:
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[-1])
 def test_every_login_shell_runs_a_command_word_for_word(shell: tuple[str, ...], tmp_path: Path) -> None:
-    if shutil.which(shell[0]) is None:
-        pytest.skip(f"{shell[0]} is not installed")
+    needs.require_program(shell[0])
     told = 'printf "%s|" "$@"; cat; echo err >&2; exit 7'
     text = command_text(("sh", "-c", told, "sh", *WORDS), MARK, limit_s=60, privileged=False)
     for sent, typed in ((for_any_shell(text), b""), from_input(text)):

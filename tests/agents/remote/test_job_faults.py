@@ -20,8 +20,9 @@ from agents.base.errors import CommandError
 from agents.remote.jobs import Job, JobStatus, StreamName
 from agents.remote.link import Link
 from agents.remote.ssh import SshSession, connect
+from tests import needs
 from tests.agents.remote.job_ends import COOKIE, end, first_line, folder
-from tests.sshd import SshdHost, children, eventually, exists, running_sshd
+from tests.sshd import SshdHost, cut_connections, eventually, exists, running_sshd
 
 SHA256_OF_NOTHING = hashlib.sha256().hexdigest()
 
@@ -99,8 +100,8 @@ async def test_a_job_goes_on_while_its_sshd_is_dead_and_is_followed_on_from_the_
         await job.start(script(text, str(go)), cookie=COOKIE)
         following = asyncio.create_task(job.follow(keep, interval_s=0.02, deadline_s=600))
         await eventually(lambda: bool(got))
-        for pid in [host.pid, *children(host.pid)]:
-            os.kill(pid, signal.SIGKILL)
+        cut_connections(host.pid)
+        os.kill(host.pid, signal.SIGKILL)
         await eventually(lambda: bool(trouble))
         go.touch()
         await eventually((folder(job) / "rc").exists)
@@ -216,13 +217,11 @@ async def test_a_job_that_forks_faster_than_it_can_be_named_is_ended(job: Job) -
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 1 MB."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
+    needs.require_root("it mounts a small disk where a host of the test writes")
     place = tmp_path / "disk"
     place.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], check=False)
-    if mounted.returncode != 0:
-        pytest.skip("this machine does not allow mounts")
+    needs.require(mounted.returncode == 0, "mounts", needs.NOT_ALLOWED)
     try:
         yield place
     finally:

@@ -7,7 +7,6 @@ The machine of the tests does not need systemd: the sshd of these tests gives it
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import shutil
 import time
@@ -20,6 +19,7 @@ import pytest_asyncio
 from agents.base.command import script
 from agents.remote.jobs import Job
 from agents.remote.ssh import SshSession, connect
+from tests import needs
 from tests.agents.remote.job_ends import end, first_line, folder
 from tests.sshd import SshdHost, eventually, exists, running_sshd
 
@@ -60,7 +60,7 @@ def slice_directory() -> Iterator[Path]:
     try:
         place.mkdir()
     except OSError:
-        pytest.skip("only root on a machine with writable control groups (v2) can do this")
+        needs.require(False, "control groups of its own (version 2)", needs.RIGHTS)
     yield place
     for group in place.glob("*.scope"):
         (group / "cgroup.kill").write_text("1")
@@ -72,8 +72,8 @@ def slice_directory() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory, slice_directory: Path) -> Iterator[SshdHost]:
-    if os.geteuid() != 0 or shutil.which("unshare") is None:
-        pytest.skip("only root can give a login its own mounts")
+    needs.require_root("it gives a login its own mounts")
+    needs.require_program("unshare")
     place = tmp_path_factory.mktemp("scope")
     tools = place / "tools"
     tools.mkdir()

@@ -18,6 +18,7 @@ from agents.record import Record
 from agents.running.tuning import EACH, host_steps
 from agents.servers.command import CommandServer
 from agents.servers.tomcat.server import Tomcat
+from tests import needs
 from tests.agents.run_lab import Lab, Watched, die_when, free_port, lab, lab_hosts, needs_wrk, port_is_free
 from tests.agents.specs import make_spec
 
@@ -95,8 +96,7 @@ def two_free_ports() -> int:
 @pytest.fixture
 def spread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets tool and instances share the CPUs of a small machine: these tests are about the way, not about figures."""
-    if len(CPUS) < 2:
-        pytest.skip("needs two CPUs")
+    needs.require(len(CPUS) > 1, "two CPUs", "run it on a larger machine")
     monkeypatch.setattr("agents.runner.check_cpus", lambda spec, record: None)
 
 

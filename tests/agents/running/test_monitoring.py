@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from agents.monitors.stream import Frame, Sampler
 from agents.remote.link import Link
 from agents.remote.ssh import SshSession, connect
 from agents.running.monitoring import LONGEST_PAUSE_S, Monitoring, restart_pause_s
-from tests.sshd import children, eventually, running_sshd
+from tests.sshd import cut_connections, eventually, running_sshd
 
 TICK_BYTES = 1_000_000
 
@@ -141,8 +139,7 @@ async def test_samples_flow_again_after_a_cut_and_the_torn_reading_is_gone(tmp_p
         link = Link("sut", lambda: connect(host.login(), host.private_key))
         async with Monitoring(link, "sut", [Probe("printf '%0200000d' 7")], kept, pids=(), interval_s=0.1):
             await eventually(lambda: len(kept.samples()) >= 2)
-            for pid in children(host.pid):
-                os.kill(pid, signal.SIGKILL)
+            cut_connections(host.pid)
             before = len(kept.samples())
             await eventually(lambda: len(kept.samples()) >= before + 2)
         await link.close()

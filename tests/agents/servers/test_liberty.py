@@ -25,6 +25,7 @@ from agents.steps.base.step import StepContext
 from agents.steps.jvm_options import JvmOptionsStep
 from agents.steps.xml_edit.edits import SetAttributes
 from agents.steps.xml_edit.step import XmlEditStep
+from tests import needs
 from tests.agents.remote.job_ends import COOKIE
 from tests.agents.run_lab import free_port
 from tests.agents.servers.tomcat_install import tree_hash
@@ -57,10 +58,9 @@ def named(name: str, directory: Path) -> list[Path]:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The unpacked installation, hundreds of MB of it: removed again."""
-    if not ARCHIVE.is_file():
-        pytest.skip(f"no Liberty archive at {ARCHIVE}; BENCHHUB_LIBERTY_ARCHIVE names another place")
-    if shutil.which("java") is None or shutil.which("unzip") is None:
-        pytest.skip("Liberty needs Java, and its archive unzip; one of them is not on the PATH")
+    how = "bin/lab liberty-baseline fetches it; BENCHHUB_LIBERTY_ARCHIVE names another place"
+    needs.require(ARCHIVE.is_file(), f"the Liberty archive {ARCHIVE.name}", how)
+    needs.require_program("java", "unzip")
     directory = tmp_path_factory.mktemp("liberty")
     subprocess.run(["unzip", "-q", str(ARCHIVE), "-d", str(directory)], check=True)
     yield directory / "wlp"

@@ -18,6 +18,7 @@ import pytest
 from agents.base.process_start import ProcessStart
 from agents.formats.xml_document import parse_xml, select
 from agents.servers.tomcat.server import Tomcat
+from tests import needs
 from tests.agents.run_lab import free_port
 from tests.agents.servers.tomcat_install import ARCHIVE, running, unpack_tomcat
 from tests.sshd import eventually
@@ -41,8 +42,8 @@ REQUESTS = (
 
 @pytest.fixture
 def rest_war(tmp_path: Path) -> Path:
-    if not ARCHIVE.is_file() or shutil.which("javac") is None:
-        pytest.skip("building the REST application needs the Tomcat archive and a JDK")
+    needs.require(ARCHIVE.is_file(), f"the Tomcat archive {ARCHIVE.name}", needs.TOMCAT)
+    needs.require_program("javac")
     cache = tmp_path / "data" / "cache"
     cache.mkdir(parents=True)
     shutil.copy(ARCHIVE, cache)
@@ -104,7 +105,7 @@ def answers(port: int) -> bool:
     return True
 
 
-@pytest.mark.skipif(shutil.which("memcached") is None, reason="memcached is not here (package memcached)")
+@needs.program("memcached")
 def test_people_are_kept_in_a_memcached_and_without_it_the_application_does_not_start(
     tmp_path: Path, rest_war: Path
 ) -> None:

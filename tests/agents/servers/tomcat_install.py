@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from agents.base.command import Command
+from tests import needs
 
 ARCHIVE = Path(
     os.environ.get("BENCHHUB_TOMCAT_ARCHIVE")
@@ -23,10 +23,8 @@ ARCHIVE = Path(
 
 def unpack_tomcat(directory: Path) -> Path:
     """The unpacked installation. Skips the test, with the reason, where there is no archive or no Java."""
-    if not ARCHIVE.is_file():
-        pytest.skip(f"no Tomcat archive at {ARCHIVE}; BENCHHUB_TOMCAT_ARCHIVE names another place")
-    if shutil.which("java") is None:
-        pytest.skip("Tomcat needs Java, and there is none on the PATH")
+    needs.require(ARCHIVE.is_file(), f"the Tomcat archive {ARCHIVE.name}", needs.TOMCAT)
+    needs.require_program("java")
     subprocess.run(["tar", "-xzf", str(ARCHIVE), "-C", str(directory)], check=True)
     return next(directory.glob("apache-tomcat-*"))
 

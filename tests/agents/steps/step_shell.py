@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -74,6 +73,3 @@ def context(tmp_path: Path) -> StepContext:
     instance = tmp_path / "instance"
     (instance / "conf").mkdir(parents=True)
     return StepContext(str(instance), sysfs=str(tmp_path / "sys"), procfs=str(tmp_path / "proc"))
-
-
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

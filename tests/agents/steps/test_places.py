@@ -118,9 +118,9 @@ def test_a_link_to_a_refused_place_is_seen_on_the_host(context: StepContext, tmp
     (tmp_path / "looks-fine").symlink_to("/etc")
     with pytest.raises(PlanError, match="log in or become root"):
         state(FileStep(path=f"{tmp_path}/looks-fine/passwd", content="x"), context)
-    (tmp_path / "home").symlink_to("/root")
+    (tmp_path / "programs").symlink_to("/usr")
     with pytest.raises(PlanError, match="none of the places"):
-        state(FileStep(path=f"{tmp_path}/home/x", content="x"), context)
+        state(FileStep(path=f"{tmp_path}/programs/x", content="x"), context)
 
 
 @pytest.mark.parametrize(

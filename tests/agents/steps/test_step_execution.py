@@ -16,6 +16,7 @@ from agents.base.process_start import ProcessStart
 from agents.steps.base.step import LaunchStep, StepContext
 from agents.steps.cpu_online import CpuOnlineStep
 from agents.steps.file import FileStep
+from tests import needs
 from tests.agents.steps.step_shell import STEP, context, host_step, run, state
 
 __all__ = ["context"]
@@ -66,7 +67,7 @@ def test_extended_attributes_survive_the_replacement_of_a_file(context: StepCont
     try:
         os.setxattr(path, "user.team", b"performance")
     except OSError:
-        pytest.skip("this file system has no extended attributes")
+        needs.require(False, "a file system with extended attributes", needs.OTHER_DISK)
     step = host_step({"kind": "file", "path": "conf/a.conf", "content": "new"})
     for command in step.apply(context, state(step, context)):
         run(command)

@@ -15,7 +15,8 @@ from agents.base.errors import PlanError
 from agents.steps.base.step import StepContext
 from agents.steps.file import FileStep
 from agents.steps.properties import PropertiesStep
-from tests.agents.steps.step_shell import apply, as_root, context, fails, host_step, results, revert, run, state
+from tests import needs
+from tests.agents.steps.step_shell import apply, context, fails, host_step, results, revert, run, state
 from tests.properties import given, st
 
 __all__ = ["context"]
@@ -27,19 +28,13 @@ CATALINA = (
 )
 
 
-def tool(name: str) -> None:
-    if shutil.which(name) is None:
-        pytest.skip(f"needs {name}")
-
-
 def test_an_acl_comes_back_also_for_a_file_that_somebody_deleted(context: StepContext) -> None:
-    tool("setfacl")
+    needs.require_program("setfacl")
     path = Path(context.path("conf/a.conf"))
     path.write_text("old")
     path.chmod(0o640)
     done = subprocess.run(["setfacl", "-m", "u:12345:rw", path], capture_output=True, check=False)
-    if done.returncode:
-        pytest.skip("this file system has no ACLs")
+    needs.require(done.returncode == 0, "a file system with ACLs", needs.OTHER_DISK)
     step = FileStep(path="conf/a.conf", content="new")
     before = apply(step, context)
     assert "acl user:12345:rw-" in (before["attributes"] or "")
@@ -52,14 +47,14 @@ def test_an_acl_comes_back_also_for_a_file_that_somebody_deleted(context: StepCo
 
 
 def test_extended_attributes_come_back_also_for_a_file_that_somebody_deleted(context: StepContext) -> None:
-    tool("setfattr")
+    needs.require_program("setfattr")
     path = Path(context.path("conf/a.conf"))
     path.write_text("old")
     try:
         os.setxattr(path, "user.team", b"per=form\nance")
         os.setxattr(path, "user.empty", b"")
     except OSError:
-        pytest.skip("this file system has no extended attributes")
+        needs.require(False, "a file system with extended attributes", needs.OTHER_DISK)
     step = FileStep(path="conf/a.conf", content="new")
     before = apply(step, context)
     assert os.getxattr(path, "user.team") == b"per=form\nance"
@@ -69,7 +64,7 @@ def test_extended_attributes_come_back_also_for_a_file_that_somebody_deleted(con
     assert state(step, context) == before
 
 
-@as_root
+@needs.root("it gives a file to somebody else")
 def test_owner_and_special_mode_bits_come_back(context: StepContext) -> None:
     path = Path(context.path("conf/a.conf"))
     path.write_text("old")
@@ -83,7 +78,7 @@ def test_owner_and_special_mode_bits_come_back(context: StepContext) -> None:
     assert (path.stat().st_uid, path.stat().st_gid, stat.S_IMODE(path.stat().st_mode)) == (12345, 54321, 0o2640)
 
 
-@as_root
+@needs.root("it sets flags of files")
 @pytest.mark.parametrize(("flag", "reason"), [("i", "immutable"), ("a", "append-only")])
 @pytest.mark.parametrize("what", ["file", "directory"])
 def test_a_file_that_cannot_be_replaced_is_refused_before_anything_is_done(
@@ -92,8 +87,8 @@ def test_a_file_that_cannot_be_replaced_is_refused_before_anything_is_done(
     path = Path(context.path("conf/a.conf"))
     path.write_text("old")
     flagged = path if what == "file" else path.parent
-    if subprocess.run(["chattr", f"+{flag}", flagged], capture_output=True, check=False).returncode:
-        pytest.skip("this file system has no such flags")
+    set_flag = subprocess.run(["chattr", f"+{flag}", flagged], capture_output=True, check=False)
+    needs.require(set_flag.returncode == 0, "a file system with the flags of chattr", needs.OTHER_DISK)
     try:
         with pytest.raises(PlanError, match=reason):
             state(FileStep(path="conf/a.conf", content="new"), context)
@@ -101,34 +96,37 @@ def test_a_file_that_cannot_be_replaced_is_refused_before_anything_is_done(
         subprocess.run(["chattr", f"-{flag}", flagged], check=True)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_without_the_right_to_write_is_refused(context: StepContext) -> None:
-    Path(context.path("conf")).chmod(0o500)
-    with pytest.raises(PlanError, match="directory cannot be written"):
+@needs.marked(os.geteuid() != 0, "a plain user (root may write everywhere)", "run it without root")
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [(0o500, "its directory cannot be written"), (0o600, "its directory cannot be entered by this login")],
+)
+def test_a_directory_without_the_right_to_write_or_to_enter_is_refused(
+    context: StepContext, mode: int, said: str
+) -> None:
+    Path(context.path("conf")).chmod(mode)
+    with pytest.raises(PlanError, match=said):
         state(FileStep(path="conf/a.conf", content="new"), context)
     Path(context.path("conf")).chmod(0o700)
 
 
-@as_root
 def test_a_full_disk_is_told_before_the_file_is_touched_and_a_read_only_one_before_that(tmp_path: Path) -> None:
     step = FileStep(path=str(tmp_path / "disk/a.conf"), content="x" * 100_000)
     nowhere = StepContext("/")
     (write,) = step.apply(nowhere, {"content": None, "mode": None})
     probe = step.probe(nowhere)
-    mounted = """mkdir "$1/disk"; mount -t tmpfs -o size=64k x "$1/disk" || exit 77
+    mounted = """mkdir "$1/disk"; mount -t tmpfs -o size=64k x "$1/disk"
     echo old >"$1/disk/a.conf"; shift
     "$@" <"$content"; status=$?; cat "${disk:?}/a.conf"; ls -A "$disk"; exit $status"""
     content = tmp_path / "content"
     content.write_text(step.content)
     environment = {**os.environ, "content": str(content), "disk": str(tmp_path / "disk")}
-    own = ["unshare", "-m", "sh", "-c", mounted, "sh", str(tmp_path)]
+    own = [*needs.own_namespaces("mount"), "sh", "-c", mounted, "sh", str(tmp_path)]
     done = subprocess.run([*own, *write.argv], capture_output=True, env=environment, timeout=300, check=False)
-    if done.returncode == 77 or b"unshare" in done.stderr:
-        pytest.skip("no mount namespaces here")
     assert (done.returncode, done.stdout) == (1, b"old\na.conf\n")
     assert b"its disk has no room for 100000 bytes" in done.stderr
     (tmp_path / "disk").rmdir()
-    own[4] = mounted.replace("shift\n", 'mount -o remount,ro "$1/disk"; shift\n')
+    own[own.index(mounted)] = mounted.replace("shift\n", 'mount -o remount,bind,ro "$1/disk"; shift\n')
     done = subprocess.run([*own, *probe.argv], capture_output=True, env=environment, timeout=300, check=False)
     assert b"refused its directory cannot be written" in done.stdout
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -22,6 +21,7 @@ from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.creating import create_experiment
 from experiments.models import Experiment, Member, Run, StoredVerdict
 from experiments.registry.teams.tokens import issue
+from tests import needs
 
 FILES = Path(__file__).parents[3] / "docs" / "ci"
 BUILD = {
@@ -97,9 +97,7 @@ def test_the_ready_files_gate_a_build(
     name: str, outcome: str, statuses: tuple[int, ...],
 ) -> None:  # fmt: skip
     needed = ("curl", "jq") if name == "github-actions.yml" else ("curl",) if name == "Jenkinsfile" else ()
-    for tool in needed:
-        if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is not installed")
+    needs.require_program(*needed)
     sides = {key: stock[key] for key in stock if key != "workload"}
     candidates = [Candidate(side, **sides) for side in ("a", "b")]
     made = create_experiment(

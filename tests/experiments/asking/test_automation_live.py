@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from ipaddress import ip_network
 from typing import Any
 
@@ -15,6 +14,7 @@ from experiments.tasks import deliver_due
 from experiments.telling.notifying.events import tell
 from experiments.telling.notifying.happenings import RUN_FINISHED, Happening
 from experiments.telling.notifying.webhooks import Wanted, create_webhook
+from tests import needs
 from tests.experiments.asking.test_bisections import as_if_run
 from tests.experiments.telling.receiver import running_receiver
 from tests.faults.conftest import pair, sshd_hosts, stage
@@ -81,7 +81,7 @@ def test_a_message_is_delivered_although_its_hint_is_lost_and_a_worker_dies_with
         assert {headers["X-BenchHub-Delivery"] for headers in receiver.headers} == {str(delivery.public_id)}
 
 
-@pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed")
+@needs.program("wrk")
 def test_a_bisection_names_the_commit_that_made_a_real_server_slow_although_a_worker_dies(
     stage: Stage, pair: tuple[Actor, Actor]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -11,6 +10,7 @@ from experiments.asking.searches.live import start_search
 from experiments.models import CapacitySearch, Host, Run, SearchTrial, Workload
 from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.versions import save_version
+from tests import needs
 from tests.faults.conftest import pair, sshd_hosts, stage
 from tests.faults.programs import WITNESS, write_program
 from tests.faults.stage import Actor, Stage, has_event
@@ -20,7 +20,7 @@ __all__ = ["pair", "sshd_hosts", "stage"]
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("h2load") is None, reason="h2load is not installed (package nghttp2-client)"),
+    needs.program("h2load"),
 ]
 
 CAPACITY_RPS = 100

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -15,6 +17,7 @@ from agents.facts.access import Access
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import Host, Member, Role, Run, Worker
+from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.machines import recognise
 from experiments.registry.hosts.reservations import reserve
 from experiments.running.queue.dispatch import claim_next
@@ -29,11 +32,19 @@ RUN_S = 20  # 10 s of load, and what a run takes beside it on a host without a p
 
 @pytest.fixture(autouse=True)
 def clock(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time stands still, as it does for PostgreSQL within a test: a slow machine changes no expectation."""
+    """The time stands still, in queries as well: a slow machine changes no expectation.
+
+    It is that of the test's transaction; what asks for the time of a statement gets it, too.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT now()")
         ((now,),) = cursor.fetchall()
     monkeypatch.setattr(timezone, "now", lambda: now)
+    real = database_now  # this module has it as well
+    for module in list(sys.modules.values()):
+        if getattr(module, "database_now", None) is real:
+            monkeypatch.setattr(module, "database_now", lambda: now)
+    monkeypatch.setattr(Now, "as_postgresql", Now.as_sql)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from fontTools.ttLib.tables._g_l_y_f import Glyph  # type: ignore[import-untyped
 from experiments.telling.sharing.other_fonts import _font_with, fonts_for
 from experiments.telling.sharing.pdf import sheet_pdf
 from experiments.telling.sharing.sheet import Sheet
+from tests import needs
 
 HAS, LACKS = "压", "测"
 SETTINGS = "<fontconfig><dir>{folder}</dir><cachedir>{folder}/cache</cachedir></fontconfig>"
@@ -22,8 +22,7 @@ SETTINGS = "<fontconfig><dir>{folder}</dir><cachedir>{folder}/cache</cachedir></
 @pytest.fixture
 def one_font(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A machine whose only font has one Chinese character."""
-    if shutil.which("fc-match") is None:
-        pytest.skip("fontconfig is not installed (package fontconfig)")
+    needs.require_program("fc-match")
     font = FontBuilder(1000, isTTF=True)
     font.setupGlyphOrder([".notdef", "one"])
     font.setupCharacterMap({ord(HAS): "one"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from frontend.charts.channels import GROUPS, kinds_json
 from frontend.charts.percentiles import percentile_points
 from frontend.charts.sparkline import points_of
 from frontend.charts.timeline import TIMELINE
+from tests import needs
 
 CHARTS = Path(__file__).resolve().parents[3] / "frontend" / "static" / "js" / "charts"
 METRIC = {"name": "throughput_rps", "label": "Throughput", "unit": "requests/s", "higher_is_better": True}
@@ -142,7 +142,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
 }
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
+@needs.program("node")
 @pytest.mark.parametrize("case", CASES)
 def test_chart_modules_turn_json_into_datasets(case: str) -> None:
     module, given, expected = CASES[case]
@@ -160,7 +160,7 @@ def test_chart_modules_turn_json_into_datasets(case: str) -> None:
     assert _matches(json.loads(out.stdout), expected), out.stdout
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
+@needs.program("node")
 def test_a_view_of_a_chart_is_written_and_read_in_the_address() -> None:
     script = (
         f"const m = await import({json.dumps((CHARTS / 'zoom.js').as_uri())});"
@@ -183,7 +183,7 @@ def test_a_view_of_a_chart_is_written_and_read_in_the_address() -> None:
     assert json.loads(out[1]) == "-1.5~60.123457~1000~2000"
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
+@needs.program("node")
 def test_the_history_chart_says_its_marks_in_words() -> None:
     given = {
         "metric": METRIC,
@@ -221,7 +221,7 @@ def test_the_history_chart_says_its_marks_in_words() -> None:
     assert [row[3:6] for row in rows] == [["0.50", 2, "−7.0 % suspected"], ["0.50", 2, ""]]
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
+@needs.program("node")
 def test_machines_measured_in_turn_are_lines_and_medians_of_their_own() -> None:
     given = {
         "metric": METRIC,

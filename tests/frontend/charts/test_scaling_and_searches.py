@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from typing import Any
 
-import pytest
-
+from tests import needs
 from tests.frontend.charts.test_samples import CHARTS
 
 POINT = {
@@ -55,7 +53,7 @@ def called(module: str, function: str, given: dict[str, Any]) -> Any:
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
+@needs.program("node")
 def test_scaling_draws_points_the_ideal_line_and_the_law_with_its_band() -> None:
     points, ideal = called("scaling", "toDatasets", SCALING)
     assert [(p["x"], p["y"], p["yMin"], p["yMax"]) for p in points["data"]] == [(1, 100, 100, 100), (2, 190, 185, 195)]
@@ -67,7 +65,7 @@ def test_scaling_draws_points_the_ideal_line_and_the_law_with_its_band() -> None
     assert called("scaling", "toDatasets", {**SCALING, "points": []}) == []
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
+@needs.program("node")
 def test_efficiency_is_drawn_against_one() -> None:
     points, ideal, law = called("efficiency", "toDatasets", LAW)
     assert [p["y"] for p in points["data"]] == [1, 0.95]
@@ -76,7 +74,7 @@ def test_efficiency_is_drawn_against_one() -> None:
     assert called("efficiency", "table", LAW)["rows"][1][:3] == [2, 1, "95 %"]
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
+@needs.program("node")
 def test_trials_are_grouped_by_their_result() -> None:
     found = called("search", "toDatasets", SEARCH)
     assert [(one["label"], [p["x"] for p in one["data"]]) for one in found] == [("passed", [1000]), ("failed", [4000])]
@@ -85,7 +83,7 @@ def test_trials_are_grouped_by_their_result() -> None:
     )
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; the browser test draws the charts")
+@needs.program("node")
 def test_the_curve_has_a_point_per_step_and_says_where_throughput_is_largest() -> None:
     assert called("curve", "toDatasets", CURVE) == []
     steps = {**CURVE, "points": [STEP, {**STEP, "x": 1200, "y": 80, "offered": 2000}]}
