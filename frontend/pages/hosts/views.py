@@ -17,6 +17,7 @@ from experiments.models import Host, HostGrant, HostProfile, Role, Run
 from experiments.registry.documents.configuration import diff
 from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.hosts import inventory
+from experiments.registry.hosts.host_keys import pinned_key, shown_keys
 from experiments.registry.hosts.machines import same_machine_as, sisters_of, who_uses
 from experiments.registry.hosts.reservations import current, holding_now
 from experiments.registry.teams.access import may_launch_on
@@ -155,8 +156,8 @@ def _page(request: TeamRequest, host: Host) -> HttpResponse:
         "headline": headline(host.profile.facts if host.profile else {}),
         "groups": groups(host.profile.facts) if host.profile else [],
         "history": history,
-        "offered": _fingerprint(host.offered_host_key),
-        "pinned": _fingerprint(host.host_key),
+        "offered": shown_keys(host.offered_host_key),
+        "pinned": pinned_key(host),
         "install": install_command(host),
         "grants": granted,
         "may_be_granted": [m for m in members if not m.grants.all() and m.role != Role.ADMIN and m.role != Role.VIEWER],
@@ -192,7 +193,3 @@ def install_command(host: Host) -> str:
 
 def _history(host: Host) -> list[HostProfile]:
     return list(host.profile_history.select_related("profile")[:MAX_HISTORY])
-
-
-def _fingerprint(line: str) -> str:
-    return inventory.fingerprint(line) if line else ""

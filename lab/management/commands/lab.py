@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from experiments.models import Host, Member, Role, Team
 from experiments.registry.errors import Conflict
-from experiments.registry.hosts.host_keys import fingerprint
+from agents.remote.address import fingerprint
 from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
 from lab import loopback
 from lab.claims import ADDRESS_PREFIX

@@ -1,0 +1,175 @@
+"""What a host has of what people bring to their runs: root rights, servers, Java, load tools.
+
+None of it keeps a host from being ready. A run that needs what is missing is refused when it looks; the test of a
+connection tells it before, each thing with the command that mends it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Literal
+
+from agents.base.command import Command, script
+from agents.base.readable import CLOSED, open_up
+from agents.base.session import Session
+from agents.drivers import DRIVERS
+
+HostRole = Literal["sut", "driver", "both"]
+
+RULE = "{user} ALL=(root) NOPASSWD: ALL"
+RULE_FILE = "/etc/sudoers.d/benchhub"
+SUDO_COMMAND = "echo '{rule}' | sudo tee {file} && sudo chmod 440 {file} && sudo visudo -c"
+LINGER_COMMAND = "sudo loginctl enable-linger {user}"
+JAVA_PACKAGE = "default-jdk-headless"
+TOMCAT_PLACES = ("/opt/*tomcat*", "/srv/*tomcat*", "/usr/share/*tomcat*", "/usr/local/*tomcat*")
+
+_LOOK = (
+    CLOSED
+    + """
+[ "$(id -u)" = 0 ] && echo "root yes" || {
+  if ! command -v sudo >/dev/null 2>&1; then echo "root none"
+  elif sudo -n true >/dev/null 2>&1; then echo "root sudo"
+  else echo "root asks"
+  fi
+}
+if [ -d /run/systemd/system ] && [ "$(id -u)" != 0 ]; then
+  [ -e "/var/lib/systemd/linger/$(id -un)" ] && echo "linger yes" || echo "linger no"
+fi
+for home in PLACES; do
+  [ -d "$home" ] && [ ! -L "$home" ] || continue
+  for file in bin/catalina.sh lib/catalina.jar conf/server.xml; do
+    shut=$(closed "$home/$file")
+    [ -z "$shut" ] || break
+  done
+  if [ -n "$shut" ]; then printf 'tomcat closed %s\\t%s\\n' "$home" "$shut"
+  elif [ ! -f "$home/bin/catalina.sh" ] || [ ! -f "$home/lib/catalina.jar" ]; then continue
+  elif [ ! -f "$home/conf/server.xml" ]; then printf 'tomcat apart %s\\t\\n' "$home"
+  else printf 'tomcat open %s\\t\\n' "$home"
+  fi
+done
+command -v java >/dev/null 2>&1 && echo "java yes" || echo "java no"
+for tool; do
+  command -v "$tool" >/dev/null 2>&1 && echo "tool $tool"
+done
+echo end
+"""
+).replace("PLACES", " ".join(TOMCAT_PLACES))
+
+
+@dataclass(frozen=True)
+class HostFinding:
+    """One thing that runs may use: `there`, or `missing`; then `command` is what mends it on the host, "" = none.
+
+    A `sentence` without a host's name, for a person.
+    """
+
+    result: Literal["there", "missing"]
+    sentence: str
+    command: str = ""
+
+
+def look_command() -> Command:
+    """Prints which of these things a login finds; it changes nothing, and needs no root."""
+    return script(_LOOK, *tools())
+
+
+def tools() -> tuple[str, ...]:
+    """The load tools that a host has on its PATH, by the names of their programs."""
+    fields = (tool.model_fields.get("binary") for tool in DRIVERS.values())
+    return tuple(dict.fromkeys(str(field.default) for field in fields if field is not None))
+
+
+async def look_for(session: Session, role: HostRole, user: str) -> tuple[HostFinding, ...]:
+    """What the host has for a part in a run, what is missing first. CommandError when it cannot be looked at."""
+    result = await session.run(look_command())
+    return findings(result.check(f"Looking at what {session.host} has").text, role, user)
+
+
+def findings(output: str, role: HostRole, user: str) -> tuple[HostFinding, ...]:
+    """The answer of `look_command` in sentences, what is missing first."""
+    told = [line.partition(" ")[::2] for line in output.splitlines()]
+    found = [*_root(told, user)]
+    if role != "driver":
+        found += _servers(told)
+    if role != "sut":
+        found += _tools(told)
+    return tuple(sorted(found, key=lambda one: one.result == "there"))
+
+
+def sudo_rule(user: str) -> str:
+    """The line of sudoers that lets BenchHub's login act as root."""
+    return RULE.format(user=user)
+
+
+def sudo_command(user: str) -> str:
+    """What a person with sudo types to put that line in place, checked."""
+    return SUDO_COMMAND.format(rule=sudo_rule(user), file=RULE_FILE)
+
+
+def linger_command(user: str) -> str:
+    """What lets processes of the login have scopes of their own when nobody is logged in."""
+    return LINGER_COMMAND.format(user=user)
+
+
+def _root(told: list[tuple[str, str]], user: str) -> list[HostFinding]:
+    """Whether BenchHub can act as root; a root login is told nothing."""
+    found = []
+    without = "Recipes that change settings of the host fail; all else works."
+    match dict(told).get("root"):
+        case "sudo":
+            found.append(HostFinding("there", f"{user} may use sudo without a password."))
+        case "asks":
+            text = f"sudo asks {user} for a password, or refuses it. {without}"
+            found.append(HostFinding("missing", text, sudo_command(user)))
+        case "none":
+            install = f"apt-get install sudo  # as root; then: {sudo_command(user)}"
+            found.append(HostFinding("missing", f"There is no sudo. {without}", install))
+    if dict(told).get("linger") == "no":
+        text = f"systemd ends what {user} keeps apart at its last logout, so a process that hides cannot be found."
+        found.append(HostFinding("missing", text, linger_command(user)))
+    return found
+
+
+def _servers(told: list[tuple[str, str]]) -> list[HostFinding]:
+    found = []
+    places = [text.partition(" ")[::2] for word, text in told if word == "tomcat"]
+    for state, text in places:
+        home, _, shut = text.partition("\t")
+        if state == "open":
+            found.append(HostFinding("there", f"Tomcat in {home}."))
+        elif state == "apart":
+            text = (
+                f"The Tomcat in {home} has no conf beside it, as packages of Debian do; runs need Apache's own archive."
+            )
+            found.append(HostFinding("missing", text, unpack_command("VERSION")))
+        else:
+            text = f"There may be a Tomcat in {home}, but this login may not read {shut}."
+            found.append(HostFinding("missing", text, open_up(shlex.quote(home))))
+    if not places:
+        looked = ", ".join(TOMCAT_PLACES)
+        text = f"No Tomcat in {looked}. Another server, or one elsewhere, is named in the application."
+        found.append(HostFinding("missing", text, unpack_command("VERSION")))
+    if ("java", "yes") in told:
+        found.append(HostFinding("there", "Java is on the PATH."))
+    else:
+        text = "No Java on the PATH: Tomcat and Liberty need one, there or as java_home of the application."
+        found.append(HostFinding("missing", text, f"sudo apt-get install -y {JAVA_PACKAGE}"))
+    return found
+
+
+def unpack_command(version: str) -> str:
+    """What unpacks a downloaded Tomcat to /opt/tomcat so that every login may read it."""
+    archive = f"apache-tomcat-{version}.tar.gz"
+    return (
+        f"sudo mkdir -p /opt/tomcat && sudo tar -xzf {archive} -C /opt/tomcat --strip-components=1 && "
+        f"{open_up('/opt/tomcat')}"
+    )
+
+
+def _tools(told: list[tuple[str, str]]) -> list[HostFinding]:
+    there = [text for word, text in told if word == "tool"]
+    if there:
+        return [HostFinding("there", f"Load tools: {', '.join(there)}.")]
+    text = f"No load tool is on the PATH ({', '.join(tools())}); one is enough. JMeter may be anywhere."
+    return [HostFinding("missing", text, "sudo apt-get install -y wrk")]
