@@ -35,8 +35,8 @@ def login_refused(address: Address) -> ConnectError:
     return ConnectError(
         f"{address} refuses the key of user {address.user}.",
         hint=f"Add the public key to ~/.ssh/authorized_keys of {address.user} on {address.name}; the host's page has "
-        "the command. If it is there: that file and its directory may be written to by their owner only, and AllowUsers "
-        "or AllowGroups of sshd_config, where set, must name the login.",
+        "the command. If it is there: nobody but the login may be able to write that file and its directory, and "
+        "AllowUsers or AllowGroups of sshd_config, where set, must name the login.",
         permanent=True,
     )
 

@@ -14,14 +14,10 @@ from agents.base.command import Command, script
 from agents.base.readable import CLOSED, open_up
 from agents.base.session import Session
 from agents.drivers import DRIVERS
+from agents.running import host_commands
 
 HostRole = Literal["sut", "driver", "both"]
 
-RULE = "{user} ALL=(root) NOPASSWD: ALL"
-RULE_FILE = "/etc/sudoers.d/benchhub"
-SUDO_COMMAND = "echo '{rule}' | sudo tee {file} && sudo chmod 440 {file} && sudo visudo -c"
-LINGER_COMMAND = "sudo loginctl enable-linger {user}"
-JAVA_PACKAGE = "default-jdk-headless"
 TOMCAT_PLACES = ("/opt/*tomcat*", "/srv/*tomcat*", "/usr/share/*tomcat*", "/usr/local/*tomcat*")
 
 _LOOK = (
@@ -97,21 +93,6 @@ def findings(output: str, role: HostRole, user: str) -> tuple[HostFinding, ...]:
     return tuple(sorted(found, key=lambda one: one.result == "there"))
 
 
-def sudo_rule(user: str) -> str:
-    """The line of sudoers that lets BenchHub's login act as root."""
-    return RULE.format(user=user)
-
-
-def sudo_command(user: str) -> str:
-    """What a person with sudo types to put that line in place, checked."""
-    return SUDO_COMMAND.format(rule=sudo_rule(user), file=RULE_FILE)
-
-
-def linger_command(user: str) -> str:
-    """What lets processes of the login have scopes of their own when nobody is logged in."""
-    return LINGER_COMMAND.format(user=user)
-
-
 def _root(told: list[tuple[str, str]], user: str) -> list[HostFinding]:
     """Whether BenchHub can act as root; a root login is told nothing."""
     found = []
@@ -121,13 +102,13 @@ def _root(told: list[tuple[str, str]], user: str) -> list[HostFinding]:
             found.append(HostFinding("there", f"{user} may use sudo without a password."))
         case "asks":
             text = f"sudo asks {user} for a password, or refuses it. {without}"
-            found.append(HostFinding("missing", text, sudo_command(user)))
+            found.append(HostFinding("missing", text, host_commands.allow_sudo(user)))
         case "none":
-            install = f"apt-get install sudo  # as root; then: {sudo_command(user)}"
+            install = f"{host_commands.SUDO}  # as root; then: {host_commands.allow_sudo(user)}"
             found.append(HostFinding("missing", f"There is no sudo. {without}", install))
     if dict(told).get("linger") == "no":
         text = f"systemd ends what {user} keeps apart at its last logout, so a process that hides cannot be found."
-        found.append(HostFinding("missing", text, linger_command(user)))
+        found.append(HostFinding("missing", text, host_commands.linger(user)))
     return found
 
 
@@ -142,29 +123,20 @@ def _servers(told: list[tuple[str, str]]) -> list[HostFinding]:
             text = (
                 f"The Tomcat in {home} has no conf beside it, as packages of Debian do; runs need Apache's own archive."
             )
-            found.append(HostFinding("missing", text, unpack_command("VERSION")))
+            found.append(HostFinding("missing", text, host_commands.TOMCAT))
         else:
             text = f"There may be a Tomcat in {home}, but this login may not read {shut}."
             found.append(HostFinding("missing", text, open_up(shlex.quote(home))))
     if not places:
         looked = ", ".join(TOMCAT_PLACES)
         text = f"No Tomcat in {looked}. Another server, or one elsewhere, is named in the application."
-        found.append(HostFinding("missing", text, unpack_command("VERSION")))
+        found.append(HostFinding("missing", text, host_commands.TOMCAT))
     if ("java", "yes") in told:
         found.append(HostFinding("there", "Java is on the PATH."))
     else:
         text = "No Java on the PATH: Tomcat and Liberty need one, there or as java_home of the application."
-        found.append(HostFinding("missing", text, f"sudo apt-get install -y {JAVA_PACKAGE}"))
+        found.append(HostFinding("missing", text, host_commands.JAVA))
     return found
-
-
-def unpack_command(version: str) -> str:
-    """What unpacks a downloaded Tomcat to /opt/tomcat so that every login may read it."""
-    archive = f"apache-tomcat-{version}.tar.gz"
-    return (
-        f"sudo mkdir -p /opt/tomcat && sudo tar -xzf {archive} -C /opt/tomcat --strip-components=1 && "
-        f"{open_up('/opt/tomcat')}"
-    )
 
 
 def _tools(told: list[tuple[str, str]]) -> list[HostFinding]:
@@ -172,4 +144,4 @@ def _tools(told: list[tuple[str, str]]) -> list[HostFinding]:
     if there:
         return [HostFinding("there", f"Load tools: {', '.join(there)}.")]
     text = f"No load tool is on the PATH ({', '.join(tools())}); one is enough. JMeter may be anywhere."
-    return [HostFinding("missing", text, "sudo apt-get install -y wrk")]
+    return [HostFinding("missing", text, host_commands.LOAD_TOOL)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +14,8 @@ from agents.plan import Plan, build_plan
 from agents.running.preparation import server_cpus
 from agents.spec import RunSpec
 from experiments.asking.launching.choices import Choice, freeze
-from experiments.asking.launching.cpu_sets import shared_cpus
+from experiments.asking.launching.cpu_sets import CpuSets, shared_cpus
+from experiments.asking.launching.own_cpus import on_one_machine, proposal
 from experiments.models import DriverSet, Host, Member, Run, Team
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.machines import sisters_of, who_uses
@@ -94,6 +95,14 @@ def preview_of(request: TeamRequest, choice: Choice) -> dict[str, Any]:
     }
 
 
+def proposed(choices: Sequence[Choice]) -> CpuSets | None:
+    """CPU sets for server and load tool where those that were chosen overlap on one machine."""
+    try:
+        return proposal(choices)
+    except RequestError:
+        return None  # what cannot be run for another reason is told in the checks
+
+
 def _plan(spec: RunSpec | None) -> tuple[Plan | None, list[Check]]:
     if spec is None:
         return None, []
@@ -142,7 +151,7 @@ def _cpu_checks(choice: Choice, spec: RunSpec) -> list[Check]:
                     "fail", f"The {what} is bound to CPU {format_cpus(list(missing))}, which {host.name} does not have."
                 )
             )
-    if not any(_are_one_machine(choice.sut, host) for host in choice.drivers):
+    if not on_one_machine(choice):
         return found
     if shared := shared_cpus(spec, choice.sut):
         cpus = format_cpus(shared)
@@ -154,11 +163,6 @@ def _cpu_checks(choice: Choice, spec: RunSpec) -> list[Check]:
     elif server and tool:
         found.append(Check("pass", f"Server on CPU {server}, load tool on CPU {tool}: no overlap."))
     return found
-
-
-def _are_one_machine(sut: Host, driver: Host) -> bool:
-    known = sut.machine_id is not None and sut.machine_id == driver.machine_id
-    return known or sut.pk == driver.pk or sut.address == driver.address
 
 
 def _present(host: Host) -> set[int]:
