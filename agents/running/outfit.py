@@ -17,6 +17,7 @@ from agents.drivers import DRIVERS
 from agents.running import host_commands
 
 HostRole = Literal["sut", "driver", "both"]
+Topic = Literal["root", "linger", "tomcat", "java", "load_tool"]
 
 TOMCAT_PLACES = ("/opt/*tomcat*", "/srv/*tomcat*", "/usr/share/*tomcat*", "/usr/local/*tomcat*")
 
@@ -57,9 +58,10 @@ echo end
 class HostFinding:
     """One thing that runs may use: `there`, or `missing`; then `command` is what mends it on the host, "" = none.
 
-    A `sentence` without a host's name, for a person.
+    `topic` is what it is about; a `sentence` without a host's name, for a person.
     """
 
+    topic: Topic
     result: Literal["there", "missing"]
     sentence: str
     command: str = ""
@@ -99,16 +101,16 @@ def _root(told: list[tuple[str, str]], user: str) -> list[HostFinding]:
     without = "Recipes that change settings of the host fail; all else works."
     match dict(told).get("root"):
         case "sudo":
-            found.append(HostFinding("there", f"{user} may use sudo without a password."))
+            found.append(HostFinding("root", "there", f"{user} may use sudo without a password."))
         case "asks":
             text = f"sudo asks {user} for a password, or refuses it. {without}"
-            found.append(HostFinding("missing", text, host_commands.allow_sudo(user)))
+            found.append(HostFinding("root", "missing", text, host_commands.allow_sudo(user)))
         case "none":
             install = f"{host_commands.SUDO}  # as root; then: {host_commands.allow_sudo(user)}"
-            found.append(HostFinding("missing", f"There is no sudo. {without}", install))
+            found.append(HostFinding("root", "missing", f"There is no sudo. {without}", install))
     if dict(told).get("linger") == "no":
         text = f"systemd ends what {user} keeps apart at its last logout, so a process that hides cannot be found."
-        found.append(HostFinding("missing", text, host_commands.linger(user)))
+        found.append(HostFinding("linger", "missing", text, host_commands.linger(user)))
     return found
 
 
@@ -118,30 +120,30 @@ def _servers(told: list[tuple[str, str]]) -> list[HostFinding]:
     for state, text in places:
         home, _, shut = text.partition("\t")
         if state == "open":
-            found.append(HostFinding("there", f"Tomcat in {home}."))
+            found.append(HostFinding("tomcat", "there", f"Tomcat in {home}."))
         elif state == "apart":
             text = (
                 f"The Tomcat in {home} has no conf beside it, as packages of Debian do; runs need Apache's own archive."
             )
-            found.append(HostFinding("missing", text, host_commands.TOMCAT))
+            found.append(HostFinding("tomcat", "missing", text, host_commands.TOMCAT))
         else:
             text = f"There may be a Tomcat in {home}, but this login may not read {shut}."
-            found.append(HostFinding("missing", text, open_up(shlex.quote(home))))
+            found.append(HostFinding("tomcat", "missing", text, open_up(shlex.quote(home))))
     if not places:
         looked = ", ".join(TOMCAT_PLACES)
         text = f"No Tomcat in {looked}. Another server, or one elsewhere, is named in the application."
-        found.append(HostFinding("missing", text, host_commands.TOMCAT))
+        found.append(HostFinding("tomcat", "missing", text, host_commands.TOMCAT))
     if ("java", "yes") in told:
-        found.append(HostFinding("there", "Java is on the PATH."))
+        found.append(HostFinding("java", "there", "Java is on the PATH."))
     else:
         text = "No Java on the PATH: Tomcat and Liberty need one, there or as java_home of the application."
-        found.append(HostFinding("missing", text, host_commands.JAVA))
+        found.append(HostFinding("java", "missing", text, host_commands.JAVA))
     return found
 
 
 def _tools(told: list[tuple[str, str]]) -> list[HostFinding]:
     there = [text for word, text in told if word == "tool"]
     if there:
-        return [HostFinding("there", f"Load tools: {', '.join(there)}.")]
+        return [HostFinding("load_tool", "there", f"Load tools: {', '.join(there)}.")]
     text = f"No load tool is on the PATH ({', '.join(tools())}); one is enough. JMeter may be anywhere."
-    return [HostFinding("missing", text, host_commands.LOAD_TOOL)]
+    return [HostFinding("load_tool", "missing", text, host_commands.LOAD_TOOL)]

@@ -60,6 +60,7 @@ def checks_of(member: Member, choice: Choice, spec: RunSpec | None) -> list[Chec
             found += _host_checks(member, "driver host", host)
     if spec is not None:
         found += _cpu_checks(choice, spec)
+        found += _root_checks(choice, spec)
     return worst_first(found)
 
 
@@ -163,6 +164,16 @@ def _cpu_checks(choice: Choice, spec: RunSpec) -> list[Check]:
     elif server and tool:
         found.append(Check("pass", f"Server on CPU {server}, load tool on CPU {tool}: no overlap."))
     return found
+
+
+def _root_checks(choice: Choice, spec: RunSpec) -> list[Check]:
+    """Steps that need root, on a SUT whose last test found none."""
+    steps = sorted({step.kind for step in spec.recipe.steps if step.needs_root})
+    told = choice.sut.last_check.get("findings", ())
+    if not steps or not any((one["topic"], one["result"]) == ("root", "missing") for one in told):
+        return []
+    text = f"{choice.sut.name}: the recipe needs root for {', '.join(steps)}, and {choice.sut.user} may not use sudo"
+    return [Check("warn", f"{text} without a password. The host's page has the line that mends it.")]
 
 
 def _present(host: Host) -> set[int]:

@@ -112,7 +112,7 @@ def test_both_keys_of_a_host_that_changed_stand_side_by_side_until_somebody_deci
 
 
 def test_what_a_host_lacks_stands_on_its_page_with_the_line_that_mends_it(admin: Member, stock: dict[str, Any]) -> None:
-    finding = HostFinding("missing", "No Java on the PATH.", "sudo apt-get install -y java <b>")
+    finding = HostFinding("java", "missing", "No Java on the PATH.", "sudo apt-get install -y java <b>")
     Host.objects.filter(pk=stock["sut"].pk).update(last_check=check_state("ok", "Logged in.", "", (finding,)))
     client = signed_in(admin)
     for url in (address("host", admin.team, stock["sut"].pk), address("own_hosts", admin.team)):

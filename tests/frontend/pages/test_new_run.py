@@ -12,6 +12,7 @@ import pytest
 from django.utils.html import strip_tags
 
 from agents.plan import build_plan
+from agents.running.outfit import HostFinding
 from agents.spec import RunSpec
 from experiments.models import (
     DryRun,
@@ -20,12 +21,14 @@ from experiments.models import (
     Host,
     Machine,
     Member,
+    Recipe,
     Role,
     Run,
     Team,
     Workload,
 )
-from experiments.registry.hosts.inventory import grant
+from experiments.registry.documents.versions import save_version
+from experiments.registry.hosts.inventory import check_state, grant
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
 from tests.frontend.flat import flat
 from tests.frontend.test_forms_access import address, signed_in
@@ -180,6 +183,20 @@ def test_the_preview_warns_of_shared_cpus_on_one_machine(admin: Member, stock: d
     Host.objects.filter(pk__in=[stock["sut"].pk, stock["drivers"][0].pk]).update(profile=profile)
     text = signed_in(admin).post(address("run_preview", admin.team), run_form(stock)).content.decode()
     assert "would share CPU 0-3 of one machine" in text
+
+
+def test_the_preview_tells_of_a_recipe_that_needs_root_where_there_is_none(
+    admin: Member, stock: dict[str, Any]
+) -> None:
+    stock["recipe"] = save_version(
+        admin, Recipe, "swappiness", {"steps": [{"kind": "sysctl", "values": {"vm.swappiness": "1"}}]}
+    )
+    client = signed_in(admin)
+    finding = HostFinding("root", "missing", "sudo asks bench for a password.", "echo")
+    for findings, told in (((), False), ((finding,), True)):
+        Host.objects.filter(pk=stock["sut"].pk).update(last_check=check_state("ok", "Logged in.", "", findings))
+        text = client.post(address("run_preview", admin.team), run_form(stock)).content.decode()
+        assert ("the recipe needs root for sysctl" in text) is told
 
 
 def share_a_machine(admin: Member, stock: dict[str, Any]) -> None:
