@@ -24,9 +24,9 @@ def another_key(address: Address, exc: Exception) -> HostKeyRefused:
     return HostKeyRefused(
         f"{address} did not prove to be the approved host with key {HostKey(address.host_key)}: {exc}",
         host=address.name,
-        hint="If it was installed anew, test its connection on its page: both keys then stand side by side. Compare "
-        "the fingerprint on its console and approve it. Else another machine answers in its place: find out which "
-        "before going on.",
+        hint="If it was installed anew, test its connection on its page: both keys then stand side by side; "
+        "compare the fingerprint on its console and approve it. Else another machine answers in its place: find out "
+        "which before going on.",
     )
 
 

@@ -16,7 +16,6 @@ from agents.base.session import Session
 from agents.drivers import DRIVERS
 from agents.running import host_commands
 
-HostRole = Literal["sut", "driver", "both"]
 Topic = Literal["root", "linger", "tomcat", "java", "load_tool"]
 
 TOMCAT_PLACES = ("/opt/*tomcat*", "/srv/*tomcat*", "/usr/share/*tomcat*", "/usr/local/*tomcat*")
@@ -78,19 +77,22 @@ def tools() -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(field.default) for field in fields if field is not None))
 
 
-async def look_for(session: Session, role: HostRole, user: str) -> tuple[HostFinding, ...]:
-    """What the host has for a part in a run, what is missing first. CommandError when it cannot be looked at."""
+async def look_for(session: Session, user: str, *, serves: bool, drives: bool) -> tuple[HostFinding, ...]:
+    """What the host has for the part of the server, of the load tool or both, what is missing first.
+
+    CommandError when it cannot be looked at.
+    """
     result = await session.run(look_command())
-    return findings(result.check(f"Looking at what {session.host} has").text, role, user)
+    return findings(result.check(f"Looking at what {session.host} has").text, user, serves=serves, drives=drives)
 
 
-def findings(output: str, role: HostRole, user: str) -> tuple[HostFinding, ...]:
+def findings(output: str, user: str, *, serves: bool, drives: bool) -> tuple[HostFinding, ...]:
     """The answer of `look_command` in sentences, what is missing first."""
     told = [line.partition(" ")[::2] for line in output.splitlines()]
     found = [*_root(told, user)]
-    if role != "driver":
+    if serves:
         found += _servers(told)
-    if role != "sut":
+    if drives:
         found += _tools(told)
     return tuple(sorted(found, key=lambda one: one.result == "there"))
 

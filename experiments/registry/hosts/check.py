@@ -135,7 +135,8 @@ async def _look_inside(host: Host, here: Installation, session: SshSession) -> _
                 hint="Are /proc and /sys mounted there, and may this login read them?",
             )
         seen = _Seen(found=found, clock_ahead_s=ahead_s, remark=has.remark(), notes=surveyed.notes(here))
-        return replace(seen, findings=await look_for(session, host.roles, host.user))
+        serves, drives = host.roles != Host.Roles.DRIVER, host.roles != Host.Roles.SUT
+        return replace(seen, findings=await look_for(session, host.user, serves=serves, drives=drives))
     finally:
         await session.close()
 

@@ -46,6 +46,7 @@ def own_hosts(request: TeamRequest) -> HttpResponseBase:
         (command, " ".join(sorted({need.package(family) for need in NEEDS if not need.optional})))
         for family, command in INSTALL.items()
     ]
+    hosts = list(Host.objects.for_team(request.team).with_state().defer("private_key", "jump__private_key"))
     context = {
         "user": EXAMPLE_USER,
         "account": host_commands.account(EXAMPLE_USER),
@@ -58,9 +59,9 @@ def own_hosts(request: TeamRequest) -> HttpResponseBase:
         "tomcat": host_commands.TOMCAT,
         "load_tool": host_commands.LOAD_TOOL,
         "firewall": host_commands.FIREWALL,
-        "hosts": list(Host.objects.for_team(request.team).with_state().defer("private_key", "jump__private_key")),
+        "hosts": hosts,
+        "pending": any(host.last_check.get("state") == "pending" for host in hosts),
     }
-    context["pending"] = any(host.last_check.get("state") == "pending" for host in context["hosts"])
     return render(request, "hosts/own.html", context)
 
 

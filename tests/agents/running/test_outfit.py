@@ -11,9 +11,9 @@ import pytest
 
 from agents.base.session import Session
 from agents.running import host_commands
-from agents.running.outfit import HostRole, findings, look_command, look_for, tools
+from agents.running.outfit import findings, look_command, look_for, tools
 from agents.steps import STEPS
-from agents.steps.base.step import HostStep, LaunchStep, StepContext
+from agents.steps.base.step import Step
 from tests.agents.editor_samples import STEP_SAMPLES
 
 GUIDE = (Path(__file__).parents[3] / "docs/hosts.md").read_text()
@@ -21,14 +21,14 @@ ALL_THERE = "root sudo\nlinger yes\ntomcat open /opt/tomcat\t\njava yes\ntool wr
 
 
 async def test_this_machine_tells_what_it_has_and_is_not_changed(session: Session) -> None:
-    found = await look_for(session, "both", "bench")
+    found = await look_for(session, "bench", serves=True, drives=True)
     assert {one.result for one in found} <= {"there", "missing"}
     assert any(one.sentence.startswith(("Load tools: ", "No load tool")) for one in found)
     assert all(one.command == "" for one in found if one.result == "there")
 
 
 def test_a_host_that_has_everything_is_told_so_without_a_command() -> None:
-    found = findings(ALL_THERE, "both", "bench")
+    found = findings(ALL_THERE, "bench", serves=True, drives=True)
     assert {one.result for one in found} == {"there"}
     assert [one.command for one in found if one.command] == []
 
@@ -52,16 +52,16 @@ def test_a_host_that_has_everything_is_told_so_without_a_command() -> None:
     ],
 )
 def test_what_is_missing_comes_first_with_the_line_that_mends_it(
-    told: str, role: HostRole, words: str, command: str
+    told: str, role: str, words: str, command: str
 ) -> None:
-    found = findings(f"{told}\nend\n", role, "bench")
+    found = findings(f"{told}\nend\n", "bench", serves=role == "sut", drives=role == "driver")
     assert next(one for one in found if words in one.sentence).command.startswith(command)
     assert [one.result for one in found] == sorted((one.result for one in found), key="missing there".index)
 
 
 def test_a_driver_host_is_not_told_of_servers_and_a_server_not_of_load_tools() -> None:
-    assert "Tomcat" not in " ".join(one.sentence for one in findings("end\n", "driver", "bench"))
-    assert "load tool" not in " ".join(one.sentence for one in findings("end\n", "sut", "bench"))
+    assert "Tomcat" not in " ".join(one.sentence for one in findings("end\n", "bench", serves=False, drives=True))
+    assert "load tool" not in " ".join(one.sentence for one in findings("end\n", "bench", serves=True, drives=False))
 
 
 def test_a_tomcat_in_a_closed_directory_is_found_by_a_plain_login(tmp_path: Path) -> None:
@@ -99,22 +99,21 @@ def test_every_load_tool_with_a_program_of_its_own_is_looked_for() -> None:
 
 @pytest.mark.parametrize("kind", sorted(STEPS))
 def test_a_step_says_when_it_needs_root(kind: str) -> None:
-    step = STEPS[kind].model_validate({"kind": kind, **STEP_SAMPLES[kind]})
-    context = StepContext("/home/bench/.benchhub/runs/r1/instance")
-    if isinstance(step, LaunchStep):
-        assert (step.root, step.needs_root) == ("never", False)
-        return
-    assert isinstance(step, HostStep)
-    assert step.probe(context).privileged == step.needs_root
-    if step.root == "always":
-        assert step.needs_root
-        return
-    assert not step.needs_root
+    """That each recorded case does so is in `tests/agents/steps/test_steps.py`."""
+
+    def needs(**more: object) -> bool:
+        step = STEPS[kind].model_validate({"kind": kind, **STEP_SAMPLES[kind], **more})
+        assert isinstance(step, Step)
+        return step.needs_root
+
     elsewhere = {"as_root": True} if kind == "command" else {"path": "/etc/security/limits.d/a.conf"}
-    rooted = STEPS[kind].model_validate({"kind": kind, **STEP_SAMPLES[kind], **elsewhere})
-    assert isinstance(rooted, HostStep)
-    assert rooted.needs_root
-    assert rooted.probe(context).privileged
+    match STEPS[kind].root:
+        case "always":
+            assert needs()
+        case "never":
+            assert not needs()
+        case _:
+            assert (needs(), needs(**elsewhere)) == (False, True)
 
 
 def test_the_guide_has_the_same_lines() -> None:

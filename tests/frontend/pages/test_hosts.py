@@ -18,6 +18,7 @@ from frontend.pages.hosts.forms import AddressField
 from frontend.pages.hosts.views import install_command
 from frontend.shared.hardware import groups, headline
 from tests.experiments.conftest import HOST_KEY, MakeMember, admin, make_member, stock, team
+from tests.frontend.flat import flat
 from tests.frontend.test_forms_access import address, signed_in
 
 __all__ = ["admin", "make_member", "stock", "team"]
@@ -84,7 +85,7 @@ def test_the_offered_key_is_shown_and_approved_as_shown(admin: Member, stock: di
     page = client.get(address("host", admin.team, host.pk))
     assert page.context["offered"] == (HostKey(HOST_KEY),)
     assert "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub" in page.content.decode()
-    assert "It is the same: approve" in page.content.decode()
+    assert "It is the same: approve" in flat(page.content.decode())
     url = address("host_action", admin.team, host.pk, "approve")
     client.post(url, {"fingerprint": "SHA256:other"})
     assert Host.objects.get(pk=host.pk).host_key == ""
@@ -102,7 +103,7 @@ def test_both_keys_of_a_host_that_changed_stand_side_by_side_until_somebody_deci
     text = client.get(url).content.decode()
     assert "Is this still the same host?" in text
     assert text.index(fingerprint(HOST_KEY)) < text.index(new.fingerprint)
-    assert "It is the new key of this host: approve" in text
+    assert "It is the new key of this host: approve" in flat(text)
     looking = signed_in(make_member(admin.team, Role.VIEWER, "vera")).get(url).content.decode()
     assert new.fingerprint in looking
     assert "approve</button>" not in looking

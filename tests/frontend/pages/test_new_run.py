@@ -210,7 +210,9 @@ def share_a_machine(admin: Member, stock: dict[str, Any]) -> None:
 def chosen(html: str, name: str) -> str:
     """The value that is selected in the form's field."""
     field = html.partition(f'name="{name}"')[2].partition("</select>")[0]
-    return re.findall(r'value="(\d+)"\s+selected', field)[0]
+    found = re.search(r'value="(\d+)"\s+selected', field)
+    assert found is not None
+    return found[1]
 
 
 def test_the_form_of_a_run_proposes_cpu_sets_and_launches_with_them(
