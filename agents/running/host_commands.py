@@ -23,7 +23,7 @@ TOMCAT = (
 
 def account(user: str) -> str:
     """Makes the login, where there is none."""
-    return f"id {user} || sudo useradd --create-home --shell /bin/bash {user}"
+    return f"getent passwd {user} || sudo useradd --create-home --shell /bin/bash {user}"
 
 
 def add_key(user: str, public_key: str) -> str:

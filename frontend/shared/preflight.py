@@ -131,12 +131,13 @@ def _host_checks(member: Member, role: str, host: Host) -> list[Check]:
         case Host.State.READY if host.leased_by is not None:
             found.append(Check("warn", f"{who} is in use by run #{host.leased_by.number}; a run waits for it."))
         case _:
-            reason = f": {host.state_reason}" if host.state_reason else ""
+            reason = f": {host.state_reason.rstrip('.')}" if host.state_reason else ""
             found.append(Check("warn", f"{who} is {host.get_state_display()}{reason}; a run waits until it is ready."))
     if hold is not None:
         found.append(Check("warn", f"{reserved(host, sisters, hold)}; a run waits for that."))
     if host.last_check.get("state") == "failed":
-        found.append(Check("warn", f"{who}: the last connection test failed: {host.last_check.get('message', '')}"))
+        if host.last_check.get("message") != host.state_reason:
+            found.append(Check("warn", f"{who}: the last connection test failed: {host.last_check.get('message', '')}"))
     elif host.profile_id is None:
         found.append(Check("warn", f"{who}: its hardware is not known yet; test the connection once."))
     return found

@@ -10,7 +10,15 @@ from django.db import transaction
 
 from agents import facts
 from agents.base.clock import ahead_s, run_clock_s, set_run_clock
-from agents.base.errors import MISTAKE_HINT, AgentError, ConnectError, HostError, HostKeyRefused, PlanError
+from agents.base.errors import (
+    MISTAKE_HINT,
+    AgentError,
+    CommandError,
+    ConnectError,
+    HostError,
+    HostKeyRefused,
+    PlanError,
+)
 from agents.base.installation import Installation
 from agents.remote import survey
 from agents.remote.address import Address, HostKey
@@ -50,6 +58,14 @@ class _Seen:
     findings: tuple[HostFinding, ...] = ()
 
 
+class _Unfit(PlanError):
+    """The host lacks what every run needs; `findings` are told with it, so that one look names all that is missing."""
+
+    def __init__(self, message: str, hint: str, findings: tuple[HostFinding, ...]) -> None:
+        super().__init__(message, hint=hint)
+        self.findings = findings
+
+
 def perform_check(host_id: int) -> None:
     """Test one host and store what it showed. Never raises for a host that cannot be reached.
 
@@ -70,7 +86,7 @@ def perform_check(host_id: int) -> None:
         set_run_clock(database_now().timestamp())
         seen = asyncio.run(_look(host, installation()))
     except AgentError as error:
-        _store_failure(host, error.message, error.hint)
+        _store_failure(host, error.message, error.hint, error.findings if isinstance(error, _Unfit) else ())
         return
     except Exception:  # the page waits for the row, and the check would be repeated for ever
         logger.exception("the connection test of host %s", host.pk)
@@ -122,7 +138,7 @@ async def _look_inside(host: Host, here: Installation, session: SshSession) -> _
     try:
         has = await look(session, "all" if host.roles == Host.Roles.SUT else "driver", host.user)
         if complaint := has.complaint(host.name):
-            raise PlanError(complaint[0], hint=complaint[1])
+            raise _Unfit(complaint[0], complaint[1], await _findings(host, session))
         surveyed = await survey.read(session)
         if surveyed.unfit:
             raise HostError(f"{host.name} has no place for runs: {surveyed.unfit}.", hint=survey.UNFIT_HINT)
@@ -135,16 +151,24 @@ async def _look_inside(host: Host, here: Installation, session: SshSession) -> _
                 hint="Are /proc and /sys mounted there, and may this login read them?",
             )
         seen = _Seen(found=found, clock_ahead_s=ahead_s, remark=has.remark(), notes=surveyed.notes(here))
-        serves, drives = host.roles != Host.Roles.DRIVER, host.roles != Host.Roles.SUT
-        return replace(seen, findings=await look_for(session, host.user, serves=serves, drives=drives))
+        return replace(seen, findings=await _findings(host, session))
     finally:
         await session.close()
 
 
-def _store_failure(host: Host, message: str, hint: str) -> None:
+async def _findings(host: Host, session: SshSession) -> tuple[HostFinding, ...]:
+    """What it has besides; nothing where too little of a host is there to look."""
+    serves, drives = host.roles != Host.Roles.DRIVER, host.roles != Host.Roles.SUT
+    try:
+        return await look_for(session, host.user, serves=serves, drives=drives)
+    except CommandError:
+        return ()
+
+
+def _store_failure(host: Host, message: str, hint: str, findings: tuple[HostFinding, ...] = ()) -> None:
     with transaction.atomic():
         locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
-        locked.last_check = check_state("failed", message, hint)
+        locked.last_check = check_state("failed", message, hint, findings)
         if locked.state == Host.State.READY:
             locked.state, locked.state_reason = Host.State.UNREACHABLE, message
         locked.save(update_fields=["last_check", "state", "state_reason"])
