@@ -7,6 +7,7 @@ connection tells it before, each thing with the command that mends it.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +17,21 @@ from agents.base.session import Session
 from agents.drivers import DRIVERS
 from agents.running import host_commands
 
-Topic = Literal["root", "linger", "tomcat", "java", "load_tool"]
+Topic = Literal["root", "linger", "tomcat", "java", "load_tool", "way"]
+
+USUAL_PORT = 8080
+"""The port of a server whose application names no other."""
+_WAY_WITHIN_S = 4
+_TIMED_OUT, _REFUSED = "28", "7"
+# curl ends with 7 when the host itself refuses, which takes an open way, and with 28 when nobody answers at all.
+_WAYS = """
+command -v curl >/dev/null 2>&1 || exit 0
+while [ $# -gt 1 ]; do
+  curl -s -o /dev/null --noproxy '*' --connect-timeout "$WITHIN" --max-time "$WITHIN" "http://$2/"
+  printf 'way %s %s\\n' "$?" "$1"
+  shift 2
+done
+""".replace("$WITHIN", str(_WAY_WITHIN_S))
 
 TOMCAT_PLACES = ("/opt/*tomcat*", "/srv/*tomcat*", "/usr/share/*tomcat*", "/usr/local/*tomcat*")
 
@@ -84,6 +99,38 @@ async def look_for(session: Session, user: str, *, serves: bool, drives: bool) -
     """
     result = await session.run(look_command())
     return findings(result.check(f"Looking at what {session.host} has").text, user, serves=serves, drives=drives)
+
+
+async def look_for_ways(session: Session, servers: Mapping[str, str]) -> tuple[HostFinding, ...]:
+    """Whether the usual port of these servers (name -> address) can be reached from this driver host.
+
+    A server need not run for it: its host refuses where the way is open, and a firewall that drops is silent.
+    """
+    words = [word for name, at in servers.items() for word in (name, f"{_in_url(at)}:{USUAL_PORT}")]
+    if not words:
+        return ()
+    result = await session.run(script(_WAYS, *words))
+    return ways(result.text)
+
+
+def ways(output: str) -> tuple[HostFinding, ...]:
+    """What `look_for_ways` printed, as findings."""
+    found = []
+    for line in output.splitlines():
+        word, _, rest = line.partition(" ")
+        status, _, server = rest.partition(" ")
+        if word != "way" or not server:
+            continue
+        if status == _TIMED_OUT:
+            text = f"Nothing answers from port {USUAL_PORT} of {server}, as behind a firewall. On {server}:"
+            found.append(HostFinding("way", "missing", text, host_commands.FIREWALL))
+        elif status in ("0", "22", "52", "56", _REFUSED):
+            found.append(HostFinding("way", "there", f"The way to port {USUAL_PORT} of {server} is open."))
+    return tuple(found)
+
+
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
 
 
 def findings(output: str, user: str, *, serves: bool, drives: bool) -> tuple[HostFinding, ...]:

@@ -53,7 +53,7 @@ class CheckOut(BaseModel):
 class FindingOut(BaseModel):
     """One thing that runs may use on the host."""
 
-    topic: str = Field(description="root, linger, tomcat, java or load_tool")
+    topic: str = Field(description="root, linger, tomcat, java, load_tool or way")
     result: Literal["there", "missing"]
     sentence: str
     command: str = Field(description="What mends it on the host; empty where nothing is to be done")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from django.db import transaction
@@ -24,13 +25,14 @@ from agents.remote import survey
 from agents.remote.address import Address, HostKey
 from agents.remote.ssh import SshSession, connect, scan_host_keys
 from agents.running.needs import look
-from agents.running.outfit import HostFinding, look_for
+from agents.running.outfit import HostFinding, look_for, look_for_ways
 from experiments.models import Host
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.host_keys import connect_args, pinned_key
 from experiments.registry.hosts.installation import installation
 from experiments.registry.hosts.inventory import check_state
 from experiments.registry.hosts.machines import (
+    are_one,
     leased_sister,
     recognise,
     same_machine_as,
@@ -41,6 +43,9 @@ from experiments.registry.hosts.machines import (
 from experiments.registry.hosts.profiles import store_profile
 
 logger = logging.getLogger(__name__)
+
+MOST_WAYS = 5
+"""Servers to which the test of a driver host tries the way: each that is shut takes four seconds."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ def perform_check(host_id: int) -> None:
         return
     try:
         set_run_clock(database_now().timestamp())
-        seen = asyncio.run(_look(host, installation()))
+        seen = asyncio.run(_look(host, installation(), _servers(host)))
     except AgentError as error:
         _store_failure(host, error.message, error.hint, error.findings if isinstance(error, _Unfit) else ())
         return
@@ -105,7 +110,16 @@ def _used(host: Host) -> str:
     return f"A run was using this machine as {sister_name(sister, host.team_id)}" if sister else ""
 
 
-async def _look(host: Host, here: Installation) -> _Seen:
+def _servers(host: Host) -> dict[str, str]:
+    """Where this driver host would find the team's servers; not one that is in use, nor its own machine."""
+    if host.roles == Host.Roles.SUT:
+        return {}
+    suts = Host.objects.filter(team=host.team_id, leased_by=None).exclude(roles=Host.Roles.DRIVER).exclude(host_key="")
+    named = suts.order_by("name").only("name", "address", "data_address", "machine_id")
+    return {one.name: one.data_address or one.address for one in named if not are_one(one, host)}
+
+
+async def _look(host: Host, here: Installation, servers: Mapping[str, str]) -> _Seen:
     address, private_key = connect_args(host)
     if not host.host_key:
         return _Seen(offered=await _shown_keys(address, private_key))
@@ -121,7 +135,7 @@ async def _look(host: Host, here: Installation) -> _Seen:
         if any(key.line == host.host_key for key in shown):
             raise  # it showed the right one a moment later: machines that take turns at one address
         return _Seen(offered=shown)
-    return await _look_inside(host, here, session)
+    return await _look_inside(host, here, session, servers)
 
 
 async def _shown_keys(address: Address, private_key: str) -> tuple[HostKey, ...]:
@@ -134,11 +148,11 @@ async def _shown_keys(address: Address, private_key: str) -> tuple[HostKey, ...]
         await jump.close()
 
 
-async def _look_inside(host: Host, here: Installation, session: SshSession) -> _Seen:
+async def _look_inside(host: Host, here: Installation, session: SshSession, servers: Mapping[str, str]) -> _Seen:
     try:
         has = await look(session, "all" if host.roles == Host.Roles.SUT else "driver", host.user)
         if complaint := has.complaint(host.name):
-            raise _Unfit(complaint[0], complaint[1], await _findings(host, session))
+            raise _Unfit(complaint[0], complaint[1], await _findings(host, session, servers))
         surveyed = await survey.read(session)
         if surveyed.unfit:
             raise HostError(f"{host.name} has no place for runs: {surveyed.unfit}.", hint=survey.UNFIT_HINT)
@@ -151,16 +165,18 @@ async def _look_inside(host: Host, here: Installation, session: SshSession) -> _
                 hint="Are /proc and /sys mounted there, and may this login read them?",
             )
         seen = _Seen(found=found, clock_ahead_s=ahead_s, remark=has.remark(), notes=surveyed.notes(here))
-        return replace(seen, findings=await _findings(host, session))
+        return replace(seen, findings=await _findings(host, session, servers))
     finally:
         await session.close()
 
 
-async def _findings(host: Host, session: SshSession) -> tuple[HostFinding, ...]:
+async def _findings(host: Host, session: SshSession, servers: Mapping[str, str]) -> tuple[HostFinding, ...]:
     """What it has besides; nothing where too little of a host is there to look."""
     serves, drives = host.roles != Host.Roles.DRIVER, host.roles != Host.Roles.SUT
     try:
-        return await look_for(session, host.user, serves=serves, drives=drives)
+        found = await look_for(session, host.user, serves=serves, drives=drives)
+        ways = await look_for_ways(session, dict(list(servers.items())[:MOST_WAYS]))
+        return tuple(sorted((*found, *ways), key=lambda one: one.result == "there"))
     except CommandError:
         return ()
 

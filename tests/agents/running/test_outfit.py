@@ -11,7 +11,7 @@ import pytest
 
 from agents.base.session import Session
 from agents.running import host_commands
-from agents.running.outfit import findings, look_command, look_for, tools
+from agents.running.outfit import findings, look_command, look_for, look_for_ways, tools, ways
 from agents.steps import STEPS
 from agents.steps.base.step import Step
 from tests.agents.editor_samples import STEP_SAMPLES
@@ -91,6 +91,20 @@ def test_a_tomcat_in_a_closed_directory_is_found_by_a_plain_login(tmp_path: Path
         f"tomcat closed {place}/tomcat-closed\t{place}/tomcat-closed",
         f"tomcat open {place}/tomcat-open\t",
     ]
+
+
+async def test_the_way_to_a_server_is_open_also_where_none_runs(session: Session) -> None:
+    """Nobody listens on that address of this machine; one of the documentation's networks answers nobody."""
+    found = await look_for_ways(session, {"sut": "127.0.0.9"})
+    assert [(one.topic, one.result) for one in found] == [("way", "there")]
+    assert await look_for_ways(session, {}) == ()
+
+
+def test_a_way_that_is_shut_is_told_with_the_line_that_opens_it() -> None:
+    shut, open_ = ways("way 28 sut-1\nway 7 sut 2\nway 6 unknown\nnoise\n")
+    assert (shut.result, shut.command) == ("missing", host_commands.FIREWALL)
+    assert "port 8080 of sut-1" in shut.sentence
+    assert (open_.result, open_.sentence) == ("there", "The way to port 8080 of sut 2 is open.")
 
 
 def test_every_load_tool_with_a_program_of_its_own_is_looked_for() -> None:
