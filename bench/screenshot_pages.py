@@ -70,6 +70,7 @@ PAGES: dict[str, Shot] = {
     "library_published": Shot("Published figures, judged by the same checks"),
     "hosts": Shot("Hosts: who has them until when"),
     "new_host": Shot("A new host"),
+    "own_hosts": Shot("Add your own hosts: what to do on a machine, and what each host lacks", looks=ALL),
     "host": Shot("One host"),
     "edit_host": Shot("A host is changed"),
     "hardware": Shot("The hardware of two machines side by side"),

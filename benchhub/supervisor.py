@@ -222,13 +222,32 @@ class Supervisor:
         return self.data_dir / "logs" / f"{name}.log"
 
 
+def hold_port(port: int) -> socket.socket:
+    """What keeps the port for this `up` until it is closed. SupervisorError when somebody has it.
+
+    The web takes the port itself, seconds later: until then a name that only one process of the machine can have says
+    who is about to. Else the second of two would find the first one's pages and call itself ready.
+    """
+    require_free_port(port)
+    held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        held.bind(f"\0benchhub-up-{ADDRESS}-{port}")
+    except OSError as error:
+        held.close()
+        raise SupervisorError(
+            f"Another BenchHub is starting on port {port}, with another data directory; choose another with --port."
+        ) from error
+    return held
+
+
 def require_free_port(port: int) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((ADDRESS, port))
         except OSError as error:
-            raise SupervisorError(f"Port {port} is taken ({error.strerror}); choose another with --port.") from error
+            who = "another BenchHub, with another data directory" if web_answers(port) else error.strerror
+            raise SupervisorError(f"Port {port} is taken ({who}); choose another with --port.") from error
 
 
 def web_answers(port: int) -> bool:

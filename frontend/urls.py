@@ -19,7 +19,7 @@ from frontend.pages.gate import views as gate
 from frontend.pages.hardware import views as hardware
 from frontend.pages.help import views as help_pages
 from frontend.pages.home import views as home
-from frontend.pages.hosts import actions, reservations
+from frontend.pages.hosts import actions, own, reservations
 from frontend.pages.hosts import views as hosts
 from frontend.pages.imports import views as imports
 from frontend.pages.library import views as library
@@ -212,6 +212,8 @@ urlpatterns = [
     # Hosts
     path(TEAM + "hosts/", hosts.host_list, name="hosts"),
     path(TEAM + "hosts/new/", hosts.host_new, name="new_host"),
+    path(TEAM + "hosts/own/", own.own_hosts, name="own_hosts"),
+    path(TEAM + "hosts/own/check", own.check_hosts, name="check_hosts"),
     path(TEAM + "hosts/hardware/", hardware.hardware, name="hardware"),
     path(TEAM + "hosts/reserve", reservations.reserve, name="reserve"),
     path(TEAM + "hosts/reservations/<int:pk>/extend", reservations.extend, name="extend_reservation"),

@@ -24,7 +24,7 @@ START_TIMEOUT_S = 100.0
 CONFIG = """
 ListenAddress {address}
 Port {port}
-HostKey {folder}/host_key
+{host_key}
 AuthorizedKeysFile {folder}/authorized_keys
 PidFile none
 StrictModes no
@@ -52,15 +52,28 @@ class SshdHost:
     home: Path
     pid: int
 
+    def await_answer(self) -> None:
+        """Return when it answers, after it was told to read its configuration anew."""
+        end_s = time.monotonic() + START_TIMEOUT_S
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection((self.address, self.port), timeout=1) as probe:
+                if probe.recv(4) == b"SSH-":
+                    return
+            assert time.monotonic() < end_s, "sshd did not come back"
+            time.sleep(0.02)
+
     def login(self, name: str = "sut") -> Address:
         return Address(name, self.address, self.port, self.user, self.host_key)
 
 
 @contextlib.contextmanager
-def running_sshd(folder: Path, *, extra: str = "", place: Path | None = None) -> Iterator[SshdHost]:
+def running_sshd(
+    folder: Path, *, extra: str = "", place: Path | None = None, host_key: bool = True
+) -> Iterator[SshdHost]:
     """Start an sshd with its files in `folder`; at the end stop it and its connections. `extra` is configuration.
 
-    Hosts with one `place` are logins of one machine; else each is a machine of its own.
+    Without `host_key` that names its host keys. Hosts with one `place` are logins of one machine; else each is a
+    machine of its own.
     """
     needs.require_program("sshd")
     sshd = needs.place("sshd")
@@ -81,7 +94,14 @@ def running_sshd(folder: Path, *, extra: str = "", place: Path | None = None) ->
         config = folder / "sshd_config"
         config.write_text(
             CONFIG.format(
-                address=address, port=port, folder=folder, user=user, home=home, extra=extra, place=place or home
+                address=address,
+                port=port,
+                folder=folder,
+                user=user,
+                home=home,
+                extra=extra,
+                place=place or home,
+                host_key=f"HostKey {folder}/host_key" if host_key else "",
             )
         )
         log = folder / "sshd.log"

@@ -34,6 +34,14 @@ class ConnectError(AgentError):
             self.cause = "specification"
 
 
+class HostKeyRefused(ConnectError):
+    """A host did not prove to be the approved one, so nobody logged in. `host` is its name: a jump host has its own."""
+
+    def __init__(self, message: str, *, host: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint, permanent=True)
+        self.host = host
+
+
 class CommandError(AgentError):
     """A command of BenchHub's own failed on a host, timed out, or ended without telling its exit status.
 

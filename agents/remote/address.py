@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import ipaddress
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+_KINDS = {"ed25519": "ED25519", "ecdsa": "ECDSA", "rsa": "RSA"}
+_FILE = "/etc/ssh/ssh_host_{}_key.pub"
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,37 @@ class Address:
 
 @dataclass(frozen=True)
 class HostKey:
-    """A host's public key: `line` to pin, `fingerprint` ("SHA256:...") for a person to compare."""
+    """A host's public key: `line` to pin, all else for a person to compare."""
 
     line: str
-    fingerprint: str
+
+    @property
+    def fingerprint(self) -> str:
+        """`SHA256:...`, as ssh-keygen -l prints it. ValueError when the line is no public key."""
+        return fingerprint(self.line)
+
+    @property
+    def kind(self) -> str:
+        """ED25519, ECDSA or RSA: what ssh-keygen -l says behind the fingerprint; another key type's own name."""
+        name = self.line.partition(" ")[0]
+        return _KINDS.get(name.removeprefix("ssh-").partition("-")[0], name)
+
+    @property
+    def file(self) -> str:
+        """Where sshd keeps the public half unless its sshd_config names another; "" for other types of keys."""
+        return _FILE.format(self.kind.lower()) if self.kind in _KINDS.values() else ""
+
+    def __str__(self) -> str:
+        return f"{self.fingerprint} ({self.kind})"
+
+
+def fingerprint(line: str) -> str:
+    """`SHA256:...` of a public key line, as ssh-keygen -l prints it. ValueError when it is not one."""
+    try:
+        blob = base64.b64decode(line.split()[1], validate=True)
+    except (IndexError, binascii.Error) as error:
+        raise ValueError(f"{line[:60]!r} is not a public key") from error
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
 def plain_address(text: str) -> str:

@@ -16,6 +16,7 @@ from agents.base.command import Command, CommandResult
 from agents.base.errors import CommandError, ConnectError, ProgramError
 from agents.base.session import Stream
 from agents.remote.address import Address, HostKey
+from agents.remote.connect_errors import another_key, did_not_begin, login_refused, unreachable
 from agents.remote.framing import KILL_AFTER_S, Framed, Output, command_text, for_any_shell, from_input, stream_text
 from agents.remote.login_turns import LoginTurns
 from agents.remote.standing_still import wait_for
@@ -34,16 +35,21 @@ ENDS_WITHIN_S = 0.2
 _ENDED_BY_TIMEOUT = (124, 137, 143)  # timeout(1): it sent TERM; it sent KILL; it sent TERM and is of busybox
 LONGEST, DROPBEAR_LONGEST = 100_000, 8000
 """Bytes of a command that may be asked for: Linux allows 131,072 in one argument, dropbear 9000 in all."""
-_LAST_OWN_STATUS = 125  # above it a shell tells what it could not start, and signals
 SESSION_TRIES = 50
 """Tries a tenth of a second apart: sshd needs a moment to notice that an earlier session on the connection is over."""
 MAX_LOGINS_PER_HOST = 2
 """Logins in progress to one host: sshd starts to reset connections when many log in at once (MaxStartups)."""
 
+# A host shows one key at a time, so each type is asked for by itself, first the one that people are told to compare.
+# A dropbear with an ed25519 key only offers RSA all the same, and hangs up on whoever takes it.
+_SHOWN_TYPES = (
+    ("ssh-ed25519",),
+    ("ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"),
+    ("rsa-sha2-512", "rsa-sha2-256"),
+)
 # Asked for after the pinned key's own: a host that lost its key then shows another one and is refused for that, instead
-# of hanging up without a reason. In this order also for a first look: a dropbear with an ed25519 key only offers RSA
-# all the same, and hangs up on whoever takes it.
-_OTHER_HOST_KEYS = ["ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512", "rsa-sha2-256"]
+# of hanging up without a reason.
+_OTHER_HOST_KEYS = [name for names in _SHOWN_TYPES for name in names]
 _CHUNK_BYTES = 1 << 16
 _LOST = (asyncssh.Error, OSError)
 
@@ -97,42 +103,51 @@ async def _log_in(address: Address, key: asyncssh.SSHKey, jump: SshSession | Non
                 keepalive_count_max=KEEPALIVE_MISSES,
             )
         except asyncssh.PermissionDenied as exc:
-            raise ConnectError(
-                f"{address} refuses the key of user {address.user}.",
-                hint=f"Add the public key to ~/.ssh/authorized_keys of {address.user} on {address.name}.",
-                permanent=True,
-            ) from exc
+            raise login_refused(address) from exc
         except (asyncssh.HostKeyNotVerifiable, asyncssh.KeyExchangeFailed) as exc:
-            raise ConnectError(
-                f"{address} did not prove to be the approved host with key {pinned.get_fingerprint('sha256')}: {exc}",
-                hint="If it was installed anew, scan its key, compare the fingerprint on its console and approve it. "
-                "Else another machine answers in its place: find out which before going on.",
-                permanent=True,
-            ) from exc
+            raise another_key(address, exc) from exc
         except (*_LOST, ValueError) as exc:
-            raise _unreachable(str(address), exc) from exc
+            raise unreachable(str(address), exc, within_s=CONNECT_TIMEOUT_S) from exc
 
 
-async def scan_host_key(address: str, port: int, jump: SshSession | None = None) -> HostKey:
-    """The key that a host shows, without logging in; a person must compare the fingerprint before it is pinned.
+async def scan_host_keys(address: str, port: int, jump: SshSession | None = None) -> tuple[HostKey, ...]:
+    """The keys that a host shows, one of each type, without logging in; ed25519 first.
 
-    Raises ConnectError when the host is out of reach or shows none.
+    A person must compare the fingerprint of one before it is pinned. Raises ConnectError when the host is out of reach
+    or shows none.
     """
-    async with _logins.turn(address, port):
+    shown: list[HostKey] = []
+    refused: Exception | None = None
+    for names in _SHOWN_TYPES:
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                key = await asyncssh.get_server_host_key(
-                    address,
-                    port,
-                    tunnel=jump.connection if jump else (),
-                    config=None,
-                    server_host_key_algs=_OTHER_HOST_KEYS,
-                )
-        except (*_LOST, ValueError) as exc:
-            raise _unreachable(f"{address}:{port}", exc) from exc
-    if key is None:
+            key = await _shown_key(address, port, names, jump)
+        except (asyncssh.Error, ConnectionResetError) as exc:  # it has no key of this type, or hangs up when asked
+            refused = refused or exc
+            continue
+        except (OSError, ValueError) as exc:
+            if shown:
+                break  # what it has shown is enough to go on with
+            raise unreachable(f"{address}:{port}", exc, within_s=CONNECT_TIMEOUT_S) from exc
+        if key is not None:
+            shown.append(HostKey(_public_line(key)))
+    if not shown:
+        if refused is not None and not isinstance(refused, asyncssh.KeyExchangeFailed):
+            raise unreachable(f"{address}:{port}", refused, within_s=CONNECT_TIMEOUT_S) from refused
         raise ConnectError(f"{address}:{port} showed no host key.", hint="Is it an SSH server?")
-    return HostKey(_public_line(key), key.get_fingerprint("sha256"))
+    return tuple(shown)
+
+
+async def _shown_key(
+    address: str, port: int, names: tuple[str, ...], jump: SshSession | None
+) -> asyncssh.SSHKey | None:
+    async with _logins.turn(address, port), asyncio.timeout(CONNECT_TIMEOUT_S):
+        return await asyncssh.get_server_host_key(
+            address,
+            port,
+            tunnel=jump.connection if jump else (),
+            config=None,
+            server_host_key_algs=list(names),
+        )
 
 
 def _public_line(key: asyncssh.SSHKey) -> str:
@@ -148,16 +163,6 @@ def _pinned_key(address: Address) -> asyncssh.SSHKey:
             hint="Scan the host's key, compare the fingerprint on its console and approve it.",
             permanent=True,
         ) from exc
-
-
-def _unreachable(where: str, exc: Exception) -> ConnectError:
-    if isinstance(exc, TimeoutError):
-        reason, hint = f"no answer within {CONNECT_TIMEOUT_S} s", "Is the host up, and the way to it open in firewalls?"
-    elif isinstance(exc, ConnectionRefusedError):
-        reason, hint = "the connection was refused", "Is sshd running, and on this port?"
-    else:
-        reason, hint = str(exc) or type(exc).__name__, "Check the address, the port and the network."
-    return ConnectError(f"{where} cannot be reached: {reason}.", hint=hint)
 
 
 class SshSession:
@@ -222,7 +227,7 @@ class SshSession:
             _end(process)
         status = _exit_status(process) if out.exit_status is None else out.exit_status
         if not out.begun and status is not None:
-            raise self._did_not_begin(status, out.noise + err.noise)
+            raise did_not_begin(self.address, status, out.noise + err.noise)
         return (None if out.exit_status is None and not status else status), out, err
 
     async def mutate(self, command: Command, *, max_output_bytes: int = 1 << 20) -> CommandResult:
@@ -268,18 +273,6 @@ class SshSession:
 
     def _needs_sudo(self, command: Command) -> bool:
         return command.privileged and self.address.user != "root"
-
-    def _did_not_begin(self, status: int, noise: bytes) -> ConnectError:
-        """The login runs something else; or it was killed, which trying again may mend."""
-        said = " ".join(noise.decode("utf-8", "replace").split())
-        return ConnectError(
-            f"The login {self.address.user} on {self.address} ended with status {status} before it ran a command"
-            + (f", and said: {said[:300]}" if said else "."),
-            hint="Its shell, a start-up file of it (.bashrc, .zshenv, config.fish, .cshrc) or a forced command in "
-            "authorized_keys ends or replaces the session. Put such lines behind a test for a terminal ([ -t 0 ]), or "
-            "give BenchHub a login with a plain shell.",
-            permanent=status <= _LAST_OWN_STATUS,
-        )
 
     def _overdue(self, command: Command) -> CommandError:
         error = ProgramError if command.by_author else CommandError

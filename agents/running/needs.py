@@ -137,8 +137,8 @@ class Look:
             return f"{INSTALL[family]} {' '.join(dict.fromkeys(need.package(family) for need in needs))}"
 
         if self.family is not None:
-            return f"Install it there: {line(self.family)}"
-        return "Install it there: " + ", or ".join(line(family) for family in INSTALL)
+            return f"Install it there as root: {line(self.family)}"
+        return "Install it there as root: " + ", or ".join(line(family) for family in INSTALL)
 
 
 def look_command(part: Part) -> Command:

@@ -13,6 +13,7 @@ from agents.base.errors import NotReady, PlanError
 from agents.base.regular_expression import SIMPLER
 from agents.base.session import Session
 from agents.remote.jobs import Job
+from agents.running import host_commands
 from agents.servers.base.server import Readiness
 
 PROBE_ROUND_S = 2.0
@@ -95,7 +96,8 @@ async def wait_until_ready(
         if last:
             raise NotReady(
                 f"The server was not ready within {ready.timeout_s:g} s: {wrong}.",
-                hint=f"It was asked for {url} from {driver.host}. See the server's log.",
+                hint=f"It was asked for {url} from {driver.host}. See the server's log. If it has started by that, a "
+                f"firewall may keep {driver.host} from the port; on the SUT: {host_commands.FIREWALL}",
             )
         await asyncio.sleep(PAUSE_S)
 

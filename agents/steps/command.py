@@ -33,6 +33,7 @@ class CommandStep(HostStep):
         "nothing", whole="it runs shell text of its author on the host", free=("arguments",)
     )
     shown_in_dry_run: ClassVar[bool] = False
+    root: ClassVar[str] = "with as_root"
 
     kind: Literal["command"] = "command"
     run: Shell
@@ -42,6 +43,10 @@ class CommandStep(HostStep):
     arguments: tuple[Argument, ...] = Field((), max_length=100)
     as_root: bool = False
     timeout_s: float = Field(60.0, gt=0, le=3600)
+
+    @property
+    def needs_root(self) -> bool:
+        return self.as_root
 
     def title(self) -> str:
         return f"Run {self.run.strip().splitlines()[0][:80]}" if self.run.strip() else "Run nothing"

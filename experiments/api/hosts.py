@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
@@ -15,6 +15,7 @@ from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
+from agents.remote.address import HostKey
 from experiments.api.finding import find_host, named_host
 from experiments.api.plumbing.auth import ADMIN, LAUNCH, READ, WRITE, member_of
 from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
@@ -23,6 +24,7 @@ from experiments.api.shapes import Body, Flag, Labels, Whole
 from experiments.models import Host, Member, Role
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts import inventory, removal
+from experiments.registry.hosts.host_keys import pinned_key, shown_keys
 from experiments.registry.hosts.machines import sisters_of
 from experiments.registry.hosts.reservations import Hold, holding_now
 from experiments.registry.teams.access import may_launch_on, require
@@ -44,8 +46,33 @@ class CheckOut(BaseModel):
     at: datetime | None = None
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> CheckOut:
+    def of(cls, stored: Mapping[str, Any]) -> Self:
         return cls(**stored) if stored else cls(state="")
+
+
+class FindingOut(BaseModel):
+    """One thing that runs may use on the host."""
+
+    topic: str = Field(description="root, linger, tomcat, java, load_tool or way")
+    result: Literal["there", "missing"]
+    sentence: str
+    command: str = Field(description="What mends it on the host; empty where nothing is to be done")
+
+
+class HostCheckOut(CheckOut):
+    findings: list[FindingOut] = Field([], description="What the host has for runs; what is missing comes first")
+
+
+class KeyOut(BaseModel):
+    """A key by which a host proves who it is."""
+
+    type: str = Field(description="ED25519, ECDSA or RSA, as ssh-keygen -l prints it")
+    fingerprint: str
+    file: str = Field(description="Where its public half is on the host, unless sshd_config says otherwise")
+
+    @classmethod
+    def of(cls, key: HostKey) -> KeyOut:
+        return cls(type=key.kind, fingerprint=key.fingerprint, file=key.file)
 
 
 class HostOut(BaseModel):
@@ -64,7 +91,14 @@ class HostOut(BaseModel):
     restore: CheckOut = Field(description="The last attempt to put a dirty host back: pending, again, proven or failed")
     public_key: str = Field(description="The line for authorized_keys on the host")
     host_key_fingerprint: str | None
-    offered_fingerprint: str | None = Field(description="The key that waits for approval")
+    host_key: KeyOut | None = Field(description="The approved key")
+    offered_fingerprint: str | None = Field(description="The first of `offered_keys`")
+    offered_keys: list[KeyOut] = Field(
+        description="The keys that wait for approval: of a new host, or of one that no longer shows the approved key"
+    )
+    host_key_changed: bool = Field(
+        description="Whether it showed other keys than the approved one: nobody logs in until one is approved"
+    )
     profile: str | None = Field(description="Digest of the hardware profile")
     leased_by: int | None = Field(description="Number of the run that holds the host; a drained host ends it first")
     same_machine_as: list[str] = Field(
@@ -74,11 +108,12 @@ class HostOut(BaseModel):
     reserved_by: str | None = Field(description="Member whose runs alone start here now")
     reserved_until: datetime | None
     last_seen_at: datetime | None
-    check: CheckOut
+    check: HostCheckOut
     may_launch: bool
 
     @classmethod
     def of(cls, host: Host, member: Member, hold: Hold | None, sisters: Sequence[Host]) -> HostOut:
+        pinned, shown = pinned_key(host), shown_keys(host.offered_host_key)
         return cls(
             name=host.name,
             address=host.address,
@@ -94,8 +129,11 @@ class HostOut(BaseModel):
             dirty_run=host.dirty_run.number if host.dirty_run else None,
             restore=CheckOut.of(host.last_restore),
             public_key=host.public_key,
-            host_key_fingerprint=inventory.fingerprint(host.host_key) if host.host_key else None,
-            offered_fingerprint=inventory.fingerprint(host.offered_host_key) if host.offered_host_key else None,
+            host_key_fingerprint=pinned.fingerprint if pinned else None,
+            host_key=KeyOut.of(pinned) if pinned else None,
+            offered_fingerprint=shown[0].fingerprint if shown else None,
+            offered_keys=[KeyOut.of(key) for key in shown],
+            host_key_changed=pinned is not None and bool(shown),
             profile=host.profile.digest if host.profile else None,
             leased_by=host.leased_by.number if host.leased_by else None,
             same_machine_as=[one.name for one in sisters if one.team_id == host.team_id],
@@ -103,7 +141,7 @@ class HostOut(BaseModel):
             reserved_by=hold.username if hold else None,
             reserved_until=hold.until if hold else None,
             last_seen_at=host.last_seen_at,
-            check=CheckOut.of(host.last_check),
+            check=HostCheckOut.of(host.last_check),
             may_launch=may_launch_on(member, host),
         )
 
@@ -240,7 +278,7 @@ def check_host(request: HttpRequest, name: str) -> Status[HostOut]:
 
 @router.post("/{name}/approve-key", response=HostOut, auth=WRITE, openapi_extra=CHANGE_EXTRA)
 def approve_host_key(request: HttpRequest, name: str, payload: KeyApproval) -> HttpResponse:
-    """Pin the key that the host offers, when its fingerprint is the one given."""
+    """Pin the offered key of this fingerprint. It takes the place of the approved one, where there is one."""
     member = member_of(request)
     with _as_seen(request, name) as host:
         inventory.approve_key(member, host, payload.fingerprint)

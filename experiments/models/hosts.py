@@ -49,9 +49,12 @@ class HostQuerySet(TeamOwnedQuerySet):
 class Host(models.Model):
     """A machine that runs may use.
 
-    `last_check`: state (pending|ok|failed), message, hint, at of the connection. `differences`: what is not as before
-    on a dirty host, one plain sentence each, left by `dirty_run`. `last_restore`: how the last attempt to put it back
-    went. Both are made by one function each: `inventory.check_state` and `quarantine.restore_state`.
+    `offered_host_key`: the keys that it showed and nobody approved, one a line: of a new host, or of one that shows
+    another than `host_key`.
+    `last_check`: state (pending|ok|failed), message, hint, at of the connection, and `findings`, what a look at the
+    host told (`agents.running.outfit`). `differences`: what is not as before on a dirty host, one plain sentence each,
+    left by `dirty_run`. `last_restore`: how the last attempt to put it back went. Both are made by one function each:
+    `inventory.check_state` and `quarantine.restore_state`.
     `clock_ahead_s`: its clock against the database's when BenchHub looked last, None = not known.
     `stays_drained`: a person had taken the dirty host out of service, so it comes back drained. `machine`: the one that
     it leads to, once another host may lead there or it has shown itself. `place` is where it answers, in one spelling;

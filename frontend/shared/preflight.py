@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +14,8 @@ from agents.plan import Plan, build_plan
 from agents.running.preparation import server_cpus
 from agents.spec import RunSpec
 from experiments.asking.launching.choices import Choice, freeze
-from experiments.asking.launching.cpu_sets import shared_cpus
+from experiments.asking.launching.cpu_sets import CpuSets, shared_cpus
+from experiments.asking.launching.own_cpus import on_one_machine, proposal
 from experiments.models import DriverSet, Host, Member, Run, Team
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.machines import sisters_of, who_uses
@@ -59,6 +60,7 @@ def checks_of(member: Member, choice: Choice, spec: RunSpec | None) -> list[Chec
             found += _host_checks(member, "driver host", host)
     if spec is not None:
         found += _cpu_checks(choice, spec)
+        found += _root_checks(choice, spec)
     return worst_first(found)
 
 
@@ -94,6 +96,14 @@ def preview_of(request: TeamRequest, choice: Choice) -> dict[str, Any]:
     }
 
 
+def proposed(choices: Sequence[Choice]) -> CpuSets | None:
+    """CPU sets for server and load tool where those that were chosen overlap on one machine."""
+    try:
+        return proposal(choices)
+    except RequestError:
+        return None  # what cannot be run for another reason is told in the checks
+
+
 def _plan(spec: RunSpec | None) -> tuple[Plan | None, list[Check]]:
     if spec is None:
         return None, []
@@ -121,12 +131,13 @@ def _host_checks(member: Member, role: str, host: Host) -> list[Check]:
         case Host.State.READY if host.leased_by is not None:
             found.append(Check("warn", f"{who} is in use by run #{host.leased_by.number}; a run waits for it."))
         case _:
-            reason = f": {host.state_reason}" if host.state_reason else ""
+            reason = f": {host.state_reason.rstrip('.')}" if host.state_reason else ""
             found.append(Check("warn", f"{who} is {host.get_state_display()}{reason}; a run waits until it is ready."))
     if hold is not None:
         found.append(Check("warn", f"{reserved(host, sisters, hold)}; a run waits for that."))
     if host.last_check.get("state") == "failed":
-        found.append(Check("warn", f"{who}: the last connection test failed: {host.last_check.get('message', '')}"))
+        if host.last_check.get("message") != host.state_reason:
+            found.append(Check("warn", f"{who}: the last connection test failed: {host.last_check.get('message', '')}"))
     elif host.profile_id is None:
         found.append(Check("warn", f"{who}: its hardware is not known yet; test the connection once."))
     return found
@@ -142,7 +153,7 @@ def _cpu_checks(choice: Choice, spec: RunSpec) -> list[Check]:
                     "fail", f"The {what} is bound to CPU {format_cpus(list(missing))}, which {host.name} does not have."
                 )
             )
-    if not any(_are_one_machine(choice.sut, host) for host in choice.drivers):
+    if not on_one_machine(choice):
         return found
     if shared := shared_cpus(spec, choice.sut):
         cpus = format_cpus(shared)
@@ -156,9 +167,14 @@ def _cpu_checks(choice: Choice, spec: RunSpec) -> list[Check]:
     return found
 
 
-def _are_one_machine(sut: Host, driver: Host) -> bool:
-    known = sut.machine_id is not None and sut.machine_id == driver.machine_id
-    return known or sut.pk == driver.pk or sut.address == driver.address
+def _root_checks(choice: Choice, spec: RunSpec) -> list[Check]:
+    """Steps that need root, on a SUT whose last test found none."""
+    steps = sorted({step.kind for step in spec.recipe.steps if step.needs_root})
+    told = choice.sut.last_check.get("findings", ())
+    if not steps or not any((one["topic"], one["result"]) == ("root", "missing") for one in told):
+        return []
+    text = f"{choice.sut.name}: the recipe needs root for {', '.join(steps)}, and {choice.sut.user} may not use sudo"
+    return [Check("warn", f"{text} without a password. The host's page has the line that mends it.")]
 
 
 def _present(host: Host) -> set[int]:

@@ -17,7 +17,16 @@ import pytest
 
 from benchhub import embedded
 from benchhub.processes import is_running, wait_until
-from benchhub.supervisor import ChildSpec, Lock, Running, Supervisor, SupervisorError, require_free_port, web_answers
+from benchhub.supervisor import (
+    ChildSpec,
+    Lock,
+    Running,
+    Supervisor,
+    SupervisorError,
+    hold_port,
+    require_free_port,
+    web_answers,
+)
 from benchhub.terminal import Terminal
 from tests.agents.run_lab import free_port
 
@@ -94,6 +103,13 @@ def test_a_port_that_is_taken_is_named() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(SupervisorError, match=f"Port {port} is taken"):
             require_free_port(port)
+
+
+def test_a_port_is_taken_from_the_moment_somebody_is_about_to_listen_on_it() -> None:
+    port = free_port()
+    with hold_port(port), pytest.raises(SupervisorError, match=f"Another BenchHub is starting on port {port}"):
+        hold_port(port)
+    hold_port(port).close()
 
 
 def test_followed_logs_are_shown_by_whole_lines_with_their_name(tmp_path: Path) -> None:

@@ -34,12 +34,12 @@ from typing import Any, Protocol
 from django.conf import settings
 from django.db import OperationalError, connection
 
+from agents.remote.address import fingerprint
 from benchhub.processes import spawn, wait_until
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import Application, Host, Member, Recipe, Run, RunEvent, Workload
 from experiments.registry.documents.versions import save_version
-from experiments.registry.hosts.host_keys import fingerprint
 from experiments.registry.hosts.inventory import add_host, approve_key
 from experiments.tasks import dispatch
 from tests.agents.run_lab import free_port

@@ -20,7 +20,7 @@ from agents.base.session import Session
 from agents.record import Record
 from agents.remote.address import Address
 from agents.remote.jobs import Job
-from agents.remote.ssh import SshSession, connect, scan_host_key
+from agents.remote.ssh import SshSession, connect, scan_host_keys
 from agents.runner import Runner
 from agents.running.control import Control
 from agents.running.needs import look
@@ -146,7 +146,7 @@ async def pair(request: pytest.FixtureRequest, lab: Lab) -> AsyncIterator[Pair]:
         kind.make(host)
     try:
         await eventually(lambda: all(_answers(host.address, kind.port) for host in hosts))
-        keys = {host.name: (await scan_host_key(host.address, kind.port)).line for host in hosts}
+        keys = {host.name: (await scan_host_keys(host.address, kind.port))[0].line for host in hosts}
         yield Pair(kind, hosts, keys)
     finally:
         for host in hosts:

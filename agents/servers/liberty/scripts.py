@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agents.base.readable import CLOSED, open_up
 from agents.formats.gc_log import GC_LOG_OPTION
 from agents.servers.base.frames import FRAME
 from agents.servers.base.process import PROCESS_FRAMES
@@ -20,6 +21,13 @@ if [ -n "$java_home" ]; then export JAVA_HOME="$java_home"; else unset JAVA_HOME
 VERSION = f"""
 home=$1 java_home=$2
 shift 2
+{CLOSED}
+for file in bin/server bin/tools/ws-server.jar; do
+  shut=$(closed "$home/$file")
+  if [ -n "$shut" ]; then
+    echo "$(id -un) may not read $shut of the Liberty at $home; mend it with: {open_up("$home")}" >&2; exit 1
+  fi
+done
 if [ ! -x "$home/bin/server" ] || [ ! -f "$home/bin/tools/ws-server.jar" ]; then
   echo "there is no Liberty at $home (bin/server and bin/tools/ws-server.jar are needed)" >&2; exit 1
 fi

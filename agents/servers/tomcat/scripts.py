@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agents.base.readable import CLOSED, open_up
 from agents.formats.gc_log import GC_LOG_OPTION
 from agents.servers.base.frames import FRAME
 from agents.servers.base.process import PROCESS_FRAMES
@@ -15,8 +16,18 @@ fi
 
 VERSION = f"""
 home=$1 java_home=$2
+{CLOSED}
+for file in bin/catalina.sh lib/catalina.jar conf/server.xml; do
+  shut=$(closed "$home/$file")
+  if [ -n "$shut" ]; then
+    echo "$(id -un) may not read $shut of the Tomcat at $home; mend it with: {open_up("$home")}" >&2; exit 1
+  fi
+done
 if [ ! -f "$home/lib/catalina.jar" ] || [ ! -x "$home/bin/catalina.sh" ]; then
   echo "there is no Tomcat at $home (bin/catalina.sh and lib/catalina.jar are needed)" >&2; exit 1
+fi
+if [ ! -e "$home/conf" ]; then
+  echo "the Tomcat at $home has no conf beside it, as packages of Debian do: unpack Apache's own archive" >&2; exit 1
 fi
 {JAVA}
 "$java" -version 2>&1

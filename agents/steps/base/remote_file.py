@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from abc import abstractmethod
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator
 
@@ -36,6 +36,8 @@ FilePath = Annotated[str, AfterValidator(_checked)]
 
 class RemoteFileStep(HostStep):
     """A change of one file; `path` is inside the instance directory unless it is absolute. Absolute ones need root."""
+
+    root: ClassVar[str] = "for a file outside of the run's own instance"
 
     path: FilePath
 

@@ -43,6 +43,8 @@ class Step(Guarded, ABC):
     """Whether it may change how fast CPUs run, or how many of them work: turbo depends on that, too."""
     binds_server: ClassVar[bool] = False
     """Whether it gives the server process its CPUs."""
+    root: ClassVar[str]
+    """When it needs root on the host: "always", "never", or when."""
 
     kind: str
 
@@ -53,6 +55,11 @@ class Step(Guarded, ABC):
     def explains(self, path: str) -> bool:
         """Whether this step sets `path` of the effective configuration, so that a difference there was asked for."""
 
+    @property
+    @abstractmethod
+    def needs_root(self) -> bool:
+        """Whether it needs root on the host, as it is written here."""
+
     def parts(self) -> tuple[Step, ...]:
         """The step as steps of one setting each, so that what two steps have alike can be told from what differs."""
         return (self,)
@@ -60,6 +67,8 @@ class Step(Guarded, ABC):
 
 class HostStep(Step):
     """A change on the SUT that must be put back."""
+
+    root: ClassVar[str] = "always"
 
     once: ClassVar[bool] = False
     """Whether its commands may not be repeated after a cut: they run as detached jobs under a start token."""
@@ -77,6 +86,10 @@ class HostStep(Step):
     def in_instance(self) -> bool:
         """Whether all that it changes is in the run's private instance directory, and gone with it."""
         return False
+
+    @property
+    def needs_root(self) -> bool:
+        return not self.in_instance
 
     @abstractmethod
     def probe(self, context: StepContext) -> Command:
@@ -120,6 +133,12 @@ class HostStep(Step):
 
 class LaunchStep(Step):
     """A setting of the server process alone."""
+
+    root: ClassVar[str] = "never"
+
+    @property
+    def needs_root(self) -> bool:
+        return False
 
     @abstractmethod
     def contribute(self, launch: ProcessStart) -> ProcessStart:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from argparse import ArgumentTypeError
 from typing import Any
 
@@ -39,8 +40,9 @@ class Command(BaseCommand):
         terminal = Terminal(followed=followed)
         boss = supervisor.Supervisor(data_dir, specs, terminal)
         boss.listen_to_signals()
+        held: socket.socket | None = None
         try:
-            supervisor.require_free_port(port)
+            held = supervisor.hold_port(port)
             if settings.BENCHHUB_EMBEDDED:
                 terminal.say("up", f"PostgreSQL and Redis of its own, data in {data_dir}")
                 embedded.ensure(data_dir)
@@ -54,6 +56,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         finally:
             boss.stop()
+            if held is not None:
+                held.close()
             self.stopped()
             _leave_services(data_dir)
         terminal.say("up", "stopped")

@@ -71,6 +71,13 @@ def choice_with(candidate: Candidate | Variant, workload: Workload) -> Choice:
 
 def freeze(choice: Choice) -> RunSpec:
     """The RunSpec of this choice, parameters filled in. RequestError names the field that does not fit."""
+    spec = filled_in(choice)
+    check_cpu_sets(spec, choice.sut, choice.drivers)
+    return spec
+
+
+def filled_in(choice: Choice) -> RunSpec:
+    """The same before its CPU sets are looked at, for whoever proposes others. RequestError as `freeze`."""
     _check_hosts(choice)
     document: RecipeDocument = content_of(choice.recipe)
     application = content_of(choice.application)
@@ -102,7 +109,6 @@ def freeze(choice: Choice) -> RunSpec:
     except ValidationError as error:
         path, problem = first_problem(error)
         raise RequestError(problem, field=".".join(map(str, path))) from error
-    check_cpu_sets(spec, choice.sut, choice.drivers)
     return spec
 
 

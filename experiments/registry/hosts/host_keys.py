@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -15,20 +11,21 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from agents.base.errors import ConnectError
-from agents.remote.address import Address
+from agents.remote.address import Address, HostKey
 from experiments.models import Host
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.denied import denial
 from experiments.registry.hosts.keys import KeyFileError, unseal
 
 
-def fingerprint(line: str) -> str:
-    """`SHA256:...` of a public key line, as ssh-keygen -l prints it. ValueError when it is not one."""
-    try:
-        blob = base64.b64decode(line.split()[1], validate=True)
-    except (IndexError, binascii.Error) as error:
-        raise ValueError(f"{line[:60]!r} is not a public key") from error
-    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+def shown_keys(lines: str) -> tuple[HostKey, ...]:
+    """The keys that `Host.offered_host_key` holds, one a line, in the order in which the host was asked for them."""
+    return tuple(HostKey(line) for line in lines.splitlines() if line)
+
+
+def pinned_key(host: Host) -> HostKey | None:
+    """The approved key; None before the first approval."""
+    return HostKey(host.host_key) if host.host_key else None
 
 
 def key_row(host: Host) -> str:

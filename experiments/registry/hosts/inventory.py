@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from pydantic import ValidationError
 
 from agents.base.model import first_problem
-from agents.remote.address import new_key_pair, plain_address
+from agents.remote.address import fingerprint, new_key_pair, plain_address
+from agents.running.outfit import HostFinding
 from agents.spec import HostAddress
 from experiments.models import Host, HostGrant, Member, Role
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.hosts.denied import denial
-from experiments.registry.hosts.host_keys import connect_args, fingerprint, key_row, public_half
+from experiments.registry.hosts.host_keys import connect_args, key_row, pinned_key, public_half, shown_keys
 from experiments.registry.hosts.keys import seal
 from experiments.registry.hosts.machines import forget, lock_machines, settle
 from experiments.registry.hosts.quarantine import NOT_APPROVED, back_in_service, refuse_while_restoring
@@ -143,19 +145,29 @@ def request_check(member: Member, host: Host) -> None:
 
 
 def approve_key(member: Member, host: Host, fingerprint_text: str) -> None:
-    """Pin the key that the host offered, when it is the one that the person saw (`SHA256:...`)."""
+    """Pin the key of this fingerprint (`SHA256:...`), one of those that the host showed.
+
+    It may take the place of another one, after the host was installed anew: until then nobody logs in to it.
+    """
     require(member, Role.EDITOR)
     with transaction.atomic():
         locked = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
-        if not locked.offered_host_key:
-            raise Conflict("This host has not shown a key yet; test the connection first.")
-        offered = fingerprint(locked.offered_host_key)
-        if fingerprint_text.strip() != offered:
-            raise RequestError(
-                f"The host offers {offered}, which is not the fingerprint that you approve.", field="fingerprint"
+        pinned, shown = pinned_key(locked), shown_keys(locked.offered_host_key)
+        if not shown:
+            raise Conflict(
+                f"{locked.name} shows the approved key {pinned}; there is no other to approve."
+                if pinned and locked.last_check.get("state") == "ok"
+                else f"{locked.name} has not shown a key that is to be approved; test the connection first."
             )
-        before = fingerprint(locked.host_key) if locked.host_key else None
-        locked.host_key, locked.offered_host_key = locked.offered_host_key, ""
+        chosen = next((key for key in shown if key.fingerprint == fingerprint_text.strip()), None)
+        if chosen is None:
+            offered = ", ".join(map(str, shown))
+            raise RequestError(
+                f"The host shows {offered}; none has the fingerprint that you approve.", field="fingerprint"
+            )
+        if pinned and locked.leased_by_id is not None:
+            raise Conflict(f"A run uses {locked.name} and must put it back; wait for its end.")
+        locked.host_key, locked.offered_host_key = chosen.line, ""
         if locked.state in (Host.State.NEW, Host.State.UNREACHABLE):
             locked.state, locked.state_reason = Host.State.READY, ""
         locked.save(update_fields=["host_key", "offered_host_key", "state", "state_reason"])
@@ -163,8 +175,8 @@ def approve_key(member: Member, host: Host, fingerprint_text: str) -> None:
             member,
             "host.approve_key",
             f"host {locked.name}",
-            before={"fingerprint": before},
-            after={"fingerprint": offered},
+            before={"fingerprint": pinned.fingerprint if pinned else None},
+            after={"fingerprint": chosen.fingerprint},
         )
         request_check(member, locked)
     host.refresh_from_db()
@@ -286,7 +298,9 @@ def _check(host: Host) -> None:
         hop = hop.jump
 
 
-def check_state(state: str, message: str, hint: str = "") -> dict[str, str]:
-    """`Host.last_check`: pending, ok or failed; `at` is now, in UTC."""
+def check_state(state: str, message: str, hint: str = "", findings: Sequence[HostFinding] = ()) -> dict[str, Any]:
+    """`Host.last_check`: pending, ok or failed; `at` is now, in UTC; `findings` are what a look at the host told."""
     message, hint = (text.replace("\0", "\ufffd") for text in (message, hint))  # PostgreSQL stores none
-    return {"state": state, "message": message, "hint": hint, "at": database_now().isoformat(timespec="seconds")}
+    at = database_now().isoformat(timespec="seconds")
+    told = [{name: text.replace("\0", "\ufffd") for name, text in asdict(one).items()} for one in findings]
+    return {"state": state, "message": message, "hint": hint, "at": at} | ({"findings": told} if told else {})

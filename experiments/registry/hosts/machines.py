@@ -67,6 +67,11 @@ def sisters_of(hosts: Iterable[Host]) -> Sisters:
     )
 
 
+def are_one(one: Host, other: Host) -> bool:
+    """Whether the two are known to be one machine. Asks nothing of the database."""
+    return one.pk == other.pk or (one.machine_id is not None and one.machine_id == other.machine_id)
+
+
 def sister_name(sister: Host, team_id: int) -> str:
     """How the host is called before members of that team: names of other teams are not theirs to read."""
     return sister.name if sister.team_id == team_id else OF_OTHERS

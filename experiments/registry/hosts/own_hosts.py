@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
+from agents.remote.address import fingerprint
 from experiments.models import Host, Member
 from experiments.registry.errors import Conflict
-from experiments.registry.hosts.host_keys import fingerprint, public_half
+from experiments.registry.hosts.host_keys import public_half
 from experiments.registry.hosts.inventory import add_host, approve_key, request_check, update_host
 from experiments.registry.hosts.machines import lock_machines, settle
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from django import forms
+from django.db.models import QuerySet
 
 from agents.spec import USER_PATTERN
 from experiments.models import Host, Team
@@ -47,6 +48,22 @@ class UserField(forms.RegexField):
         super().__init__(USER_PATTERN, error_messages={"invalid": words}, **kwargs)
 
 
+class DataAddressField(forms.CharField):
+    """Where the driver host finds the server, when that is not where BenchHub logs in."""
+
+    def __init__(self) -> None:
+        words = "Where the driver host finds the server, when that is another network."
+        super().__init__(max_length=253, required=False, label="Data address", help_text=words)
+
+
+class JumpField(forms.ModelChoiceField):  # type: ignore[type-arg]  # Django's own class takes none
+    """A host of the team through which BenchHub reaches another."""
+
+    def __init__(self) -> None:
+        words = "The host through which BenchHub reaches it. Both get this host's key."
+        super().__init__(Host.objects.none(), required=False, label="Jump host", empty_label="none", help_text=words)
+
+
 class NewHostForm(forms.Form):
     """Four fields; everything else has a default that can be changed later."""
 
@@ -54,6 +71,8 @@ class NewHostForm(forms.Form):
     address = AddressField(max_length=262, widget=forms.TextInput(attrs={"placeholder": "10.0.0.5 or arm-1.lab:2222"}))
     user = UserField(widget=forms.TextInput(attrs={"placeholder": "bench"}))
     roles = forms.ChoiceField(choices=ROLES, initial=Host.Roles.BOTH, label="Role")
+    jump = JumpField()
+    data_address = DataAddressField()
     private_key = forms.CharField(
         required=False,
         strip=False,
@@ -69,6 +88,10 @@ class NewHostForm(forms.Form):
         help_text="Leave it empty and BenchHub makes a key pair of its own for this host.",
     )
 
+    def __init__(self, team: Team, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _offer(self, Host.objects.for_team(team))
+
 
 class HostForm(forms.Form):
     """All that can be changed about a host."""
@@ -77,16 +100,15 @@ class HostForm(forms.Form):
     address = AddressField(max_length=262, help_text="Another address must show its host key again.")
     user = UserField()
     roles = forms.ChoiceField(choices=ROLES, label="Role")
-    data_address = forms.CharField(
-        max_length=253,
-        required=False,
-        label="Data address",
-        help_text="Where the driver host finds the server, when that is another network.",
-    )
-    jump = forms.ModelChoiceField(Host.objects.none(), required=False, label="Jump host", empty_label="none")
+    data_address = DataAddressField()
+    jump = JumpField()
     labels = LabelsField(required=False, help_text="key=value, one per line.")
 
     def __init__(self, team: Team, host: Host, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        jump = cast("forms.ModelChoiceField[Any]", self.fields["jump"])
-        jump.queryset = Host.objects.for_team(team).exclude(pk=host.pk).order_by("name")
+        _offer(self, Host.objects.for_team(team).exclude(pk=host.pk))
+
+
+def _offer(form: forms.Form, hosts: QuerySet[Host]) -> None:
+    jump = cast("forms.ModelChoiceField[Any]", form.fields["jump"])
+    jump.queryset = hosts.order_by("name")

@@ -13,14 +13,17 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
+from agents.running import host_commands
 from experiments.models import Host, HostGrant, HostProfile, Role, Run
 from experiments.registry.documents.configuration import diff
 from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.hosts import inventory
+from experiments.registry.hosts.host_keys import pinned_key, shown_keys
 from experiments.registry.hosts.machines import same_machine_as, sisters_of, who_uses
 from experiments.registry.hosts.reservations import current, holding_now
 from experiments.registry.teams.access import may_launch_on
 from frontend.pages.hosts.forms import HostForm, NewHostForm
+from frontend.pages.hosts.own import lines_for
 from frontend.pages.hosts.reservation_forms import ReservationForm
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.hardware import groups, headline
@@ -53,7 +56,7 @@ def host_list(request: TeamRequest) -> HttpResponseBase:
 @team_view(role=Role.EDITOR)
 def host_new(request: TeamRequest) -> HttpResponseBase:
     """Add a host and go on to its page, which leads through the rest."""
-    form = NewHostForm(request.POST or None)
+    form = NewHostForm(request.team, request.POST or None)
     if request.method == "POST" and form.is_valid():
         address, port = form.cleaned_data["address"]
         try:
@@ -64,6 +67,8 @@ def host_new(request: TeamRequest) -> HttpResponseBase:
                 port=port,
                 user=form.cleaned_data["user"],
                 roles=form.cleaned_data["roles"],
+                data_address=form.cleaned_data["data_address"],
+                jump=form.cleaned_data["jump"],
                 private_key=form.cleaned_data["private_key"].replace("\r\n", "\n") or None,
             )
             inventory.request_check(request.member, host)
@@ -155,9 +160,10 @@ def _page(request: TeamRequest, host: Host) -> HttpResponse:
         "headline": headline(host.profile.facts if host.profile else {}),
         "groups": groups(host.profile.facts) if host.profile else [],
         "history": history,
-        "offered": _fingerprint(host.offered_host_key),
-        "pinned": _fingerprint(host.host_key),
+        "offered": shown_keys(host.offered_host_key),
+        "pinned": pinned_key(host),
         "install": install_command(host),
+        "lines": lines_for(host),
         "grants": granted,
         "may_be_granted": [m for m in members if not m.grants.all() and m.role != Role.ADMIN and m.role != Role.VIEWER],
         "admins": [m for m in members if m.role == Role.ADMIN],
@@ -185,14 +191,9 @@ def _reservation(request: TeamRequest, host: Host | None = None) -> dict[str, An
 def install_command(host: Host) -> str:
     """One line that puts the public key on the host, for somebody who can log in to it."""
     port = f"-p {host.port} " if host.port != 22 else ""
-    remote = "umask 077; mkdir -p ~/.ssh; cat >> ~/.ssh/authorized_keys"
     target = shlex.quote(f"{host.user}@{host.address}")
-    return f"echo {shlex.quote(host.public_key)} | ssh {port}{target} {shlex.quote(remote)}"
+    return f"echo {shlex.quote(host.public_key)} | ssh {port}{target} {shlex.quote(host_commands.APPEND_KEY)}"
 
 
 def _history(host: Host) -> list[HostProfile]:
     return list(host.profile_history.select_related("profile")[:MAX_HISTORY])
-
-
-def _fingerprint(line: str) -> str:
-    return inventory.fingerprint(line) if line else ""

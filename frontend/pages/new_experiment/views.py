@@ -13,6 +13,7 @@ from experiments.asking.launching.choices import choice_with
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.forecast import Arm, forecast
 from experiments.asking.launching.launch import EXPERIMENT_RETRIES, launch_experiment
+from experiments.asking.launching.own_cpus import bound
 from experiments.models import Experiment, Role, Variant
 from experiments.registry.documents.own_load import OWN_LOAD
 from experiments.registry.errors import NotFound, RequestError
@@ -26,7 +27,7 @@ from frontend.shared.api_call import api_url, curl, urgency_parts, versioned
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.last_parts import last_parts
 from frontend.shared.forms.model_fields import show_scalar
-from frontend.shared.preflight import Check, preview_of, worst_first
+from frontend.shared.preflight import Check, preview_of, proposed, worst_first
 from frontend.shared.query import id_in
 from frontend.shared.refusals import refuse
 
@@ -54,11 +55,33 @@ def new_experiment(request: TeamRequest) -> HttpResponseBase:
         page["HX-Trigger-After-Settle"] = "rows-changed"
         return page
     form, rows = _bound(request, choices)
+    if "cpu_sets" in request.POST:
+        return _with_cpu_sets(request, choices, form, rows)
     if form.is_valid() & rows.are_valid():
         made = _make(request, form, rows)
         if made is not None:
             return redirect("experiment", request.team.slug, made.pk)
     return _page(request, choices, form, rows, status=422)
+
+
+def _with_cpu_sets(request: TeamRequest, choices: TeamChoices, form: ExperimentForm, rows: Rows) -> HttpResponse:
+    """The form with versions of workload and applications that have the proposed CPU sets."""
+    typed = request.POST.copy()
+    if form.is_valid() & rows.are_valid():
+        workload = form.cleaned_data["workload"]
+        asked = {
+            row: choice_with(variant.candidate(is_baseline=is_baseline), workload) for row, variant, is_baseline in rows
+        }
+        try:
+            if (sets := proposed(list(asked.values()))) is not None:
+                for row, choice in asked.items():
+                    application, load = bound(request.member, choice, sets)
+                    typed[f"v{row}-application"], typed["workload"] = str(application.pk), str(load.pk)
+        except RequestError as error:
+            refuse(form, error)
+            return _page(request, choices, form, rows, status=422)
+    unbound = ExperimentForm(choices, initial=typed.dict() | {"gate_metrics": typed.getlist("gate_metrics")})
+    return _page(request, choices, unbound, changed_rows(choices, typed))
 
 
 @require_POST
@@ -73,10 +96,11 @@ def experiment_preview(request: TeamRequest) -> HttpResponseBase:
             missing += [f"{variant[name].label} of variant {position}" for name in names]
         return render(request, "launching/beside.html", {"missing": missing})
     workload = form.cleaned_data["workload"]
-    previews, arms = {}, []
+    previews, arms, asked = {}, [], []
     for row, variant, is_baseline in rows:
         candidate = variant.candidate(is_baseline=is_baseline)
-        previews[row] = (candidate.name, preview_of(request, choice_with(candidate, workload)))
+        asked.append(choice_with(candidate, workload))
+        previews[row] = (candidate.name, preview_of(request, asked[-1]))
         arms.append(Arm(candidate.name, candidate.recipe, candidate.sut, is_baseline))
     name, shown = previews[rows.baseline]
     url = api_url(request, "experiments")
@@ -84,6 +108,7 @@ def experiment_preview(request: TeamRequest) -> HttpResponseBase:
         **shown,
         "checks": _merged(previews),
         "plan_of": name,
+        "cpu_sets": proposed(asked),
         "forecast": forecast(
             workload,
             arms,

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from experiments.asking.launching import dryrun
 from experiments.asking.launching.launch import launch_run
+from experiments.asking.launching.own_cpus import bound
 from experiments.models import DryRun, Role, Run
 from experiments.registry.errors import NotFound, RequestError
 from frontend.pages.new_run.forms import RunForm
@@ -19,7 +20,7 @@ from frontend.shared.api_call import api_url, curl, urgency_parts, versioned
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.last_parts import last_parts, parts_of
 from frontend.shared.forms.parts import PartsForm
-from frontend.shared.preflight import preview_of
+from frontend.shared.preflight import preview_of, proposed
 from frontend.shared.query import id_in
 from frontend.shared.refusals import refuse
 
@@ -32,6 +33,8 @@ def new_run(request: TeamRequest) -> HttpResponseBase:
     if request.method == "GET":
         return _page(request, choices, RunForm(choices, initial=_initial(request), auto_id="id_%s"))
     form = RunForm(choices, request.POST)
+    if "cpu_sets" in request.POST:
+        return _with_cpu_sets(request, choices, form)
     if form.is_valid():
         try:
             run = launch_run(
@@ -48,6 +51,19 @@ def new_run(request: TeamRequest) -> HttpResponseBase:
         else:
             return redirect("run", request.team.slug, run.number)
     return _page(request, choices, form, status=422)
+
+
+def _with_cpu_sets(request: TeamRequest, choices: TeamChoices, form: RunForm) -> HttpResponse:
+    """The form with versions of application and workload that have the proposed CPU sets."""
+    typed: dict[str, Any] = request.POST.dict() | {"drivers": request.POST.getlist("drivers")}
+    if form.is_valid() and (sets := proposed([form.choice()])) is not None:
+        try:
+            application, workload = bound(request.member, form.choice(), sets)
+        except RequestError as error:
+            refuse(form, error)
+            return _page(request, choices, form, status=422)
+        typed |= {"application": str(application.pk), "workload": str(workload.pk)}
+    return _page(request, choices, RunForm(choices, initial=typed, auto_id="id_%s"))
 
 
 @require_safe
@@ -70,7 +86,8 @@ def run_preview(request: TeamRequest) -> HttpResponseBase:
     if not form.is_valid():
         missing = [str(form[name].label) for name in form.errors if name in form.fields]
         return render(request, "launching/beside.html", {"missing": missing})
-    return render(request, "launching/beside.html", preview_of(request, form.choice()) | {"curl": _curl(request, form)})
+    context = preview_of(request, form.choice()) | {"curl": _curl(request, form), "cpu_sets": proposed([form.choice()])}
+    return render(request, "launching/beside.html", context)
 
 
 @require_POST

@@ -186,7 +186,12 @@ def _steps(found: FirstSteps | None) -> list[Step]:
     if found is None:
         return []
     return [
-        Step(found.hosts, "Add the server under test and the driver host", "hosts", ("lab", "or try two made-up ones")),
+        Step(
+            found.hosts,
+            "Add the server under test and the driver host",
+            "own_hosts",
+            ("lab", "or try two made-up ones"),
+        ),
         Step(found.documents, "Install a template from the library", "library"),
         Step(found.run, "Launch the first run", "new_run"),
         Step(found.experiment, "Answer the first question with an experiment", "new_experiment"),

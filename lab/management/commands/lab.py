@@ -13,9 +13,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from agents.remote.address import fingerprint
 from experiments.models import Host, Member, Role, Team
 from experiments.registry.errors import Conflict
-from experiments.registry.hosts.host_keys import fingerprint
 from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
 from lab import loopback
 from lab.claims import ADDRESS_PREFIX

@@ -15,7 +15,7 @@ import agents.remote.ssh
 from agents.base.command import Command, script
 from agents.base.errors import CommandError, ConnectError
 from agents.remote.address import new_key_pair
-from agents.remote.ssh import MAX_CHANNELS, SshSession, connect, scan_host_key
+from agents.remote.ssh import MAX_CHANNELS, SshSession, connect, scan_host_keys
 from tests.sshd import SshdHost, children, eventually, exists, running_sshd
 
 ECDSA_LINE = (
@@ -232,16 +232,20 @@ async def test_a_closed_port_may_be_tried_again(sshd_host: SshdHost) -> None:
 
 
 async def test_the_host_key_is_scanned_without_a_login(sshd_host: SshdHost) -> None:
-    found = await scan_host_key(sshd_host.address, sshd_host.port)
-    assert found.line == sshd_host.host_key
+    (found,) = await scan_host_keys(sshd_host.address, sshd_host.port)
+    assert (found.line, found.kind, found.file) == (
+        sshd_host.host_key,
+        "ED25519",
+        "/etc/ssh/ssh_host_ed25519_key.pub",
+    )
     assert re.fullmatch(r"SHA256:[A-Za-z0-9+/]{43}", found.fingerprint)
-    with pytest.raises(ConnectError):
-        await scan_host_key(sshd_host.address, 1)
+    with pytest.raises(ConnectError, match="the connection was refused"):
+        await scan_host_keys(sshd_host.address, 1)
 
 
 async def test_a_host_behind_a_jump_host_is_reached(sshd_host: SshdHost) -> None:
     jump = await connect(sshd_host.login("jump"), sshd_host.private_key)
-    found = await scan_host_key(sshd_host.address, sshd_host.port, jump)
+    (found,) = await scan_host_keys(sshd_host.address, sshd_host.port, jump)
     await jump.close()
     inner = replace(sshd_host.login(), host_key=found.line, jump=sshd_host.login("jump"))
     session = await connect(inner, sshd_host.private_key)

@@ -40,7 +40,7 @@ def test_what_is_missing_is_named_with_the_command_that_installs_it(system: str,
     complaint = found.complaint("sut-1")
     assert complaint is not None
     assert complaint[0].startswith("sut-1 lacks what a run needs: flock (BenchHub lets one change be made at a time")
-    assert complaint[1] == f"Install it there: {line}"
+    assert complaint[1] == f"Install it there as root: {line}"
 
 
 def test_what_a_run_can_do_without_is_only_remarked() -> None:

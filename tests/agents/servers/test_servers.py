@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -138,6 +140,39 @@ def test_a_missing_installation_or_java_is_named(home: Path, tmp_path: Path) -> 
     no_java = run(Tomcat(home=str(home), java_home=str(tmp_path)).version_command())
     assert no_java.returncode != 0
     assert b"install Java 17 or later" in no_java.stderr
+
+
+def as_a_plain_login(command: Command) -> str:
+    """What the command says on standard error to somebody who is not root."""
+    drop = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups") if os.geteuid() == 0 else ()
+    return subprocess.run((*drop, *command.argv), capture_output=True, text=True, timeout=60, check=False).stderr
+
+
+@pytest.mark.parametrize(("closed", "mode"), [("conf/server.xml", 0o600), ("lib", 0o700), ("", 0o700)])
+def test_a_tomcat_that_the_login_may_not_read_is_not_told_to_be_missing(
+    home: Path, tmp_path: Path, closed: str, mode: int
+) -> None:
+    if os.geteuid() != 0:
+        mode &= ~0o400 & ~0o100 & 0o777  # its own files: only who may not read them himself sees the difference
+    place = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    try:
+        place.chmod(0o755)
+        shutil.copytree(home, place / "tomcat")
+        for path in (place / "tomcat").rglob("*"):
+            path.chmod(0o755)
+        (place / "tomcat" / closed).chmod(mode)
+        said = as_a_plain_login(Tomcat(home=str(place / "tomcat")).version_command())
+        (place / "tomcat" / closed).chmod(0o755)
+    finally:
+        shutil.rmtree(place)
+    assert f"may not read {place}/tomcat{'/' if closed else ''}{closed} of the Tomcat" in said
+    assert f"sudo chmod -R a+rX {place}/tomcat" in said
+
+
+def test_a_tomcat_that_a_package_keeps_in_pieces_is_named(home: Path, tmp_path: Path) -> None:
+    pieces = tmp_path / "pieces"
+    shutil.copytree(home, pieces, ignore=shutil.ignore_patterns("conf"))
+    assert b"has no conf beside it" in run(Tomcat(home=str(pieces)).version_command()).stderr
 
 
 def test_the_version_is_read_and_a_java_that_is_too_old_is_refused() -> None:

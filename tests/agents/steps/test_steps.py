@@ -60,6 +60,8 @@ def test_a_host_step_probes_applies_and_reverts_as_text(step: HostStep, case: di
         return
     check(step.apply(CONTEXT, before), case["apply"])
     check(step.revert(CONTEXT, before), case["revert"])
+    changes = (*step.apply(CONTEXT, before), *step.revert(CONTEXT, before))
+    assert {command.privileged for command in changes} <= {step.needs_root}, "what it says of root is what it does"
     if "wanted" in case:
         assert step.wanted(before) == case["wanted"]
     outcomes = step.outcomes(before, step.parse(case["after_output"].encode()))

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from experiments.models import Experiment, Host, Member, Role, Run, StoredVerdict
+from agents.remote.address import fingerprint, new_key_pair
+from experiments.models import Experiment, HardwareProfile, Host, Machine, Member, Role, Run, StoredVerdict
 from experiments.registry.hosts.inventory import grant
 from tests.experiments.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import (
@@ -45,6 +46,38 @@ def test_from_nothing_to_a_queued_run(api: ApiClient) -> None:
     assert run["spec"]["recipe"]["steps"][0]["nofile"] == 4096
     listed = api.get("/runs?label=commit=abc&fields=number,labels").json()
     assert listed["items"] == [{"number": 1, "labels": {"commit": "abc"}}]
+
+
+def test_a_host_that_changed_its_key_shows_both_and_is_approved_anew(api: ApiClient, stock: dict[str, Any]) -> None:
+    line = " ".join(new_key_pair("")[1].split()[:2])
+    shown = {"type": "ED25519", "fingerprint": fingerprint(line), "file": "/etc/ssh/ssh_host_ed25519_key.pub"}
+    Host.objects.filter(name="sut-1").update(offered_host_key=f"{line}\n", state="unreachable")
+    host = api.get("/hosts/sut-1").json()
+    assert (host["host_key_changed"], host["offered_keys"]) == (True, [shown])
+    assert (host["host_key"]["fingerprint"], host["offered_fingerprint"]) == (HOST_KEY_FINGERPRINT, fingerprint(line))
+    refused = api.post("/hosts/sut-1/approve-key", {"fingerprint": HOST_KEY_FINGERPRINT})
+    assert (refused.status_code, refused.json()["field"]) == (422, "fingerprint")
+    host = api.post("/hosts/sut-1/approve-key", {"fingerprint": fingerprint(line)}).json()
+    assert (host["host_key_changed"], host["host_key"], host["offered_keys"]) == (False, shown, [])
+    again = api.post("/hosts/sut-1/approve-key", {"fingerprint": fingerprint(line)})
+    assert again.status_code == 409
+
+
+def test_cpu_sets_that_overlap_on_one_machine_are_refused_before_anything_is_queued(
+    api: ApiClient, admin: Member, stock: dict[str, Any]
+) -> None:
+    """Under two names, as a look at both has found."""
+    profile = HardwareProfile.objects.create(team=admin.team, digest="four", facts={"cpu.online": "0-3"})
+    Host.objects.update(profile=profile, machine=Machine.objects.create(boot_id="b"))
+    variant = {name: value for name, value in NAMES.items() if name != "workload"} | {"name": "one"}
+    experiment = {"name": "e", "workload": NAMES["workload"], "variants": [variant, variant | {"name": "two"}]}
+    for path, body in (("/runs", NAMES), ("/experiments", experiment)):
+        refused = api.post(path, body)
+        assert (refused.status_code, refused.json()["field"]) == (422, "workload.cpus"), refused.content
+        assert (
+            "Free would be, for example: the application CPU 0-1 and the workload CPU 2-3." in refused.content.decode()
+        )
+    assert (Run.objects.count(), Experiment.objects.count()) == (0, 0)
 
 
 def test_a_run_is_started_again_from_its_own_specification(api: ApiClient, stock: dict[str, Any]) -> None:

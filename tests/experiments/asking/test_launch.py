@@ -9,15 +9,18 @@ import pytest
 
 from agents.spec import RunSpec
 from experiments.asking.launching.cancelling import cancel_experiment, cancel_run
-from experiments.asking.launching.choices import Candidate, Choice, freeze
+from experiments.asking.launching.choices import Candidate, Choice, filled_in, freeze
+from experiments.asking.launching.cpu_sets import CpuSets, propose
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment, launch_run, rerun
+from experiments.asking.launching.own_cpus import bound
 from experiments.models import (
     Application,
     AuditEntry,
     Experiment,
     HardwareProfile,
     Host,
+    Machine,
     Member,
     Recipe,
     Role,
@@ -117,6 +120,64 @@ def test_server_and_load_tool_of_one_host_do_not_share_a_cpu(
     with pytest.raises(RequestError, match=f"would share CPU {shared} of alone") as refused:
         freeze(choice)
     assert refused.value.field == "workload.cpus"
+
+
+def one_machine(member: Member, *hosts: Host, online: str = "0-3") -> None:
+    """As a look at them leaves hosts that turn out to be one machine."""
+    machine = Machine.objects.create(boot_id="b")
+    profile, _ = HardwareProfile.objects.get_or_create(team=member.team, digest=online, facts={"cpu.online": online})
+    for host in hosts:
+        host.machine, host.profile = machine, profile
+        host.save()
+
+
+def test_two_names_of_one_machine_are_refused_before_anything_is_queued(
+    admin: Member, stock: dict[str, Any], choice: Choice
+) -> None:
+    one_machine(admin, stock["sut"], *stock["drivers"])
+    with pytest.raises(RequestError, match="would share CPU 0-3 of one machine") as refused:
+        launch_run(admin, choice)
+    assert refused.value.field == "workload.cpus"
+    assert "for example: the application CPU 0-1 and the workload CPU 2-3." in refused.value.message
+    assert not Run.objects.exists()
+    one_machine(admin, stock["sut"])
+    launch_run(admin, choice)
+
+
+@pytest.mark.parametrize(
+    ("server", "facts", "proposed"),
+    [
+        ({}, {"cpu.online": "0-3"}, CpuSets("0-1", "2-3")),
+        ({}, {"cpu.online": "0-4"}, CpuSets("0-2", "3-4")),
+        ({}, {"cpu.online": "0"}, None),
+        ({}, {"cpu.online": ""}, None),
+        ({"cpus": "0-3"}, {"cpu.online": "0-3"}, CpuSets("0-1", "2-3")),
+        ({"instance_cpus": ["0", "1"]}, {"cpu.online": "0-3"}, CpuSets("", "2-3")),
+        ({"instance_cpus": ["0-1", "2-3"]}, {"cpu.online": "0-3"}, None),
+        (
+            {},
+            {"cpu.online": "0-3"} | {f"cpu.core_of.{cpu}": f"0/0/{cpu % 2}" for cpu in range(4)},
+            CpuSets("0,2", "1,3"),
+        ),
+    ],
+)
+def test_cpu_sets_are_proposed_for_one_machine_and_whole_cores_stay_together(
+    admin: Member,
+    stock: dict[str, Any],
+    choice: Choice,
+    server: dict[str, Any],
+    facts: dict[str, str],
+    proposed: CpuSets | None,
+) -> None:
+    one_machine(admin, stock["sut"], *stock["drivers"])
+    stock["sut"].profile = HardwareProfile.objects.create(team=admin.team, digest="x", facts=facts)
+    body = APPLICATION | {"server": APPLICATION["server"] | server}
+    own = replace(choice, sut=stock["sut"], application=save_version(admin, Application, "bound", body))
+    assert propose([(filled_in(own), own.sut)]) == proposed
+    if proposed is not None:
+        application, workload = bound(admin, own, proposed)
+        assert freeze(replace(own, application=application, workload=workload)).workload.cpus == proposed.tool
+        assert (workload.one_off, Workload.objects.get(pk=choice.workload.pk).body["cpus"]) == (True, "")
 
 
 def test_a_parameter_does_not_make_a_shell_of_an_editors_recipe(

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from agents.remote.address import fingerprint
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import Application, Host, Member, Recipe, Run, Workload
 from experiments.registry.documents.versions import save_version
-from experiments.registry.hosts.host_keys import fingerprint
 from experiments.registry.hosts.inventory import add_host, approve_key
 from tests.agents.run_lab import free_port
 from tests.sshd import SshdHost

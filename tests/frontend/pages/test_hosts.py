@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from agents.facts.access import Access
+from agents.remote.address import HostKey, fingerprint, new_key_pair
+from agents.running.outfit import HostFinding
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import AuditEntry, HardwareProfile, Host, HostProfile, Member, Role, Run, Token
-from experiments.registry.hosts.inventory import add_host, fingerprint
+from experiments.registry.hosts.inventory import add_host, check_state
 from experiments.registry.hosts.machines import recognise
 from frontend.pages.hosts.forms import AddressField
 from frontend.pages.hosts.views import install_command
 from frontend.shared.hardware import groups, headline
 from tests.experiments.conftest import HOST_KEY, MakeMember, admin, make_member, stock, team
+from tests.frontend.flat import flat
 from tests.frontend.test_forms_access import address, signed_in
 
 __all__ = ["admin", "make_member", "stock", "team"]
@@ -80,13 +83,58 @@ def test_the_offered_key_is_shown_and_approved_as_shown(admin: Member, stock: di
     host, client = stock["sut"], signed_in(admin)
     Host.objects.filter(pk=host.pk).update(host_key="", offered_host_key=HOST_KEY, state="new")
     page = client.get(address("host", admin.team, host.pk))
-    assert page.context["offered"] == fingerprint(HOST_KEY)
-    assert "It is the same: approve" in page.content.decode()
+    assert page.context["offered"] == (HostKey(HOST_KEY),)
+    assert "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub" in page.content.decode()
+    assert "It is the same: approve" in flat(page.content.decode())
     url = address("host_action", admin.team, host.pk, "approve")
     client.post(url, {"fingerprint": "SHA256:other"})
     assert Host.objects.get(pk=host.pk).host_key == ""
     client.post(url, {"fingerprint": fingerprint(HOST_KEY)})
     assert Host.objects.get(pk=host.pk).host_key == HOST_KEY
+
+
+def test_both_keys_of_a_host_that_changed_stand_side_by_side_until_somebody_decides(
+    admin: Member, stock: dict[str, Any], make_member: MakeMember
+) -> None:
+    host, client = stock["sut"], signed_in(admin)
+    new = HostKey(" ".join(new_key_pair("")[1].split()[:2]))
+    Host.objects.filter(pk=host.pk).update(offered_host_key=new.line, state="unreachable")
+    url = address("host", admin.team, host.pk)
+    text = client.get(url).content.decode()
+    assert "Is this still the same host?" in text
+    assert text.index(fingerprint(HOST_KEY)) < text.index(new.fingerprint)
+    assert "It is the new key of this host: approve" in flat(text)
+    looking = signed_in(make_member(admin.team, Role.VIEWER, "vera")).get(url).content.decode()
+    assert new.fingerprint in looking
+    assert "approve</button>" not in looking
+    client.post(address("host_action", admin.team, host.pk, "approve"), {"fingerprint": new.fingerprint})
+    assert Host.objects.get(pk=host.pk).host_key == new.line
+    assert "Is this still the same host?" not in client.get(url).content.decode()
+
+
+def test_what_a_host_lacks_stands_on_its_page_with_the_line_that_mends_it(admin: Member, stock: dict[str, Any]) -> None:
+    finding = HostFinding("java", "missing", "No Java on the PATH.", "sudo apt-get install -y java <b>")
+    Host.objects.filter(pk=stock["sut"].pk).update(last_check=check_state("ok", "Logged in.", "", (finding,)))
+    client = signed_in(admin)
+    for url in (address("host", admin.team, stock["sut"].pk), address("own_hosts", admin.team)):
+        text = client.get(url).content.decode()
+        assert "No Java on the PATH." in text
+        assert "sudo apt-get install -y java &lt;b&gt;" in text
+
+
+def test_one_click_tests_all_hosts(admin: Member, stock: dict[str, Any]) -> None:
+    answer = signed_in(admin).post(address("check_hosts", admin.team))
+    assert answer.headers["Location"] == address("own_hosts", admin.team)
+    assert {host.last_check["state"] for host in Host.objects.all()} == {"pending"}
+
+
+def test_a_host_behind_another_is_added_with_its_way(admin: Member, stock: dict[str, Any]) -> None:
+    form = {"name": "far", "address": "10.9.0.5", "user": "bench", "roles": "sut", "data_address": "10.8.0.5"}
+    client = signed_in(admin)
+    client.post(address("new_host", admin.team), form | {"jump": stock["sut"].pk})
+    far = Host.objects.get(name="far")
+    assert (far.jump, far.data_address) == (stock["sut"], "10.8.0.5")
+    assert "Put the key on sut-1 as well" in client.get(address("host", admin.team, far.pk)).content.decode()
 
 
 def test_a_dirty_host_is_cleared_with_a_reason_only(admin: Member, stock: dict[str, Any]) -> None:

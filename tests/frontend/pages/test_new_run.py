@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import asdict
 from typing import Any
@@ -11,9 +12,23 @@ import pytest
 from django.utils.html import strip_tags
 
 from agents.plan import build_plan
+from agents.running.outfit import HostFinding
 from agents.spec import RunSpec
-from experiments.models import DryRun, Experiment, Host, Member, Role, Run, Team, Workload
-from experiments.registry.hosts.inventory import grant
+from experiments.models import (
+    DryRun,
+    Experiment,
+    HardwareProfile,
+    Host,
+    Machine,
+    Member,
+    Recipe,
+    Role,
+    Run,
+    Team,
+    Workload,
+)
+from experiments.registry.documents.versions import save_version
+from experiments.registry.hosts.inventory import check_state, grant
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
 from tests.frontend.flat import flat
 from tests.frontend.test_forms_access import address, signed_in
@@ -168,6 +183,80 @@ def test_the_preview_warns_of_shared_cpus_on_one_machine(admin: Member, stock: d
     Host.objects.filter(pk__in=[stock["sut"].pk, stock["drivers"][0].pk]).update(profile=profile)
     text = signed_in(admin).post(address("run_preview", admin.team), run_form(stock)).content.decode()
     assert "would share CPU 0-3 of one machine" in text
+
+
+def test_the_preview_tells_of_a_recipe_that_needs_root_where_there_is_none(
+    admin: Member, stock: dict[str, Any]
+) -> None:
+    stock["recipe"] = save_version(
+        admin, Recipe, "swappiness", {"steps": [{"kind": "sysctl", "values": {"vm.swappiness": "1"}}]}
+    )
+    client = signed_in(admin)
+    finding = HostFinding("root", "missing", "sudo asks bench for a password.", "echo")
+    for findings, told in (((), False), ((finding,), True)):
+        Host.objects.filter(pk=stock["sut"].pk).update(last_check=check_state("ok", "Logged in.", "", findings))
+        text = client.post(address("run_preview", admin.team), run_form(stock)).content.decode()
+        assert ("the recipe needs root for sysctl" in text) is told
+
+
+def share_a_machine(admin: Member, stock: dict[str, Any]) -> None:
+    facts = {"cpu.online": "0-3", "cpu.offline": ""}
+    profile = HardwareProfile.objects.create(team=admin.team, digest="four", facts=facts)
+    machine = Machine.objects.create(boot_id="b")
+    hosts = [stock["sut"].pk, *(host.pk for host in stock["drivers"])]
+    Host.objects.filter(pk__in=hosts).update(profile=profile, machine=machine)
+
+
+def chosen(html: str, name: str) -> str:
+    """The value that is selected in the form's field."""
+    field = html.partition(f'name="{name}"')[2].partition("</select>")[0]
+    found = re.search(r'value="(\d+)"\s+selected', field)
+    assert found is not None
+    return found[1]
+
+
+def test_the_form_of_a_run_proposes_cpu_sets_and_launches_with_them(
+    admin: Member, stock: dict[str, Any], make_member: MakeMember
+) -> None:
+    share_a_machine(admin, stock)
+    client = signed_in(admin)
+    preview = flat(client.post(address("run_preview", admin.team), run_form(stock)).content.decode())
+    assert "server on CPU <code>0-1</code>, load tool on CPU <code>2-3</code>" in preview
+    assert "Use these CPU sets" in preview
+    refused = client.post(address("new_run", admin.team), run_form(stock))
+    assert (refused.status_code, Run.objects.count()) == (422, 0)
+
+    page = client.post(address("new_run", admin.team), run_form(stock, cpu_sets="1", tags="night")).content.decode()
+    assert "night" in page
+    form = run_form(stock) | {name: chosen(page, name) for name in ("application", "workload")}
+    assert "Use these CPU sets" not in client.post(address("run_preview", admin.team), form).content.decode()
+    assert client.post(address("new_run", admin.team), form).status_code == 302
+    spec = RunSpec.model_validate(Run.objects.get().spec)
+    assert (spec.application.server.cpus, spec.workload.cpus) == ("0-1", "2-3")
+    launcher = make_member(admin.team, Role.LAUNCHER, "lea")
+    assert "An editor gives application and workload these CPU sets" in flat(
+        signed_in(launcher).post(address("run_preview", admin.team), run_form(stock)).content.decode()
+    )
+
+
+def test_the_form_of_an_experiment_proposes_cpu_sets_for_all_of_its_variants(
+    admin: Member, stock: dict[str, Any]
+) -> None:
+    share_a_machine(admin, stock)
+    client = signed_in(admin)
+    assert (
+        "Use these CPU sets"
+        in client.post(address("experiment_preview", admin.team), experiment_form(stock)).content.decode()
+    )
+    assert client.post(address("new_experiment", admin.team), experiment_form(stock)).status_code == 422
+    assert not Experiment.objects.exists()
+    page = client.post(address("new_experiment", admin.team), experiment_form(stock, cpu_sets="1")).content.decode()
+    names = ("workload", "v0-application", "v1-application")
+    form = experiment_form(stock) | {name: chosen(page, name) for name in names}
+    assert form["v0-application"] == form["v1-application"] != str(stock["application"].pk)
+    assert 'value="2048"' in page
+    assert client.post(address("new_experiment", admin.team), form).status_code == 302
+    assert {run.spec["workload"]["cpus"] for run in Run.objects.all() if run.spec} == {"2-3"}
 
 
 def test_choosing_a_recipe_brings_its_parameters(admin: Member, stock: dict[str, Any]) -> None:
