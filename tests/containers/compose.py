@@ -18,6 +18,19 @@ ROOT = Path(__file__).resolve().parents[2]
 OWN = ("web", "worker-runs", "worker-default", "beat")
 KEPT = (".env", "secrets", "certificates")
 """What an operator has in a checkout that is no part of it."""
+SETTINGS = (
+    "BENCHHUB_",
+    "DATABASE_",
+    "REDIS_",
+    "SECRET_",
+    "COMPOSE_",
+    "ALLOWED_",
+    "CSRF_",
+    "DEBUG",
+    "DJANGO_",
+    "EMAIL_",
+)
+"""What compose would take from the shell of whoever starts the tests."""
 READY_S = 400
 COMPOSE = ("docker", "compose")
 OLDER = ("docker-compose",)
@@ -54,7 +67,10 @@ def lay_out(place: Path, revision: str | None = None) -> None:
 
 
 def _done(argv: list[str], *, check: bool = True, cwd: Path | None = None, given: str | None = None) -> str:
-    done = subprocess.run(argv, cwd=cwd, input=given or "", capture_output=True, text=True, check=False, timeout=900)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS)}
+    done = subprocess.run(
+        argv, cwd=cwd, env=environment, input=given or "", capture_output=True, text=True, check=False, timeout=900
+    )
     assert done.returncode == 0 or not check, (argv, done.stdout[-4000:], done.stderr[-4000:])
     return done.stdout
 
