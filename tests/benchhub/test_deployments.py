@@ -81,18 +81,10 @@ def test_the_units_are_right_and_hardened_as_systemd_sees_it(tmp_path: Path) -> 
         ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False
     )
     assert (verified.returncode, verified.stderr) == (0, "")
-    for unit in units:
-        if unit.endswith(".service"):
-            argv = [
-                "systemd-analyze",
-                "security",
-                "--offline=yes",
-                "--no-pager",
-                f"--threshold={HARDENED * 10:.0f}",
-                unit,
-            ]
-            found = subprocess.run(argv, capture_output=True, text=True, check=False)
-            assert found.returncode == 0, found.stdout[-3000:]
+    for service in (unit for unit in units if unit.endswith(".service")):
+        judge = ["systemd-analyze", "security", "--offline=yes", "--no-pager", f"--threshold={HARDENED * 10:.0f}"]
+        found = subprocess.run([*judge, service], capture_output=True, text=True, check=False)
+        assert found.returncode == 0, found.stdout[-3000:]
 
 
 # Kubernetes -----------------------------------------------------------------------------------------------------------

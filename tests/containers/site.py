@@ -23,6 +23,7 @@ APPLICATION = {
         "home": "/opt/tomcat",
         "open_examples": True,
         "port": 8080,
+        "cpus": "0",
         "jvm_options": ["-Xms128m", "-Xmx128m"],
         "ready": {"path": "/examples/servlets/servlet/HelloWorldExample", "body_contains": "Hello", "timeout_s": 200},
     }
@@ -35,6 +36,7 @@ def workload(measure_s: int) -> dict[str, Any]:
     return {
         "driver": {"kind": "wrk", "connections": 4, "threads": 1},
         "path": "/examples/servlets/servlet/HelloWorldExample",
+        "cpus": "1",
         "phases": [
             {"name": "warm-up", "kind": "warm_up", "duration_s": 1},
             {"name": "load", "kind": "measure", "duration_s": measure_s},

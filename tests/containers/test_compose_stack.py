@@ -99,10 +99,10 @@ def test_tomcat_runs_under_wrk_on_the_hosts_of_the_lab_and_events_pass_the_proxy
     headers = {"Authorization": f"Bearer {site.token}", "Accept": "text/event-stream"}
     place = f"{site.url}/api/v1/runs/{run}/events?after=0"
     with requests.get(place, headers=headers, verify=str(site.authority), stream=True, timeout=400) as stream:
-        first = next(stream.iter_lines())
-        assert first
+        lines = stream.iter_lines()
+        assert next(line for line in lines if line.startswith(b"data: "))
         assert site.ask("GET", f"/runs/{run}")["state"] != "finished", "a proxy that buffers gives all of it at the end"
-        assert any(line == b"event: end" for line in stream.iter_lines())
+        assert any(line == b"event: end" for line in lines)
     table.add("Tomcat under wrk, 8 s", assert_it_ended_right(stack, site, run), time.monotonic() - began)
 
 
