@@ -88,6 +88,8 @@ def test_each_image_is_built_by_one_service_which_the_others_wait_for() -> None:
     assert builds == {"migrate": IMAGE, "sut": SERVICES["sut"]["image"]}
     assert all("migrate" in SERVICES[name]["depends_on"] for name in OWN if name != "migrate")
     assert SERVICES["driver"]["depends_on"] == ["sut"]
+    # Compose 2 asks a registry for the image of a service that does not build it, and would start a stranger's.
+    assert {SERVICES[name].get("pull_policy") for name in (*OWN, *LAB)} == {"never"}
 
 
 @pytest.mark.parametrize("file", ["Dockerfile", "docker/lab/Dockerfile"])
