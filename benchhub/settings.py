@@ -390,6 +390,10 @@ LOGGING = {
         "uvicorn": {"handlers": [], "level": "INFO", "propagate": True},
         "uvicorn.error": {"handlers": [], "level": "INFO", "propagate": True},
         "uvicorn.access": {"level": "WARNING"},  # the proxy has one, and probes would fill this one
+        # Three lines for each message, every few seconds and day and night: 29 MB a day in which nothing happened.
+        "celery.beat": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
         "asyncssh": {"level": "WARNING"},
         "fontTools": {"level": "WARNING"},  # a line for each table of each font of a PDF
     },

@@ -87,7 +87,8 @@ bh_first_of() {
 }
 
 # The missing packages of the groups: run (BenchHub itself), lab (hosts and load on this machine), test (the checks),
-# faults (all of the list of faults), hosts (each kind of host that users have).
+# faults (all of the list of faults), hosts (each kind of host that users have), containers (an engine to run
+# docker-compose.yml, and the proxy before it).
 bh_missing() {
   local group
   for group in "$@"; do
@@ -123,6 +124,12 @@ bh_missing() {
         bh_has fish || echo fish
         bh_has tcsh || echo tcsh
         bh_has bsd-csh || echo csh ;;
+      containers)
+        bh_has dockerd || echo docker.io
+        bh_has iptables || echo iptables
+        bh_has mmdebstrap || echo mmdebstrap
+        bh_has nginx || echo nginx-light
+        bh_compose version >/dev/null 2>&1 || echo docker-compose ;;
       *) bh_die "no such group of packages: $group" ;;
     esac
   done
@@ -170,6 +177,8 @@ bh_packages() {
   if [ -d /run/systemd/system ]; then
     case " ${wanted[*]} " in *" openssh-server "*) bh_keep_off ssh.service ssh.socket ;; esac
     case " ${wanted[*]} " in *" redis-server "*) bh_keep_off redis-server.service ;; esac
+    case " ${wanted[*]} " in *" docker.io "*) bh_keep_off docker.service docker.socket containerd.service ;; esac
+    case " ${wanted[*]} " in *" nginx-light "*) bh_keep_off nginx.service ;; esac
   fi
   # Which Python it is decides what else is needed.
   case " ${wanted[*]} " in *" python3"*) bh_python >/dev/null || bh_die "the new Python does not work"; bh_packages "$@" ;; esac

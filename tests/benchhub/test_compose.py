@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +18,9 @@ from experiments.keeping.operating.slow_work import PLACES
 
 COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT_DIR / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OWN = [name for name, service in SERVICES.items() if service.get("image") == "benchhub"]
+IMAGE = SERVICES["migrate"]["image"]
+OWN = [name for name, service in SERVICES.items() if service.get("image") == IMAGE]
+LAB = ["sut", "driver"]
 
 
 def environment_of(name: str) -> dict[str, str | None]:
@@ -73,8 +78,44 @@ def test_database_and_broker_are_reached_from_inside_only() -> None:
     assert [name for name in SERVICES if "ports" in SERVICES[name]] == ["web"]
 
 
-def test_lab_hosts_start_only_when_asked_for() -> None:
-    assert [name for name in SERVICES if SERVICES[name].get("profiles") == ["lab"]] == ["sut", "driver"]
+def test_lab_hosts_start_only_when_asked_for_and_stay_the_same_hosts() -> None:
+    assert [name for name in SERVICES if SERVICES[name].get("profiles") == ["lab"]] == LAB
+    assert [SERVICES[name]["volumes"] for name in LAB] == [[f"{name}:/root"] for name in LAB]
+
+
+def test_each_image_is_built_by_one_service_which_the_others_wait_for() -> None:
+    builds = {name: service["image"] for name, service in SERVICES.items() if "build" in service}
+    assert builds == {"migrate": IMAGE, "sut": SERVICES["sut"]["image"]}
+    assert all("migrate" in SERVICES[name]["depends_on"] for name in OWN if name != "migrate")
+    assert SERVICES["driver"]["depends_on"] == ["sut"]
+    # Compose 2 asks a registry for the image of a service that does not build it, and would start a stranger's.
+    assert {SERVICES[name].get("pull_policy") for name in (*OWN, *LAB)} == {"never"}
+
+
+@pytest.mark.parametrize("file", ["Dockerfile", "docker/lab/Dockerfile"])
+def test_a_build_needs_no_image_that_it_does_not_name(file: str) -> None:
+    """A `# syntax=` line fetches the builder's front end from a registry, whatever is there already."""
+    assert "# syntax=" not in (PROJECT_DIR / file).read_text()
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_service_fills_the_disk_with_its_log(name: str) -> None:
+    assert SERVICES[name]["logging"]["options"].keys() == {"max-size", "max-file"}
+
+
+@pytest.mark.parametrize("name", [name for name in SERVICES if "test" in SERVICES[name].get("healthcheck", {})])
+def test_a_slow_start_is_no_failure(name: str) -> None:
+    assert SERVICES[name]["healthcheck"]["start_period"].endswith("m")
+
+
+def test_new_keys_are_closed_to_others_whatever_was_there(tmp_path: Path) -> None:
+    for file in (".env.example", "bin/new-env", "bin/lib.sh"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        shutil.copy(PROJECT_DIR / file, tmp_path / file)
+    (tmp_path / "secrets").mkdir(mode=0o755)
+    subprocess.run([tmp_path / "bin/new-env"], check=True, capture_output=True)
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in (".env", "secrets", "secrets/fernet_keys")}
+    assert modes == {".env": 0o600, "secrets": 0o700, "secrets/fernet_keys": 0o444}
 
 
 def test_names_that_services_use_are_declared() -> None:
@@ -96,8 +137,8 @@ def test_every_variable_of_compose_is_explained_in_the_example() -> None:
     example = (PROJECT_DIR / ".env.example").read_text()
     explained = set(re.findall(r"^(?:# )?([A-Z_]+)=", example, re.MULTILINE))
 
-    # The lab's key is optional, and the project's name is read by Compose itself.
-    assert taken_from_outside() - {"LAB_AUTHORIZED_KEY"} == explained - {"COMPOSE_PROJECT_NAME"}
+    # Which profiles are meant is read by Compose itself.
+    assert taken_from_outside() == explained - {"COMPOSE_PROFILES"}
 
 
 def test_every_documented_setting_reaches_the_containers() -> None:

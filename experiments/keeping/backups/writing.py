@@ -31,7 +31,6 @@ def write_backup(file: Path) -> Manifest:
     """
     if file.exists():
         raise BackupError(f"{file} is there already; give the backup another name.")
-    insist_on_a_client_for_the_server()
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=file.parent)
     except OSError as error:
@@ -39,7 +38,7 @@ def write_backup(file: Path) -> Manifest:
     part = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            manifest = _write(stream)
+            manifest = write_to(stream)
             stream.flush()
             os.fsync(stream.fileno())
         os.link(part, file)  # unlike a rename, never over a file that came meanwhile
@@ -52,7 +51,9 @@ def write_backup(file: Path) -> Manifest:
     return manifest
 
 
-def _write(stream: IO[bytes]) -> Manifest:
+def write_to(stream: IO[bytes]) -> Manifest:
+    """Write the whole database to `stream`, which need not be a file. BackupError when it cannot be made."""
+    insist_on_a_client_for_the_server()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
-from experiments.keeping.backups.archive import BackupError
+from experiments.keeping.backups.archive import BackupError, Manifest
+from experiments.keeping.backups.pipes import PIPE, given_file, write_to_standard_output
 from experiments.keeping.backups.restoring import verify_backup
 from experiments.keeping.backups.writing import write_backup
 
@@ -25,25 +27,36 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", metavar="FILE", help="the backup to write; it must not exist yet")
+        parser.add_argument(
+            "file", metavar="FILE", help="the backup to write, which must not exist yet; - sends it to standard output"
+        )
         parser.add_argument("--keys", metavar="DIRECTORY", help="also copy the keys into this directory")
         parser.add_argument("--verify", action="store_true", help="check a backup that is there, and write none")
 
     def handle(self, *_arguments: Any, file: str, keys: str | None, verify: bool, **_options: Any) -> None:
-        place = Path(file).absolute()
+        if file == PIPE and not verify:
+            self.stdout = OutputWrapper(sys.stderr)  # the other one has the backup
         try:
-            manifest = verify_backup(place) if verify else write_backup(place)
+            self.stdout.write(self._verified(file) if verify else self._written(file))
         except BackupError as error:
             raise CommandError(str(error)) from error
-        what = f"{manifest.runs:,} runs, teams: {manifest.teams:,}, BenchHub {manifest.version}"
         if verify:
-            self.stdout.write(f"{file} is whole: {what}, taken {manifest.taken_at:%Y-%m-%d %H:%M} UTC.")
             return
-        self.stdout.write(f"{what} in {file}, {place.stat().st_size / 1e6:,.1f} MB.")
         if keys:
             self._copy_keys(Path(keys))
         else:
             self.stdout.write(f"The keys are not in it: keep {settings.BENCHHUB_KEY_FILE} and SECRET_KEY elsewhere.")
+
+    def _verified(self, file: str) -> str:
+        with given_file(file) as place:
+            manifest = verify_backup(place)
+        return f"{file} is whole: {_what(manifest)}, taken {manifest.taken_at:%Y-%m-%d %H:%M} UTC."
+
+    def _written(self, file: str) -> str:
+        if file == PIPE:
+            return f"{_what(write_to_standard_output())} sent."
+        place = Path(file).absolute()
+        return f"{_what(write_backup(place))} in {file}, {place.stat().st_size / 1e6:,.1f} MB."
 
     def _copy_keys(self, directory: Path) -> None:
         try:
@@ -55,3 +68,7 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(f"The keys cannot be copied to {directory}: {error.strerror or error}.") from error
         self.stdout.write(f"The keys are in {directory}. Keep them apart from the backup.")
+
+
+def _what(manifest: Manifest) -> str:
+    return f"{manifest.runs:,} runs, teams: {manifest.teams:,}, BenchHub {manifest.version}"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from experiments.keeping.backups.archive import BackupError
+from experiments.keeping.backups.pipes import given_file
 from experiments.keeping.backups.restoring import restore_backup
 
 
@@ -19,13 +19,14 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", metavar="FILE", help="what the command backup wrote")
+        parser.add_argument("file", metavar="FILE", help="what the command backup wrote; - reads it from standard input")
         parser.add_argument("--replace", action="store_true", help="the database is not empty: delete what it holds")
         parser.add_argument("--without-keys", action="store_true", help="go on although keys are lost")
 
     def handle(self, *_arguments: Any, file: str, replace: bool, without_keys: bool, **_options: Any) -> None:
         try:
-            manifest = restore_backup(Path(file).absolute(), replace=replace, without_keys=without_keys)
+            with given_file(file) as place:
+                manifest = restore_backup(place, replace=replace, without_keys=without_keys)
         except BackupError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(

@@ -108,7 +108,7 @@ class ReportForm(OutputForm):
 
     def elsewhere(self, found: dict[str, Any]) -> str:
         kind = found.get("kind", "")
-        return f"`manage.py parse {kind} FILE` reads files of any size." if kind in FILE_READERS else ""
+        return f"The command `parse {kind} FILE` reads files of any size." if kind in FILE_READERS else ""
 
     def given(self) -> dict[str, Any]:
         """What `import_reports` takes."""

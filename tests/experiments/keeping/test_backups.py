@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -121,6 +123,38 @@ def test_the_commands_say_what_they_did(backup: Path, tmp_path: Path, capsys: py
     assert list((tmp_path / "keys").iterdir())
     with pytest.raises(CommandError, match="cannot be written"):
         call_command("backup", str(tmp_path / "no" / "such"))
+
+
+class Pipe(io.TextIOWrapper):
+    """Standard input or output of a process whose other end is a pipe."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.kept = io.BytesIO(content)
+        super().__init__(self.kept)
+
+
+def test_a_backup_goes_through_pipes_and_what_was_cut_off_is_refused(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Team.objects.create(slug="perf", name="Performance")
+    sent = Pipe()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", sent)
+        call_command("backup", "-")
+    content = sent.kept.getvalue()
+    assert capsys.readouterr().err.startswith("0 runs, teams: 1")
+
+    monkeypatch.setattr(sys, "stdin", Pipe(content))
+    call_command("backup", "-", verify=True)
+    assert capsys.readouterr().out.startswith("- is whole: 0 runs, teams: 1")
+    Team.objects.update(name="Later")
+    monkeypatch.setattr(sys, "stdin", Pipe(content))
+    call_command("restore", "-", replace=True)
+    assert Team.objects.get().name == "Performance"
+    monkeypatch.setattr(sys, "stdin", Pipe(content[:-3000]))
+    with pytest.raises(CommandError, match="only a part"):
+        call_command("restore", "-", replace=True)
+    assert list(settings.BENCHHUB_DATA_DIR.glob("standard-input.*")) == [], "what came on standard input is not kept"
 
 
 def test_a_backup_a_day_is_written_once_and_the_oldest_go(backup: Path, settings: Any, tmp_path: Path) -> None:
