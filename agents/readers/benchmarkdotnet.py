@@ -35,9 +35,9 @@ def _benchmark(one: Node) -> NamedResult:
     name = ".".join(part for key in ("Namespace", "Type", "Method") if (part := one.known_text(key)))
     params: dict[str, object] = {}
     for pair in (one.known_text("Parameters") or "").split("&"):
-        option, equals, value = pair.strip().partition("=")
+        option, equals, chosen = pair.strip().partition("=")
         if equals:
-            params[option] = value
+            params[option] = chosen
     if (job := (one.known_text("DisplayInfo") or "").partition(": ")[2].partition(" [")[0]) and job != "DefaultJob":
         params["job"] = job
     name = name or one.at("FullName").text()

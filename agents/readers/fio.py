@@ -61,16 +61,17 @@ def _job(job: Node, place: int, shared: Node | None) -> list[NamedResult]:
 
 
 def _figures(way: Node) -> dict[str, object]:
+    done = way.at("io_bytes").count() > 0  # what was begun and failed counts as an I/O, too
     figures: dict[str, object] = {
-        "iops": way.at("iops").number(),
-        "bytes_per_s": way.at("bw_bytes").number(),
+        "iops": way.at("iops").number() if done else None,
+        "bytes_per_s": way.at("bw_bytes").number() if done else None,
         "bytes": way.at("io_bytes").count(),
         "requests": way.at("total_ios").count(),
         "duration_s": over(way.at("runtime").number(), 1e3),
     }
     for moment, ours in _MOMENTS:
         for part, name in _PARTS:
-            figures[f"{name}_{ours}_ms"] = over(way.known(part, moment), NS_PER_MS)
+            figures[f"{name}_{ours}_ms"] = over(way.known(part, moment), NS_PER_MS) if done else None
     for part, name in _PARTS:
         figures |= _percentiles(way.find(part, "percentile"), name)
         bins = way.find(part, "bins")

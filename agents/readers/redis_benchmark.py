@@ -139,6 +139,8 @@ def _readout(form: str, results: list[NamedResult], error: str | None) -> Readou
 
 
 def _is_text(head: str) -> bool:
+    if head.startswith("Could not connect to Redis at "):
+        return True
     lines = [line.rsplit("\r", 1)[-1] for line in head.split("\n")]
     return any(len(line) < 1000 and (_TITLE.fullmatch(line) or _QUIET.fullmatch(line)) for line in lines)
 

@@ -107,7 +107,7 @@ def _take(line: str, place: int, figures: dict[str, object]) -> None:
         for pattern, names, factor in _LINES:
             if match := pattern.fullmatch(line):
                 values = (number(value, names[0], place) for value in match.groups())
-                found = {name: times(value, factor) for name, value in zip(names, values, strict=True)}
+                found = {name: value * factor for name, value in zip(names, values, strict=True)}
                 break
         else:
             return

@@ -42,13 +42,13 @@ def read_xml(source: Source) -> Readout:
     duration_s, results = None, []
     for element in children(root):
         if local_name(element) == "TestDuration":
-            duration_s = known_number((element.text or "").strip(), "TestDuration", element.sourceline)
+            duration_s = known_number((element.text or "").strip(), "TestDuration")
         elif local_name(element) == "Group":
             cells: dict[str, str] = {}
             for child in children(element):
                 name, param = local_name(child), child.get("param")
                 cells[f"{name}_{param}" if param is not None else name] = str(child.get("value", ""))
-            results.append(_result(str(element.get("label", "")), cells, element.sourceline))
+            results.append(_result(str(element.get("label", "")), cells, None))
     return _readout("taurus-final-stats-xml", results, {"duration_s": duration_s})
 
 

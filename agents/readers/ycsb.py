@@ -110,7 +110,8 @@ def read_text(source: Source) -> Readout:
     """The lines `[OPERATION], measurement, value`, with status lines beside them. Raises ParseError."""
     if len(source.text) > MAX_CHARS:
         raise ParseError(f"the text has {len(source.text)} characters; a report of YCSB has far fewer", line=1)
-    measured, status, error, version = _Measured(), [], None, None
+    measured, error, version = _Measured(), None, None
+    status: list[dict[str, object]] = []
     for place, line in enumerate(source.text.split("\n"), 1):
         if match := _STATUS.match(line):
             rate = match[3]
