@@ -23,7 +23,7 @@ Direction = Literal["bigger is better", "smaller is better"]
 def read(source: Source) -> Readout:
     """The entries of the list; what is better comes from the file's name, if from anywhere. Raises ParseError."""
     document, _ = load_json(source.text, TOOL)
-    named = _NAMED.search(source.file_name)
+    named = _NAMED.search(re.split(r"[/\\]", source.file_name)[-1])
     direction: Direction | None = None
     if named:
         direction = "bigger is better" if named[1].lower() == "bigger" else "smaller is better"

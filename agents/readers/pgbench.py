@@ -95,10 +95,9 @@ class _Summary:
             self._parts.append((match[2], {"script": int(match[1])}, {}))
         elif self._version is None and (match := _VERSION.fullmatch(line)):
             self._version = match[1]
-        elif _PROBLEM.fullmatch(line):
+        elif _PROBLEM.fullmatch(line) or line.endswith(_ABORTED):
             self._errors.append(line)
-        elif line == _ABORTED:
-            self._aborted = True
+            self._aborted = self._aborted or line.endswith(_ABORTED)
         elif self._parts:
             self._figure(line, place)
 

@@ -159,8 +159,8 @@ def has_keys(head: str, *names: str) -> bool:
 
 
 def first_names(head: str) -> set[str]:
-    """The names of the first object of a text that is a list of objects; empty where it is none."""
-    start = re.match(r"\s*\[\s*(?=\{)", head)
+    """The names of the first object of a list of objects, also after lines of text; empty where there is none."""
+    start = re.search(r"^[ \t]*\[\s*(?=\{)", head, re.MULTILINE)
     if not start:
         return set()
     try:
