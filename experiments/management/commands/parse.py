@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from agents.base.errors import ParseError
-from agents.drivers.reading import FILE_READERS, READERS, read_report, split_report
+from agents.drivers.reading import FILE_READERS, READERS, read_report, report_kinds, split_report
 from agents.readers import RESULT_READERS
 from agents.readers.reading import decoded, guesses, is_result_kind, read_results
 
@@ -44,6 +44,8 @@ class Command(BaseCommand):
             if kind == "auto":
                 kind = self._guess(file)
             if is_result_kind(kind):
+                if split:
+                    raise CommandError("--split is for reports of load tools; a file of results is one already.")
                 self._print_results(kind, file)
                 return
             if split:
@@ -66,12 +68,14 @@ class Command(BaseCommand):
         """The form that the file looks like, said on standard error."""
         if file == "-":
             raise CommandError("auto needs a FILE; standard input can be read once only.")
-        found = guesses(_text(file))
-        if len(found) != 1:
-            looks = f"It may be {' or '.join(one.form for one in found)}." if found else "No form is like it."
+        text = _text(file)
+        names = {one.form: one.title for one in guesses(text)} or dict.fromkeys(report_kinds(text), "a load tool")
+        if len(names) != 1:
+            looks = f"It may be {' or '.join(names)}." if names else "No form is like it."
             raise CommandError(f"{file} cannot be told by its content. {looks} Name its KIND.")
-        self.stderr.write(f"{file} looks like {found[0].form}, of {found[0].title}.")
-        return found[0].form
+        ((form, title),) = names.items()
+        self.stderr.write(f"{file} looks like {form} ({title}).")
+        return form
 
     def _print_results(self, kind: str, file: str) -> None:
         readout = read_results(kind, _text(file), file if file != "-" else "")

@@ -68,7 +68,14 @@ def test_parse_finds_the_form_of_a_file_by_its_content(tmp_path: Path) -> None:
     out, err = io.StringIO(), io.StringIO()
     call_command("parse", "auto", str(CASES / "ycsb" / "load.txt"), stdout=out, stderr=err)
     assert json.loads(out.getvalue())["results"][0]["benchmark"] == "OVERALL"
-    assert "looks like ycsb-text, of YCSB" in err.getvalue()
+    assert "looks like ycsb-text (YCSB)." in err.getvalue()
+    out = io.StringIO()
+    call_command("parse", "auto", str(CASES / "hey" / "basic.txt"), stdout=out, stderr=err)
+    assert json.loads(out.getvalue())["tool"] == "hey"
+    with pytest.raises(CommandError, match="It may be wrk or wrk2"):
+        call_command("parse", "auto", str(CASES / "wrk" / "basic.txt"), stdout=io.StringIO())
+    with pytest.raises(CommandError, match="--split is for reports of load tools"):
+        call_command("parse", "ycsb", str(CASES / "ycsb" / "load.txt"), split=True, stdout=io.StringIO())
     strange = tmp_path / "strange.txt"
     strange.write_text("nothing that anybody knows")
     with pytest.raises(CommandError, match=r"No form is like it\. Name its KIND"):
