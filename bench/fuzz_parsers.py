@@ -1,4 +1,4 @@
-"""Reads mutated texts with every parser of load tools' reports, recordings and timer tables, and says what came of it.
+"""Reads mutated texts with every parser of reports, result files, recordings and timer tables: what came of it.
 
 Each text must give figures or a ParseError, in at most 2 s of CPU time. Prints Markdown; exit status 1 when another
 error came or a text took longer. Texts that did so are kept in the directory of `--keep` (default: the current one).
@@ -20,6 +20,8 @@ from random import Random
 from agents.base.errors import ParseError
 from agents.drivers import DRIVERS
 from agents.drivers.reading import read_report
+from agents.readers import RESULT_READERS
+from agents.readers.reading import guesses, read_results
 from agents.recordings import read_recording
 from agents.results.timer_tables import read_timer_table
 from tests.agents.mutations import mutate
@@ -83,6 +85,9 @@ def every_parser() -> dict[str, list[Whole]]:
             found[case.format].append(Whole(_beginning(case), partial(_report, kind)))
         for case in cases(f"{kind}/patterns"):
             found[f"{kind}, patterns"].append(Whole(case.text, partial(_own_report, kind, case.about["driver"])))
+    for kind in RESULT_READERS:
+        for case in cases(kind):
+            found[case.format].append(Whole(case.text, partial(_results, kind)))
     for case in cases("recordings"):
         kind = case.name.partition("/")[2].partition("-")[0]
         found[case.format].append(Whole(case.text, partial(_recording, kind)))
@@ -93,6 +98,12 @@ def every_parser() -> dict[str, list[Whole]]:
 
 def _report(kind: str, text: str) -> object:
     return read_report(kind, text).to_json()
+
+
+def _results(kind: str, text: str) -> object:
+    """As an upload is read: guessed, then read as a file of the tool."""
+    guesses(text)
+    return read_results(kind, text).to_json()
 
 
 def _own_report(kind: str, options: object, text: str) -> object:

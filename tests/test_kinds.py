@@ -1,4 +1,4 @@
-"""Nothing that a driver, step, server, monitor, fact, recording or form of report needs can be forgotten."""
+"""Nothing that a driver, step, server, monitor, fact, recording, form of report or reader needs can be forgotten."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from agents.formats.importable import IMPORTABLE
 from agents.formats.report_format import form_of
 from agents.monitors import MONITORS
 from agents.monitors.base import Reading
+from agents.readers import RESULT_READERS
+from agents.readers.reading import RESULT_FORMS, guesses
 from agents.recordings import RECORDINGS
 from agents.servers import SERVERS
 from agents.servers.base.server import Server
@@ -63,6 +65,7 @@ def test_every_row_of_the_guide_is_of_a_registered_kind() -> None:
         assert list(_rows("adding", what)) == sorted(kinds)
     assert list(_rows("drivers", "tool")) == sorted(DRIVERS)
     assert set(_rows("drivers", "recording")) == set(RECORDINGS)
+    assert list(_rows("drivers", "reader")) == sorted(RESULT_READERS)
 
 
 def test_the_guide_to_security_says_what_each_kind_lets_its_author_do() -> None:
@@ -89,6 +92,7 @@ def _walk() -> Iterator[tuple[str, str, list[str]]]:
         ("fact", FACTS, _fact),
         ("recording", RECORDINGS, _recording),
         ("form of report", FORMATS, _format),
+        ("reader", RESULT_READERS, _reader),
     )
     for what, registry, lacks in walks:
         assert registry, what
@@ -211,6 +215,27 @@ def _format(name: str, _form: object) -> Iterator[str]:
         yield "name in docs/drivers.md"
 
 
+def _reader(name: str, _reader: object) -> Iterator[str]:
+    reader = RESULT_READERS[name]
+    if reader.kind != name:
+        yield "kind"
+    if not reader.title:
+        yield "title"
+    recorded = cases(name)
+    forms = {form.name for form in reader.forms}
+    yield from (f"form {form}: another reader has this name" for form in forms if RESULT_FORMS[form][0] is not reader)
+    yield from (f"{form}: a load tool's report has this name" for form in forms if form in FORMATS)
+    yield from (f"case of {form}" for form in forms - {case.format for case in recorded})
+    yield from (
+        f"detection of {form}" for form in forms - {one.form for case in recorded for one in guesses(case.text)}
+    )
+    row = _rows("drivers", "reader").get(name)
+    if row is None:
+        yield "row in docs/drivers.md"
+    else:
+        yield from (f"{form} in the row in docs/drivers.md" for form in forms if f"`{form}`" not in row)
+
+
 def _class(name: str, kind: type[Driver | Step | Server], base: type) -> Iterator[str]:
     """What every class with options needs: a sentence over its form, and everything that its base leaves open."""
     if not vars(kind).get("__doc__"):
@@ -281,4 +306,4 @@ def _rows(page: str, what: str) -> dict[str, str]:
     """The rows of the table whose first column is headed `what`, by the name in that column."""
     text = (DOCS / f"{page}.md").read_text()
     table = re.search(rf"^\| {what} \|.*\n\| --- .*\n((?:\|.*\n)+)", text, re.MULTILINE)
-    return dict(re.findall(r"^\| `([a-z0-9_]+)` \|(.*)$", table[1], re.MULTILINE)) if table else {}
+    return dict(re.findall(r"^\| `([a-z0-9_-]+)` \|(.*)$", table[1], re.MULTILINE)) if table else {}

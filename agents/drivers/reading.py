@@ -87,6 +87,22 @@ def read_report(kind: str, text: str, command: str = "") -> LoadReport:
     )
 
 
+def report_kinds(text: str) -> list[str]:
+    """The load tools of which the text is a whole report, by reading it as each; wrk and wrk2 may look the same.
+
+    Figures of a team's own are left out: any object of numbers is like them.
+    """
+    found = set()
+    for kind in DRIVERS.keys() - {"command"}:
+        try:
+            report = read_report(kind, text)
+        except ParseError:
+            continue
+        if report.complete:
+            found.add(report.tool)
+    return sorted(found)
+
+
 def _no_reader(kind: str) -> ParseError:
     known = ", ".join(sorted(READERS))
     return ParseError(f"there is no reader for '{kind[:60]}'", hint=f"Known kinds: {known}.")

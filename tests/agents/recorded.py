@@ -45,7 +45,7 @@ def cases(kind: str) -> list[Case]:
     found = []
     for expected in sorted((CASES / kind).glob("*.expected.json")):
         name = expected.name.removesuffix(".expected.json")
-        suffixes = (".txt", ".csv", ".json", ".xml", ".nmon")
+        suffixes = (".txt", ".csv", ".json", ".jsonl", ".js", ".log", ".xml", ".nmon")
         raw = [p for p in expected.parent.glob(f"{name}.*") if p != expected and p.suffix in suffixes]
         raw = [p for p in raw if p.stem == name]
         if len(raw) == 1:

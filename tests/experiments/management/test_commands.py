@@ -14,6 +14,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 
 from agents.drivers import DRIVERS
+from agents.readers import RESULT_READERS
 from experiments.models import Member, Role, Team, Token
 from experiments.registry.teams.tokens import authenticate
 
@@ -39,6 +40,55 @@ def test_parse_prints_the_figures_of_every_case(path: Path) -> None:
         if isinstance(case["expected"].get(key), int | float):
             tolerance = case.get("tolerance", {}).get(key, 0)
             assert report[key] == pytest.approx(case["expected"][key], rel=1e-6, abs=tolerance), key
+
+
+@pytest.mark.parametrize("kind", sorted(RESULT_READERS))
+def test_parse_prints_the_named_results_of_a_file(kind: str) -> None:
+    for path in sorted((CASES / kind).glob("*.expected.json")):
+        case = json.loads(path.read_text())
+        stem = path.name.removesuffix(".expected.json")
+        file = next(one for one in path.parent.glob(f"{stem}.*") if one != path and one.stem == stem)
+        out = io.StringIO()
+        try:
+            call_command("parse", kind, str(file), stdout=out)
+        except CommandError:
+            assert not case["expected"]["results"], file
+        if not out.getvalue():
+            assert case["usable"] is False, file
+            continue
+        found = json.loads(out.getvalue())
+        assert found["format"] == case["format"]
+        for one, expected in zip(found["results"], case["expected"]["results"], strict=True):
+            assert one["benchmark"] == expected["benchmark"], file
+            assert one["params"] == expected["params"] | one["params"], file
+            assert set(expected["figures"]) <= set(one["figures"]), file
+
+
+def test_parse_finds_the_form_of_a_file_by_its_content(tmp_path: Path) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    call_command("parse", "auto", str(CASES / "ycsb" / "load.txt"), stdout=out, stderr=err)
+    assert json.loads(out.getvalue())["results"][0]["benchmark"] == "OVERALL"
+    assert "looks like ycsb-text (YCSB)." in err.getvalue()
+    out = io.StringIO()
+    call_command("parse", "auto", str(CASES / "hey" / "basic.txt"), stdout=out, stderr=err)
+    assert json.loads(out.getvalue())["tool"] == "hey"
+    with pytest.raises(CommandError, match="It may be wrk or wrk2"):
+        call_command("parse", "auto", str(CASES / "wrk" / "basic.txt"), stdout=io.StringIO())
+    with pytest.raises(CommandError, match="--split is for reports of load tools"):
+        call_command("parse", "ycsb", str(CASES / "ycsb" / "load.txt"), split=True, stdout=io.StringIO())
+    strange = tmp_path / "strange.txt"
+    strange.write_text("nothing that anybody knows")
+    with pytest.raises(CommandError, match=r"No form is like it\. Name its KIND"):
+        call_command("parse", "auto", str(strange), stdout=io.StringIO())
+    with pytest.raises(CommandError, match="auto needs a FILE"):
+        call_command("parse", "auto", "-", stdout=io.StringIO())
+
+
+def test_parse_refuses_a_file_that_is_not_of_the_form_with_the_path_of_what_is_wrong() -> None:
+    out = io.StringIO()
+    with pytest.raises(CommandError, match="GET /people > latency should be an object"):
+        call_command("parse", "bmf", str(CASES / "bmf" / "not-bmf-bare-number.json"), stdout=out)
+    assert out.getvalue() == ""
 
 
 @pytest.mark.parametrize("kind, text", [("wrk", b"rubbish"), ("nope", b"x"), ("wrk", b"\xff\xfe\x00"), ("wrk2", b"")])

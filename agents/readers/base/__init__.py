@@ -1,0 +1,1 @@
+"""What the readers of result files share: a result and its figures, JSON, CSV, numbers."""
