@@ -16,7 +16,7 @@ import bench.django_project  # noqa: F401 - before the models
 from bench.screenshot_data import fill_with_few
 from bench.website import team_with_runs
 from experiments.keeping.demo.history import make_history
-from experiments.models import Member, Recipe, Role, Run, ShareLink
+from experiments.models import Application, Host, Member, Recipe, Role, Run, ShareLink
 from experiments.registry.teams.invitations import invite
 from experiments.telling.sharing.links import share
 from experiments.telling.sharing.subjects import Subject
@@ -40,10 +40,7 @@ def main() -> None:
     viewer.save()
     code = _second_factor(viewer)
     run = Run.objects.for_team(team).counted().latest("number")
-    assert run.sut and run.drivers and run.application
-    driver = run.drivers.in_order[0]
-    recipe = Recipe.objects.create(team=team, name="As it is", version=1, body={"steps": []}, created_by=user)
-    make_history(member, sut=run.sut, driver=driver, application=run.application, recipe=recipe)  # for its alert
+    _history_with_an_alert(member)
     link = share(member, Subject(ShareLink.Kind.RUN, runs=(run.number,)))
     told = {
         "invitation": invite(member, Role.VIEWER).link,
@@ -53,6 +50,15 @@ def main() -> None:
         "broken": {name: render_to_string(f"{name}.html", {"again": "/"}) for name in BROKEN},
     }
     print(json.dumps(told))
+
+
+def _history_with_an_alert(member: Member) -> None:
+    host = Host.objects.for_team(member.team).latest("pk")
+    application = Application.objects.for_team(member.team).latest("pk")
+    recipe = Recipe.objects.create(
+        team=member.team, name="As it is", version=1, body={"steps": []}, created_by=member.user
+    )
+    make_history(member, sut=host, driver=host, application=application, recipe=recipe)
 
 
 def _second_factor(user: Any) -> str:

@@ -19,7 +19,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", metavar="FILE", help="what the command backup wrote; - reads it from standard input")
+        parser.add_argument("file", metavar="FILE", help="what the command backup wrote; - is standard input")
         parser.add_argument("--replace", action="store_true", help="the database is not empty: delete what it holds")
         parser.add_argument("--without-keys", action="store_true", help="go on although keys are lost")
 
