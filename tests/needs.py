@@ -35,6 +35,7 @@ PACKAGES = {
     "setfacl": "acl",
     "setfattr": "attr",
     "sshd": "openssh-server",
+    "systemd-analyze": "systemd",
     "unshare": "util-linux",
 }
 """The Debian packages of programs that are named otherwise."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from django.db import transaction
@@ -88,11 +88,11 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
     @router.get("", response=list[VersionRow], operation_id=f"list_{kind}s", summary=f"List {kind}s")
     def list_documents(
         request: HttpRequest,
-        archived: bool = Query(False, description="The archived ones, which are left out otherwise"),
+        archived: Literal["", "true", "false"] = Query("", description="true for those that are left out otherwise"),
         fields: str = FIELDS,
     ) -> Any:
         documents = model.objects.for_team(member_of(request).team)
-        newest = documents.archived_names() if archived else documents.newest_versions()
+        newest = documents.archived_names() if archived == "true" else documents.newest_versions()
         rows = [VersionRow(**_row(document)) for document in newest.select_related("created_by").defer("body")]
         return sparse(rows, VersionRow, fields)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ import yaml
 from benchhub.embedded import PROJECT_DIR
 from benchhub.supervisor import child_specs
 from tests.benchhub.test_compose import COMPOSE, environment_of
+from tests.needs import program
 
 UNITS = PROJECT_DIR / "docs" / "deploy" / "systemd"
 MANIFESTS = PROJECT_DIR / "docs" / "deploy" / "kubernetes"
@@ -66,7 +66,7 @@ def test_the_example_of_the_environment_names_settings_that_there_are() -> None:
     } == set()
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here (package systemd)")
+@program("systemd-analyze")
 def test_the_units_are_right_and_hardened_as_systemd_sees_it(tmp_path: Path) -> None:
     for unit in UNITS.glob("benchhub*"):
         text = (

@@ -15,6 +15,7 @@ import pytest
 
 from tests.containers.compose import ROOT, Stack, engine
 from tests.containers.site import PASSWORD, TEAM, USER, Site, proxied
+from tests.needs import require
 
 HASTY = {"BENCHHUB_LEASE_S": "15", "BENCHHUB_HTTPS": "1", "BENCHHUB_PROXY_COUNT": "1", "BENCHHUB_RUNS": "2"}
 """What an operator sets behind a proxy, and a short lease: a killed worker's runs are adopted after it."""
@@ -53,7 +54,7 @@ def an_engine() -> None:
     try:
         engine("info")
     except (AssertionError, OSError) as error:
-        pytest.skip(f"no container engine answers: {str(error)[-300:]}")
+        require(False, f"a container engine ({str(error)[-300:]})", "bin/test-containers brings one")
 
 
 def admin(stack: Stack, site: Site) -> Site:
@@ -103,4 +104,5 @@ def revision() -> str:
         found = subprocess.run(ask, cwd=ROOT, capture_output=True, text=True, check=False)
         if found.returncode == 0:
             return found.stdout.strip()
-    pytest.skip("this checkout has no commit before its last one")
+    require(False, "a commit before the last one", "clone with the history")
+    return ""
