@@ -80,12 +80,12 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
         },
         [{"label": "Driver 2 TCP connections opened", "data": [{"x": 0, "y": 7}], "driver": True}],
     ),
-    "a dataset per recipe": (
+    "a dataset per line, per recipe in what was shared before lines had names": (
         "history",
         {
             "metric": METRIC,
             "points": [
-                {"number": 1, "at": "1970-01-01T00:00:01+00:00", "value": 5, "recipe": "a"},
+                {"number": 1, "at": "1970-01-01T00:00:01+00:00", "value": 5, "recipe": "r", "line": "a"},
                 {"number": 2, "at": "1970-01-01T00:00:02+00:00", "value": 6, "recipe": "b"},
             ],
         },

@@ -14,10 +14,13 @@ function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+// Trends that were shared before lines had names tell the recipe.
+const lineOf = (point) => point.line ?? (point.recipe || "imported");
+
 export function toDatasets(json) {
   const lines = new Map();
   for (const point of json.points) {
-    const name = json.in_turn ? `${point.line} on ${point.environment}` : point.line;
+    const name = json.in_turn ? `${lineOf(point)} on ${point.environment}` : lineOf(point);
     if (!lines.has(name)) lines.set(name, []);
     lines.get(name).push({ x: Date.parse(point.at), y: point.value, point });
   }
@@ -278,7 +281,7 @@ export function draw(canvas, json, figure) {
       const { point } = item.raw;
       return [
         point.spread === null ? "" : `spread ${format(point.spread, unit)}, mean of ${point.runs.length} runs`,
-        point.line,
+        lineOf(point),
         day(point.at),
         point.validity === "suspect" ? "suspect" : "",
         ...Object.entries(point.labels).map(([k, v]) => `${k}=${v}`),
@@ -352,7 +355,7 @@ export function table(json) {
       p.spread === null ? "" : format(p.spread, json.metric.unit),
       p.runs.length,
       changes.get(p.number) ?? "",
-      p.line,
+      lineOf(p),
       p.validity,
       p.environment ?? "",
     ]);
