@@ -20,6 +20,7 @@ from agents.running.host_links import HostLinks
 from agents.running.own_address import own_address
 from agents.running.preparation import boot_id_command, insist_same_boot, launch_of
 from agents.running.readiness import listening_command, wait_until_ready
+from agents.running.recipe_settings import environment_of, files_of
 from agents.running.tuning import instance_directory
 from agents.spec import RunSpec
 
@@ -154,6 +155,8 @@ class Serving:
         directory = self._reach.directory("sut")
         facts = self._record.facts
         values = {f"{role}.{k}": v for role in self._reach.roles for k, v in facts[role].profile.items()}
+        values |= await files_of(sut, self._spec, self._instance(0))
+        values |= environment_of(self._spec)
         values |= await self._effective(sut, 0)
         for number in range(1, self._server.count):
             effective = await self._effective(sut, number)

@@ -59,7 +59,7 @@ class CommandServer(Server):
     title: ClassVar[str] = "server"
     is_jvm: ClassVar[bool] = False
     rights: ClassVar[Rights] = Rights("nothing", whole="it runs a command of its author on the host")
-    sections: ClassVar[tuple[str, ...]] = ()
+    sections: ClassVar[tuple[str, ...]] = ("files.",)
 
     kind: Literal["command"] = "command"
     argv: tuple[Argument, ...] = Field(min_length=1, max_length=200)
