@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from django import forms
 
+from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.launch import EXPERIMENT_RETRIES
 from experiments.models import Experiment, Workload
@@ -25,7 +26,12 @@ class ExperimentForm(forms.Form):
         max_length=400, required=False, widget=forms.TextInput(attrs={"placeholder": "Does … make … faster?"})
     )
     workload = forms.ModelChoiceField(Workload.objects.none(), empty_label="Choose…")
-    repetitions = forms.IntegerField(min_value=1, max_value=100, initial=5)
+    repetitions = forms.IntegerField(
+        min_value=1,
+        max_value=100,
+        initial=MIN_FOR_VERDICT,
+        help_text=f"Of each variant. Fewer than {MIN_FOR_VERDICT} never decide: they show figures and no verdict.",
+    )
     order = forms.ChoiceField(choices=Experiment.Order.choices, initial=Experiment.Order.BLOCKS)
     primary_metric = forms.ChoiceField(label="Judged by")
     margin_pct = forms.FloatField(
