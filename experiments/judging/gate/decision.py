@@ -57,6 +57,11 @@ class GateNumber:
     adjusted_p: float | None = None
     family_size: int = 1
 
+    @property
+    def words(self) -> str:
+        """The outcome as the pages call it."""
+        return WORDS[self.shown or self.outcome]
+
 
 @dataclass(frozen=True)
 class GateVerdict:
@@ -81,7 +86,7 @@ class GateVerdict:
         if not self.finished:
             return "It is not finished."
         if self._changes:
-            said = (f"{one.label} of {one.candidate} is {WORDS[one.shown]}" for one in self._changes)
+            said = (f"{one.label} of {one.candidate} is {one.words}" for one in self._changes)
             return f"{'; '.join(said)}."
         if self.counted_as is not None:
             return f"{_WHY['inconclusive']} This gate counts that as {self.counted_as}."
@@ -89,7 +94,9 @@ class GateVerdict:
 
     @property
     def _changes(self) -> list[GateNumber]:
-        return [one for one in self.numbers if one.decides and one.shown.startswith(("better", "worse"))]
+        return [
+            one for one in self.numbers if one.decides and (one.shown or one.outcome).startswith(("better", "worse"))
+        ]
 
 
 @dataclass(frozen=True)
@@ -190,8 +197,7 @@ def markdown(title: str, url: str, verdict: GateVerdict) -> str:
     if compared:
         lines += ["", "| candidate | metric | change | 95 % interval | verdict |", "| --- | --- | ---: | ---: | --- |"]
         lines += [
-            f"| {cell(n.candidate)} | {n.label} | {_pct(n.change_pct)} | {_interval(n)} | {WORDS[n.shown]} |"
-            for n in compared
+            f"| {cell(n.candidate)} | {n.label} | {_pct(n.change_pct)} | {_interval(n)} | {n.words} |" for n in compared
         ]
         families = {n.decides: n.family_size for n in compared if n.family_size > 1}
         if True in families:
