@@ -42,6 +42,7 @@ def why_undecided(
 
     `counted`: runs with a figure that counts; `finished`: runs that ended; `live`: runs of both that have not;
     `failed`: runs of the candidate that failed; `zeros`: runs of both whose figure is 0 or below, which has no ratio.
+    Source: docs/verdicts.md.
     """
     if live:
         return "running"
