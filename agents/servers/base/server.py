@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal, Self
@@ -15,6 +16,7 @@ from agents.base.model import Frozen
 from agents.base.process_start import ProcessStart
 from agents.base.regular_expression import RegularExpression
 from agents.base.rights import Guarded
+from agents.servers.base.files import inside
 
 MAX_INSTANCES = 64
 
@@ -27,7 +29,17 @@ def _listen_address(text: str) -> str:
 
 
 ListenAddress = Annotated[str, Field(max_length=64), AfterValidator(_listen_address)]
-KeptFile = Annotated[str, Field(pattern=r"^(?!.*(?:^|/)\.\.?(?:/|$))[A-Za-z0-9._*?@+-][A-Za-z0-9._*?@+/-]{0,254}$")]
+
+
+def _kept_file(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._*?@+/-]{1,255}", inside(text)):
+        raise ValueError(
+            f"'{text}' is a path of letters, digits and . _ - @ + with * and ? for what they mean to a shell"
+        )
+    return text
+
+
+KeptFile = Annotated[str, AfterValidator(_kept_file)]
 """A path inside the instance directory, in which * and ? stand for what they mean to a shell."""
 SECTIONS = ("process.", "jvm.", "instances.")
 """How settings begin that every server may have otherwise."""

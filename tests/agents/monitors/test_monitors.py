@@ -219,7 +219,7 @@ def test_what_a_server_does_in_the_processes_that_it_forks_is_its_own() -> None:
             loop.kill()
         os.killpg(server.pid, signal.SIGKILL)
     used = [named(batch.values)["process.cpu_ratio"] for batch in batches]
-    assert max(used) > 0.2, "the process that was started waits; those that it forked work"
+    assert max(used) > 0.05, "the process that was started waits; those that it forked work"
 
 
 def test_a_reused_process_number_gives_no_absurd_sample() -> None:
