@@ -100,7 +100,7 @@ def _in_settings(sides: list[Mapping[str, str]]) -> list[Mapping[str, str]]:
     differing = [path for path in set().union(*texts) if len({one.get(path) for one in texts}) > 1]
     if not any("\n" in one.get(path, "") for path in differing for one in texts):
         return sides
-    opened = []
+    opened: list[Mapping[str, str]] = []
     for side in sides:
         own = {path: value for path, value in side.items() if path not in differing}
         for path in differing:

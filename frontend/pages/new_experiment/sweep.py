@@ -49,7 +49,7 @@ def read_sweep(
     count = 1
     for values in factors.values():
         count *= len(values)
-    pairs = islice(product(*factors.values()), MAX_ROWS) if factors and not problems else ()
+    pairs = list(islice(product(*factors.values()), MAX_ROWS)) if factors and not problems else []
     variants = [_variant(dict(zip(factors, pair, strict=True)), hosts) for pair in pairs]
     problem = f"No variant was made. {' '.join(problems)}" if problems else ""
     return Sweep(variants, count, problem, sweep_inputs(posted))

@@ -136,10 +136,9 @@ def test_a_side_without_throughput_has_no_cpu_per_request() -> None:
 def test_no_cause_is_named_where_machine_and_processes_disagree(
     busy_cpus: float | None, server_cpus: float | None, silent: bool, whose: str
 ) -> None:
-    seen = {"busy_cpus": busy_cpus, "server_cpus": server_cpus}
     sides = {"baseline": BASE, "candidate": demand(A15["high_low"])}
-    sides[whose] = replace(sides[whose], **seen)
-    found = judge_cpu(**sides, cost=around(70.4), throughput_pct=LOW)
+    sides[whose] = replace(sides[whose], busy_cpus=busy_cpus, server_cpus=server_cpus)
+    found = judge_cpu(sides["baseline"], sides["candidate"], cost=around(70.4), throughput_pct=LOW)
     assert (found.quadrant == "unclear") == silent
     assert ("so what a request costs is not known" in found.sentence) == silent
     assert ("ms of CPU" in found.sentence) != silent, "no cost of a request beside it"
