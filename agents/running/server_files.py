@@ -31,6 +31,11 @@ wc -c <"$1" && tail -c "$2" -- "$1"
 """
 
 
+def named_files(instance: str, patterns: tuple[str, ...]) -> Command:
+    """Prints the files of the instance directory that fit one of the patterns, a path inside it per line."""
+    return script(_LIST, instance, *patterns)
+
+
 class ServerFiles:
     """The files of one instance of the server; kept again, they replace themselves."""
 
@@ -64,7 +69,7 @@ class ServerFiles:
         """The files of the instance directory that fit one of the patterns. CommandError when one cannot be read."""
         if not patterns:
             return
-        result = await self._session.run(script(_LIST, self._instance, *patterns))
+        result = await self._session.run(named_files(self._instance, patterns))
         files = result.check("Looking for files to keep").text.splitlines()
         for path in files[:MAX_FILES]:
             await self._keep_file(f"{self._instance}/{path}", f"{self._name}-{path.replace('/', '-')}"[-120:])

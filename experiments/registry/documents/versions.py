@@ -160,9 +160,9 @@ def _check_steps(document: RecipeDocument) -> None:
     open_ended = {name for name, p in document.parameters.items() if p.default is None and not p.choices}
     given = {name: p.choices[0] for name, p in document.parameters.items() if p.default is None and p.choices}
     settled = tuple(step if not references(step) & open_ended else _ANY_STEP for step in document.steps)
-    known = {name: one for name, one in document.parameters.items() if name not in open_ended}
+    valued = {name: one for name, one in document.parameters.items() if name not in open_ended}
     try:
-        whole = document.model_copy(update={"steps": settled, "parameters": known})
+        whole = document.model_copy(update={"steps": settled, "parameters": valued})
         whole.resolve(given, built_in={"sut_cpu_count": ASSUMED_CPUS})
     except PlanError as error:
         raise RequestError(error.message, field="steps") from error

@@ -81,11 +81,12 @@ def verdict_table(experiment: Experiment, verdicts: Sequence[StoredVerdict]) -> 
         )
         for candidate in candidates
     )
-    undecided = {variant.pk: why for variant, cells in rows if (why := _one_reason(cells))}
+    undecided: set[int] = set()
     said: dict[str, list[tuple[Variant, VerdictCell]]] = {}
     for variant, cells in rows:
-        if why := undecided.get(variant.pk):
-            said.setdefault(why, []).append((variant, next(cell for cell in cells if cell)))
+        if reason := _one_reason(cells):
+            undecided.add(variant.pk)
+            said.setdefault(reason, []).append((variant, next(cell for cell in cells if cell)))
     return VerdictTable(
         tuple(metrics[name] for name in judged),
         deciding,
