@@ -227,7 +227,7 @@ def test_a_text_parameter_may_be_empty(admin: Member, stock: dict[str, Any]) -> 
     assert run.spec is not None
     assert run.spec["recipe"]["parameters"] == {"save": "", "dir": "", "more": ""}
     copied = flat(client.get(f"{address('new_run', admin.team)}?from=1").content.decode())
-    assert copied.count('value="&quot;&quot;"') == 2
+    assert copied.count('value="&quot;&quot;"') == 3
     page = swept(admin, stock | {"recipe": recipe}, sweep="save", sweep_values='"" "900 1", "60 10000"')
     assert [f'value="save {text}"' in page for text in ("&quot;&quot;", "900 1", "60 10000")] == [True] * 3
     editor = flat(client.get(f"/t/perf/recipes/{recipe.pk}/edit/").content.decode())
