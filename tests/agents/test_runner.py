@@ -47,6 +47,7 @@ async def test_a_run_goes_through_its_phases_and_leaves_nothing(lab: Lab) -> Non
     spec = lab.spec(
         file_step(lab),
         XML_STEP,
+        {"kind": "file", "path": "conf/app.conf", "content": "tuned\n"},
         {"kind": "environment", "variables": {"LANG": "C.UTF-8", "IO_THREADS": "4", "DB_PASSWORD": "hush"}},
         {"kind": "limits", "nofile": 900},
         phases=(("warm_up", 1), ("measure", 2)),
@@ -77,14 +78,14 @@ async def test_a_run_goes_through_its_phases_and_leaves_nothing(lab: Lab) -> Non
     applied = {event.index: event for event in watched.of(e.StepApplied)}
     assert [outcome.result for outcome in applied[1].outcomes] == ["applied"]
     assert [(o.setting, o.effective) for o in applied[2].outcomes] == [("Server/Service/Connector@maxThreads", "8")]
-    assert record.reverted == {0, 1, 2}
+    assert record.reverted == {0, 1, 2, 3}
     assert record.configuration is not None
     values = record.configuration.values
     assert values["process.limits.nofile"] == "900"
     assert values["process.environment.LANG"] == "C.UTF-8"
     assert values["process.environment.IO_THREADS"] == "4", "no list knows this variable, but the recipe sets it"
     assert values["process.environment.DB_PASSWORD"] == HIDDEN
-    assert values[f"files.{lab.etc}/app.conf"] == "tuned\n"
+    assert values["files.conf/app.conf"] == "tuned\n"
     assert values["process.cpus"] == spec.application.server.cpus
     assert 'maxThreads="8"' in values["files.conf/server.xml"]
     assert values["load_tool.version"]

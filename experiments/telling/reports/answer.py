@@ -41,7 +41,6 @@ class Change:
     baseline: str
     candidate: str
     outcome: str
-    shown: str
     sentence: str
     decides: bool
     n_baseline: int
@@ -54,6 +53,7 @@ class Change:
     family_method: str
     stands: bool
     looks: int | None
+    shown: str = ""
 
 
 def changes_of(experiment: Experiment) -> list[Change]:

@@ -94,7 +94,7 @@ def experiment_preview(request: TeamRequest) -> HttpResponseBase:
         for position, variant in enumerate(rows.forms.values(), start=1):
             names = [name for name in variant.errors if name in variant.fields]
             missing += [f"{variant[name].label} of variant {position}" for name in names]
-        missing += [rows.note] if rows.note else []
+        missing += [rows.note.removesuffix(".")] if rows.note else []
         return render(request, "launching/beside.html", {"missing": missing})
     workload = form.cleaned_data["workload"]
     previews, arms, asked = {}, [], []
