@@ -109,7 +109,7 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
             lock_machines()
             host = Host.objects.select_for_update(of=("self",)).get(pk=host.pk)
             before = described(host)
-            if changes.get("name", host.name).strip() != host.name:
+            if "name" in changes and changes["name"].strip() != host.name:
                 check_address_name(changes["name"].strip(), "A host")
             place = _stored(host.address), host.port
             for key, value in changes.items():
