@@ -53,12 +53,13 @@ def main() -> None:
 
 
 def _history_with_an_alert(member: Member) -> None:
-    host = Host.objects.for_team(member.team).latest("pk")
+    hosts = Host.objects.for_team(member.team)
+    sut, driver = (hosts.exclude(roles=other).latest("pk") for other in ("driver", "sut"))
     application = Application.objects.for_team(member.team).latest("pk")
     recipe = Recipe.objects.create(
         team=member.team, name="As it is", version=1, body={"steps": []}, created_by=member.user
     )
-    make_history(member, sut=host, driver=host, application=application, recipe=recipe)
+    make_history(member, sut=sut, driver=driver, application=application, recipe=recipe)
 
 
 def _second_factor(user: Any) -> str:

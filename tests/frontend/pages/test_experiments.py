@@ -87,6 +87,7 @@ def test_the_page_says_what_to_look_at_next(admin: Member, stock: dict[str, Any]
     first = experiment.runs.order_by("number")[0]
     Run.objects.filter(pk=first.pk).update(state="running", started_at=first.queued_at)
     assert links(admin) == {f"Run #{first.number}": address("run", admin.team, first.number)}
+    Run.objects.filter(pk=first.pk).update(started_at=None)  # `finish` gives no time to any
     finish(experiment, 1.0, 1.2)
     found = links(admin)
     last = Run.objects.latest("number").number
