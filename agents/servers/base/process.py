@@ -30,8 +30,7 @@ _LIMITS = {
 }
 _LIMIT_LINE = re.compile(r"(Max [a-z ]+?) {2,}(\S+) +(\S+)")
 _FLAG = re.compile(r"-XX:(?:([+-])(\w+)|(\w+)=(\S*))")
-ENVIRONMENT = "process.environment."
-# Only what is known to change how fast a program runs: an environment may hold secrets. What a recipe sets is added.
+# Only what is known to change how fast a program runs: an environment may hold secrets.
 _VARIABLE = re.compile(
     r"JAVA_HOME|JRE_HOME|J?JAVA_.*|JDK_JAVA_OPTIONS|CATALINA_.*|WLP_.*|MALLOC_.*|GLIBC_TUNABLES|LD_(?:PRELOAD|LIBRARY_PATH)"
     r"|GOMAXPROCS|GOGC|GOMEMLIMIT|OMP_.*|UV_THREADPOOL_SIZE|NODE_OPTIONS|PYTHON[A-Z]*|LANG|LC_ALL|TZ"
@@ -75,7 +74,7 @@ def _environment(text: str) -> Iterator[tuple[str, str]]:
     for pair in _parts(text):
         name, equals, value = pair.partition("=")
         if equals and _VARIABLE.fullmatch(name):
-            yield f"{ENVIRONMENT}{name}", value
+            yield f"process.environment.{name}", value
 
 
 def _flags(text: str) -> Iterator[tuple[str, str]]:

@@ -17,14 +17,10 @@ _GROUPS = (
     (("no_practical_difference",), "does not differ in practice"),
     (("worse_size_uncertain",), "looks worse"),
     (("worse",), "is worse"),
-    (("not_held",), "does not hold among all comparisons"),
     (("inconclusive",), "is open"),
-    (("fails",), "fails"),
-    (("running",), "is still running"),
-    (("too_few",), "has too few repetitions"),
-    (("baseline", "candidate", "zero", "invalid"), "has no verdict"),
+    (("invalid",), "has too few repetitions"),
 )
-_PLURALS = {"is": "are", "looks": "look", "does": "do", "has": "have", "fails": "fail"}
+_PLURALS = {"is": "are", "looks": "look", "does": "do", "has": "have"}
 MOST_NAMED = 5
 """Of the candidates with one outcome, those with the largest changes; the table below names all."""
 
@@ -34,7 +30,7 @@ class Change:
     """One candidate against the baseline for one metric, as judged; changes in percent of the baseline.
 
     `adjusted_p` is `p_value` corrected for the `family_size` comparisons made together, None when it is the only one.
-    `shown` is what its outcome is called. `looks` counts how often the stop rule had looked at the data.
+    `looks` counts how often the stop rule had looked at the data.
     """
 
     metric: MetricSpec
@@ -53,7 +49,6 @@ class Change:
     family_method: str
     stands: bool
     looks: int | None
-    shown: str = ""
 
 
 def changes_of(experiment: Experiment) -> list[Change]:
@@ -72,7 +67,6 @@ def changes_of(experiment: Experiment) -> list[Change]:
                 baseline=verdict.baseline.name,
                 candidate=verdict.candidate.name,
                 outcome=verdict.outcome,
-                shown=verdict.shown,
                 sentence=verdict.sentence,
                 decides=decides,
                 n_baseline=numbers.n_a,
@@ -108,21 +102,17 @@ def _together(changes: Sequence[Change]) -> str:
     """Several candidates: "Throughput against a: b (+6.3 % [5.5, 7.2]) is better; c and d do not differ ..."."""
     parts = []
     for outcomes, words in _GROUPS:
-        these = [one for one in changes if one.shown in outcomes]
+        these = [one for one in changes if one.outcome in outcomes]
         if len(these) > MOST_NAMED:
             these.sort(key=lambda one: abs(one.estimate_pct or 0.0), reverse=True)
-        named = [_named(one) for one in these[:MOST_NAMED]]
+        named = [f"{one.candidate} ({change_text(one)})" for one in these[:MOST_NAMED]]
         if more := len(these) - len(named):
             named.append(f"{more} other{'s' if more > 1 else ''}")
         if named:
             verb, _, rest = words.partition(" ")
             verb = _PLURALS[verb] if len(named) > 1 else verb
-            parts.append(f"{_listed(named)} {verb} {rest}".rstrip())
+            parts.append(f"{_listed(named)} {verb} {rest}")
     return f"{changes[0].metric.label} against {changes[0].baseline}: {'; '.join(parts)}."
-
-
-def _named(change: Change) -> str:
-    return change.candidate if change.estimate_pct is None else f"{change.candidate} ({change_text(change)})"
 
 
 def change_text(change: Change) -> str:
