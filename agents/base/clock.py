@@ -7,14 +7,33 @@ monotonic clock, so that setting the machine's time in the middle of a run moves
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass
 
-_since_monotonic_s: ContextVar[float | None] = ContextVar("since_monotonic_s", default=None)
+
+@dataclass(frozen=True)
+class RunClock:
+    """Seconds since 1970 less this process's monotonic clock; wrong by at most `error_s`."""
+
+    since_monotonic_s: float
+    error_s: float
+
+    @classmethod
+    def read(cls, ask: Callable[[], float]) -> RunClock:
+        """The clock that `ask` reads, in seconds since 1970: it was read somewhere between question and answer."""
+        asked_s = time.monotonic()
+        read_s = ask()
+        answered_s = time.monotonic()
+        return cls(read_s - (asked_s + answered_s) / 2, (answered_s - asked_s) / 2)
 
 
-def set_run_clock(unix_s: float) -> None:
-    """It is this time now, for everything that is begun from here on."""
-    _since_monotonic_s.set(unix_s - time.monotonic())
+_clock: ContextVar[RunClock | None] = ContextVar("run_clock", default=None)
+
+
+def set_run_clock(clock: RunClock) -> None:
+    """Everything that is begun from here on goes by it."""
+    _clock.set(clock)
 
 
 def ahead_s(read_s: float, asked_s: float, answered_s: float) -> float:
@@ -25,7 +44,14 @@ def ahead_s(read_s: float, asked_s: float, answered_s: float) -> float:
     return max(0.0, read_s - answered_s) or min(0.0, read_s - asked_s)
 
 
+def ahead_of_run_s(read_s: float, asked_s: float, answered_s: float) -> float:
+    """As `ahead_s`, against the run's clock; what that one may itself be wrong by is not held against it either."""
+    clock = _clock.get()
+    error_s = clock.error_s if clock else 0.0
+    return ahead_s(read_s, asked_s - error_s, answered_s + error_s)
+
+
 def run_clock_s() -> float:
     """Seconds since 1970 by the run's clock; by the process's own where none was set."""
-    since_monotonic_s = _since_monotonic_s.get()
-    return time.time() if since_monotonic_s is None else time.monotonic() + since_monotonic_s
+    clock = _clock.get()
+    return time.time() if clock is None else time.monotonic() + clock.since_monotonic_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from agents.base.clock import ahead_s, run_clock_s
+from agents.base.clock import ahead_of_run_s, run_clock_s
 from agents.base.command import Command, script
 from agents.base.cpuset import format_cpus, parse_cpus
 from agents.base.errors import AgentError, CommandError, ConnectError, HostError, PlanError
@@ -110,7 +110,7 @@ def insist_same_boot(facts: FactsCollected, host: str, boot_id: str | None) -> N
 def _clock_offset_s(clock: str, asked_s: float, answered_s: float) -> float | None:
     """How far the host's clock is off for certain."""
     try:
-        return ahead_s(float(clock), asked_s, answered_s)
+        return ahead_of_run_s(float(clock), asked_s, answered_s)
     except ValueError:
         return None  # its date knows no fractions of a second
 

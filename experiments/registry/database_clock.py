@@ -11,7 +11,7 @@ from datetime import datetime
 
 from django.db import connection
 
-from agents.base.clock import ahead_s
+from agents.base.clock import RunClock, ahead_s
 
 
 def database_now() -> datetime:
@@ -20,6 +20,11 @@ def database_now() -> datetime:
         cursor.execute("SELECT statement_timestamp()")
         now: datetime = cursor.fetchone()[0]
     return now
+
+
+def database_clock() -> RunClock:
+    """The database's clock, for a run that is worked on from here."""
+    return RunClock.read(lambda: database_now().timestamp())
 
 
 def clock_ahead_s() -> float:

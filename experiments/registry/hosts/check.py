@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 
 from agents import facts
-from agents.base.clock import ahead_s, run_clock_s, set_run_clock
+from agents.base.clock import ahead_of_run_s, run_clock_s, set_run_clock
 from agents.base.errors import (
     MISTAKE_HINT,
     AgentError,
@@ -27,7 +27,7 @@ from agents.remote.ssh import SshSession, connect, scan_host_keys
 from agents.running.needs import look
 from agents.running.outfit import HostFinding, look_for, look_for_ways
 from experiments.models import Host
-from experiments.registry.database_clock import database_now
+from experiments.registry.database_clock import database_clock, database_now
 from experiments.registry.hosts.host_keys import connect_args, pinned_key
 from experiments.registry.hosts.installation import installation
 from experiments.registry.hosts.inventory import check_state
@@ -88,7 +88,7 @@ def perform_check(host_id: int) -> None:
         )
         return
     try:
-        set_run_clock(database_now().timestamp())
+        set_run_clock(database_clock())
         seen = asyncio.run(_look(host, installation(), _servers(host)))
     except AgentError as error:
         _store_failure(host, error.message, error.hint, error.findings if isinstance(error, _Unfit) else ())
@@ -215,7 +215,7 @@ def _store_offer(host: Host, offered: tuple[HostKey, ...]) -> None:
 
 def _clock_ahead_s(found: facts.HostFacts, asked_s: float, answered_s: float) -> float | None:
     host_s = found.access.clock_s if found.access else None
-    return None if host_s is None else ahead_s(host_s, asked_s, answered_s)
+    return None if host_s is None else ahead_of_run_s(host_s, asked_s, answered_s)
 
 
 def _store_facts(host: Host, found: facts.HostFacts, seen: _Seen) -> None:

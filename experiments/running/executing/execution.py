@@ -16,7 +16,7 @@ from agents.base.log_context import bound
 from agents.events import Logged
 from agents.record import Record
 from experiments.models import Run
-from experiments.registry.database_clock import database_now
+from experiments.registry.database_clock import database_clock
 from experiments.registry.errors import DATABASE_AWAY
 from experiments.registry.workers.outbox import hint
 from experiments.registry.workers.tallies import count
@@ -99,7 +99,7 @@ def _taken_over(run: Run, error: FenceError) -> None:
 
 
 async def _execute(run: Run) -> None:
-    set_run_clock((await with_database(run, database_now)).timestamp())
+    set_run_clock(await with_database(run, database_clock))
     recorder = Recorder(run.pk, run.fence)
     record: Record = await with_database(run, recorder.record)
     if run.attempts > 1:

@@ -15,7 +15,7 @@ from agents.events import Restored, Role
 from agents.record import Record
 from agents.running.control import CANCELLED_PATIENCE_S
 from experiments.models import Host, Run
-from experiments.registry.database_clock import database_now
+from experiments.registry.database_clock import database_clock
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.machines import leased_sister, sisters_of
 from experiments.registry.hosts.quarantine import back_in_service, restore_state
@@ -89,7 +89,7 @@ def _begin(host_id: int) -> tuple[Run, int, bool] | None:
 
 
 async def _restore(run: Run, fence: int, roles: tuple[Role, ...], force: bool) -> Restored:
-    set_run_clock((await with_database(run, database_now)).timestamp())
+    set_run_clock(await with_database(run, database_clock))
     recorder = Recorder(run.pk, fence)
     heart = Heart(recorder)
     record: Record = await with_database(run, recorder.record)
