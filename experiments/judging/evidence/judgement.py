@@ -89,13 +89,16 @@ def stalled_s(at_s: Sequence[float], values: Sequence[float], duration_s: float)
     """Seconds of the window in which the rate was below a tenth of what it was while load came: it stood still.
 
     What it was is the median of the samples that are not empty beside the busiest ones, so that a load that was off for
-    most of the window is told as well.
+    most of the window is told as well. A sample speaks for the step that ends with it: one that lies more before
+    the window than in it tells of the time before the load.
     """
-    inside = [(t, v) for t, v in zip(at_s, values, strict=True) if 0 <= t <= duration_s]
+    if len(at_s) < 2:
+        return None
+    step_s = float(np.median(np.diff(at_s)))
+    inside = [v for t, v in zip(at_s, values, strict=True) if step_s / 2 <= t <= duration_s]
     if len(inside) < 5:
         return None
-    times, rates = np.array(inside).T
-    step_s = float(np.median(np.diff(times)))
+    rates = np.array(inside)
     high = max(np.quantile(rates, 0.95), rates.mean())
     return float(np.sum(rates < 0.1 * np.median(rates[rates >= 0.1 * high])) * step_s) if high > 0 else None
 

@@ -92,6 +92,12 @@ def test_a_load_that_was_off_for_most_of_the_window_stood_still(rates: list[floa
     assert stalled_s((SECONDS + 0.5).tolist(), rates, 60.0) == stalled
 
 
+@pytest.mark.parametrize(("first_s", "stalled"), [(0.02, 0.0), (0.4, 0.0), (0.9, 1.0)])
+def test_a_sample_of_the_time_before_the_load_is_no_stall(first_s: float, stalled: float) -> None:
+    """A window of 6 s, a sample a second: of the first one `first_s` lie in the window, the rest was quiet."""
+    assert stalled_s((SECONDS[:8] + first_s).tolist(), [0.0] + [1000.0] * 7, 6.0) == pytest.approx(stalled)
+
+
 def test_the_simulated_shapes_are_told_from_noise() -> None:
     aims = {aim.what: aim.ours for aim in courses(np.random.default_rng(1), 30)}
     shapes = {what: ours for what, ours in aims.items() if not what.startswith(("healthy", "all"))}
