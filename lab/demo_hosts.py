@@ -44,7 +44,10 @@ MaxSessions 32
 MaxStartups 32
 PidFile none
 ForceCommand {directory}/login.sh
+SetEnv HOME={home}
 """
+"""HOME is set here already: bash reads `~/.bashrc` before each command that comes over sshd, and what people keep in
+theirs (pyenv, nvm) takes longer than the commands of a run."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ def _prepare(directory: Path, name: str, address: str, first_port: int, client_k
     login.write_text(_LOGIN.format(home=host.home, mark=MARK, mark_value=_mark(host)))
     login.chmod(0o700)
     (place / "sshd_config").write_text(
-        _CONFIG.format(port=host.port, address=address, directory=place) + KEY_LOGIN_ONLY
+        _CONFIG.format(port=host.port, address=address, directory=place, home=host.home) + KEY_LOGIN_ONLY
     )
     return host
 

@@ -49,7 +49,7 @@ def test_a_member_launches_watches_compares_shares_notes_and_triages(page: Page,
     sign_in(page, product)
     # The demonstration's experiment runs by itself; a person may end it, if it has not ended, and its host comes back.
     page.get_by_role("link", name="Experiments").first.click()
-    page.get_by_role("link", name="Tomcat baseline").first.click()
+    page.get_by_role("link", name="Tomcat compression").first.click()
     expect(page.get_by_text(re.compile("Running|Finished")).first).to_be_visible()
     page.on("dialog", lambda dialog: dialog.accept())
     if (cancel := page.get_by_role("button", name="Cancel")).is_visible():

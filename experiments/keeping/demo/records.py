@@ -1,4 +1,4 @@
-"""The demonstration's records: a team, two hosts, the Tomcat baseline, its experiment, and a marked history."""
+"""The demonstration's records: a team, two hosts, two experiments with a Tomcat, and a marked history."""
 
 from __future__ import annotations
 
@@ -34,13 +34,30 @@ from experiments.registry.teams.access import require
 from experiments.registry.teams.audit import record
 
 TEAM, USER = "demo", "demo"
+HELLO, PAGE = "/examples/servlets/servlet/HelloWorldExample", "/examples/jsp/index.html"
 ON_ONE_MACHINE = {"neighbours_invalid_ratio": 1.0}
 """BenchHub itself runs on the server's CPUs in the demonstration: there that is a warning, and not the end of a run."""
-EXPERIMENT, NEXT = "Tomcat baseline", "Tomcat request threads"
+EXPERIMENT, NEXT = "Tomcat compression", "Tomcat baseline"
 """The one that runs by itself, and one that a person may launch when it has ended."""
 UNTIL_CLEAR = Rules(stop_rule=Experiment.StopRule.UNTIL_CLEAR, max_blocks=8)
 """A verdict after five blocks where that is clear, and eight where the machine is noisy or a run of it is invalid."""
 RECIPES = ("tomcat-default", "tomcat-access-log-off", "tomcat-threads-per-cpu")
+COMPRESSION = {
+    "description": "Tomcat packs its answers for clients that accept it (gzip): fewer bytes, more CPU.",
+    "steps": [
+        {
+            "kind": "xml_edit",
+            "path": "conf/server.xml",
+            "edits": [
+                {
+                    "op": "set",
+                    "select": "Service/Connector[@protocol='HTTP/1.1']",
+                    "attributes": {"compression": "on"},
+                }
+            ],
+        }
+    ],
+}
 
 
 @dataclass(frozen=True)
@@ -79,32 +96,35 @@ def seed(machine: DemoMachine, password: str) -> Experiment:
         ),
         is_demo=True,
     )
-    application, recipes, workload = _documents(member, machine)
+    application, default_recipe = _server(member, machine)
     existing: Experiment | None = (
         Experiment.objects.for_team(member.team).filter(name=EXPERIMENT).order_by("-id").first()
     )
     if existing is not None:
         return existing
     # Only the first time: a history that somebody deleted does not come back.
-    make_history(member, sut=sut, driver=driver, application=application, recipe=recipes[0])
-    default, no_access_log, threads_per_cpu = (
-        Candidate(recipe.name, application, recipe, sut, (driver,), is_baseline=index == 0)
-        for index, recipe in enumerate(recipes)
-    )
+    make_history(member, sut=sut, driver=driver, application=application, recipe=default_recipe)
+
+    def candidates(*others: Recipe) -> list[Candidate]:
+        return [
+            Candidate(recipe.name, application, recipe, sut, (driver,), is_baseline=recipe == default_recipe)
+            for recipe in (default_recipe, *others)
+        ]
+
     create_experiment(
         member,
         name=NEXT,
-        question="Are as many request threads as CPUs enough?",
-        workload=workload,
-        candidates=[default, threads_per_cpu],
+        question="What do the access log and the number of request threads cost?",
+        workload=_workload(member, machine, "HelloWorld servlet, wrk", path=HELLO),
+        candidates=candidates(*(install_recipe(member, name) for name in RECIPES[1:])),
         rules=UNTIL_CLEAR,
     )
     return create_experiment(
         member,
         name=EXPERIMENT,
-        question="What does the access log cost?",
-        workload=workload,
-        candidates=[default, no_access_log],
+        question="What does it cost the server to compress a page of 14 kB?",
+        workload=_workload(member, machine, "Page of 14 kB, wrk", path=PAGE, headers={"Accept-Encoding": "gzip"}),
+        candidates=candidates(save_version(member, Recipe, "Compression on", COMPRESSION)),
         rules=UNTIL_CLEAR,
     )
 
@@ -156,13 +176,14 @@ def _member(password: str) -> Member:
     return member
 
 
-def _documents(member: Member, machine: DemoMachine) -> tuple[Application, list[Recipe], Workload]:
+def _server(member: Member, machine: DemoMachine) -> tuple[Application, Recipe]:
     application = save_version(
         member,
         Application,
         "Tomcat 11 examples",
         {
-            "description": "Tomcat's own examples, opened to other hosts in a private instance of each run.",
+            "description": "Tomcat's own examples, opened to other hosts in a private instance of each run. "
+            "Java's second compiler is off: it would take the server's CPU for longer than these short runs last.",
             "server": {
                 "kind": "tomcat",
                 "home": machine.tomcat_home,
@@ -170,24 +191,29 @@ def _documents(member: Member, machine: DemoMachine) -> tuple[Application, list[
                 "open_examples": True,
                 "port": machine.server_port,
                 "cpus": machine.sut_cpus,
-                "jvm_options": ["-Xms256m", "-Xmx256m"],
+                "jvm_options": ["-Xms256m", "-Xmx256m", "-XX:TieredStopAtLevel=1"],
                 "ready": {
-                    "path": "/examples/servlets/servlet/HelloWorldExample",
+                    "path": HELLO,
                     "body_contains": "Hello World",
                     "timeout_s": 60,
                 },
             },
         },
     )
-    recipes = [install_recipe(member, name) for name in RECIPES]
-    workload = save_version(
+    return application, install_recipe(member, RECIPES[0])
+
+
+def _workload(
+    member: Member, machine: DemoMachine, name: str, *, path: str, headers: dict[str, str] | None = None
+) -> Workload:
+    return save_version(
         member,
         Workload,
-        "HelloWorld servlet, wrk",
+        name,
         {
             "description": "Closed loop, 32 connections: as many requests as the server answers.",
-            "driver": {"kind": "wrk", "connections": 32, "threads": 1},
-            "path": "/examples/servlets/servlet/HelloWorldExample",
+            "driver": {"kind": "wrk", "connections": 32, "threads": 1, "headers": headers or {}},
+            "path": path,
             "phases": [
                 {"name": "warm-up", "kind": "warm_up", "duration_s": 2},
                 {"name": "measure", "kind": "measure", "duration_s": 6},
@@ -195,7 +221,6 @@ def _documents(member: Member, machine: DemoMachine) -> tuple[Application, list[
             "cpus": machine.driver_cpus,
         },
     )
-    return application, recipes, workload
 
 
 def split_cpus(online: tuple[int, ...]) -> tuple[str, str]:

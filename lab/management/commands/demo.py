@@ -33,7 +33,7 @@ SERVER_PORT = 8180
 
 
 class Command(up.Command):
-    help = "Start BenchHub with two hosts on this machine and run the Tomcat baseline on them. Ctrl-C stops all of it."
+    help = "Start BenchHub with two hosts on this machine and compare two ways to run a Tomcat. Ctrl-C stops all of it."
 
     port_was_chosen: bool
     sut: DemoHost
