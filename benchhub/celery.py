@@ -12,11 +12,18 @@ from django.conf import settings
 from benchhub import embedded
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchhub.settings")
+# Else each worker, and beat, looks over every address at its start, and loads all pages and the API for that.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("benchhub")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.set_default()  # for every thread, not only the importing one
-app.autodiscover_tasks()
+
+
+@celeryd_init.connect
+def _find_tasks(**_arguments: Any) -> None:
+    """In a worker only: beat sends tasks by name, and needs nothing of what they do."""
+    app.autodiscover_tasks(force=True)  # at once: Celery has told those who wait for its own moment already
 
 
 @celeryd_init.connect

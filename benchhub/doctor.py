@@ -21,7 +21,7 @@ from benchhub import supervisor
 from benchhub.embedded import EmbeddedError, Places
 from benchhub.embedded_servers import postgres_programs, redis_program
 from benchhub.environment import is_installed
-from benchhub.health import has_unapplied_migrations
+from benchhub.tables import has_unapplied_migrations
 from experiments.keeping.backups.archive import BackupError
 from experiments.keeping.backups.daily import daily_backups
 from experiments.keeping.backups.programs import insist_on_a_client_for_the_server

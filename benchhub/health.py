@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.db import Error, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from benchhub import prometheus
+from benchhub.tables import has_unapplied_migrations
 from experiments.keeping.operating.bounded_look import BoundedLook, NoAnswer
 from experiments.keeping.operating.broker import look_at_broker
 from experiments.keeping.operating.canaries import queue_states
@@ -43,15 +43,6 @@ def _look() -> Readiness:
         connection.close()
 
 
-def has_unapplied_migrations() -> bool:
-    global _migrated
-    if not _migrated:  # once true it stays true for this program
-        executor = MigrationExecutor(connection)
-        _migrated = not executor.migration_plan(executor.loader.graph.leaf_nodes())
-    return not _migrated
-
-
-_migrated = False
 _bounded = BoundedLook(_look, limit_s=DATABASE_S, kept_s=2.0)
 
 

@@ -73,10 +73,12 @@ def _refused(request: HttpRequest) -> HttpResponseBase:
 
 
 def _patterns() -> list[URLPattern]:
-    found: list[tuple[str, Any]] = [
-        ("oidc/<str:provider_id>/login/", to_oidc),
-        ("oidc/<str:provider_id>/login/callback/", oidc_answer),
-    ]
+    found: list[tuple[str, Any]] = []
+    if apps.is_installed("allauth.socialaccount.providers.openid_connect"):
+        found += [
+            ("oidc/<str:provider_id>/login/", to_oidc),
+            ("oidc/<str:provider_id>/login/callback/", oidc_answer),
+        ]
     if apps.is_installed("allauth.socialaccount.providers.saml"):
         found += [
             ("saml/<str:organization_slug>/login/", to_saml),

@@ -8,9 +8,9 @@ from typing import Any
 
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
-from kombu import Queue  # type: ignore[attr-defined]  # kombu exports lazily
 
-from benchhub import beat, embedded, single_sign_on
+from benchhub import embedded, single_sign_on
+from benchhub.celery_settings import *  # noqa: F403 - Django reads one module
 from benchhub.connections import BoundedConnection
 from benchhub.environment import (
     broker_url,
@@ -86,13 +86,11 @@ INSTALLED_APPS = [
     "frontend.shared",
     "experiments.apps.ExperimentsConfig",
     *(["lab"] if (BASE_DIR / "lab").is_dir() else []),  # hosts to play with, of the source tree only
-    "ninja",
     "django_celery_beat",
     "allauth",
     "allauth.account",
     "allauth.mfa",
     "allauth.socialaccount",
-    "allauth.socialaccount.providers.openid_connect",
     "whitenoise.runserver_nostatic",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -258,8 +256,8 @@ MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not BENCHHUB_HTTPS  # localhost alone: brow
 SOCIALACCOUNT_ADAPTER = "benchhub.accounts.SocialAccountAdapter"
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
 SOCIALACCOUNT_PROVIDERS = single_sign_on.providers()
-if "saml" in SOCIALACCOUNT_PROVIDERS:  # its library is loaded only where it is used
-    INSTALLED_APPS.append("allauth.socialaccount.providers.saml")
+# What a provider's libraries take to load is for those that have one.
+INSTALLED_APPS += [f"allauth.socialaccount.providers.{kind}" for kind in SOCIALACCOUNT_PROVIDERS]
 BENCHHUB_SSO_SIGNUP = envbool("BENCHHUB_SSO_SIGNUP", True)
 BENCHHUB_SSO_GROUPS_CLAIM = single_sign_on.text(envlist("BENCHHUB_SSO_GROUPS_CLAIM", ("groups",)))
 try:
@@ -308,37 +306,8 @@ STORAGES = {
     },
 }
 
-# Celery: PostgreSQL is the truth, Redis is a hint ---------------------------------------------------------------------
+# Celery: what does not differ between installations is in benchhub/celery_settings.py ---------------------------------
 CELERY_BROKER_URL = broker_url(REDIS_URL)
-CELERY_RESULT_BACKEND = None
-CELERY_TASK_IGNORE_RESULT = True
-CELERY_ACCEPT_CONTENT = ["json"]
-CELERY_TASK_SERIALIZER = CELERY_EVENT_SERIALIZER = CELERY_RESULT_SERIALIZER = "json"
-# Acknowledged at the start: a late one is delivered 2-3 times past the visibility timeout. The reaper recovers runs.
-CELERY_TASK_ACKS_LATE = False
-CELERY_TASK_REJECT_ON_WORKER_LOST = False
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_DISABLE_PREFETCH = True
-CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
-CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None
-CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "visibility_timeout": 300,
-    "socket_timeout": 5,  # a hung Redis would block a web request for over 40 s
-    "socket_connect_timeout": 3,
-    "socket_keepalive": True,
-    "health_check_interval": 10,
-    "retry_on_timeout": False,
-}
-CELERY_TASK_DEFAULT_QUEUE = "default"
-CELERY_TASK_CREATE_MISSING_QUEUES = False
-_QUEUES = ("runs", "default")
-CELERY_TASK_QUEUES = [Queue(name) for name in _QUEUES]  # type: ignore[no-untyped-call]
-CELERY_TASK_ROUTES = {"experiments.tasks.execute_run": {"queue": "runs"}}
-CELERY_TIMEZONE = "UTC"
-CELERY_BEAT_SCHEDULER = "benchhub.ticking:Ticker"
-CELERY_BEAT_SCHEDULE = beat.entries(_QUEUES)
 
 # Runs: how soon another worker adopts the run of a dead one, how often a live one says so, how long a host may be away.
 BENCHHUB_LEASE_S = envint("BENCHHUB_LEASE_S", 60)

@@ -26,6 +26,7 @@ ADDRESS = "127.0.0.1"
 LOOK_INTERVAL_S = 0.2
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
+LATER_S = 30.0  # what may start later does so then at the latest: work goes on without pages
 STEADY_S = 60.0  # a child that ran this long starts with the first pause again
 
 
@@ -35,12 +36,16 @@ class SupervisorError(Exception):
 
 @dataclass(frozen=True)
 class ChildSpec:
-    """A process to keep running. Children of a lower `stop_turn` are stopped, all together, before the next turn."""
+    """A process to keep running. Children of a lower `stop_turn` are stopped, all together, before the next turn.
+
+    Those that may start `later` leave the processor to the others until the web answers: people wait for its pages.
+    """
 
     name: str
     argv: tuple[str, ...]
     stop_turn: int
     patience_s: float
+    later: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -72,9 +77,9 @@ def child_specs(port: int) -> tuple[ChildSpec, ...]:
     default = (*celery, "worker", "-n", "default@%h", "-Q", "default", "-P", "threads", "-c", "8", *quiet)
     return (
         ChildSpec("web", web, 1, 15),
-        ChildSpec("worker-runs", runs, 2, 45),
-        ChildSpec("worker-default", default, 2, 45),
-        ChildSpec("beat", (*celery, "beat"), 0, 10),
+        ChildSpec("worker-runs", runs, 2, 45, later=True),
+        ChildSpec("worker-default", default, 2, 45, later=True),
+        ChildSpec("beat", (*celery, "beat"), 0, 10, later=True),
     )
 
 
@@ -82,7 +87,7 @@ def preparations() -> tuple[ChildSpec, ...]:
     """What must have ended well before the children start."""
     manage = (sys.executable, str(PROJECT_DIR / "manage.py"))
     return (
-        ChildSpec("migrate", (*manage, "migrate", "--noinput"), 0, 60),
+        ChildSpec("migrate", (*manage, "migrate", "--noinput", "--skip-checks"), 0, 60),
         ChildSpec("collectstatic", (*manage, "collectstatic", "--noinput", "-v", "0"), 0, 10),
     )
 
@@ -156,19 +161,20 @@ class Supervisor:
                 end(process, signal.SIGTERM, patience_s=spec.patience_s)
 
     def start(self) -> None:
-        for spec in self.specs:
-            if not self.stopping:
-                self.children[spec.name] = Child(spec, self._spawn(spec), time.monotonic())
+        self._start(later=False)
 
     def supervise(self, port: int, on_ready: Callable[[], None]) -> None:
         """Returns when asked to stop; calls `on_ready` once, when the web answers."""
-        told = False
+        began, told, all_there = time.monotonic(), False, False
         while not self.stopping:
             for child in self.children.values():
                 self._look_after(child)
             if not told and web_answers(port):
                 told = True
                 on_ready()
+            if not all_there and (told or time.monotonic() - began > LATER_S):
+                all_there = True
+                self._start(later=True)
             self.terminal.follow()
             time.sleep(LOOK_INTERVAL_S)
 
@@ -184,6 +190,11 @@ class Supervisor:
                 _wait(child.process, deadline)
                 end(child.process, signal.SIGKILL, patience_s=5)
                 self.terminal.say(child.spec.name, "stopped")
+
+    def _start(self, *, later: bool) -> None:
+        for spec in self.specs:
+            if spec.later == later and not self.stopping:
+                self.children[spec.name] = Child(spec, self._spawn(spec), time.monotonic())
 
     def _ask_to_stop(self, _number: int, _frame: FrameType | None) -> None:
         self.stopping = True

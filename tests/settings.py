@@ -47,4 +47,7 @@ DATABASES["default"]["OPTIONS"]["connect_timeout"] = "60"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # fast, and only here
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 BENCHHUB_SENDS_MAIL = True
-INSTALLED_APPS = [*INSTALLED_APPS, "allauth.socialaccount.providers.saml"]  # noqa: F405 - a test is its own provider
+INSTALLED_APPS += [  # noqa: F405 - a test is its own provider
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.socialaccount.providers.saml",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import quote
@@ -84,7 +85,15 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
     """The routes of one kind of document. A body may come as JSON or as YAML."""
     kind = noun(model)
     router = Router(auth=READ, tags=[f"{kind}s"])
+    _add_reading(router, model, kind)
+    _add_saving(router, model, kind, schema)
+    _add_archiving(router, model, kind)
+    _add_versions(router, model, kind)
+    _add_yaml(router, model, kind)
+    return router
 
+
+def _add_reading(router: Router, model: type[Document], kind: str) -> None:
     @router.get("", response=list[VersionRow], operation_id=f"list_{kind}s", summary=f"List {kind}s")
     def list_documents(
         request: HttpRequest,
@@ -108,6 +117,8 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
     ) -> HttpResponse:
         return tagged(request, _detail(find_document(member_of(request), model, name, version)))
 
+
+def _add_saving(router: Router, model: type[Document], kind: str, schema: type[BaseModel]) -> None:
     def save_document(
         request: HttpRequest, name: str, payload: BaseModel, note: str = Query("", max_length=400)
     ) -> HttpResponse:
@@ -131,38 +142,30 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
         openapi_extra=CHANGE_EXTRA,
     )(save_document)
 
-    @router.delete(
-        "/{name}",
-        response=VersionOut,
-        auth=WRITE,
-        operation_id=f"archive_{kind}",
-        summary=f"Archive the {kind}",
-        openapi_extra=CHANGE_EXTRA,
-    )
-    def archive_document(request: HttpRequest, name: str) -> HttpResponse:
-        member = member_of(request)
-        with transaction.atomic():
-            _insist(request, member, model, name)
-            document = find_document(member, model, name)
-            archive(member, document)
-        return tagged(request, _detail(document))
 
-    @router.post(
+def _add_archiving(router: Router, model: type[Document], kind: str) -> None:
+    def changing(change: Callable[[Member, Document], None]) -> Callable[[HttpRequest, str], HttpResponse]:
+        def change_document(request: HttpRequest, name: str) -> HttpResponse:
+            member = member_of(request)
+            with transaction.atomic():
+                _insist(request, member, model, name)
+                document = find_document(member, model, name)
+                change(member, document)
+            return tagged(request, _detail(document))
+
+        return change_document
+
+    shared: dict[str, Any] = {"response": VersionOut, "auth": WRITE, "openapi_extra": CHANGE_EXTRA}
+    router.delete("/{name}", operation_id=f"archive_{kind}", summary=f"Archive the {kind}", **shared)(changing(archive))
+    router.post(
         "/{name}/unarchive",
-        response=VersionOut,
-        auth=WRITE,
         operation_id=f"unarchive_{kind}",
         summary=f"Put an archived {kind} back into the lists",
-        openapi_extra=CHANGE_EXTRA,
-    )
-    def unarchive_document(request: HttpRequest, name: str) -> HttpResponse:
-        member = member_of(request)
-        with transaction.atomic():
-            _insist(request, member, model, name)
-            document = find_document(member, model, name)
-            unarchive(member, document)
-        return tagged(request, _detail(document))
+        **shared,
+    )(changing(unarchive))
 
+
+def _add_versions(router: Router, model: type[Document], kind: str) -> None:
     @router.get(
         "/{name}/versions",
         response=list[VersionRow],
@@ -197,6 +200,8 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
             differences=[DifferenceOut(path=one.path, values=list(one.values)) for one in found],
         )
 
+
+def _add_yaml(router: Router, model: type[Document], kind: str) -> None:
     @router.get(
         "/{name}/yaml",
         operation_id=f"get_{kind}_yaml",
@@ -211,8 +216,6 @@ def document_router(model: type[Document], schema: type[BaseModel]) -> Router:
         response = HttpResponse(to_yaml(document), content_type="application/yaml; charset=utf-8")
         response["X-Content-Type-Options"] = "nosniff"
         return response
-
-    return router
 
 
 applications = document_router(Application, ApplicationDocument)

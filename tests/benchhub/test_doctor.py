@@ -15,7 +15,7 @@ import pytest
 from cryptography.fernet import Fernet
 from django.db.migrations.recorder import MigrationRecorder
 
-from benchhub import doctor, health
+from benchhub import doctor, tables
 from benchhub.embedded import PROJECT_DIR
 from experiments.models import Member
 from experiments.registry.hosts.inventory import add_host
@@ -107,7 +107,7 @@ def test_what_is_wrong_is_named_with_what_to_do(
     admin: Member, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     what: str, level: str, words: str, change: Break,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(health, "_migrated", False)
+    monkeypatch.setattr(tables, "_migrated", False)
     add_host(admin, name="sut", address="127.0.0.1", port=22, user="bench", roles="sut")
     change(settings, tmp_path)
     finding = found()[what]

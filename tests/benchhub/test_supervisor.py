@@ -12,10 +12,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db import connection
 
-from benchhub import embedded
+from benchhub import embedded, tables
+from benchhub.management.commands import up
 from benchhub.processes import is_running, wait_until
 from benchhub.supervisor import (
     ChildSpec,
@@ -37,8 +40,18 @@ STUBBORN = (
 WITH_CHILD = "import subprocess, time; print(subprocess.Popen(['sleep', '3671']).pid, flush=True); time.sleep(3600)"
 
 
-def python(name: str, code: str, *, stop_turn: int = 0) -> ChildSpec:
-    return ChildSpec(name, (sys.executable, "-c", code), stop_turn, patience_s=2)
+WEB = """
+import http.server, pathlib, sys
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if pathlib.Path(sys.argv[2]).exists() else 503)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
+"""
+
+
+def python(name: str, code: str, *arguments: str, stop_turn: int = 0, later: bool = False) -> ChildSpec:
+    return ChildSpec(name, (sys.executable, "-c", code, *arguments), stop_turn, patience_s=2, later=later)
 
 
 def log(data_dir: Path, name: str) -> str:
@@ -68,6 +81,75 @@ def test_a_child_that_dies_is_started_again_and_a_deaf_one_is_killed_at_the_end(
     assert re.search(r"short +ended with 0; starts again in 1 s", output.getvalue())
     assert output.getvalue().rstrip().splitlines()[-1].split() == ["deaf", "stopped"]
     assert [child.process.returncode for child in supervisor.children.values()] == [0, -signal.SIGKILL]
+
+
+@pytest.mark.parametrize("web_is_well", [True, False])
+def test_workers_leave_the_processor_to_the_web_until_it_answers_and_start_without_it_at_last(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, web_is_well: bool
+) -> None:
+    monkeypatch.setattr("benchhub.supervisor.LATER_S", 1000.0 if web_is_well else 0.0)
+    port, pages, seen = free_port(), data_dir / "pages", []
+    web = python("web", WEB, str(port), str(pages))
+    worker = python("worker", "print('here', flush=True)", later=True)
+    supervisor = Supervisor(data_dir, [worker, web], Terminal(io.StringIO()))
+
+    def open_the_pages_then_wait_for_the_worker() -> None:
+        if web_is_well:
+            wait_until(lambda: log(data_dir, "web").count("503") >= 2, seconds=PATIENCE_S)
+            seen.append(log(data_dir, "worker"))
+            pages.touch()
+        wait_until(lambda: "here" in log(data_dir, "worker"), seconds=PATIENCE_S)
+        supervisor.stopping = True
+
+    watcher = threading.Thread(target=open_the_pages_then_wait_for_the_worker)
+    supervisor.start()
+    watcher.start()
+    supervisor.supervise(port, lambda: seen.append("ready"))
+    watcher.join()
+    supervisor.stop()
+
+    assert seen == (["", "ready"] if web_is_well else [])
+    assert "here" in log(data_dir, "worker")
+
+
+@pytest.mark.django_db(transaction=True)  # its connection is closed
+def test_what_an_earlier_start_has_prepared_is_not_prepared_again(
+    data_dir: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.BENCHHUB_DATA_DIR, settings.STATIC_ROOT = data_dir, data_dir / "staticfiles"
+    monkeypatch.setenv("BENCHHUB_STATIC_ROOT", str(settings.STATIC_ROOT))  # of the process that collects
+    Lock(data_dir)
+
+    def prepared() -> str:
+        said = io.StringIO()
+        up.Command().prepare(Supervisor(data_dir, [], Terminal(said)))
+        return " ".join(said.getvalue().split())
+
+    assert [prepared(), prepared()] == ["up preparing: collectstatic", ""]
+    (settings.STATIC_ROOT / "staticfiles.json").unlink()
+    assert [prepared(), prepared()] == ["up preparing: collectstatic", ""]
+    settings.VERSION = "of tomorrow"
+    assert [prepared(), prepared()] == ["up preparing: collectstatic", ""]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DROP TABLE benchhub_cache",
+        "ALTER TABLE experiments_run DROP COLUMN notes CASCADE",
+        "DELETE FROM django_migrations WHERE app = 'experiments' AND name LIKE '0009%%'",
+    ],
+)
+def test_tables_are_complete_with_every_migration_column_and_the_table_of_the_cache(
+    damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_migrated", False)
+    assert tables.are_complete()
+    monkeypatch.setattr(tables, "_migrated", False)
+    with connection.cursor() as cursor:
+        cursor.execute(damage)
+    assert not tables.are_complete()
 
 
 def test_stopping_leaves_no_grandchild(data_dir: Path) -> None:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error, connection
 
-from benchhub import embedded, supervisor
+from benchhub import embedded, static_files, supervisor, tables
 from benchhub.terminal import Terminal
 from experiments.registry.teams.first_account import how_to_make_the_first_account
 
@@ -46,8 +46,7 @@ class Command(BaseCommand):
             if settings.BENCHHUB_EMBEDDED:
                 terminal.say("up", f"PostgreSQL and Redis of its own, data in {data_dir}")
                 embedded.ensure(data_dir)
-            terminal.say("up", "preparing the database and the static files")
-            boss.prepare(self.preparations())
+            self.prepare(boss)
             if not boss.stopping:
                 self.prepared(terminal)
             boss.start()
@@ -66,8 +65,20 @@ class Command(BaseCommand):
         """The processes to run."""
         return supervisor.child_specs(port)
 
+    def prepare(self, boss: supervisor.Supervisor) -> None:
+        """Does what is to be done before they start, and was not done by an earlier start."""
+        static = static_files.fingerprint()
+        done = {"migrate": _has_all_tables(), "collectstatic": static_files.are_collected(static)}
+        steps = [step for step in self.preparations() if not done[step.name]]
+        if not steps:
+            return
+        boss.terminal.say("up", f"preparing: {', '.join(step.name for step in steps)}")
+        boss.prepare(steps)
+        if not boss.stopping and any(step.name == "collectstatic" for step in steps):
+            static_files.note_collected(static)
+
     def preparations(self) -> tuple[supervisor.ChildSpec, ...]:
-        """What is to be done before they start."""
+        """All that may be to do."""
         return supervisor.preparations()
 
     def prepared(self, terminal: Terminal) -> None:
@@ -88,6 +99,13 @@ def port_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
         raise ArgumentTypeError(f"{text!r} is no port; ports are 1 to 65535")
     return int(text)
+
+
+def _has_all_tables() -> bool:
+    try:
+        return tables.are_complete()
+    finally:
+        connection.close()
 
 
 def _first_account() -> str:

@@ -18,27 +18,6 @@ from experiments.registry.teams.access import require
 MAX_REPORT_CHARS = 5_000_000
 
 
-def import_report(
-    member: Member,
-    *,
-    kind: str,
-    text: str,
-    command: str = "",
-    labels: Mapping[str, str] | None = None,
-    application: str = "",
-    recipe: str = "",
-    workload: str = "",
-    measured_at: datetime | None = None,
-    machine: str = "",
-) -> Run:
-    """Store a report as one finished run; see `import_reports`."""
-    given = {"application": application, "recipe": recipe, "workload": workload, "machine": machine}
-    (run,) = import_reports(
-        member, kind=kind, text=text, command=command, labels=labels, measured_at=measured_at, split=False, **given
-    )
-    return run
-
-
 def import_reports(
     member: Member,
     *,

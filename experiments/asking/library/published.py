@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from experiments.asking.intake.imports import import_report
+from experiments.asking.intake.imports import import_reports
 from experiments.asking.intake.timers import import_timers
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import Recorded, RecordedReport
@@ -35,7 +35,7 @@ def published_runs(member: Member, recorded: Recorded) -> list[tuple[RecordedRep
 
 
 def _import(member: Member, recorded: Recorded, report: RecordedReport, workload: str) -> Run:
-    run = import_report(
+    (run,) = import_reports(
         member,
         kind=recorded.kind,
         text=report.content(),

@@ -105,23 +105,21 @@ def _declared(document: WorkloadDocument) -> list[MetricSpec]:
 
 def archive(member: Member, document: Document) -> None:
     """Take every version of this name out of the lists; runs keep the version that they used."""
-    require(member, Role.EDITOR)
-    model = type(document)
-    with transaction.atomic():
-        changed = model.objects.filter(team_id=member.team_id, name=document.name, archived=False).update(archived=True)
-        if changed:
-            record(member, f"{noun(model)}.archive", f"{noun(model)} {document.name}")
-    document.refresh_from_db()
+    _archive(member, document, "archive", archived=True)
 
 
 def unarchive(member: Member, document: Document) -> None:
     """Put every version of this name back into the lists; who may archive a name may do this."""
+    _archive(member, document, "unarchive", archived=False)
+
+
+def _archive(member: Member, document: Document, action: str, *, archived: bool) -> None:
     require(member, Role.EDITOR)
     model = type(document)
+    others = model.objects.filter(team_id=member.team_id, name=document.name, archived=not archived)
     with transaction.atomic():
-        changed = model.objects.filter(team_id=member.team_id, name=document.name, archived=True).update(archived=False)
-        if changed:
-            record(member, f"{noun(model)}.unarchive", f"{noun(model)} {document.name}")
+        if others.update(archived=archived):
+            record(member, f"{noun(model)}.{action}", f"{noun(model)} {document.name}")
     document.refresh_from_db()
 
 

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from experiments.asking.intake.imports import import_report
+from experiments.asking.intake.imports import import_reports
 from experiments.asking.intake.ingest import store_results
 from experiments.asking.intake.sent_results import SentResult
 from experiments.models import Application, Artifact, AuditEntry, Member, Metric, Role, Run, Series, Trend, Workload
@@ -39,7 +39,8 @@ def imported(
     member: Member, *, metrics: Mapping[str, float] = FIGURES, own: Mapping[str, Any] | None = None, **more: Any
 ) -> Run:
     """The figures as a file that somebody imports."""
-    return import_report(member, kind="command", text=json.dumps({**metrics, **(own or {})}), **more)
+    (run,) = import_reports(member, kind="command", text=json.dumps({**metrics, **(own or {})}), **more)
+    return run
 
 
 def sent(
@@ -172,9 +173,9 @@ def test_a_document_that_is_not_there_is_named(door: Door, field: str, admin: Me
         lambda member: store_results(
             member, [SentResult(tool="k6", failure="No login with password=hunter2 at the server.")]
         )[0],
-        lambda member: import_report(
+        lambda member: import_reports(
             member, kind="jmeter", text="An error occurred: no login with password=hunter2 at the server\n"
-        ),
+        )[0],
     ],
     ids=["sent", "imported"],
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from experiments.asking.intake.imports import import_report
+from experiments.asking.intake.imports import import_reports
 from experiments.asking.launching.choices import Candidate, Choice
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_run
@@ -244,7 +244,7 @@ def test_two_to_ten_runs_are_compared(admin: Member, numbers: list[int]) -> None
 
 def test_the_published_runs_with_connect_errors_come_out_invalid_with_the_reason(admin: Member) -> None:
     runs = {
-        name: import_report(admin, kind="wrk2", text=(CASES / f"published-{name}.txt").read_text())
+        name: import_reports(admin, kind="wrk2", text=(CASES / f"published-{name}.txt").read_text())[0]
         for name in ("default", "no-access-log", "seven-threads")
     }
     assert {name: round(run.throughput_rps or 0) for name, run in runs.items()} == {

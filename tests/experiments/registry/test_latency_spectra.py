@@ -8,7 +8,7 @@ from typing import Any
 
 from agents import events as e
 from agents.results.spectrum import Spectrum
-from experiments.asking.intake.imports import import_report
+from experiments.asking.intake.imports import import_reports
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import LatencySpectrum, Member, Run
@@ -37,7 +37,7 @@ def test_the_end_of_a_run_keeps_its_histogram(admin: Member, stock: dict[str, An
 
 def test_an_import_keeps_its_histogram(admin: Member) -> None:
     path = next(path for path in sorted(CASES.glob("*.txt")) if "Detailed Percentile" in path.read_text())
-    run = import_report(admin, kind="wrk2", text=path.read_text())
+    (run,) = import_reports(admin, kind="wrk2", text=path.read_text())
     curve = curves_of([run])[run.pk]
     assert curve.samples == LatencySpectrum.objects.get(run=run).counts[-1]
     assert curve.points

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from experiments.asking.intake.imports import import_report
+from experiments.asking.intake.imports import import_reports
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import Artifact, AuditEntry, Member, Run, Team
@@ -64,17 +64,17 @@ def test_files_are_measured_and_stop_launches_and_imports(
     with pytest.raises(QuotaExceeded, match="files of runs"):
         launch_run(admin, Choice(**stock))
     with pytest.raises(QuotaExceeded, match="files of runs"):
-        import_report(admin, kind="wrk", text=WRK)
+        import_reports(admin, kind="wrk", text=WRK)
     Artifact.objects.all().delete()
     measure_files()
-    assert import_report(admin, kind="wrk", text=WRK).number
+    assert import_reports(admin, kind="wrk", text=WRK)[0].number
 
 
 def test_an_import_counts_for_the_day_and_not_for_the_queue(admin: Member) -> None:
     limit(admin.team, quota_queued_runs=0, quota_runs_per_day=1)
-    import_report(admin, kind="wrk", text=WRK)
+    import_reports(admin, kind="wrk", text=WRK)
     with pytest.raises(QuotaExceeded, match="runs per day"):
-        import_report(admin, kind="wrk", text=WRK)
+        import_reports(admin, kind="wrk", text=WRK)
 
 
 def test_a_host_beyond_the_quota_is_refused(admin: Member) -> None:

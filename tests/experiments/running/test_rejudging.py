@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from experiments.asking.intake.imports import import_report
+from experiments.asking.intake.imports import import_reports
 from experiments.asking.launching.choices import Candidate, Choice
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment, launch_run
@@ -110,7 +110,7 @@ def test_an_experiment_gets_its_verdict_again(admin: Member, stock: dict[str, An
 
 
 def test_what_keeps_no_report_stays_as_it_was_and_is_counted(admin: Member, two_runs: tuple[Run, Run]) -> None:
-    import_report(admin, kind="wrk", text=WRK)
+    import_reports(admin, kind="wrk", text=WRK)
     made_up = two_runs[0]
     made_up.events.filter(kind="load_reported").delete()
     said = run_rejudge()

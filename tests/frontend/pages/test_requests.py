@@ -7,7 +7,7 @@ from django.test import Client
 from agents.drivers.jmeter.jtl.files import read_jtl_text
 from agents.drivers.reading import read_report
 from agents.events import LoadPart, LoadReported
-from experiments.asking.intake.imports import import_report
+from experiments.asking.intake.imports import import_reports
 from experiments.models import Member
 from experiments.registry.metrics.vocabulary import figures
 from tests.agents.recorded import CASES
@@ -55,7 +55,7 @@ def test_the_page_lists_what_each_instance_was_asked(browser: Client, admin: Mem
 
 def test_an_imported_run_shows_figures_of_the_benchmarks_own(browser: Client, admin: Member) -> None:
     text = '{"throughput_rps": 300, "scaled_throughput": {"value": 1.9, "unit": "x one CPU", "direction": "higher"}}'
-    run = import_report(admin, kind="command", text=text)
+    (run,) = import_reports(admin, kind="command", text=text)
     page = browser.get(address("run", admin.team, run.number)).content.decode()
     assert "scaled_throughput" in page
     assert "x one CPU" in page
