@@ -9,6 +9,7 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
+from agents.running.readiness import SERVER_LOG
 from experiments.asking.launching import cancelling, launch
 from experiments.asking.launching.retries import links_of
 from experiments.judging.comparing.timers import timers_of
@@ -75,6 +76,7 @@ def _state(run: Run, story: Story) -> dict[str, Any]:
         "waiting": expected_of(run),
         "dirty_hosts": {host for host in run.hosts if host.dirty_run_id == run.pk},
         "links": links_of(run),
+        "server_log": run.artifacts.filter(name=SERVER_LOG).defer("content").first() if run.failure else None,
         "priorities": PRIORITIES,
         "baseline": baseline,
         "baselines": baselines,

@@ -156,7 +156,7 @@ def stat(number: int, name: str, ticks: int) -> str:
 
 def test_the_cpu_of_all_instances_is_added_up_and_threads_of_one_name_too() -> None:
     monitor = ThreadsMonitor()
-    assert monitor.snippet((5, 9)).count("/task/") == 2
+    assert monitor.before((5, 9)).endswith("\n  watch 5 9")
     before = stat(5, "java", 100) + stat(5, "java", 40) + stat(6, "http", 60)
     before += stat(9, "java", 300) + stat(9, "java", 100) + stat(10, "http", 200)
     now = stat(5, "java", 150) + stat(5, "java", 50) + stat(6, "http", 100)

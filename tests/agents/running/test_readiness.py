@@ -45,6 +45,7 @@ async def wait(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
         driver=cast(Session, driver),
         server=cast(Job, Server()),
         read_log=read_log,
+        ask=read_log,
         check=lambda: None,
     )
 

@@ -41,6 +41,26 @@ def test_a_save_is_a_new_version_and_the_same_body_is_none(admin: Member) -> Non
         ),
         (Recipe, {"steps": [{"kind": "limits", "nofile": "many"}]}, "steps"),
         (Recipe, {"parameters": {"n": {"type": "int", "default": "x"}}}, ""),
+        (Recipe, {"steps": [{"kind": "sysctl", "values": {"kernel.hostname": "a"}}]}, "steps"),
+        (
+            Recipe,
+            {
+                "parameters": {"open": {"type": "str"}},
+                "steps": [
+                    {"kind": "environment", "variables": {"A": "${open}"}},
+                    {"kind": "sysctl", "values": {"kernel.hostname": "a"}},
+                ],
+            },
+            "steps",
+        ),
+        (
+            Recipe,
+            {
+                "parameters": {"open": {"type": "str"}},
+                "steps": [{"kind": "sysctl", "values": {"kernel.hostname": "${open}", "vm.swappiness": "1"}}],
+            },
+            "steps.0",
+        ),
         (Recipe, {"steps": [{"kind": "limits"}] * 10_000}, "steps"),
         (Workload, {**WORKLOAD, "phases": []}, ""),
         (
