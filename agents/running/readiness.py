@@ -15,8 +15,6 @@ from agents.remote.jobs import Job
 from agents.running import host_commands
 from agents.servers.base.server import Readiness
 
-SERVER_LOG = "server.log"
-"""The file of the run that holds the whole log of its server."""
 PROBE_ROUND_S = 2.0
 PAUSE_S = 0.1
 
@@ -89,6 +87,7 @@ async def wait_until_ready(
     *,
     driver: Session,
     server: Job,
+    log_file: str,
     read_log: Callable[[], Awaitable[str]],
     ask: Callable[[], Awaitable[str]],
     check: Callable[[], None],
@@ -96,8 +95,8 @@ async def wait_until_ready(
     """Returns when the server is ready.
 
     Raises NotReady with the last answer when it is not within `ready.timeout_s`, CommandError when its process ended.
-    `read_log` is awaited for the server's log, `ask` for what its own host says that is missing; `check` raises when
-    the run was cancelled.
+    `log_file` is the file of the run that the whole log of this server is kept as, `read_log` is awaited for its end,
+    `ask` for what its own host says that is missing; `check` raises when the run was cancelled.
     """
     deadline = time.monotonic() + ready.timeout_s
     while True:
@@ -111,14 +110,14 @@ async def wait_until_ready(
             tail = (await read_log()).strip().splitlines()[-5:]
             message = f"The server ended while starting (exit status {status.exit_status})."
             ended = failure(message, status.exit_status, by_author=True)
-            ended.hint = f"Its last lines: {' / '.join(tail) or 'none'}. Its whole log is kept: {SERVER_LOG}."
+            ended.hint = f"Its last lines: {' / '.join(tail) or 'none'}. Its whole log is kept: {log_file}."
             raise ended
         if not wrong:
             return
         if last:
             raise NotReady(
                 f"The server was not ready within {ready.timeout_s:g} s: {wrong}.",
-                hint=f"{_asked(ready, url, driver.host)}See the server's log: {SERVER_LOG}.{_way(ready, driver.host)}",
+                hint=f"{_asked(ready, url, driver.host)}See the server's log: {log_file}.{_way(ready, driver.host)}",
             )
         await asyncio.sleep(PAUSE_S)
 

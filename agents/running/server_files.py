@@ -31,6 +31,11 @@ wc -c <"$1" && tail -c "$2" -- "$1"
 """
 
 
+def log_file(name: str) -> str:
+    """The file of the run that holds the whole log of this instance of the server, such as `server-2`."""
+    return f"{name}.log"
+
+
 def named_files(instance: str, patterns: tuple[str, ...]) -> Command:
     """Prints the files of the instance directory that fit one of the patterns, a path inside it per line."""
     return script(_LIST, instance, *patterns)
@@ -57,13 +62,13 @@ class ServerFiles:
     async def keep_log(self, job: Job, path: str | None) -> None:
         """The log at `path`, else what the server printed to both outputs. CommandError when it cannot be read."""
         if path is not None:
-            await self._keep_file(path, f"{self._name}.log")
+            await self._keep_file(path, log_file(self._name))
             return
         if (await job.status()).truncated:
             await self._say("The server printed more than its host kept of it: the end is missing.", warning=True)
-        for stream, ending in (("out", ".log"), ("err", "-errors.log")):
+        for stream, name in (("out", log_file(self._name)), ("err", log_file(f"{self._name}-errors"))):
             if stream == "out" or await self._size(f"{job.directory}/{stream}"):
-                await self._keep_file(f"{job.directory}/{stream}", f"{self._name}{ending}")
+                await self._keep_file(f"{job.directory}/{stream}", name)
 
     async def keep_named(self, patterns: tuple[str, ...]) -> None:
         """The files of the instance directory that fit one of the patterns. CommandError when one cannot be read."""

@@ -21,7 +21,7 @@ from agents.running.own_address import own_address
 from agents.running.preparation import boot_id_command, insist_same_boot, launch_of
 from agents.running.readiness import listening_command, wait_until_ready
 from agents.running.recipe_settings import environment_of, files_of
-from agents.running.server_files import ServerFiles
+from agents.running.server_files import ServerFiles, log_file
 from agents.running.tuning import instance_directory
 from agents.spec import RunSpec
 
@@ -106,6 +106,7 @@ class Serving:
                     self._spec.urls[number].removesuffix(self._spec.workload.path) + ready.path,
                     driver=self._reach.session(role),
                     server=self._job(number),
+                    log_file=_log_file(number),
                     read_log=lambda: self._log(number),
                     ask=ask,
                     check=self._check,
@@ -181,7 +182,9 @@ class Serving:
                 how += ": it was killed, by somebody or by the kernel when memory ran out"
             last = (await self._log(number)).strip().splitlines()[-1:] if status.state != "absent" else []
             ended = failure(f"The server ended during the load {how}.", status.exit_status, by_author=True)
-            ended.hint = f"Its last line: {last[0][:300]}" if last else "It left no log; was its directory removed?"
+            ended.hint = "It left no log; was its directory removed?"
+            if last:
+                ended.hint = f"Its last line: {last[0][:300]} Its whole log is kept: {_log_file(number)}."
             raise ended
 
     async def _capture(self, sut: Session) -> None:
@@ -208,7 +211,7 @@ class Serving:
         """What one instance really has. HostError when the kernel does not let it run on exactly its own CPUs."""
         server, started = self._server.instance(number), self._record.started_jobs[_name(number)]
         if started.pid is None:
-            raise CommandError("The server's process is not known.", hint="See the server's log.")
+            raise CommandError("The server's process is not known.", hint=f"See the server's log: {_log_file(number)}.")
         command = server.effective_command(self._instance(number), started.pid)
         result = await sut.run(command, max_output_bytes=4 << 20)
         values = server.parse_effective(result.check("Reading the effective configuration").stdout)
@@ -241,3 +244,7 @@ class Serving:
 def _name(number: int) -> str:
     """The job of the instance with this number, counted from 0."""
     return f"server-{number + 1}" if number else "server"
+
+
+def _log_file(number: int) -> str:
+    return log_file(_name(number))

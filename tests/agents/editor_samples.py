@@ -67,7 +67,7 @@ SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
 }
 STEP_SAMPLES: Mapping[str, dict[str, Any]] = {
     "affinity": {"cpus": "0"},
-    "command": {"run": ":", "undo": ":", "observe": ":", "expect": "a", "arguments": ["a"]},
+    "command": {"run": ":", "undo": ":", "observe": ":", "expect": "a", "arguments": ["a"], "sets": ["a.*"]},
     "cpu_online": {"online": "0"},
     "environment": {"variables": {"TZ": "UTC"}},
     "file": {"path": "webapps/ROOT/a.html", "content": "a", "mode": "0644"},

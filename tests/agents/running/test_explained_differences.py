@@ -30,6 +30,10 @@ def file(content: str, path: str = "nginx.conf") -> dict[str, Any]:
     return {"kind": "file", "path": path, "content": content}
 
 
+def command(*sets: str) -> dict[str, Any]:
+    return {"kind": "command", "run": ":", "undo": ":", "sets": sets}
+
+
 ACCEPT = THREADS.replace("maxThreads", "acceptCount")
 HEAP = "jvm.flags.MaxHeapSize"
 
@@ -68,6 +72,11 @@ HEAP = "jvm.flags.MaxHeapSize"
         (((file("a b;"),), (file("a c;"),)), "files.other.conf@a", False),
         (((file("a b;"),), (file("a b;"),)), "files.nginx.conf@a", False),
         (((), (connector(8),)), "files.conf/server.xml@line[3]", True),
+        (((), (command("sysctl.net.*"),)), "sysctl.net.core.somaxconn", True),
+        (((), (command("sysctl.net.*"),)), "sysctl.vm.swappiness", False),
+        (((), (command("files.app.conf"),)), "files.app.conf@http.workers", True),
+        (((), (command(),)), "sysctl.vm.swappiness", False),
+        (((command("sysctl.*"),), (command("sysctl.*"),)), "sysctl.vm.swappiness", False),
         (((), (), (SWAPPINESS,)), "sysctl.vm.swappiness", True),
         ((), "sysctl.vm.swappiness", False),
     ],

@@ -149,6 +149,17 @@ async def test_an_instance_that_is_not_on_its_cpus_fails_the_run(
     assert record.failed.cause == HostError.cause
 
 
+async def test_an_instance_that_does_not_start_names_its_own_log(lab: Lab, spread: None) -> None:
+    port = two_free_ports()
+    serve = f"exec {sys.executable} -u -m http.server --bind 127.0.0.1 {{port}}"
+    refuse = f"[ {{port}} = {port} ] || {{ echo no licence for {{port}}; exit 3; }}"
+    watched = Watched(lab)
+    record = await watched.run(lab.spec(**serving(port) | {"argv": ["sh", "-c", f"{refuse}; {serve}"]}))
+    assert record.failed is not None
+    assert record.failed.hint == (f"Its last lines: no licence for {port + 1}. Its whole log is kept: server-2.log.")
+    assert watched.kept["server-2.log"] == f"no licence for {port + 1}\n".encode()
+
+
 def stat(number: int, name: str, ticks: int) -> str:
     """A line of /proc/PID/stat."""
     return f"{number} ({name}) S {'1 ' * 10}{ticks} 0 {'1 ' * 6}77 {' '.join('1' * 20)}\n"
