@@ -132,8 +132,8 @@ def noun(model: type[Document]) -> str:
 
 def to_yaml(document: Document) -> str:
     """The body as YAML that `parse_yaml` and `save_version` take back."""
-    ordered = content_of(document).model_dump(mode="json", by_alias=True)  # PostgreSQL keeps no order of keys
-    return dump_yaml({key: _kind_first(value) for key, value in ordered.items()})
+    body = content_of(document).model_dump(mode="json", by_alias=True)
+    return dump_yaml({key: _kind_first(value) for key, value in body.items()})
 
 
 def _kind_first(node: Any) -> Any:

@@ -85,7 +85,7 @@ def texts_of(schema: type[BaseModel], body: Mapping[str, Any]) -> dict[str, str]
     """The texts of a body that its schema accepts."""
     texts = {"description": str(body.get("description", ""))}
     if schema is RecipeDocument:
-        for i, (name, parameter) in enumerate(sorted(body.get("parameters", {}).items())):
+        for i, (name, parameter) in enumerate(body.get("parameters", {}).items()):
             cells = {key: parameter.get(key) for key in PARAMETER_COLUMNS} | {"name": name}
             cells["default"] = parameter_text(parameter.get("default"))
             cells["choices"] = ", ".join(parameter_text(choice) for choice in parameter.get("choices", ()))
