@@ -55,8 +55,8 @@ class Document(models.Model):
         super().save(*args, **kwargs)
 
     @classmethod
-    def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any]) -> Self:
-        document = super().from_db(db, field_names, values)
+    def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any], **more: Any) -> Self:
+        document = super().from_db(db, field_names, values, **more)
         if {"body", "key_order"} <= set(field_names):
             document.body = in_order(document.body, document.key_order)
         return document

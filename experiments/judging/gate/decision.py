@@ -60,7 +60,7 @@ class GateNumber:
     @property
     def words(self) -> str:
         """The outcome as the pages call it."""
-        return WORDS[self.shown or self.outcome]
+        return WORDS.get(self.shown or self.outcome, "")
 
 
 @dataclass(frozen=True)
