@@ -154,11 +154,20 @@ def _ready(spec: RunSpec) -> list[PlanItem]:
     ready = spec.application.server.ready
     urls = [url.removesuffix(spec.workload.path) + ready.path for url in spec.urls]
     note = f"at most {ready.timeout_s:g} s"
-    return [
-        PlanItem(driver.name, f"Wait until {url} answers {ready.status}", note=note)
-        for url in urls
-        for driver in spec.drivers
-    ]
+    items = []
+    for number, url in enumerate(urls):
+        asked = spec.application.server.instance(number).ready_command("INSTANCE")
+        if asked is not None:
+            items.append(
+                PlanItem(spec.sut.name, "Run until it says that the server is ready", (asked.shell(),), note=note)
+            )
+        what = {"http": f"{url} answers {ready.status}", "tcp": f"the port of {url} takes a connection", "none": ""}
+        items += [
+            PlanItem(one.name, f"Wait until {what[ready.probe]}", note=note)
+            for one in spec.drivers
+            if what[ready.probe]
+        ]
+    return items
 
 
 def _recordings(spec: RunSpec) -> list[PlanItem]:

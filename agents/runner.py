@@ -100,6 +100,7 @@ class Runner:
             await self._fail(error)
             if not isinstance(error, ConnectError):  # a host that is out of reach gives nothing
                 await self._recording.salvage()
+                await self._serving.salvage()
         except Exception:
             logger.exception("run %s failed in phase %s in a way that nobody foresaw", self._key, self._phase)
             await self._fail(MistakeError(f"BenchHub made a mistake in the phase {self._phase}.", hint=MISTAKE_HINT))

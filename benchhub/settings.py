@@ -98,6 +98,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
 ]
+FORM_RENDERER = "frontend.shared.forms.renderer.NumbersAsText"
 MIDDLEWARE = [
     "benchhub.health.ProbeMiddleware",
     "benchhub.requests.RequestMiddleware",

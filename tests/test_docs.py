@@ -60,7 +60,7 @@ def test_the_limits_of_what_is_sent_are_those_of_the_code(settings: Any) -> None
     assert said == {
         "a body, or the texts of a form together": f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE >> 20} MB",
         "values in a body, YAML or JSON": f"{MAX_VALUES:,}",
-        "a report of a load tool": f"{MAX_REPORT_CHARS:,}",
+        "a report of a load tool or a file of benchmarks": f"{MAX_REPORT_CHARS:,}",
         "a recording of nmon, mpstat or top": f"{MAX_RECORDING_CHARS:,}",
         "a table of timers": f"{timer_tables.MAX_CHARS:,}",
         "the description of a machine": f"{described.MAX_CHARS:,}",

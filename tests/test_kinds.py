@@ -158,7 +158,9 @@ def _monitor(name: str, monitor: object) -> Iterator[str]:
         texts = [(folder / f"{stem}.{which}.txt").read_text() for which in ("before", "now")]
         before, now = (Reading(about[f"{at}_at_s"], text) for at, text in zip(("before", "now"), texts, strict=True))
         given |= {channel.name: channel.unit for channel in found.samples(before, now)}
-    if re.search(r"^cat .*[^\w ./*?\[\]-]", found.snippet((1,)), re.DOTALL):
+    snippet, first = found.snippet((1,)), found.before((1,))
+    files = re.sub(r"\$(\w+)", lambda set_before: "" if f"{set_before[1]}=" in first else "$", snippet)
+    if re.search(r"^cat .*[^\w ./*?\[\]-]", files, re.DOTALL):
         yield "snippet: what begins with cat may only name files, as all monitors share one cat"
     yield from _channels(kinds, given)
     yield from (f"case of the channel {kind.pattern}" for kind in kinds if not any(map(kind.matches, given)))

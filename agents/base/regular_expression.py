@@ -9,6 +9,8 @@ from typing import Annotated
 import regex
 from pydantic import AfterValidator, Field
 
+from agents.base.errors import PlanError
+
 _RECURSION = re.compile(r"(?<!\\)(?:\\\\)*\(\?(?:R|&|P>|[+-]?[0-9])", re.ASCII)
 _VERBOSE = re.compile(r"\(\?[A-Za-z0-9-]*x[A-Za-z0-9-]*[:)]", re.ASCII)
 _COUNT = re.compile(r"\{\s*([0-9]+)", re.ASCII)
@@ -36,3 +38,14 @@ RegularExpression = Annotated[str, Field(max_length=1000), AfterValidator(_compi
 
 SIMPLER = "Write it without repetitions inside repetitions, such as (a+)+."
 """What to do about an expression that takes too long."""
+MATCH_TIMEOUT_S = 1.0
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether the text has it. PlanError for a pattern that would keep the worker busy for seconds: it must beat."""
+    try:
+        return regex.search(pattern, text, timeout=MATCH_TIMEOUT_S) is not None
+    except TimeoutError:
+        raise PlanError(
+            f"The pattern {pattern!r} takes longer than {MATCH_TIMEOUT_S:g} s to look for.", hint=SIMPLER
+        ) from None

@@ -49,6 +49,10 @@ class Monitor(ABC):
     of_the_set: tuple[OfTheSet, ...] = ()
     """The channels that are made of those of single CPUs."""
 
+    def before(self, pids: Sequence[int]) -> str:
+        """POSIX sh that every reading begins with, before the first clock is read; it prints nothing."""
+        return ""
+
     @abstractmethod
     def snippet(self, pids: Sequence[int]) -> str:
         """POSIX sh that prints the raw text. `pids` are the processes to watch, () where there are none."""

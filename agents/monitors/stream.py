@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 # more, also where SIGPIPE is ignored, and that ends the loop.
 _LOOP = """\
 while :; do
-{sections}
+{before}{sections}
   read -r up rest </proc/uptime
   printf '%s end %s\\n' "$2" "$up" || exit 0
   sleep "$1" || exit 1
@@ -76,7 +76,8 @@ def stream_command(
     if files:
         parts["+".join(files)] = "cat " + " ".join(f"/proc/uptime {names}" for names in files.values())
     sections = "\n".join(_SECTION.format(kinds=kinds, snippet=snippet) for kinds, snippet in parts.items())
-    return script(_LOOP.format(sections=sections), f"{interval_s:g}", mark)
+    before = "".join(f"{text}\n" for monitor in monitors if (text := monitor.before(pids)))
+    return script(_LOOP.format(before=before, sections=sections), f"{interval_s:g}", mark)
 
 
 class FrameReader:

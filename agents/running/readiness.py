@@ -1,16 +1,15 @@
-"""Waits until the server under test answers: its log line, and an HTTP probe from the driver host."""
+"""Waits until the server under test answers: its log line, a command on its host, and a probe from the driver host."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-
-import regex
+from urllib.parse import urlsplit
 
 from agents.base.command import TIMEOUT_S, Command, failure, script
-from agents.base.errors import NotReady, PlanError
-from agents.base.regular_expression import SIMPLER
+from agents.base.errors import NotReady
+from agents.base.regular_expression import matches
 from agents.base.session import Session
 from agents.remote.jobs import Job
 from agents.running import host_commands
@@ -18,7 +17,6 @@ from agents.servers.base.server import Readiness
 
 PROBE_ROUND_S = 2.0
 PAUSE_S = 0.1
-MATCH_TIMEOUT_S = 1.0
 
 # Prints the body and, on the last line, the status; tries for a while before it answers, to save round trips. wget
 # takes the place of curl where there is none, in the words that busybox knows, too; it gives no body with an error.
@@ -47,6 +45,18 @@ printf '\n%s' "$status"
 """
 
 
+# Succeeds when the port takes a connection; nothing is sent. Says why not.
+_CONNECT = r"""
+if command -v bash >/dev/null; then
+  timeout 5 bash -c ': <>"/dev/tcp/$1/$2"' bash "$1" "$2" 2>&1
+elif command -v nc >/dev/null; then
+  nc -z -w 5 "$1" "$2" 2>&1
+else
+  echo "there is neither bash nor nc on this host to connect with"; exit 127
+fi
+"""
+
+
 # Exits 0 when somebody listens on the port: state 0A in the kernel's own table, ports in hexadecimal.
 _LISTENING = """
 port=$(printf %04X "$1")
@@ -64,46 +74,73 @@ def probe_command(url: str, status: int) -> Command:
     return script(_PROBE, url, str(int(PROBE_ROUND_S)), str(status), timeout_s=PROBE_ROUND_S + TIMEOUT_S)
 
 
+def connect_command(url: str) -> Command:
+    """Succeeds when the port of `url` takes a connection."""
+    address = urlsplit(url)
+    port = address.port or (443 if address.scheme == "https" else 80)
+    return script(_CONNECT, address.hostname or "", str(port), timeout_s=TIMEOUT_S)
+
+
 async def wait_until_ready(
     ready: Readiness,
     url: str,
     *,
     driver: Session,
     server: Job,
+    log_file: str,
     read_log: Callable[[], Awaitable[str]],
+    ask: Callable[[], Awaitable[str]],
     check: Callable[[], None],
 ) -> None:
     """Returns when the server is ready.
 
     Raises NotReady with the last answer when it is not within `ready.timeout_s`, CommandError when its process ended.
-    `read_log` is awaited for the server's log; `check` raises when the run was cancelled.
+    `log_file` is the file of the run that the whole log of this server is kept as, `read_log` is awaited for its end,
+    `ask` for what its own host says that is missing; `check` raises when the run was cancelled.
     """
     deadline = time.monotonic() + ready.timeout_s
     while True:
         check()
         last = time.monotonic() > deadline  # a look that began in time may be old: who looks may have stood still
-        logged = not ready.log_pattern or _matches(ready.log_pattern, await read_log())
-        wrong = await _probe(driver, url, ready) if logged else f"its log has no line like {ready.log_pattern!r} yet"
+        logged = not ready.log_pattern or matches(ready.log_pattern, await read_log())
+        wrong = await ask() if logged else f"its log has no line like {ready.log_pattern!r} yet"
+        wrong = wrong or await _probe(driver, url, ready)
         status = await server.status()
         if status.state != "running":  # whatever answered, it was not this server
             tail = (await read_log()).strip().splitlines()[-5:]
             message = f"The server ended while starting (exit status {status.exit_status})."
             ended = failure(message, status.exit_status, by_author=True)
-            ended.hint = "Its last lines: " + (" / ".join(tail) or "none")
+            ended.hint = f"Its last lines: {' / '.join(tail) or 'none'}. Its whole log is kept: {log_file}."
             raise ended
         if not wrong:
             return
         if last:
             raise NotReady(
                 f"The server was not ready within {ready.timeout_s:g} s: {wrong}.",
-                hint=f"It was asked for {url} from {driver.host}. See the server's log. If it has started by that, a "
-                f"firewall may keep {driver.host} from the port; on the SUT: {host_commands.FIREWALL}",
+                hint=f"{_asked(ready, url, driver.host)}See the server's log: {log_file}.{_way(ready, driver.host)}",
             )
         await asyncio.sleep(PAUSE_S)
 
 
+def _asked(ready: Readiness, url: str, host: str) -> str:
+    what = {"http": f"It was asked for {url} from {host}. ", "tcp": f"{host} tried to connect. ", "none": ""}
+    return what[ready.probe]
+
+
+def _way(ready: Readiness, host: str) -> str:
+    if ready.probe == "none":
+        return ""
+    return f" If it has started by that, a firewall may keep {host} from the port; on the SUT: {host_commands.FIREWALL}"
+
+
 async def _probe(driver: Session, url: str, ready: Readiness) -> str:
     """ "" when the answer is as expected, else what was wrong, in words."""
+    if ready.probe == "none":
+        return ""
+    if ready.probe == "tcp":
+        result = await driver.run(connect_command(url))
+        said = result.text.strip().splitlines()[-1:] or ["no answer"]
+        return "" if result.ok else f"its port takes no connection: {said[0][:200]}"
     result = await driver.run(probe_command(url, ready.status), max_output_bytes=1 << 17)
     body, _, status = result.text.rpartition("\n")
     if status != str(ready.status):
@@ -112,14 +149,3 @@ async def _probe(driver: Session, url: str, ready: Readiness) -> str:
     if ready.body_contains and ready.body_contains not in body:
         return f"{url} answered {status}, but without {ready.body_contains!r} in the body"
     return ""
-
-
-def _matches(pattern: str, log: str) -> bool:
-    """Whether the log has it. PlanError for a pattern that would keep the worker busy for seconds: it must beat."""
-    try:
-        return regex.search(pattern, log, timeout=MATCH_TIMEOUT_S) is not None
-    except TimeoutError:
-        raise PlanError(
-            f"The log pattern {pattern!r} takes longer than {MATCH_TIMEOUT_S:g} s to look for.",
-            hint=SIMPLER,
-        ) from None

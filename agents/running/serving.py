@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from agents.base.command import Command, failure
 from agents.base.cpuset import parse_cpus
-from agents.base.errors import CommandError, HostError, NotReady, PlanError
+from agents.base.errors import AgentError, CommandError, FenceError, HostError, NotReady, PlanError
 from agents.base.redaction import masked, without_secrets
 from agents.base.session import Session
 from agents.events import ConfigurationCaptured, GcPausesRead, JobIntended, JobStarted, Logged
@@ -20,6 +20,8 @@ from agents.running.host_links import HostLinks
 from agents.running.own_address import own_address
 from agents.running.preparation import boot_id_command, insist_same_boot, launch_of
 from agents.running.readiness import listening_command, wait_until_ready
+from agents.running.recipe_settings import environment_of, files_of
+from agents.running.server_files import ServerFiles, log_file
 from agents.running.tuning import instance_directory
 from agents.spec import RunSpec
 
@@ -47,6 +49,8 @@ class Serving:
         self._record = record
         self._check = check
         self._emit = control.emit_into(record)
+        self._keep = control.keep_file
+        self._kept: set[int] = set()
 
     @property
     def pids(self) -> list[int]:
@@ -61,7 +65,7 @@ class Serving:
         for number in range(self._server.count):
             await self._start(sut, number, address)
         for number in range(self._server.count):
-            await self._until_ready(sut, number)
+            await self._until_ready(sut, number, address)
         await self._capture(sut)
 
     async def _start(self, sut: Session, number: int, address: str) -> None:
@@ -87,8 +91,14 @@ class Serving:
         if name not in self._record.started_jobs:
             await self._emit(JobStarted(name, "sut", job.directory, started.pid, cookie))
 
-    async def _until_ready(self, sut: Session, number: int) -> None:
-        ready = self._server.ready
+    async def _until_ready(self, sut: Session, number: int, address: str) -> None:
+        server = self._server.instance(number, address)
+        ready = server.ready
+
+        async def ask() -> str:
+            command = server.ready_command(self._instance(number))
+            return server.unready(await sut.run(command)) if command is not None else ""
+
         try:
             for role in self._spec.driver_roles:
                 await wait_until_ready(
@@ -96,7 +106,9 @@ class Serving:
                     self._spec.urls[number].removesuffix(self._spec.workload.path) + ready.path,
                     driver=self._reach.session(role),
                     server=self._job(number),
+                    log_file=_log_file(number),
                     read_log=lambda: self._log(number),
+                    ask=ask,
                     check=self._check,
                 )
         except (CommandError, NotReady) as error:
@@ -105,11 +117,35 @@ class Serving:
             refused = " ".join(self._server.problems(await self._log(number))[:MAX_PROBLEMS])
             raise type(error)(f"{error.message} {refused}".strip(), hint=error.hint) from error
 
+    async def salvage(self) -> None:
+        """Keep what the servers wrote in a run that did not come to its end.
+
+        What hinders it is said and is no further failure: the hosts have to be put back.
+        """
+        jobs = self._record.started_jobs
+        started = [n for n in range(self._server.count) if _name(n) in jobs and n not in self._kept]
+        try:
+            for number in started:
+                await self._keep_words(number)
+        except FenceError:
+            raise
+        except AgentError as error:
+            await self._emit(Logged("runner", (f"The server's log was not kept: {error.message}",), "warning"))
+
+    async def _keep_words(self, number: int) -> None:
+        """The end of the log as lines, all of it and of the files that were asked for as files."""
+        name, sut, instance = _name(number), self._reach.session("sut"), self._instance(number)
+        lines = without_secrets(await self._log(number)).splitlines()  # before the cut, which may lie in a key
+        await self._emit(Logged(name, tuple(lines[-LAST_LINES:])))
+        files = ServerFiles(sut, instance, name, keep=self._keep, emit=self._emit)
+        await files.keep_log(self._job(number), self._server.log_path(instance))
+        await files.keep_named(self._server.keep_files)
+        self._kept.add(number)
+
     async def keep_last_words(self) -> None:
-        """The end of the server's log; HostError or CommandError when it did not live through the load."""
+        """What the server wrote; HostError or CommandError when it did not live through the load."""
         for number in range(self._server.count):
-            lines = without_secrets(await self._log(number)).splitlines()  # before the cut, which may lie in a key
-            await self._emit(Logged(_name(number), tuple(lines[-LAST_LINES:])))
+            await self._keep_words(number)
         await self.insist()
         for number in range(self._server.count):
             await self._read_gc_log(number)
@@ -146,7 +182,9 @@ class Serving:
                 how += ": it was killed, by somebody or by the kernel when memory ran out"
             last = (await self._log(number)).strip().splitlines()[-1:] if status.state != "absent" else []
             ended = failure(f"The server ended during the load {how}.", status.exit_status, by_author=True)
-            ended.hint = f"Its last line: {last[0][:300]}" if last else "It left no log; was its directory removed?"
+            ended.hint = "It left no log; was its directory removed?"
+            if last:
+                ended.hint = f"Its last line: {last[0][:300]} Its whole log is kept: {_log_file(number)}."
             raise ended
 
     async def _capture(self, sut: Session) -> None:
@@ -154,6 +192,8 @@ class Serving:
         directory = self._reach.directory("sut")
         facts = self._record.facts
         values = {f"{role}.{k}": v for role in self._reach.roles for k, v in facts[role].profile.items()}
+        values |= await files_of(sut, self._spec, self._instance(0))
+        values |= environment_of(self._spec)
         values |= await self._effective(sut, 0)
         for number in range(1, self._server.count):
             effective = await self._effective(sut, number)
@@ -171,7 +211,7 @@ class Serving:
         """What one instance really has. HostError when the kernel does not let it run on exactly its own CPUs."""
         server, started = self._server.instance(number), self._record.started_jobs[_name(number)]
         if started.pid is None:
-            raise CommandError("The server's process is not known.", hint="See the server's log.")
+            raise CommandError("The server's process is not known.", hint=f"See the server's log: {_log_file(number)}.")
         command = server.effective_command(self._instance(number), started.pid)
         result = await sut.run(command, max_output_bytes=4 << 20)
         values = server.parse_effective(result.check("Reading the effective configuration").stdout)
@@ -204,3 +244,7 @@ class Serving:
 def _name(number: int) -> str:
     """The job of the instance with this number, counted from 0."""
     return f"server-{number + 1}" if number else "server"
+
+
+def _log_file(number: int) -> str:
+    return log_file(_name(number))

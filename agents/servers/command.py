@@ -8,15 +8,16 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from agents.base.command import Command, script
+from agents.base.command import Command, CommandResult, script
 from agents.base.errors import ParseError, PlanError
 from agents.base.process_start import ProcessStart
+from agents.base.regular_expression import RegularExpression, matches
 from agents.base.rights import Rights
 from agents.formats.jvm import OPTIONS_VARIABLE, jvm_problems, options_value
 from agents.servers.base.files import inside, instance_with
 from agents.servers.base.frames import FRAME, parse_frames
 from agents.servers.base.process import PROCESS_FRAMES, parse_process
-from agents.servers.base.server import Server
+from agents.servers.base.server import Readiness, Server
 from agents.servers.base.threads import nio_threads
 
 Argument = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
@@ -47,11 +48,42 @@ process_frames "$pid"
 """
 
 
+_READY = """
+cd -- "$1" || exit 1
+shift
+exec timeout 10 "$@" 2>&1
+"""
+
+
+class CommandReadiness(Readiness):
+    """When the server counts as started: besides, a command on its own host with this exit status and output."""
+
+    command: tuple[Argument, ...] = Field(
+        (),
+        max_length=100,
+        description="Run in the instance directory until it says so, a word per line, such as pg_isready. {port} and "
+        "{address} are filled in.",
+    )
+    command_status: int = Field(0, ge=0, le=255)
+    command_output: RegularExpression = ""
+
+    @model_validator(mode="after")
+    def _names_a_command(self) -> CommandReadiness:
+        if self.command and (not self.command[0] or self.command[0].startswith("-")):
+            raise ValueError("the first word of command is the program to run")
+        if not self.command and (self.command_status or self.command_output):
+            raise ValueError("command_status and command_output are those of command: give it")
+        return self
+
+    def _waits_for_more(self) -> bool:
+        return bool(self.log_pattern or self.command)
+
+
 class CommandServer(Server):
     """Starts `argv` in the instance directory, into which `files` (path -> content) are written first.
 
-    In `argv` and `files`, {port} is its port (that of each instance, where there are several) and {address} the address
-    that it is to listen on.
+    In `argv`, `files` and `ready.command`, {port} is its port (that of each instance, where there are several) and
+    {address} the address that it is to listen on.
     """
 
     model_config = ConfigDict(str_strip_whitespace=False)
@@ -59,13 +91,14 @@ class CommandServer(Server):
     title: ClassVar[str] = "server"
     is_jvm: ClassVar[bool] = False
     rights: ClassVar[Rights] = Rights("nothing", whole="it runs a command of its author on the host")
-    sections: ClassVar[tuple[str, ...]] = ()
+    sections: ClassVar[tuple[str, ...]] = ("files.",)
 
     kind: Literal["command"] = "command"
     argv: tuple[Argument, ...] = Field(min_length=1, max_length=200)
     files: dict[Annotated[str, AfterValidator(inside)], Annotated[str, Field(max_length=256 * 1024)]] = Field(
         default_factory=dict, max_length=50
     )
+    ready: CommandReadiness = CommandReadiness()
     version: tuple[Argument, ...] | None = Field(None, min_length=1, max_length=20)
     """Prints the server's version; without it the program's path stands for it."""
 
@@ -85,7 +118,8 @@ class CommandServer(Server):
 
         argv = tuple(map(filled, self.argv))
         files = {path: filled(text) for path, text in self.files.items()}
-        return own.model_copy(update={"argv": argv, "files": files})
+        ready = self.ready.model_copy(update={"command": tuple(map(filled, self.ready.command))})
+        return own.model_copy(update={"argv": argv, "files": files, "ready": ready})
 
     def version_command(self) -> Command:
         return script(_VERSION, *(self.version or ("command", "-v", self.argv[0])))
@@ -113,6 +147,18 @@ class CommandServer(Server):
         if launch.jvm_options:
             variables[OPTIONS_VARIABLE] = options_value(launch.jvm_options)
         return variables
+
+    def ready_command(self, instance: str) -> Command | None:
+        return script(_READY, instance, *self.ready.command) if self.ready.command else None
+
+    def unready(self, result: CommandResult) -> str:
+        said, ready = result.text.strip(), self.ready
+        last = f": {said.splitlines()[-1][:200]}" if said else ""
+        if result.exit_status != ready.command_status:
+            return f"{ready.command[0]} ended with status {result.exit_status}, not {ready.command_status}{last}"
+        if ready.command_output and not matches(ready.command_output, said):
+            return f"{ready.command[0]} printed nothing like {ready.command_output!r}{last}"
+        return ""
 
     def log_path(self, instance: str) -> str | None:
         return None

@@ -6,6 +6,7 @@ Parameters of a recipe belong into `arguments` only: they reach the scripts as `
 
 from __future__ import annotations
 
+import fnmatch
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
@@ -18,6 +19,8 @@ from agents.steps.base.step import HostStep, State, StepContext
 
 Shell = Annotated[str, StringConstraints(min_length=1, max_length=16384, pattern=r"^[^\x00]+$")]
 Argument = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
+
+Path = Annotated[str, StringConstraints(max_length=255, pattern=r"^[^\s\x00]+$")]
 
 SETTING = "observed"
 
@@ -42,6 +45,12 @@ class CommandStep(HostStep):
     expect: str | None = Field(None, max_length=4096)
     arguments: tuple[Argument, ...] = Field((), max_length=100)
     as_root: bool = False
+    sets: tuple[Path, ...] = Field(
+        (),
+        max_length=50,
+        description="Paths of the effective configuration that it sets, such as sysctl.net.* or files.app.conf, one "
+        "per line: what differs there is asked, and no drift.",
+    )
     timeout_s: float = Field(60.0, gt=0, le=3600)
 
     @property
@@ -52,7 +61,8 @@ class CommandStep(HostStep):
         return f"Run {self.run.strip().splitlines()[0][:80]}" if self.run.strip() else "Run nothing"
 
     def explains(self, path: str) -> bool:
-        return False
+        file = path.partition("@")[0]  # what a file says goes with the file
+        return any(fnmatch.fnmatchcase(one, pattern) for one in (path, file) for pattern in self.sets)
 
     def probe(self, context: StepContext) -> Command:
         return self._command(context, self.observe or ":")

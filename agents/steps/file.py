@@ -40,7 +40,7 @@ class FileStep(RemoteFileStep):
         return f"Write {self.path} ({len(self.content.encode())} bytes)"
 
     def explains(self, path: str) -> bool:
-        return False
+        return self.wrote(path)
 
     def wanted(self, before: State) -> State:
         mode = (self.mode or before.get("mode") or NEW_FILE_MODE).zfill(4)

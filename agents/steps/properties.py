@@ -73,6 +73,8 @@ class PropertiesStep(FileEditStep):
         return f"Edit {self.path}: {', '.join(changes[:3])}{more}"
 
     def explains(self, path: str) -> bool:
+        if "@line[" in path:  # of a file that nobody could read as settings
+            return self.wrote(path)
         return any(path.endswith((f".{key}", f"@{key}")) for key in (*self.values, *self.remove))
 
     def edit(self, data: bytes) -> bytes:

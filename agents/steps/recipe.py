@@ -133,3 +133,30 @@ def _value(match: re.Match[str], values: Mapping[str, Value]) -> Value:
 
 def _text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def references(step: Mapping[str, Any]) -> set[str]:
+    """The names that the step refers to as `${name}`."""
+    return {match[1] for text in _texts(step) for match in _REFERENCE.finditer(text)}
+
+
+def wrong_name(step: Mapping[str, Any]) -> str:
+    """What is wrong with a name in the step, such as a kernel parameter that no recipe may set; "" when nothing is.
+
+    Names hold no references, so they are known before any parameter has a value.
+    """
+    try:
+        _STEPS.validate_python([step])
+    except ValidationError as error:
+        for one in error.errors(include_url=False):
+            if one["loc"] and one["loc"][-1] == "[key]":
+                return str(one["msg"]).removeprefix("Value error, ")
+    return ""
+
+
+def _texts(node: Any) -> list[str]:
+    if isinstance(node, Mapping):
+        return [text for child in node.values() for text in _texts(child)]
+    if isinstance(node, list | tuple):
+        return [text for child in node for text in _texts(child)]
+    return [node] if isinstance(node, str) else []

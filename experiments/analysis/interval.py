@@ -14,7 +14,10 @@ from experiments.analysis.limits import MIN_FOR_INTERVAL
 
 @dataclass(frozen=True)
 class Mean:
-    """`ci95` is Student's 95 % interval of the mean; None below three repetitions. `cov_ratio` is the spread."""
+    """`ci95` is Student's 95 % interval of the mean; None below three repetitions. `cov_ratio` is the spread.
+
+    Of values of which none is below 0 the interval ends at 0, as a latency does.
+    """
 
     value: float
     ci95: tuple[float, float] | None
@@ -32,4 +35,7 @@ def mean_of(values: Sequence[float]) -> Mean | None:
         return Mean(mean, None, None, n)
     stdev = float(np.std(values, ddof=1))
     half = student_quantile(n - 1, 0.975) * stdev / math.sqrt(n)
-    return Mean(mean, (mean - half, mean + half), stdev / abs(mean) if mean else None, n)
+    low = mean - half
+    if min(values) >= 0:
+        low = max(0.0, low)  # a latency or a rate below 0 is none
+    return Mean(mean, (low, mean + half), stdev / abs(mean) if mean else None, n)

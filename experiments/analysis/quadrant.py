@@ -19,6 +19,9 @@ LOW_TPS_RATIO = 0.05
 SAME_DEMAND_RATIO = 0.10
 """CPU per request counts as the same when its interval is within this share of the baseline's."""
 
+OWN_SHARE_RATIO = 0.5
+"""Interrupts are no process's; where the server's processes used less than this of what was busy, others worked too."""
+
 LABELS: dict[Quadrant, str] = {
     "low_cpu_low_tps": "low CPU, low tps",
     "high_cpu_low_tps": "high CPU, low tps",
@@ -31,16 +34,35 @@ LABELS: dict[Quadrant, str] = {
 
 @dataclass(frozen=True)
 class Demand:
-    """One side: throughput, how busy its CPUs were (1.0 = all of them), and how many there were."""
+    """One side: throughput, how busy its CPUs were (1.0 = all of them), and how many there were.
+
+    `busy_cpus` is how many CPUs were busy with whatever it was, `server_cpus` how many of them the processes of the
+    server used themselves. None = not known; without the first, nothing is compared.
+    """
 
     throughput_rps: float
     cpu_ratio: float
     cpus: float
+    busy_cpus: float | None = None
+    server_cpus: float | None = None
 
     @property
     def ms_per_request(self) -> float:
         """CPU time that one request costs, in milliseconds of one CPU."""
         return self.cpu_ratio * self.cpus / self.throughput_rps * 1000
+
+    @property
+    def contradiction(self) -> str:
+        """Why the CPU time of the machine is not the server's, as a sentence; "" where nothing speaks against it."""
+        if not self.busy_cpus:
+            return ""
+        if self.server_cpus is None:
+            used = "the processes that are known of the server used none of them"
+        elif OWN_SHARE_RATIO <= self.server_cpus / self.busy_cpus <= 1 / OWN_SHARE_RATIO:
+            return ""
+        else:
+            used = f"the server's processes used {self.server_cpus:.2g} of them"
+        return f"{self.busy_cpus:.2g} CPUs were busy and {used}, so what a request costs is not known."
 
 
 @dataclass(frozen=True)
@@ -65,7 +87,8 @@ def judge_cpu(
 
     `cost` compares the CPU per request of the repetitions, with SAME_DEMAND_RATIO as its margin; None = single runs.
     `throughput_pct` is the interval of its throughput in percent of the baseline's (-3 = 3 % slower). `doubt` says why
-    throughput is not the server's, as a sentence. ValueError: a throughput, CPU count or CPU use is not above 0.
+    throughput is not the server's, as a sentence. Nothing is said of a request's cost where the figures of a machine
+    and of the server's processes disagree. ValueError: a throughput, CPU count or CPU use is not above 0.
     """
     for side in (baseline, candidate):
         if not (side.throughput_rps > 0 and side.cpus > 0 and side.cpu_ratio > 0):
@@ -84,6 +107,10 @@ def judge_cpu(
     def found(quadrant: Quadrant, said: str) -> CpuVerdict:
         return CpuVerdict(quadrant, LABELS[quadrant], f"{rate}; {per_request}{said}", before, after)
 
+    for side, of in ((candidate, name), (baseline, "the baseline")):
+        if side.contradiction:
+            silent = f"{rate}. No cause is named: on the machine of {of} {side.contradiction}"
+            return CpuVerdict("unclear", LABELS["unclear"], silent, before, after)
     if cost is None:
         return found("too_early", ". Too early to say why: single runs show no noise.")
     if cost.outcome == "invalid":

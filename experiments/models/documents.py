@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Collection
+from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
 
+from experiments.models.key_order import in_order, keys_of
 from experiments.models.teams import Team, TeamOwnedQuerySet
 
 
@@ -30,6 +32,8 @@ class Document(models.Model):
     name = models.CharField(max_length=120)
     version = models.PositiveIntegerField()
     body = models.JSONField()
+    key_order = models.JSONField(default=list, editable=False)
+    """The keys of the body in the order in which they were written; none of versions from before it was kept."""
     note = models.CharField(max_length=400, blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -45,6 +49,17 @@ class Document(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.key_order = keys_of(self.body)
+        super().save(*args, **kwargs)
+
+    @classmethod
+    def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any], **more: Any) -> Self:
+        document = super().from_db(db, field_names, values, **more)
+        if {"body", "key_order"} <= set(field_names):
+            document.body = in_order(document.body, document.key_order)
+        return document
 
 
 class Application(Document):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
@@ -155,3 +156,16 @@ class StoredVerdict(models.Model):
 
     def __str__(self) -> str:
         return self.sentence
+
+    @property
+    def shown(self) -> str:
+        """What the outcome is shown as: a difference that does not hold, and the reason that there is no verdict."""
+        return shown_outcome(self.outcome, self.numbers)
+
+
+def shown_outcome(outcome: str, numbers: Mapping[str, Any]) -> str:
+    """What an outcome is shown as, by the numbers of its verdict (`experiments.analysis.outcomes` has the words)."""
+    if outcome == "invalid":
+        return str(numbers.get("undecided") or outcome)
+    stands = (numbers.get("family") or {}).get("stands", True)
+    return "not_held" if not stands and outcome.startswith(("better", "worse")) else outcome

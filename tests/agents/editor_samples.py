@@ -40,7 +40,13 @@ DRIVER_SAMPLES: Mapping[str, dict[str, Any]] = {
 }
 _READY = {"path": "/", "body_contains": "a", "log_pattern": "a"}
 SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
-    "command": {"argv": ["true"], "files": {"a": "b"}, "version": ["id"], "ready": _READY},
+    "command": {
+        "argv": ["true"],
+        "files": {"a": "b"},
+        "version": ["id"],
+        "ready": {**_READY, "command": ["true"], "command_output": "a"},
+        "keep_files": ["logs/*.log"],
+    },
     "liberty": {
         "home": "/opt/wlp",
         "java_home": "/usr/lib/jvm/java",
@@ -49,12 +55,19 @@ SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
         "bootstrap": {"a": "b"},
         "jvm_options": ["-Xmx64m"],
         "ready": _READY,
+        "keep_files": ["logs/*.log"],
     },
-    "tomcat": {"home": "/opt/tomcat", "java_home": "/usr/lib/jvm/java", "jvm_options": ["-Xmx64m"], "ready": _READY},
+    "tomcat": {
+        "home": "/opt/tomcat",
+        "java_home": "/usr/lib/jvm/java",
+        "jvm_options": ["-Xmx64m"],
+        "ready": _READY,
+        "keep_files": ["logs/*.log"],
+    },
 }
 STEP_SAMPLES: Mapping[str, dict[str, Any]] = {
     "affinity": {"cpus": "0"},
-    "command": {"run": ":", "undo": ":", "observe": ":", "expect": "a", "arguments": ["a"]},
+    "command": {"run": ":", "undo": ":", "observe": ":", "expect": "a", "arguments": ["a"], "sets": ["a.*"]},
     "cpu_online": {"online": "0"},
     "environment": {"variables": {"TZ": "UTC"}},
     "file": {"path": "webapps/ROOT/a.html", "content": "a", "mode": "0644"},

@@ -154,6 +154,10 @@ class Watched:
     deadman_s: int = 600
     installation: Installation = UNNAMED
     key: str = KEY
+    kept: dict[str, bytes] = field(default_factory=dict)
+
+    async def keep(self, name: str, content: bytes, media_type: str) -> None:
+        self.kept[name] = content
 
     async def emit(self, event: e.AnyEvent) -> None:
         self.on_event(event)
@@ -171,6 +175,7 @@ class Watched:
             self.fence,
             self.patience_s,
             self.deadman_s,
+            keep_file=self.keep,
             installation=self.installation,
         )
         return Runner(self.key, spec, record or Record(), control)

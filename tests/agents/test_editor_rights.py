@@ -108,6 +108,7 @@ ADMINS = [
         )
     ),
     ("driver", "jmeter", "properties", {"properties": {"scheme": "file"}}),
+    ("server", "command", "kind", {"argv": ["true"], "ready": {"command": ["id"]}}),
     ("server", "tomcat", "home", {"home": "/tmp/tomcat"}),
     ("server", "tomcat", "java_home", TOMCAT | {"java_home": "/var/tmp/java"}),
     *(

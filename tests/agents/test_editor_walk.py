@@ -23,6 +23,7 @@ from agents.base.rights import Guarded
 from agents.drivers.base.driver import Driver, Target
 from agents.drivers.jmeter.driver import Jmeter
 from agents.drivers.wrk.wrk import Wrk
+from agents.running.server_files import named_files
 from agents.servers.liberty.server import Liberty
 from agents.servers.tomcat.server import Tomcat
 from agents.steps.base.remote_file import RemoteFileStep
@@ -240,6 +241,7 @@ def _do(part: Guarded, directory: Path, programs: Path) -> None:
     elif isinstance(part, Tomcat | Liberty):
         _run(part.version_command(), directory, environment)
         _run(part.create_instance(str(directory / "instance")), directory, environment)
+        _run(named_files(str(directory / "instance"), part.keep_files), directory, environment)
 
 
 def _change(step: RemoteFileStep, instance: Path, environment: Mapping[str, str]) -> None:

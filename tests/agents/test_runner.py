@@ -13,6 +13,7 @@ import pytest
 
 from agents import events as e
 from agents.base.errors import ConnectError
+from agents.base.redaction import HIDDEN
 from agents.base.session import Session
 from agents.record import Record
 from agents.remote.ssh import connect
@@ -46,7 +47,8 @@ async def test_a_run_goes_through_its_phases_and_leaves_nothing(lab: Lab) -> Non
     spec = lab.spec(
         file_step(lab),
         XML_STEP,
-        {"kind": "environment", "variables": {"LANG": "C.UTF-8"}},
+        {"kind": "file", "path": "conf/app.conf", "content": "tuned\n"},
+        {"kind": "environment", "variables": {"LANG": "C.UTF-8", "IO_THREADS": "4", "DB_PASSWORD": "hush"}},
         {"kind": "limits", "nofile": 900},
         phases=(("warm_up", 1), ("measure", 2)),
     )
@@ -76,11 +78,14 @@ async def test_a_run_goes_through_its_phases_and_leaves_nothing(lab: Lab) -> Non
     applied = {event.index: event for event in watched.of(e.StepApplied)}
     assert [outcome.result for outcome in applied[1].outcomes] == ["applied"]
     assert [(o.setting, o.effective) for o in applied[2].outcomes] == [("Server/Service/Connector@maxThreads", "8")]
-    assert record.reverted == {0, 1, 2}
+    assert record.reverted == {0, 1, 2, 3}
     assert record.configuration is not None
     values = record.configuration.values
     assert values["process.limits.nofile"] == "900"
     assert values["process.environment.LANG"] == "C.UTF-8"
+    assert values["process.environment.IO_THREADS"] == "4", "no list knows this variable, but the recipe sets it"
+    assert values["process.environment.DB_PASSWORD"] == HIDDEN
+    assert values["files.conf/app.conf"] == "tuned\n"
     assert values["process.cpus"] == spec.application.server.cpus
     assert 'maxThreads="8"' in values["files.conf/server.xml"]
     assert values["load_tool.version"]
@@ -186,6 +191,67 @@ async def test_a_server_that_is_not_ready_fails_the_run(
     assert (record.failed.phase, message in record.failed.message) == (phase, True), record.failed
     assert_left_as_it_was(lab, record)
     assert lab.starts == []
+
+
+READY = "test -e index.html && echo port {port} is up"
+
+
+@pytest.mark.parametrize(
+    ("ready", "wrong"),
+    [
+        ({"probe": "tcp"}, ""),
+        ({"probe": "none", "log_pattern": "Serving HTTP"}, ""),
+        ({"probe": "none", "command": ["sh", "-c", READY], "command_output": "port [0-9]+ is up"}, ""),
+        ({"probe": "none", "command": ["sh", "-c", "exit 3"], "command_status": 3}, ""),
+        (
+            {"probe": "tcp", "command": ["sh", "-c", "echo not yet; exit 2"], "timeout_s": 0.5},
+            "sh ended with status 2, not 0: not yet",
+        ),
+        (
+            {"probe": "none", "command": ["echo", "starting"], "command_output": "^up$", "timeout_s": 0.5},
+            "echo printed nothing like '^up$': starting",
+        ),
+    ],
+    ids=["port", "log", "output", "status", "wrong status", "wrong output"],
+)
+async def test_a_server_that_speaks_no_http_says_in_other_ways_that_it_is_ready(
+    lab: Lab, ready: dict[str, Any], wrong: str
+) -> None:
+    record = await Watched(lab).run(lab.spec(ready={"body_contains": "", "timeout_s": 600} | ready))
+    if wrong:
+        assert record.failed is not None
+        assert wrong in record.failed.message
+        assert record.failed.hint.endswith("See the server's log: server.log.")
+    else:
+        assert record.failed is None, record.failed
+    assert_left_as_it_was(lab, record)
+
+
+async def test_a_port_that_nobody_listens_on_is_not_ready(lab: Lab) -> None:
+    spec = lab.spec(argv=["sleep", "600"], ready={"probe": "tcp", "body_contains": "", "timeout_s": 0.5})
+    record = await Watched(lab).run(spec)
+    assert record.failed is not None
+    assert "its port takes no connection" in record.failed.message
+
+
+CHATTY = "i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done; mkdir -p logs; echo deep >logs/a.log; {}"
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_the_log_of_a_server_and_the_files_that_are_asked_for_are_kept_whole(lab: Lab, fails: bool) -> None:
+    watched = Watched(lab)
+    serve = f"exec {sys.executable} -u -m http.server --bind 127.0.0.1 {lab.port}"
+    script = CHATTY.format("ln -s /etc/hostname logs/b.log; " + ("exit 7" if fails else serve))
+    record = await watched.run(lab.spec(argv=["sh", "-c", script], keep_files=["logs/*.log", "none/*"]))
+    assert (record.failed is not None) == fails
+    assert watched.kept["server.log"].startswith(b"line 0\nline 1\n")
+    assert b"line 4999\n" in watched.kept["server.log"]
+    assert watched.kept["server-logs-a.log"] == b"deep\n"
+    assert "server-logs-b.log" not in watched.kept, "a link that leads out of the instance is none of its files"
+    assert "server.log: all of its" in watched.log
+    if record.failed:
+        assert "Its whole log is kept: server.log." in record.failed.hint
+        assert "line 4999" in watched.log
 
 
 async def test_a_foreign_server_on_the_port_is_never_measured(lab: Lab) -> None:

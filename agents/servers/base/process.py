@@ -30,7 +30,8 @@ _LIMITS = {
 }
 _LIMIT_LINE = re.compile(r"(Max [a-z ]+?) {2,}(\S+) +(\S+)")
 _FLAG = re.compile(r"-XX:(?:([+-])(\w+)|(\w+)=(\S*))")
-# Only what is known to change how fast a program runs: an environment may hold secrets.
+ENVIRONMENT = "process.environment."
+# Only what is known to change how fast a program runs: an environment may hold secrets. What a recipe sets is added.
 _VARIABLE = re.compile(
     r"JAVA_HOME|JRE_HOME|J?JAVA_.*|JDK_JAVA_OPTIONS|CATALINA_.*|WLP_.*|MALLOC_.*|GLIBC_TUNABLES|LD_(?:PRELOAD|LIBRARY_PATH)"
     r"|GOMAXPROCS|GOGC|GOMEMLIMIT|OMP_.*|UV_THREADPOOL_SIZE|NODE_OPTIONS|PYTHON[A-Z]*|LANG|LC_ALL|TZ"
@@ -74,7 +75,7 @@ def _environment(text: str) -> Iterator[tuple[str, str]]:
     for pair in _parts(text):
         name, equals, value = pair.partition("=")
         if equals and _VARIABLE.fullmatch(name):
-            yield f"process.environment.{name}", value
+            yield f"{ENVIRONMENT}{name}", value
 
 
 def _flags(text: str) -> Iterator[tuple[str, str]]:

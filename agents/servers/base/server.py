@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from agents.base.command import Command
+from agents.base.command import Command, CommandResult
 from agents.base.cpuset import CpuSet, format_cpus, parse_cpus
 from agents.base.model import Frozen
 from agents.base.process_start import ProcessStart
 from agents.base.regular_expression import RegularExpression
 from agents.base.rights import Guarded
+from agents.servers.base.files import inside
 
 MAX_INSTANCES = 64
 
@@ -27,18 +29,47 @@ def _listen_address(text: str) -> str:
 
 
 ListenAddress = Annotated[str, Field(max_length=64), AfterValidator(_listen_address)]
+
+
+def _kept_file(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._*?@+/-]{1,255}", inside(text)):
+        raise ValueError(
+            f"'{text}' is a path of letters, digits and . _ - @ + with * and ? for what they mean to a shell"
+        )
+    return text
+
+
+KeptFile = Annotated[str, AfterValidator(_kept_file)]
+"""A path inside the instance directory, in which * and ? stand for what they mean to a shell."""
 SECTIONS = ("process.", "jvm.", "instances.")
 """How settings begin that every server may have otherwise."""
 
 
 class Readiness(Frozen):
-    """When the server counts as started: an HTTP probe from the driver host, and optionally a line in its log."""
+    """When the server counts as started: what answers the driver host, and optionally a line in its log."""
 
+    probe: Literal["http", "tcp", "none"] = Field(
+        "http",
+        description="What the driver host asks: a page (http), whether the port takes a connection (tcp), or nothing.",
+    )
     path: str = Field("/", pattern=r"^/[^\s]*$")
     status: int = Field(200, ge=100, le=599)
     body_contains: str = ""
     log_pattern: RegularExpression = ""
     timeout_s: float = Field(60.0, gt=0, le=900)
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> Readiness:
+        page = {"path", "status", "body_contains"} & self.model_fields_set
+        given = sorted(name for name in page if getattr(self, name) != type(self).model_fields[name].default)
+        if self.probe != "http" and given:
+            raise ValueError(f"{given[0]} is what a page has; the probe {self.probe} asks for none")
+        if self.probe == "none" and not self._waits_for_more():
+            raise ValueError("without a probe nothing says when the server is ready; give a log_pattern")
+        return self
+
+    def _waits_for_more(self) -> bool:
+        return bool(self.log_pattern)
 
 
 class Server(Guarded, ABC):
@@ -66,6 +97,12 @@ class Server(Guarded, ABC):
         "port + 1 and so on, and each has a load tool of its own with all options of the workload.",
     )
     ready: Readiness = Readiness()
+    keep_files: tuple[KeptFile, ...] = Field(
+        (),
+        max_length=20,
+        description="Files of the run's instance directory that are kept whole beside its log, such as logs/*.log, one "
+        "pattern per line.",
+    )
 
     @model_validator(mode="after")
     def _instances_have_cpus_of_their_own(self) -> Server:
@@ -122,6 +159,14 @@ class Server(Guarded, ABC):
     @abstractmethod
     def log_path(self, instance: str) -> str | None:
         """The server's own log, None when it logs to its standard output."""
+
+    def ready_command(self, instance: str) -> Command | None:
+        """What is run on the server's own host to see whether it is ready; None where nothing is."""
+        return None
+
+    def unready(self, result: CommandResult) -> str:
+        """What `ready_command` says that is missing yet, in words; "" when the server is ready."""
+        return ""
 
     def gc_log_path(self, instance: str) -> str | None:
         """The log of its JVM's garbage collector (`agents.formats.gc_log`); None where the server keeps none."""

@@ -92,7 +92,7 @@ class Liberty(Server):
     is_jvm: ClassVar[bool] = True
     rights: ClassVar[Rights] = Rights(
         "starts an installed Liberty with installed web applications and static pages, in an instance of its own",
-        data=("cpus", "instance_cpus", "listen", "ready", "name", "features"),
+        data=("cpus", "instance_cpus", "listen", "ready", "keep_files", "name", "features"),
         gates={
             "home": installed_home("home"),
             "java_home": installed_home("java_home"),

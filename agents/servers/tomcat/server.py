@@ -56,7 +56,7 @@ class Tomcat(Server):
     is_jvm: ClassVar[bool] = True
     rights: ClassVar[Rights] = Rights(
         "starts an installed Tomcat with installed web applications, in an instance of its own",
-        data=("cpus", "instance_cpus", "listen", "ready"),
+        data=("cpus", "instance_cpus", "listen", "ready", "keep_files"),
         gates={
             "home": installed_home("home"),
             "java_home": installed_home("java_home"),

@@ -45,6 +45,10 @@ class RemoteFileStep(HostStep):
     def in_instance(self) -> bool:
         return not self.path.startswith("/")
 
+    def wrote(self, path: str) -> bool:
+        """Whether `path` of the effective configuration is this file, or a setting or line of it."""
+        return path.partition("@")[0] == f"files.{self.path}"
+
     def probe(self, context: StepContext) -> Command:
         return script(
             remote_file_scripts.READ, *self._place(context), str(MAX_FILE_BYTES), privileged=not self.in_instance

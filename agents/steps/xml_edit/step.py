@@ -47,7 +47,7 @@ class XmlEditStep(FileEditStep):
 
     def explains(self, path: str) -> bool:
         element, _, attribute = _names(path).partition("@")
-        return any(_explains(edit, element, attribute) for edit in self.edits)
+        return self.wrote(path) or any(_explains(edit, element, attribute) for edit in self.edits)
 
     def parts(self) -> tuple[XmlEditStep, ...]:
         """One edit each, and of an edit that sets several attributes one for each of them."""

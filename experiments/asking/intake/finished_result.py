@@ -41,12 +41,14 @@ class History:
     """Which runs are points of one series, beside their application, workload and machine: those that share all this.
 
     `title` stands for the application or workload of the series where none is named, `url` for the workload before it.
+    `part` says which benchmark of the workload it is.
     """
 
     came: Literal["imported", "reported"]
     shared: tuple[str, ...]
     title: str
     url: str = ""
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,14 @@ class FinishedResult:
 
     A report that is not complete is of a run that failed, for the reason in its `error`. `figures` are known beside
     the report. `output` is the text behind the figures by the name of the file that keeps it; `output_seen` says
-    whether it is the tool's own.
+    whether it is the tool's own. `follow` is a figure that is judged and watched unasked.
     """
 
     report: LoadReport
     history: History | None
     output_seen: bool
     output: tuple[str, str] | None = None
+    follow: str = ""
     figures: Mapping[str, float] = field(default_factory=dict)
     application: str = ""
     recipe: str = ""
@@ -121,7 +124,7 @@ def read_result(
     )
     report = result.report.to_json()
     if result.report.complete:
-        _judge(run, report, thresholds, output_seen=result.output_seen)
+        _judge(run, report, thresholds, output_seen=result.output_seen, has_own_figures=bool(result.follow))
         metrics = {**result.figures, **figures(report)}
         summarise(run, _per_cpu(metrics, run.labels, machine) | metrics)
         run.fingerprint = _fingerprint(run, result.history, machine)
@@ -163,9 +166,15 @@ def _configuration(parameters: Mapping[str, Value]) -> dict[str, str]:
     return found
 
 
-def _judge(run: Run, report: Mapping[str, object], thresholds: Thresholds, *, output_seen: bool) -> None:
+def _judge(
+    run: Run, report: Mapping[str, object], thresholds: Thresholds, *, output_seen: bool, has_own_figures: bool
+) -> None:
     validity = judge(
-        report, least_duration_s=asked_duration_s(report), course=course_of_report(report), thresholds=thresholds
+        report,
+        least_duration_s=asked_duration_s(report),
+        course=course_of_report(report),
+        has_own_figures=has_own_figures,
+        thresholds=thresholds,
     )
     if not output_seen:
         validity = replace(validity, findings=tuple(_as_reported(finding) for finding in validity.findings))

@@ -92,7 +92,7 @@ def _documents(member: Member, model: type[Document], results: Iterable[Finished
 def _store(member: Member, read: Sequence[ReadResult]) -> None:
     """Store what was read; whoever comes through another door takes the same locks in the same order."""
     snapshots = _snapshots(member, read)
-    learn(member.team, chain.from_iterable(one.own_metrics for one in read))
+    learn(member.team, chain.from_iterable(one.own_metrics for one in read), follow={one.result.follow for one in read})
     _note_machines(member, read)
     # Late: it holds up whoever else wants a number of the team.
     first = admit_runs(member.team, len(read), queued=False)
@@ -140,7 +140,7 @@ def _continue_history(one: ReadResult) -> None:
     series = extend_series(
         run,
         application=str(run.application or history.title),
-        workload=str(run.workload or history.url or history.title),
+        workload=" ".join(filter(None, [str(run.workload or history.url or ""), history.part])) or history.title,
         tool=f"{report.tool[:_TOOL_CHARS]} ({history.came})",
         latency_basis=report.latency_basis,
     )

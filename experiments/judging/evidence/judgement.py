@@ -43,9 +43,13 @@ def judge(
     least_duration_s: float | None = None,
     hosts: HostFigures | None = None,
     course: Course | None = None,
+    has_own_figures: bool = False,
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> RunValidity:
-    """The validity of one run from its load report (`LoadReport.to_json`) and what was seen on the hosts."""
+    """The validity of one run from its load report (`LoadReport.to_json`) and what was seen on the hosts.
+
+    `has_own_figures`: another figure than the throughput stands for it, as a team's own does.
+    """
     tool = str(report["tool"])
     habits = ToolHabits(**asdict(DRIVERS[tool].habits)) if tool in DRIVERS else ToolHabits()
     figures = LoadFigures(
@@ -55,7 +59,7 @@ def judge(
         latency_basis=report["latency_basis"],
         requested_duration_s=requested_duration_s,
         least_duration_s=least_duration_s,
-        has_own_figures=bool(report.get("own_metrics")),
+        has_own_figures=has_own_figures or bool(report.get("own_metrics")),
         usable=bool(report.get("usable", True)),
         why=report.get("why"),
         **{name: report.get(name) for name in _LOAD_FIELDS},

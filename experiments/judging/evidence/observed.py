@@ -257,7 +257,10 @@ def _only_thread(role: Role, channels: Channels, duration_s: float) -> float | N
 def _neighbours(spec: RunSpec, channels: Channels, duration_s: float, *, shared: bool) -> tuple[float | None, str]:
     """The share of the server's CPUs that others used, or why that is unknown. Interrupts are left out."""
     if not spec.application.server.is_jvm:
-        return None, "the server may be several processes, and only the first one's CPU time is read"
+        return (
+            None,
+            "a process that left the server's others is not told from neighbours; only a JVM is surely one process",
+        )
     if shared:
         return None, "the load tool runs on the server's CPUs"
     busy = channels.mean("sut", ["cpu_set.busy_ratio"], duration_s)

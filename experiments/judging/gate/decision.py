@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from experiments.analysis.number_text import figure_text
+from experiments.analysis.outcomes import WORDS
 from experiments.analysis.verdict import GateResult, gate_of
 from experiments.judging.gate.rules import Evidence, GateRules, Inconclusive, Judged, evidence_of
 from experiments.models import Experiment, Run, Variant
+from experiments.models.experiments import shown_outcome
 from experiments.registry.markdown_text import cell
 from experiments.registry.metrics.own_metrics import metrics_of
 from experiments.registry.metrics.vocabulary import MetricSpec
@@ -36,7 +38,8 @@ _WHY: dict[GateOutcome, str] = {
 class GateNumber:
     """One figure behind a decision. For a run `value` is set, for a comparison the change against the baseline.
 
-    `adjusted_p` is corrected for the `family_size` comparisons that were made beside it; None when it was the only one.
+    `shown` is what the outcome is called. `adjusted_p` is corrected for the `family_size` comparisons that were made
+    beside it; None when it was the only one.
     """
 
     metric: str
@@ -45,6 +48,7 @@ class GateNumber:
     baseline: str = ""
     candidate: str = ""
     outcome: str = ""
+    shown: str = ""
     decides: bool = False
     value: float | None = None
     change_pct: float | None = None
@@ -52,6 +56,11 @@ class GateNumber:
     ci95_high_pct: float | None = None
     adjusted_p: float | None = None
     family_size: int = 1
+
+    @property
+    def words(self) -> str:
+        """The outcome as the pages call it."""
+        return WORDS.get(self.shown or self.outcome, "")
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,7 @@ class GateVerdict:
         if not self.finished:
             return "It is not finished."
         if self._changes:
-            said = (f"{one.label} of {one.candidate} is {_words(one.outcome)}" for one in self._changes)
+            said = (f"{one.label} of {one.candidate} is {one.words}" for one in self._changes)
             return f"{'; '.join(said)}."
         if self.counted_as is not None:
             return f"{_WHY['inconclusive']} This gate counts that as {self.counted_as}."
@@ -85,7 +94,9 @@ class GateVerdict:
 
     @property
     def _changes(self) -> list[GateNumber]:
-        return [one for one in self.numbers if one.decides and one.outcome.startswith(("better", "worse"))]
+        return [
+            one for one in self.numbers if one.decides and (one.shown or one.outcome).startswith(("better", "worse"))
+        ]
 
 
 @dataclass(frozen=True)
@@ -186,8 +197,7 @@ def markdown(title: str, url: str, verdict: GateVerdict) -> str:
     if compared:
         lines += ["", "| candidate | metric | change | 95 % interval | verdict |", "| --- | --- | ---: | ---: | --- |"]
         lines += [
-            f"| {cell(n.candidate)} | {n.label} | {_pct(n.change_pct)} | {_interval(n)} | {_words(n.outcome)} |"
-            for n in compared
+            f"| {cell(n.candidate)} | {n.label} | {_pct(n.change_pct)} | {_interval(n)} | {n.words} |" for n in compared
         ]
         families = {n.decides: n.family_size for n in compared if n.family_size > 1}
         if True in families:
@@ -249,6 +259,7 @@ def _compared(judged: Judged, spec: MetricSpec | None, deciding: Collection[str]
         baseline=judged.baseline,
         candidate=judged.candidate,
         outcome=judged.outcome,
+        shown=shown_outcome(judged.outcome, judged.numbers),
         decides=judged.metric in deciding,
         change_pct=judged.numbers.get("estimate_pct"),
         ci95_low_pct=low,
@@ -256,10 +267,6 @@ def _compared(judged: Judged, spec: MetricSpec | None, deciding: Collection[str]
         adjusted_p=family.get("adjusted_p"),
         family_size=family.get("size", 1),
     )
-
-
-def _words(outcome: str) -> str:
-    return "too early" if outcome == "invalid" else outcome.replace("_", " ")  # as the pages say it
 
 
 def _pct(value: float | None) -> str:

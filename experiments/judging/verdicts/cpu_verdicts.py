@@ -140,15 +140,20 @@ def _cost(a: Mapping[int | None, float], b: Mapping[int | None, float], arms: Ar
 def _side_of(runs: Sequence[Run]) -> _Side | None:
     """None when these runs do not say it, or ran on different CPU counts."""
     counted = [(run, figures) for run in runs if (figures := _figures_of(run)) is not None]
-    if not counted or len({cpus for _, (_, _, cpus) in counted}) > 1:
+    if not counted or len({demand.cpus for _, demand in counted}) > 1:
         return None
-    rates, busy, cpus = zip(*(figures for _, figures in counted), strict=True)
-    demands = {run.block: Demand(*figures) for run, figures in counted}
+    demands = {run.block: demand for run, demand in counted}
     seen = {tool: {run.block: _recorded_ratio(run, tool) for run, _ in counted} for tool in RECORDERS}
     known = {tool: {block: ratio for block, ratio in found.items() if ratio} for tool, found in seen.items()}
     known = {tool: found for tool, found in known.items() if len(found) == len(demands)}
     return _Side(
-        Demand(mean(rates), mean(busy), cpus[0]),
+        Demand(
+            mean(demand.throughput_rps for _, demand in counted),
+            mean(demand.cpu_ratio for _, demand in counted),
+            counted[0][1].cpus,
+            _mean_if_all([demand.busy_cpus for _, demand in counted]),
+            _mean_if_all([demand.server_cpus for _, demand in counted]),
+        ),
         {block: one.ms_per_request for block, one in demands.items()},
         {tool: mean(found.values()) for tool, found in known.items()},
         {
@@ -164,8 +169,15 @@ def _recorded_ratio(run: Run, tool: str) -> float | None:
     return float(ratio) if ratio else None
 
 
-def _figures_of(run: Run) -> tuple[float, float, float] | None:
+def _figures_of(run: Run) -> Demand | None:
     """Throughput, CPU and CPUs of a run that counts."""
-    if run.is_usable and run.throughput_rps and run.sut_cpu_ratio and run.metrics.get("sut_cpus"):
-        return run.throughput_rps, run.sut_cpu_ratio, float(run.metrics["sut_cpus"])
-    return None
+    figures = run.metrics
+    if not (run.is_usable and run.throughput_rps and run.sut_cpu_ratio and figures.get("sut_cpus")):
+        return None
+    busy, own = figures.get("sut_busy_cpus"), figures.get("server_cpu_ratio")
+    return Demand(run.throughput_rps, run.sut_cpu_ratio, float(figures["sut_cpus"]), busy, own)
+
+
+def _mean_if_all(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return mean(known) if known and len(known) == len(values) else None

@@ -12,6 +12,7 @@ from experiments.analysis.families import AdjustedFamily, Family, benjamini_hoch
 from experiments.analysis.sequential import Standing, StopRule, standing_of
 from experiments.analysis.verdict import Verdict, judge
 from experiments.judging.verdicts.arms import Conditions
+from experiments.judging.verdicts.undecided import Undeciding
 from experiments.models import Experiment, Run, StoredVerdict, Variant
 from experiments.registry.experiments.rules import stop_rule_of
 from experiments.registry.metrics.own_metrics import followed_metrics, metric_named, metrics_of
@@ -103,10 +104,12 @@ def store_verdicts(experiment: Experiment, *, spent: bool = False) -> list[Compa
     seconds = seconds_per_run(runs)
     compared = comparisons_of(experiment, variants, runs, spent=spent)
     conditions = Conditions(experiment, runs)
+    undeciding = Undeciding(experiment, runs)
     for one in compared:
-        stands = conditions.stand(
-            one.baseline, one.candidate, one.metric, one.verdict.outcome, sentence_of(one, seconds)
-        )
+        said, undecided = sentence_of(one, seconds), ""
+        if one.verdict.outcome == "invalid":
+            undecided, said = undeciding.reason(one.baseline, one.candidate, one.metric, one.verdict, said)
+        stands = conditions.stand(one.baseline, one.candidate, one.metric, one.verdict.outcome, said)
         StoredVerdict.objects.update_or_create(
             experiment=experiment,
             baseline=one.baseline,
@@ -115,7 +118,7 @@ def store_verdicts(experiment: Experiment, *, spent: bool = False) -> list[Compa
             defaults={
                 "outcome": stands.outcome,
                 "sentence": stands.sentence,
-                "numbers": numbers_of(one) | stands.conditions,
+                "numbers": numbers_of(one) | {"undecided": undecided} | stands.conditions,
             },
         )
     return compared

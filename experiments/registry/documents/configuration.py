@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from experiments.registry.documents.file_settings import settings_of
+
 NOISE = (
     "*.mhz",
     "*.mhz_now",
@@ -27,7 +29,9 @@ NOISE = (
 )
 """Paths that change by themselves (measured on idle hosts)."""
 
-_LISTS = re.compile(r"(process\.arguments|jvm\.arguments\.jvm_options)\[([0-9]{1,6})\]")
+_LISTS = re.compile(r"(process\.arguments|jvm\.arguments\.jvm_options|files\.[^\n]{1,300}@line)\[([0-9]{1,6})\]")
+_FILES = "files."
+"""Whole files: they are compared by their settings, and where they are no list of settings, by their lines."""
 _OPTIONS = "jvm.arguments"
 """Command lines: one option more moves all that follow, and what only moved does not differ."""
 
@@ -66,7 +70,7 @@ def diff(
 
     A side recorded in part (`IN_PART` is in it; an import has nothing at all) says nothing about what it lacks.
     """
-    given = list(configurations)
+    given = _in_settings(list(configurations))
     partial = [_in_part(side) for side in given]
     sides = _aligned(given)
     patterns = tuple(noise)
@@ -88,6 +92,33 @@ def diff(
 
 def _in_part(side: Mapping[str, str]) -> bool:
     return not side or IN_PART in side
+
+
+def _in_settings(sides: list[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """The sides with each file that differs as its settings: `files.nginx.conf@http.server.listen`."""
+    texts = [{path: text for path, text in side.items() if path.startswith(_FILES)} for side in sides]
+    differing = [path for path in set().union(*texts) if len({one.get(path) for one in texts}) > 1]
+    if not any("\n" in one.get(path, "") for path in differing for one in texts):
+        return sides
+    opened: list[Mapping[str, str]] = []
+    for side in sides:
+        own = {path: value for path, value in side.items() if path not in differing}
+        for path in differing:
+            if path in side:
+                own |= _opened(path, side[path], alone=any(path not in one for one in texts))
+        opened.append(own)
+    return opened
+
+
+def _opened(path: str, text: str, *, alone: bool) -> Mapping[str, str]:
+    """The file's settings, else its lines; whole where another side has no such file to compare the lines with."""
+    settings = settings_of(path, text)
+    if settings is not None:
+        return {f"{path}@{name}": value for name, value in settings.items()}
+    if alone:
+        return {path: text}
+    lines = ["", *text.splitlines()]  # so that the first line has the number 1
+    return {f"{path}@line[{number}]": line for number, line in enumerate(lines)}
 
 
 def _aligned(sides: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:

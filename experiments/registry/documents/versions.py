@@ -14,7 +14,7 @@ from agents.base.errors import PlanError
 from agents.base.model import first_problem
 from agents.spec import WorkloadDocument
 from agents.steps import STEPS
-from agents.steps.recipe import RecipeDocument
+from agents.steps.recipe import RecipeDocument, references, wrong_name
 from experiments.models import Document, Member, Role, Team
 from experiments.registry.documents.configuration import Difference, diff
 from experiments.registry.documents.contents import SCHEMAS, content_of
@@ -130,8 +130,8 @@ def noun(model: type[Document]) -> str:
 
 def to_yaml(document: Document) -> str:
     """The body as YAML that `parse_yaml` and `save_version` take back."""
-    ordered = content_of(document).model_dump(mode="json", by_alias=True)  # PostgreSQL keeps no order of keys
-    return dump_yaml({key: _kind_first(value) for key, value in ordered.items()})
+    body = content_of(document).model_dump(mode="json", by_alias=True)
+    return dump_yaml({key: _kind_first(value) for key, value in body.items()})
 
 
 def _kind_first(node: Any) -> Any:
@@ -159,21 +159,34 @@ def _validated(model: type[Document], body: Mapping[str, Any]) -> Any:
     return document
 
 
+_ANY_STEP: dict[str, Any] = {"kind": "limits", "nofile": 1024}
+"""Stands where a step is that cannot be read yet, so that the others keep their numbers."""
+
+
 def _check_steps(document: RecipeDocument) -> None:
-    """Every step must fit its kind, as far as that can be said before the parameters are known."""
+    """Every step must fit its kind, as far as that can be said before the parameters are known.
+
+    Where a parameter may have any value, those without a default are unknown: of a step with one of them, the names of
+    what it sets are known.
+    """
     for index, step in enumerate(document.steps):
         kind = step.get("kind")
         if not isinstance(kind, str) or kind not in STEPS:
             known = ", ".join(sorted(STEPS))
             raise RequestError(f"Step {index + 1} has no kind of: {known}.", field=f"steps.{index}.kind")
-    open_ended = [name for name, p in document.parameters.items() if p.default is None and not p.choices]
-    if open_ended:
-        return
-    given = {name: p.choices[0] for name, p in document.parameters.items() if p.default is None}
+    without_default = {name: p.choices for name, p in document.parameters.items() if p.default is None}
+    given = {name: choices[0] for name, choices in without_default.items() if choices}
+    unknown = set() if len(given) == len(without_default) else set(without_default)
+    settled = tuple(step if not references(step) & unknown else _ANY_STEP for step in document.steps)
+    valued = {name: one for name, one in document.parameters.items() if name not in unknown}
     try:
-        document.resolve(given, built_in={"sut_cpu_count": ASSUMED_CPUS})
+        whole = document.model_copy(update={"steps": settled, "parameters": valued})
+        whole.resolve({} if unknown else given, built_in={"sut_cpu_count": ASSUMED_CPUS})
     except PlanError as error:
         raise RequestError(error.message, field="steps") from error
+    for index, step in enumerate(document.steps):
+        if references(step) & unknown and (problem := wrong_name(step)):
+            raise RequestError(f"Step {index + 1} of the recipe, {problem}.", field=f"steps.{index}")
 
 
 def _flat(node: Any, path: str = "") -> Iterator[tuple[str, str]]:

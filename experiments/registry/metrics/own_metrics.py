@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from django.db.models import Q
 
@@ -49,8 +49,11 @@ def followed_metrics(team_id: int, names: Iterable[str] | None = None) -> dict[s
     return _own(team_id, Q(followed=True, name__in=others)) if others else {}
 
 
-def learn(team: Team, declared: Iterable[MetricSpec]) -> None:
-    """Remember unit and direction of own metrics; what is declared last counts. Call inside a transaction."""
+def learn(team: Team, declared: Iterable[MetricSpec], *, follow: Collection[str] = ()) -> None:
+    """Remember unit and direction of own metrics; what is declared last counts. Call inside a transaction.
+
+    New ones are followed when they are few, and those in `follow` always.
+    """
     newest = {one.name: one for one in declared if one.name not in METRICS}
     if not newest:
         return
@@ -64,7 +67,7 @@ def learn(team: Team, declared: Iterable[MetricSpec]) -> None:
         if old is not None:
             said = {"unit": old[0], "direction": old[1]}
             record(team, "metric.declare", name, before=said, after={"unit": new.unit, "direction": new.direction})
-        followed = len(newest) <= MOST_FOLLOWED
+        followed = name in follow or len(newest) <= MOST_FOLLOWED
         changed.append(Metric(team=team, name=name, unit=new.unit, direction=new.direction, followed=followed))
     if not changed:  # in most cases, and with each result
         return

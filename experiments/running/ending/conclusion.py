@@ -48,6 +48,9 @@ from experiments.registry.workers.tallies import tally_run
 
 logger = logging.getLogger(__name__)
 
+LEAST_SERVER_SHARE_RATIO = 0.01
+"""Of the busy CPUs. No server answers for nothing: with less, those who did the work are not the processes that were
+read, as when a server became a daemon and left the one that BenchHub started."""
 MOST_STUCK = 20
 
 
@@ -193,9 +196,14 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
     )
     recorded = [one for one in recorded_cpus(spec, channels, duration_s) if one.role == "sut"]
     metrics |= _known(**{f"{one.tool}_sut_cpu_ratio": one.recorded_ratio for one in recorded})
+    cpus = sut_cpus(spec, channels.names("sut", "cpu."), record.facts["sut"].profile)
+    if (used := metrics.get("server_cpu_ratio")) is not None:
+        busy_cpus = (channels.mean("sut", ["cpu_set.busy_ratio"], duration_s) or 0.0) * (cpus or 0)
+        metrics |= {"sut_busy_cpus": busy_cpus} if busy_cpus else {}
+        if not used or used < LEAST_SERVER_SHARE_RATIO * busy_cpus:
+            del metrics["server_cpu_ratio"]
     if metrics.get("throughput_rps") and "server_cpu_ratio" in metrics:
         metrics["cpu_ms_per_request"] = metrics["server_cpu_ratio"] * 1000 / metrics["throughput_rps"]
-    cpus = sut_cpus(spec, channels.names("sut", "cpu."), record.facts["sut"].profile)
     metrics |= per_cpu(metrics, cpus)
     summarise(run, metrics)
     learn(run.team, declared(measured.report))

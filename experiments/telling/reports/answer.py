@@ -17,10 +17,14 @@ _GROUPS = (
     (("no_practical_difference",), "does not differ in practice"),
     (("worse_size_uncertain",), "looks worse"),
     (("worse",), "is worse"),
+    (("not_held",), "does not hold among all comparisons"),
     (("inconclusive",), "is open"),
-    (("invalid",), "has too few repetitions"),
+    (("fails",), "fails"),
+    (("running",), "is still running"),
+    (("too_few",), "has too few repetitions"),
+    (("baseline", "candidate", "zero", "invalid"), "has no verdict"),
 )
-_PLURALS = {"is": "are", "looks": "look", "does": "do", "has": "have"}
+_PLURALS = {"is": "are", "looks": "look", "does": "do", "has": "have", "fails": "fail"}
 MOST_NAMED = 5
 """Of the candidates with one outcome, those with the largest changes; the table below names all."""
 
@@ -30,7 +34,7 @@ class Change:
     """One candidate against the baseline for one metric, as judged; changes in percent of the baseline.
 
     `adjusted_p` is `p_value` corrected for the `family_size` comparisons made together, None when it is the only one.
-    `looks` counts how often the stop rule had looked at the data.
+    `shown` is what its outcome is called. `looks` counts how often the stop rule had looked at the data.
     """
 
     metric: MetricSpec
@@ -49,6 +53,7 @@ class Change:
     family_method: str
     stands: bool
     looks: int | None
+    shown: str = ""
 
 
 def changes_of(experiment: Experiment) -> list[Change]:
@@ -67,6 +72,7 @@ def changes_of(experiment: Experiment) -> list[Change]:
                 baseline=verdict.baseline.name,
                 candidate=verdict.candidate.name,
                 outcome=verdict.outcome,
+                shown=verdict.shown,
                 sentence=verdict.sentence,
                 decides=decides,
                 n_baseline=numbers.n_a,
@@ -102,17 +108,21 @@ def _together(changes: Sequence[Change]) -> str:
     """Several candidates: "Throughput against a: b (+6.3 % [5.5, 7.2]) is better; c and d do not differ ..."."""
     parts = []
     for outcomes, words in _GROUPS:
-        these = [one for one in changes if one.outcome in outcomes]
+        these = [one for one in changes if one.shown in outcomes]
         if len(these) > MOST_NAMED:
             these.sort(key=lambda one: abs(one.estimate_pct or 0.0), reverse=True)
-        named = [f"{one.candidate} ({change_text(one)})" for one in these[:MOST_NAMED]]
+        named = [_named(one) for one in these[:MOST_NAMED]]
         if more := len(these) - len(named):
             named.append(f"{more} other{'s' if more > 1 else ''}")
         if named:
             verb, _, rest = words.partition(" ")
             verb = _PLURALS[verb] if len(named) > 1 else verb
-            parts.append(f"{_listed(named)} {verb} {rest}")
+            parts.append(f"{_listed(named)} {verb} {rest}".rstrip())
     return f"{changes[0].metric.label} against {changes[0].baseline}: {'; '.join(parts)}."
+
+
+def _named(change: Change) -> str:
+    return change.candidate if change.estimate_pct is None else f"{change.candidate} ({change_text(change)})"
 
 
 def change_text(change: Change) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from experiments.analysis.interval import Mean
+from experiments.analysis.outcomes import WORDS
 from experiments.registry.documents.configuration import Difference
 from experiments.registry.markdown_text import block, cell
 from experiments.registry.metrics.vocabulary import MetricSpec
@@ -47,11 +48,6 @@ def figure_text(value: float | None, metric: MetricSpec) -> str:
     return text if metric.unit == "count" else f"{text} {metric.unit}"
 
 
-def outcome_text(outcome: str) -> str:
-    """The outcome of a verdict in words; that it is invalid means that there are too few repetitions for one."""
-    return "too early" if outcome == "invalid" else outcome.replace("_", " ")
-
-
 def p_text(value: float | None) -> str:
     if value is None:
         return "—"
@@ -91,7 +87,7 @@ def _figure_row(metric: MetricSpec, figure: VariantFigure) -> list[str]:
     if change is not None:
         adjusted = p_text(change.adjusted_p)
         adjusted += f" (of {change.family_size})" if change.adjusted_p is not None else ""
-        judged = [change_text(change), outcome_text(change.outcome), p_text(change.p_value), adjusted]
+        judged = [change_text(change), WORDS[change.shown], p_text(change.p_value), adjusted]
     return [name, str(mean.n), figure_text(mean.value, metric), interval_text(mean, metric), spread, *judged]
 
 

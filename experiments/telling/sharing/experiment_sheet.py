@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from django.utils import timezone
 
+from experiments.analysis.outcomes import WORDS
 from experiments.models import Experiment
 from experiments.registry.errors import Conflict
 from experiments.telling.reports.answer import Change, change_text
-from experiments.telling.reports.markdown import figure_text, interval_text, outcome_text, p_text
+from experiments.telling.reports.markdown import figure_text, interval_text, p_text
 from experiments.telling.reports.plots import plots_of
 from experiments.telling.reports.report import ExperimentReport, MetricFigures, VariantFigure, report_of
 from experiments.telling.sharing import wording
@@ -26,7 +27,7 @@ def experiment_sheet(experiment: Experiment) -> Sheet:
         title=report.name,
         sentence=report.answer,
         caution=_caution(report),
-        tone=wording.outcome_tone(primary[0].outcome) if len(primary) == 1 else "neutral",
+        tone=wording.outcome_tone(primary[0].shown) if len(primary) == 1 else "neutral",
         badge_label=_short(report.name),
         badge_value=_badge(report, primary),
         facts=_facts(report),
@@ -49,7 +50,7 @@ def _badge(report: ExperimentReport, primary: list[Change]) -> str:
     if len(primary) != 1:
         return f"{len(primary)} candidates" if primary else "no verdict yet"
     change = primary[0]
-    return f"{wording.short_name(change.metric)} {change_text(change)}, {outcome_text(change.outcome)}"
+    return f"{wording.short_name(change.metric)} {change_text(change)}, {WORDS[change.shown]}"
 
 
 def _facts(report: ExperimentReport) -> tuple[Fact, ...]:
@@ -99,7 +100,7 @@ def _sections(report: ExperimentReport) -> list[Table | Sentences]:
 
 
 def _verdict_row(change: Change) -> tuple[str, ...]:
-    return (outcome_text(change.outcome), change.sentence, p_text(change.p_value), p_text(change.adjusted_p))
+    return (WORDS[change.shown], change.sentence, p_text(change.p_value), p_text(change.adjusted_p))
 
 
 def _figures(of_metric: MetricFigures) -> Table:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
+from experiments.analysis.outcomes import WORDS
 from experiments.models import Run, SampleSeries, StoredVerdict
 from experiments.registry.errors import Conflict
 from experiments.registry.metrics.own_metrics import metrics_of
@@ -13,7 +14,7 @@ from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
 from experiments.registry.runs.summary import figure
 from experiments.telling.reports.answer import change_text, changes_of
 from experiments.telling.reports.machines import machine_facts
-from experiments.telling.reports.markdown import figure_text, outcome_text
+from experiments.telling.reports.markdown import figure_text
 from experiments.telling.reports.plots import Plot
 from experiments.telling.reports.runs import HIDDEN
 from experiments.telling.sharing import wording
@@ -67,7 +68,7 @@ def _tone(run: Run, verdict: StoredVerdict | None) -> Tone:
     if run.outcome != Run.Outcome.SUCCEEDED:
         return "neutral" if run.outcome == Run.Outcome.CANCELLED else "bad"
     if verdict is not None and run.is_usable:
-        return wording.outcome_tone(verdict.outcome)
+        return wording.outcome_tone(verdict.shown)
     return _TONES.get(run.validity, "neutral")
 
 
@@ -103,7 +104,7 @@ def _badge(run: Run, verdict: StoredVerdict | None) -> str:
         return str(run.get_outcome_display()).lower()
     known = _told_first(run, HEADLINE)
     said = [f"{wording.short_name(metric)} {wording.value_text(figure(run, metric.name), metric)}" for metric in known]
-    judged = outcome_text(verdict.outcome) if verdict and run.is_usable else str(run.get_validity_display()).lower()
+    judged = WORDS[verdict.shown] if verdict and run.is_usable else str(run.get_validity_display()).lower()
     return ", ".join([*said[:1], judged])
 
 

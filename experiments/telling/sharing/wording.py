@@ -39,10 +39,10 @@ def metric_head(metric: MetricSpec) -> str:
 
 
 def outcome_tone(outcome: str) -> Tone:
-    """The colour of a verdict."""
+    """The colour of a verdict, by what its outcome is shown as."""
     if outcome.startswith("better"):
         return "good"
-    return "bad" if outcome.startswith("worse") else "neutral"
+    return "bad" if outcome.startswith("worse") or outcome == "fails" else "neutral"
 
 
 def host_name(host: Host | None) -> str:

@@ -18,7 +18,7 @@ from frontend.pages.bisections.forms import BisectionForm
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.last_parts import last_parts
-from frontend.shared.forms.model_fields import show_scalar
+from frontend.shared.forms.parameters import parameter_text
 from frontend.shared.live_answer import page_with_answer
 from frontend.shared.query import id_in
 from frontend.shared.refusals import RefusalSaid, refuse
@@ -128,7 +128,7 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
     initial: dict[str, Any] = {name: getattr(found, name) for name in same}
     initial |= {name: getattr(found, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}
     initial["drivers"] = [host.pk for host in found.drivers.in_order]
-    initial |= {f"p_{name}": show_scalar(value) for name, value in found.parameters.items()}
+    initial |= {f"p_{name}": parameter_text(value) for name, value in found.parameters.items()}
     initial["margin_pct"] = round(100 * found.margin_ratio, 4)
     if found.parameter:
         initial["candidates"] = "\n".join(found.candidates)

@@ -25,6 +25,7 @@ from frontend.shared.forms.model_fields import (
     read_scalar,
     show_scalar,
 )
+from frontend.shared.forms.parameters import EMPTY_TEXT, parameter_text
 
 PARAMETER_COLUMNS = ("name", "type", "default", "minimum", "maximum", "choices", "description")
 PHASE_COLUMNS = ("name", "kind", "duration_s")
@@ -84,9 +85,10 @@ def texts_of(schema: type[BaseModel], body: Mapping[str, Any]) -> dict[str, str]
     """The texts of a body that its schema accepts."""
     texts = {"description": str(body.get("description", ""))}
     if schema is RecipeDocument:
-        for i, (name, parameter) in enumerate(sorted(body.get("parameters", {}).items())):
+        for i, (name, parameter) in enumerate(body.get("parameters", {}).items()):
             cells = {key: parameter.get(key) for key in PARAMETER_COLUMNS} | {"name": name}
-            cells["choices"] = ", ".join(show_scalar(choice) for choice in parameter.get("choices", ()))
+            cells["default"] = parameter_text(parameter.get("default"))
+            cells["choices"] = ", ".join(parameter_text(choice) for choice in parameter.get("choices", ()))
             texts |= {f"parameters.{i}.{key}": show_scalar(value) for key, value in cells.items()}
         for i, step in enumerate(body.get("steps", ())):
             texts |= _part_texts(f"steps.{i}", STEPS, step)
@@ -206,16 +208,20 @@ def _read_parameters(texts: Texts) -> dict[str, Any]:
             raise RequestError(f"There are two parameters {name}.", field=f"{row.name}.name")
         parameter: dict[str, Any] = {"type": of}
         if cells["default"]:
-            parameter["default"] = read_scalar(of, cells["default"])
+            parameter["default"] = _value(of, cells["default"])
         for bound in ("minimum", "maximum"):
             if cells[bound]:
                 parameter[bound] = read_scalar("int" if cells[bound].lstrip("-").isdecimal() else "float", cells[bound])
         if cells["choices"]:
-            parameter["choices"] = [read_scalar(of, text) for text in cells["choices"].split(",") if text.strip()]
+            parameter["choices"] = [_value(of, text.strip()) for text in cells["choices"].split(",") if text.strip()]
         if cells["description"]:
             parameter["description"] = cells["description"]
         found[name] = parameter
     return found
+
+
+def _value(of: str, text: str) -> Any:
+    return "" if of == "str" and text == EMPTY_TEXT else read_scalar(of, text)
 
 
 def _first_paragraph(model: type[BaseModel]) -> str:

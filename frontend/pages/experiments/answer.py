@@ -18,6 +18,7 @@ _TONES = {
     "worse": "heat-bad",
     "worse_size_uncertain": "heat-bad",
     "no_practical_difference": "heat-same",
+    "fails": "heat-bad",
 }
 
 
@@ -34,17 +35,22 @@ class VerdictCell:
     decides: bool
 
     @property
-    def outcome(self) -> str:
-        return str(self.verdict.outcome)
+    def shown(self) -> str:
+        return self.verdict.shown
 
 
 @dataclass(frozen=True)
 class VerdictTable:
-    """Candidates by metrics, those that decide first. A cell is None where nothing was judged."""
+    """Candidates by metrics, those that decide first. A cell is None where nothing was judged.
+
+    `open` are the candidates on which nothing is decided yet, for one reason, with the sentence of the first metric.
+    """
 
     metrics: tuple[MetricSpec, ...]
     deciding: frozenset[str]
     rows: tuple[tuple[Variant, tuple[VerdictCell | None, ...]], ...]
+    open: tuple[tuple[str, str], ...] = ()
+    """Reason as it is shown -> sentence."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,31 @@ def verdict_table(experiment: Experiment, verdicts: Sequence[StoredVerdict]) -> 
         )
         for candidate in candidates
     )
-    return VerdictTable(tuple(metrics[name] for name in judged), deciding, rows)
+    undecided: set[int] = set()
+    said: dict[str, list[tuple[Variant, VerdictCell]]] = {}
+    for variant, cells in rows:
+        if reason := _one_reason(cells):
+            undecided.add(variant.pk)
+            said.setdefault(reason, []).append((variant, next(cell for cell in cells if cell)))
+    return VerdictTable(
+        tuple(metrics[name] for name in judged),
+        deciding,
+        tuple(row for row in rows if row[0].pk not in undecided),
+        tuple((why, _of_all(found)) for why, found in said.items()),
+    )
+
+
+def _one_reason(cells: Sequence[VerdictCell | None]) -> str:
+    """Why none of these cells has a verdict; "" when one has, or when the reasons differ."""
+    reasons = {cell.shown for cell in cells if cell is not None}
+    return reasons.pop() if len(reasons) == 1 and all(c.verdict.outcome == "invalid" for c in cells if c) else ""
+
+
+def _of_all(found: Sequence[tuple[Variant, VerdictCell]]) -> str:
+    if len(found) == 1:
+        return str(found[0][1].verdict.sentence)
+    names = ", ".join(variant.name for variant, _ in found)
+    return f"{names}: the same for every metric. Of the first: {found[0][1].verdict.sentence}"
 
 
 def cost_of(experiment: Experiment, variants: Sequence[Variant], runs: Sequence[Run], run_s: float) -> Cost:
@@ -97,12 +127,10 @@ def _cell(verdict: StoredVerdict, decides: bool) -> VerdictCell:
     low, high = numbers.get("deciding_pct") or numbers.get("ci95_pct") or (None, None)
     family = numbers.get("family")
     note = ""
-    look = _TONES.get(verdict.outcome, "heat-open")
-    if family and look in ("heat-good", "heat-bad"):
+    look = _TONES.get(verdict.shown, "heat-open")
+    if family and _TONES.get(verdict.outcome) in ("heat-good", "heat-bad"):
         p = f"p {family['adjusted_p']:.2g}" if family["adjusted_p"] >= 0.0001 else "p < 0.0001"
         note = f"{p} of {family['size']}"
-        if not family["stands"]:
-            look, note = "heat-open", f"{note}: does not hold"
     return VerdictCell(verdict, look, _ratio(numbers.get("estimate_pct")), _ratio(low), _ratio(high), note, decides)
 
 

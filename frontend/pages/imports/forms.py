@@ -10,8 +10,10 @@ from django.core.files.uploadedfile import UploadedFile
 from agents.drivers import DRIVERS
 from agents.drivers.reading import FILE_READERS
 from agents.facts.described import COMMANDS, MAX_CHARS
+from agents.readers import RESULT_READERS
 from agents.recordings import RECORDINGS
-from experiments.asking.intake.imports import MAX_REPORT_CHARS
+from experiments.asking.intake.imports import AUTO, MAX_REPORT_CHARS
+from experiments.asking.intake.named_results import ALL
 from experiments.asking.intake.recordings import MAX_RECORDING_CHARS
 from experiments.models import Application, Recipe, Run, Team, Workload
 from experiments.registry.errors import RequestError
@@ -42,6 +44,8 @@ class OutputForm(forms.Form):
         if upload is not None and found.get("text"):
             raise forms.ValidationError("Give a file or its text, not both.")
         if upload is None:
+            # A browser ends each line of a text with CR LF, whatever it was.
+            found["text"] = (found.get("text") or "").replace("\r\n", "\n")
             if not found.get("text"):
                 self.add_error("file", "Choose a file, or paste its text.")
             return found
@@ -57,11 +61,19 @@ class OutputForm(forms.Form):
 
 
 class ReportForm(OutputForm):
-    """A load tool's report becomes a run without execution."""
+    """A load tool's report, or a file of benchmarks, becomes runs without execution."""
 
     max_chars = MAX_REPORT_CHARS
 
-    kind = forms.ChoiceField(label="Load tool", choices=[(kind, kind) for kind in DRIVERS])
+    kind = forms.ChoiceField(
+        label="What wrote it",
+        choices=[
+            (AUTO, "by its content: shown before it is stored"),
+            ("Load tools", [(kind, kind) for kind in DRIVERS]),
+            ("Files of benchmarks", [(kind, reader.title) for kind, reader in RESULT_READERS.items()]),
+        ],
+    )
+    file_name = forms.CharField(required=False, max_length=255, widget=forms.HiddenInput)
     command = forms.CharField(
         required=False,
         max_length=100_000,
@@ -94,17 +106,48 @@ class ReportForm(OutputForm):
         help_text="A file to which JMeter appended becomes a run for each of them.",
     )
 
+    directions = forms.CharField(
+        required=False,
+        label="Which is better",
+        help_text=f"Of figures of which the file does not say it: latency=lower, one per line. {ALL}=lower is for all.",
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+    )
+
     field_order = (
-        "kind", "file", "text", "split", "command", "measured_at", "workload", "application", "recipe", "labels",
-        "machine",
+        "kind", "file", "text", "split", "command", "directions", "measured_at", "workload", "application", "recipe",
+        "labels", "machine",
     )  # fmt: skip
 
     def __init__(self, team: Team, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.team = team
         for name, model in _DOCUMENTS.items():
             found = model.objects.for_team(team).newest_versions().values_list("name", flat=True)
             field = cast("forms.ChoiceField", self.fields[name])
             field.choices = [("", "none"), *((one, one) for one in found)]
+
+    def clean_directions(self) -> dict[str, Any]:
+        found = {}
+        for line in filter(None, map(str.strip, self.cleaned_data["directions"].splitlines())):
+            name, _, direction = line.rpartition("=")
+            if not name.strip() or direction.strip() not in ("higher", "lower"):
+                raise forms.ValidationError(f"{line[:60]!r} is not like latency=lower: a figure, and higher or lower.")
+            found[name.strip()] = direction.strip()
+        return found
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean()
+        if (upload := found.get("file")) is not None:
+            found["file_name"] = (upload.name or "")[:255]
+        return found
+
+    def with_text(self, kind: str) -> ReportForm:
+        """The same form with the file's text in it, of this kind: a browser sends a chosen file once only."""
+        found = self.cleaned_data
+        given = {name: self.data.get(name, "") for name in self.fields if name != "file"}
+        again = ReportForm(self.team, given | {"kind": kind, "text": found["text"], "file_name": found["file_name"]})
+        again.full_clean()
+        return again
 
     def elsewhere(self, found: dict[str, Any]) -> str:
         kind = found.get("kind", "")

@@ -7,12 +7,15 @@ from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from experiments.asking.intake.imports import import_reports
+from experiments.asking.intake.imports import AUTO, import_reports, preview_of
 from experiments.asking.intake.recordings import import_recording
 from experiments.models import Role, Run
 from experiments.registry.errors import RequestError
 from frontend.pages.imports.forms import OutputForm, RecordingForm, ReportForm
 from frontend.shared.access import TeamRequest, team_view
+
+MOST_SHOWN = 100
+"""Results that a preview lists."""
 
 
 @require_http_methods(["GET", "POST"])
@@ -21,6 +24,8 @@ def import_run(request: TeamRequest) -> HttpResponseBase:
     """The form, and the run that comes of it."""
     form = ReportForm(request.team, request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
+        if form.cleaned_data["kind"] == AUTO:
+            return _preview(request, form)
         try:
             runs = import_reports(request.member, **form.given())
         except RequestError as error:
@@ -33,6 +38,20 @@ def import_run(request: TeamRequest) -> HttpResponseBase:
             return redirect("run", request.team.slug, runs[0].number)
     status = 422 if request.method == "POST" else 200
     return render(request, "imports/run.html", {"form": form}, status=status)
+
+
+def _preview(request: TeamRequest, form: ReportForm) -> HttpResponseBase:
+    """What would be stored, and the form that stores it; or the form that says why nothing can be."""
+    found, preview, refused = form.cleaned_data, None, None
+    try:
+        preview = preview_of(found["text"], found["file_name"], found["directions"])
+    except RequestError as error:
+        refused = error
+    again = form.with_text(preview.kind if preview else AUTO)
+    if refused is not None:
+        _refuse(again, refused)
+    context = {"form": again, "preview": preview, "shown": preview.results[:MOST_SHOWN] if preview else ()}
+    return render(request, "imports/run.html", context, status=200 if preview else 422)
 
 
 @require_http_methods(["GET", "POST"])

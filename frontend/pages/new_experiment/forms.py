@@ -6,11 +6,13 @@ from typing import Any, cast
 
 from django import forms
 
+from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.launch import EXPERIMENT_RETRIES
 from experiments.models import Experiment, Workload
 from experiments.registry.documents.own_load import OWN_LOAD
 from experiments.registry.experiments.rules import Rules
+from frontend.pages.new_experiment.sweep import contradiction
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.fields import LabelsField, PriorityField, RetriesField
 from frontend.shared.forms.parts import PartsForm
@@ -24,7 +26,12 @@ class ExperimentForm(forms.Form):
         max_length=400, required=False, widget=forms.TextInput(attrs={"placeholder": "Does … make … faster?"})
     )
     workload = forms.ModelChoiceField(Workload.objects.none(), empty_label="Choose…")
-    repetitions = forms.IntegerField(min_value=1, max_value=100, initial=5)
+    repetitions = forms.IntegerField(
+        min_value=1,
+        max_value=100,
+        initial=MIN_FOR_VERDICT,
+        help_text=f"Of each variant. Fewer than {MIN_FOR_VERDICT} never decide: they show figures and no verdict.",
+    )
     order = forms.ChoiceField(choices=Experiment.Order.choices, initial=Experiment.Order.BLOCKS)
     primary_metric = forms.ChoiceField(label="Judged by")
     margin_pct = forms.FloatField(
@@ -110,6 +117,19 @@ class VariantForm(PartsForm):
     )
 
     field_order = ("name", "application", "recipe", "sut", "drivers")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        own = {name: cleaned[name] for name in OWN_LOAD if cleaned.get(name) is not None}
+        values = {
+            name: default if (value := cleaned.get(f"p_{name}")) is None else value
+            for name, parameter in self.parameters.items()
+            if f"p_{name}" not in self.errors and (default := parameter.default) is not None
+        }
+        inputs = {name: self.fields[name if name in OWN_LOAD else f"p_{name}"] for name in own | values}
+        if problem := contradiction(cleaned.get("name", ""), inputs, own | values):
+            self.add_error("name", problem)
+        return cleaned
 
     def candidate(self, *, is_baseline: bool) -> Candidate:
         """The variant that the valid row describes."""

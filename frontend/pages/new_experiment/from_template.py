@@ -11,7 +11,7 @@ from frontend.pages.new_experiment.forms import ExperimentForm, VariantForm
 from frontend.pages.new_experiment.rows import Rows
 from frontend.shared.access import TeamRequest
 from frontend.shared.forms.choices import HOST_FIELDS, TeamChoices
-from frontend.shared.forms.model_fields import show_scalar
+from frontend.shared.forms.parameters import parameter_text
 from frontend.shared.query import id_in
 
 
@@ -50,7 +50,7 @@ def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tupl
                 "sut": one.sut.pk,
                 "drivers": [driver.pk for driver in one.drivers],
                 "concurrency": one.concurrency,
-                **{f"p_{key}": show_scalar(value) for key, value in one.parameters.items()},
+                **{f"p_{key}": parameter_text(value) for key, value in one.parameters.items()},
             },
         )
         for row, one in enumerate(candidates)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.http import QueryDict
 
-from experiments.registry.documents.own_load import OWN_LOAD
 from frontend.pages.new_experiment.forms import VariantForm
+from frontend.pages.new_experiment.sweep import MAX_ROWS, read_sweep, sweep_inputs
 from frontend.shared.forms.choices import TeamChoices
-
-MAX_ROWS = 50
-_LABELS = {"offered_rate_rps": "rate", "sut": "server"}
 
 
 @dataclass(frozen=True)
@@ -25,19 +21,25 @@ class Rows:
     baseline: str
     note: str = ""
     """What was not done."""
+    sweep: Mapping[str, str] = field(default_factory=dict)
+    """What was typed for a sweep that could not be made."""
 
     def __iter__(self) -> Iterator[tuple[str, VariantForm, bool]]:
         return iter([(row, form, row == self.baseline) for row, form in self.forms.items()])
 
     def are_valid(self) -> bool:
         """Whether every row is; all of them are read, so that all errors are shown."""
-        return not [row for row, form in self.forms.items() if not form.is_valid()]
+        return not [row for row, form in self.forms.items() if not form.is_valid()] and not self.sweep
 
 
 def bound_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
-    """The rows as they were sent."""
+    """The rows as they were sent. They are not valid while values of a sweep are typed of which no variant was made."""
     forms = {row: VariantForm(choices, posted, prefix=f"v{row}") for row in _row_ids(posted)}
-    return Rows(forms, _baseline(posted, list(forms)))
+    sweep = sweep_inputs(posted)
+    note = (
+        "Press “Make the variants” first, or empty the values of the sweep: they are no variants yet." if sweep else ""
+    )
+    return Rows(forms, _baseline(posted, list(forms)), note, sweep)
 
 
 def changed_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
@@ -60,34 +62,20 @@ def swept_rows(choices: TeamChoices, posted: QueryDict) -> Rows:
 
     `sweep` may also be the offered rate, the connections or users, or the server host by name. With `sweep_2` and
     `sweep_2_values` it is once per pair of values. Nothing changes when the baseline's recipe has no such parameter,
-    when no value is given, or when a host is unknown.
+    when no value is given, or when a value is none that fits: the note says which, and what was typed stays.
     """
     rows = _row_ids(posted)
     values, source = _typed(posted, rows), _baseline(posted, rows)
     document = choices.recipe_document(values[source].get("recipe", ""))
-    known = {*OWN_LOAD, "sut", *(document.parameters if document else ())}
-    hosts = choices.suts_by_name()
-    asked = [(posted.get(one, ""), posted.get(f"{one}_values", "")) for one in ("sweep", "sweep_2")]
-    split = {name: list(dict.fromkeys(typed.replace(";", " ").split())) for name, typed in asked}
-    factors = {name: wanted for name, wanted in split.items() if wanted and name in known}
-    note = ""
-    if strangers := [name for name in factors.get("sut", ()) if name not in hosts]:
-        note = f"No server of the team is named {strangers[0]}; there is: {', '.join(hosts)}."
-    elif factors:
-        made = [dict(zip(factors, one, strict=True)) for one in product(*factors.values())]
-        if len(made) > MAX_ROWS:
-            note = f"These are {len(made)} variants; an experiment has at most {MAX_ROWS}, so the last are left out."
-        values = {str(row): values[source] | _swept(chosen, hosts) for row, chosen in enumerate(made[:MAX_ROWS])}
+    sweep = read_sweep(posted, VariantForm.base_fields, document, choices.suts_by_name())
+    note = sweep.problem
+    if sweep.variants:
+        if sweep.count > MAX_ROWS:
+            note = f"These are {sweep.count} variants; an experiment has at most {MAX_ROWS}, so the last are left out."
+        values = {str(row): values[source] | fields for row, fields in enumerate(sweep.variants)}
         source = "0"
     forms = {row: VariantForm(choices, prefix=f"v{row}", initial=initial) for row, initial in values.items()}
-    return Rows(forms, source, note)
-
-
-def _swept(chosen: dict[str, str], hosts: dict[str, str]) -> dict[str, str]:
-    """The fields of a variant with these values, and its name."""
-    words = ", ".join(f"{_LABELS.get(name, name.replace('_', ' '))} {text}" for name, text in chosen.items())
-    own = {name if name in OWN_LOAD else f"p_{name}": text for name, text in chosen.items() if name != "sut"}
-    return {"name": words} | own | ({"sut": hosts[chosen["sut"]]} if "sut" in chosen else {})
+    return Rows(forms, source, note, {} if sweep.variants else sweep.typed)
 
 
 def sweepable(rows: Rows) -> list[str]:

@@ -26,7 +26,7 @@ from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.api_call import api_url, curl, urgency_parts, versioned
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.last_parts import last_parts
-from frontend.shared.forms.model_fields import show_scalar
+from frontend.shared.forms.parameters import parameter_text
 from frontend.shared.preflight import Check, preview_of, proposed, worst_first
 from frontend.shared.query import id_in
 from frontend.shared.refusals import refuse
@@ -94,6 +94,7 @@ def experiment_preview(request: TeamRequest) -> HttpResponseBase:
         for position, variant in enumerate(rows.forms.values(), start=1):
             names = [name for name in variant.errors if name in variant.fields]
             missing += [f"{variant[name].label} of variant {position}" for name in names]
+        missing += [rows.note.removesuffix(".")] if rows.note else []
         return render(request, "launching/beside.html", {"missing": missing})
     workload = form.cleaned_data["workload"]
     previews, arms, asked = {}, [], []
@@ -234,7 +235,7 @@ def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, 
     for row, variant in enumerate(found.variants.all()):
         initial = {"name": variant.name} | {name: getattr(variant, f"{name}_id") for name in PART_NAMES}
         initial["drivers"] = [host.pk for host in variant.drivers.in_order]
-        initial |= {f"p_{name}": show_scalar(value) for name, value in variant.parameters.items()}
+        initial |= {f"p_{name}": parameter_text(value) for name, value in variant.parameters.items()}
         initial |= {name: getattr(variant, name) for name in OWN_LOAD}
         forms[str(row)] = VariantForm(choices, prefix=f"v{row}", initial=initial)
         baseline = str(row) if variant.is_baseline else baseline

@@ -9,6 +9,7 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
+from agents.running.server_files import log_file
 from experiments.asking.launching import cancelling, launch
 from experiments.asking.launching.retries import links_of
 from experiments.judging.comparing.timers import timers_of
@@ -75,6 +76,7 @@ def _state(run: Run, story: Story) -> dict[str, Any]:
         "waiting": expected_of(run),
         "dirty_hosts": {host for host in run.hosts if host.dirty_run_id == run.pk},
         "links": links_of(run),
+        "server_log": _server_log(run) if run.failure else None,
         "priorities": PRIORITIES,
         "baseline": baseline,
         "baselines": baselines,
@@ -87,6 +89,13 @@ def _state(run: Run, story: Story) -> dict[str, Any]:
         "checks_passed": sum(f["level"] == "ok" for f in run.findings),
         "checks_skipped": sum(f["level"] == "skipped" for f in run.findings),
     }
+
+
+def _server_log(run: Run) -> Artifact | None:
+    """The log of the instance of the server that the failure names, else that of the first one."""
+    logs = {log.name: log for log in run.artifacts.filter(name__regex=r"^server(-[0-9]+)?\.log$").defer("content")}
+    named = [name for name in logs if name in run.failure_hint]
+    return logs.get(named[0] if named else log_file("server"))
 
 
 def _headline(run: Run) -> list[MetricSpec]:

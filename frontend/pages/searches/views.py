@@ -22,7 +22,7 @@ from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.api_call import api_url, curl
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.last_parts import last_parts
-from frontend.shared.forms.model_fields import show_scalar
+from frontend.shared.forms.parameters import parameter_text
 from frontend.shared.live_answer import page_with_answer
 from frontend.shared.query import id_in
 from frontend.shared.refusals import RefusalSaid, refuse
@@ -140,7 +140,7 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
     found = searches.SEARCHES.find(request.team, source)
     initial: dict[str, Any] = {name: getattr(found, f"{name}_id") for name in PARTS}
     initial["drivers"] = [host.pk for host in found.drivers.in_order]
-    initial |= {f"p_{name}": show_scalar(value) for name, value in found.parameters.items()}
+    initial |= {f"p_{name}": parameter_text(value) for name, value in found.parameters.items()}
     initial |= {name: getattr(found, name) for name in ("name", "objective_metric", "objective_ms", "labels")}
     low, high = found.low_rps or found.start_low_rps, found.high_rps or found.start_high_rps
     return initial | {"low_rps": low, "high_rps": high, "width_pct": round(found.width_ratio * 100, 4)}

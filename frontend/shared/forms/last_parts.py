@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.models import Run
 from frontend.shared.access import TeamRequest
-from frontend.shared.forms.model_fields import show_scalar
+from frontend.shared.forms.parameters import parameter_text
 
 
 def last_parts(request: TeamRequest) -> dict[str, Any]:
@@ -21,4 +21,4 @@ def parts_of(run: Run) -> dict[str, Any]:
     parts: dict[str, Any] = {name: getattr(run, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}
     parts["drivers"] = [host.pk for host in run.drivers.in_order] if run.drivers else []
     given = run.spec["recipe"]["parameters"] if run.spec else {}
-    return parts | {f"p_{name}": show_scalar(value) for name, value in given.items()}
+    return parts | {f"p_{name}": parameter_text(value) for name, value in given.items()}

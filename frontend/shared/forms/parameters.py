@@ -8,28 +8,48 @@ from django import forms
 
 from agents.steps.recipe import Parameter, Value
 from experiments.registry.errors import RequestError
-from frontend.shared.forms.model_fields import label_of
+from frontend.shared.forms.model_fields import label_of, show_scalar
 
-TYPES = {"int": forms.IntegerField, "float": forms.FloatField, "str": forms.CharField}
+EMPTY_TEXT = '""'
+"""How a text of no letters is written: an input that is left empty means the default."""
+
+
+class TextParameter(forms.CharField):
+    """A text, which may be one of no letters."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(empty_value=None, **kwargs)
+
+    def clean(self, value: Any) -> Any:
+        return "" if str(value).strip() == EMPTY_TEXT else super().clean(value)
+
+
+TYPES = {"int": forms.IntegerField, "float": forms.FloatField, "str": TextParameter}
+
+
+def parameter_text(value: object) -> str:
+    """A parameter's value as it stands in its input."""
+    return EMPTY_TEXT if value == "" else show_scalar(value)
 
 
 def parameter_field(name: str, parameter: Parameter) -> forms.Field:
     """The input of a recipe's parameter."""
     default = parameter.default
-    shown = str(default).lower() if isinstance(default, bool) else str(default)
+    shown = parameter_text(default)
     bounds = [
         f"{word} {bound:.12g}"
         for word, bound in (("at least", parameter.minimum), ("at most", parameter.maximum))
         if bound is not None
     ]
+    empty = f"{EMPTY_TEXT} is the empty text" if parameter.type == "str" and not parameter.choices else ""
     common: dict[str, Any] = {
         "label": label_of(name),
         "required": default is None,
-        "help_text": " · ".join(filter(None, (parameter.description, ", ".join(bounds)))),
+        "help_text": " · ".join(filter(None, (parameter.description, ", ".join(bounds), empty))),
     }
     if parameter.choices or parameter.type == "bool":
         options = parameter.choices or (True, False)
-        texts = {str(o).lower() if isinstance(o, bool) else str(o): o for o in options}
+        texts = {parameter_text(option): option for option in options}
         first = [("", f"default ({shown})")] if default is not None else [("", "Choose…")]
         return forms.TypedChoiceField(
             choices=[*first, *((text, text) for text in texts)], coerce=texts.__getitem__, empty_value=None, **common

@@ -57,7 +57,7 @@ class PartsForm(forms.Form):
         return {
             name: value
             for name, value in values.items()
-            if value not in (None, "") and value != self.parameters[name].default
+            if value is not None and value != self.parameters[name].default
         }
 
     def api_parts(self) -> dict[str, Any]:

@@ -68,9 +68,9 @@ def change_text(found: Contrast) -> str:
 
 
 @register.filter
-def verdict_words(outcome: str) -> str:
+def verdict_words(shown: str) -> str:
     """The word of an outcome as its badge has it."""
-    return BADGES["verdict"][outcome].text if outcome in BADGES["verdict"] else outcome
+    return BADGES["verdict"][shown].text if shown in BADGES["verdict"] else shown
 
 
 @register.filter

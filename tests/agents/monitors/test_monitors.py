@@ -3,7 +3,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,6 +152,74 @@ def test_threads_of_one_name_are_added_up_and_newcomers_count_from_their_start()
             "threads.java.count": 1.0,
         }
     )
+
+
+def forked(number: int, own: int, waited: int = 0, began: int = 50) -> str:
+    """A process with its one thread."""
+    line = task(number, "nginx", own, began).replace(f" {own} 0 0 0 20 ", f" {own} 0 {waited} 0 20 ")
+    return line + line
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (forked(1, 1) + forked(2, 150) + forked(3, 250), 1.0),
+        (forked(1, 1) + forked(2, 150) + forked(3, 200) + forked(4, 20, began=9990), 0.7),
+        (forked(1, 1, waited=230) + forked(2, 150), 0.8),
+        (forked(1, 1, waited=30) + forked(2, 100) + forked(3, 200), 0.3),
+        (forked(1, 1) + forked(2, 150), 0.5),
+        (forked(1, 1) + forked(2, 100) + forked(3, 200) + forked(5, 90_000, began=60), 0.0),
+    ],
+    ids=["two worked", "a new one", "one ended", "many lived for less than a reading", "one left", "seen only now"],
+)
+def test_the_processes_of_a_server_that_forks_are_added_up(now: str, expected: float) -> None:
+    before = forked(1, 1) + forked(2, 100) + forked(3, 200)
+    found = samples("threads", before, now)
+    assert found["process.cpu_ratio"] == pytest.approx(expected)
+    assert found["threads.nginx.count"] == now.count("nginx") / 2
+
+
+def test_threads_without_their_process_are_no_process() -> None:
+    before = task(7, "nginx", 5) + task(8, "nginx", 5)
+    found = samples("threads", before, task(7, "nginx", 15) + task(8, "nginx", 5))
+    assert set(found) == {"threads.nginx.cpu_ratio", "threads.nginx.count"}
+
+
+FORKING = """
+import os, sys, time
+def work(seconds):
+    until = time.process_time() + seconds
+    while time.process_time() < until: pass
+for worker in range(2):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            while True: work(0.05); time.sleep(0.05)
+        os.wait()
+print(flush=True)
+while True:
+    if (child := os.fork()) == 0:
+        work(0.02); os._exit(0)
+    os.waitpid(child, 0)
+    time.sleep(0.02)
+"""
+
+
+def test_what_a_server_does_in_the_processes_that_it_forks_is_its_own() -> None:
+    mark = new_mark()
+    with subprocess.Popen([sys.executable, "-c", FORKING], stdout=subprocess.PIPE, start_new_session=True) as server:
+        assert server.stdout
+        server.stdout.readline()
+        command = stream_command(ALL, mark, interval_s=0.5, pids=(server.pid,))
+        with subprocess.Popen(command.argv, stdout=subprocess.PIPE) as loop:
+            assert loop.stdout
+            reader, sampler = FrameReader(mark), Sampler(ALL)
+            batches: list[SampleBatch] = []
+            while len(batches) < 4 and (chunk := os.read(loop.stdout.fileno(), 1 << 16)):
+                batches += sampler.feed(reader.feed(chunk))
+            loop.kill()
+        os.killpg(server.pid, signal.SIGKILL)
+    used = [named(batch.values)["process.cpu_ratio"] for batch in batches]
+    assert max(used) > 0.05, "the process that was started waits; those that it forked work"
 
 
 def test_a_reused_process_number_gives_no_absurd_sample() -> None:

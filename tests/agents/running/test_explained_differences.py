@@ -26,6 +26,14 @@ def sysctl(**values: Any) -> dict[str, Any]:
     return {"kind": "sysctl", "values": {f"vm.{name}": value for name, value in values.items()}}
 
 
+def file(content: str, path: str = "nginx.conf") -> dict[str, Any]:
+    return {"kind": "file", "path": path, "content": content}
+
+
+def command(*sets: str) -> dict[str, Any]:
+    return {"kind": "command", "run": ":", "undo": ":", "sets": sets}
+
+
 ACCEPT = THREADS.replace("maxThreads", "acceptCount")
 HEAP = "jvm.flags.MaxHeapSize"
 
@@ -59,6 +67,16 @@ HEAP = "jvm.flags.MaxHeapSize"
         ),
         (((), ({"kind": "affinity", "cpus": "1"},)), "process.cpus", True),
         (((), ({"kind": "environment", "variables": {"LANG": "C"}},)), "process.environment.LANG", True),
+        (((file("worker_processes 1;"),), (file("worker_processes 4;"),)), "files.nginx.conf@worker_processes", True),
+        (((), (file("worker_processes 4;"),)), "files.nginx.conf", True),
+        (((file("a b;"),), (file("a c;"),)), "files.other.conf@a", False),
+        (((file("a b;"),), (file("a b;"),)), "files.nginx.conf@a", False),
+        (((), (connector(8),)), "files.conf/server.xml@line[3]", True),
+        (((), (command("sysctl.net.*"),)), "sysctl.net.core.somaxconn", True),
+        (((), (command("sysctl.net.*"),)), "sysctl.vm.swappiness", False),
+        (((), (command("files.app.conf"),)), "files.app.conf@http.workers", True),
+        (((), (command(),)), "sysctl.vm.swappiness", False),
+        (((command("sysctl.*"),), (command("sysctl.*"),)), "sysctl.vm.swappiness", False),
         (((), (), (SWAPPINESS,)), "sysctl.vm.swappiness", True),
         ((), "sysctl.vm.swappiness", False),
     ],
@@ -69,7 +87,10 @@ def test_a_difference_is_asked_when_the_recipes_differ_in_it(
     assert explained_by([make_spec(steps=steps) for steps in recipes])(path) is asked
 
 
-@pytest.mark.parametrize("path, asked", [("process.arguments[3]", True), ("jvm.version", True), ("sysctl.a.b", False)])
+@pytest.mark.parametrize(
+    "path, asked",
+    [("process.arguments[3]", True), ("jvm.version", True), ("files.a.conf@b", True), ("sysctl.a.b", False)],
+)
 def test_other_servers_explain_what_belongs_to_the_server(path: str, asked: bool) -> None:
     specs = [make_spec(), make_spec(server={"cpus": "1"})]
     assert explained_by(specs)(path) is asked

@@ -149,6 +149,17 @@ async def test_an_instance_that_is_not_on_its_cpus_fails_the_run(
     assert record.failed.cause == HostError.cause
 
 
+async def test_an_instance_that_does_not_start_names_its_own_log(lab: Lab, spread: None) -> None:
+    port = two_free_ports()
+    serve = f"exec {sys.executable} -u -m http.server --bind 127.0.0.1 {{port}}"
+    refuse = f"[ {{port}} = {port} ] || {{ echo no licence for {{port}}; exit 3; }}"
+    watched = Watched(lab)
+    record = await watched.run(lab.spec(**serving(port) | {"argv": ["sh", "-c", f"{refuse}; {serve}"]}))
+    assert record.failed is not None
+    assert record.failed.hint == (f"Its last lines: no licence for {port + 1}. Its whole log is kept: server-2.log.")
+    assert watched.kept["server-2.log"] == f"no licence for {port + 1}\n".encode()
+
+
 def stat(number: int, name: str, ticks: int) -> str:
     """A line of /proc/PID/stat."""
     return f"{number} ({name}) S {'1 ' * 10}{ticks} 0 {'1 ' * 6}77 {' '.join('1' * 20)}\n"
@@ -156,7 +167,7 @@ def stat(number: int, name: str, ticks: int) -> str:
 
 def test_the_cpu_of_all_instances_is_added_up_and_threads_of_one_name_too() -> None:
     monitor = ThreadsMonitor()
-    assert monitor.snippet((5, 9)).count("/task/") == 2
+    assert monitor.before((5, 9)).endswith("\n  watch 5 9")
     before = stat(5, "java", 100) + stat(5, "java", 40) + stat(6, "http", 60)
     before += stat(9, "java", 300) + stat(9, "java", 100) + stat(10, "http", 200)
     now = stat(5, "java", 150) + stat(5, "java", 50) + stat(6, "http", 100)

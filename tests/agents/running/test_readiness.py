@@ -44,7 +44,9 @@ async def wait(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
         "http://sut/",
         driver=cast(Session, driver),
         server=cast(Job, Server()),
+        log_file="server.log",
         read_log=read_log,
+        ask=read_log,
         check=lambda: None,
     )
 

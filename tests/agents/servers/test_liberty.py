@@ -108,11 +108,23 @@ async def test_a_real_liberty_runs_in_its_own_user_directory_and_leaves_the_inst
     async def read_log() -> str:
         return (await session.run(Command(("tail", "-c", "262144", "--", log)))).text
 
+    async def ask() -> str:
+        return ""
+
     try:
         for path, text in (("/shop/index.html", "the shop is open"), ("/hello/", "hello")):
             ready = server.ready.model_copy(update={"path": path, "body_contains": text, "timeout_s": 150})
             url = f"http://127.0.0.1:{server.port}{path}"
-            await wait_until_ready(ready, url, driver=session, server=job, read_log=read_log, check=lambda: None)
+            await wait_until_ready(
+                ready,
+                url,
+                driver=session,
+                server=job,
+                log_file="server.log",
+                read_log=read_log,
+                ask=ask,
+                check=lambda: None,
+            )
         assert started.pid is not None
         result = await session.run(server.effective_command(instance, started.pid), max_output_bytes=4 << 20)
         assert os.readlink(f"/proc/{started.pid}/exe").endswith("/java"), "the job's process is Java itself"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +119,26 @@ def test_the_sentence_says_what_was_seen_and_where_to_look() -> None:
 def test_a_side_without_throughput_has_no_cpu_per_request() -> None:
     with pytest.raises(ValueError):
         judge_cpu(BASE, Demand(0, 0.5, 4), cost=None, throughput_pct=None)
+
+
+@pytest.mark.parametrize(
+    ("busy_cpus", "server_cpus", "silent"),
+    [
+        (60.0, 50.0, False),
+        (60.0, 0.02, True),
+        (60.0, None, True),
+        (60.0, 20.0, True),
+        (None, 0.02, False),
+        (None, None, False),
+    ],
+)
+@pytest.mark.parametrize("whose", ["baseline", "candidate"])
+def test_no_cause_is_named_where_machine_and_processes_disagree(
+    busy_cpus: float | None, server_cpus: float | None, silent: bool, whose: str
+) -> None:
+    sides = {"baseline": BASE, "candidate": demand(A15["high_low"])}
+    sides[whose] = replace(sides[whose], busy_cpus=busy_cpus, server_cpus=server_cpus)
+    found = judge_cpu(sides["baseline"], sides["candidate"], cost=around(70.4), throughput_pct=LOW)
+    assert (found.quadrant == "unclear") == silent
+    assert ("so what a request costs is not known" in found.sentence) == silent
+    assert ("ms of CPU" in found.sentence) != silent, "no cost of a request beside it"

@@ -73,3 +73,55 @@ def test_of_the_jvms_options_only_those_are_shown_that_differ() -> None:
     assert diff(sides[:2], asked=lambda path: True).asked == (Difference("jvm.arguments", (None, "-Dv=1")),)
     assert diff(sides[1:], asked=lambda path: True).empty
     assert diff([sides[0], {"x": "1"}], asked=lambda path: path != "x").asked[0].values == ("-Xmx1g -cp a b", None)
+
+
+NGINX = """
+worker_processes {workers}; # as many as there are CPUs
+events {{ worker_connections 1024; }}
+http {{
+    log_format main '$remote_addr {{x}}; "$request"';
+    server {{
+        listen 8080;
+        location / {{ root /srv;{more} }}
+    }}
+}}
+"""
+REDIS = "# comment\nport 6379\nsave 900 1\nsave {save}\nappendonly no\n"
+FILES: tuple[tuple[str, str, str, dict[str, tuple[str | None, str | None]]], ...] = (
+    (
+        "nginx.conf",
+        NGINX.format(workers=1, more=""),
+        NGINX.format(workers=4, more=" sendfile on;"),
+        {"worker_processes": ("1", "4"), "http.server.location /.sendfile": (None, "on")},
+    ),
+    ("redis.conf", REDIS.format(save="60 10000"), REDIS.format(save="300 10"), {"save[2]": ("60 10000", "300 10")}),
+    (
+        "a.ini",
+        "[pool]\nsize = 4\n; comment\n[log]\nsize: 1\n",
+        "[pool]\nsize = 8\n[log]\nsize: 1\n",
+        {"pool.size": ("4", "8")},
+    ),
+    ("start.sh", "a\nb\nc\n", "a\nx\nc\nd\n", {"line[2]": ("b", "x"), "line[4]": (None, "d")}),
+    ("broken.conf", "a {\nb c;\n", "a {\nb d;\n", {"line[2]": ("b c;", "b d;")}),
+    ("nginx.conf", "a b;\n# one\n", "# two\na   b;\n", {}),
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "first", "second", "expected"), FILES, ids=[f"{one[0]} {at}" for at, one in enumerate(FILES)]
+)
+def test_files_are_compared_by_their_settings_or_lines(
+    path: str, first: str, second: str, expected: dict[str, tuple[str | None, str | None]]
+) -> None:
+    found = diff([{f"files.{path}": text} for text in (first, second)], asked=lambda path: False)
+    assert {one.path.removeprefix(f"files.{path}@"): one.values for one in found.drift} == expected
+
+
+def test_a_file_that_only_one_side_has_is_shown_by_what_it_says() -> None:
+    found = diff([{"x": "1"}, {"x": "1", "files.a.conf": "b 1\nc 2\n"}], asked=lambda path: True)
+    assert {one.path: one.values for one in found.asked} == {
+        "files.a.conf@b": (None, "1"),
+        "files.a.conf@c": (None, "2"),
+    }
+    found = diff([{"x": "1"}, {"x": "1", "files.a.sh": "b 1\nc 2\n"}], asked=lambda path: True)
+    assert found.asked == (Difference("files.a.sh", (None, "b 1\nc 2\n")),)

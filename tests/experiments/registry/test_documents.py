@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -19,6 +20,28 @@ from experiments.registry.documents.versions import (
 )
 from experiments.registry.errors import Forbidden, RequestError
 from tests.experiments.conftest import RECIPE, WORKLOAD, MakeMember
+
+IN_ORDER = {
+    "parameters": {name: {"type": "int", "default": 1} for name in ("workers", "a_long_one", "b")},
+    "steps": [
+        {"kind": "environment", "variables": {"WORKERS": "${workers}", "A": "${a_long_one}"}},
+        {"kind": "sysctl", "values": {"vm.swappiness": "${b}", "kernel.watchdog": "0"}},
+    ],
+}
+
+
+def test_what_a_document_lists_stays_in_the_order_in_which_it_was_written(admin: Member) -> None:
+    pk = save_version(admin, Recipe, "in order", IN_ORDER).pk
+    read = Recipe.objects.get(pk=pk)
+    assert json.dumps(read.body["parameters"]) == json.dumps(content_of(read).model_dump(mode="json")["parameters"])
+    assert list(content_of(read).parameters) == list(IN_ORDER["parameters"])
+    assert json.dumps(read.body["steps"]) == json.dumps(IN_ORDER["steps"])
+    assert json.dumps(parse_yaml(to_yaml(read))) == json.dumps(read.body)
+    read.note = "with words"
+    read.save()
+    read.refresh_from_db()
+    assert json.dumps(read.body["steps"]) == json.dumps(IN_ORDER["steps"])
+    assert save_version(admin, Recipe, "in order", read.body).pk == pk
 
 
 def test_a_save_is_a_new_version_and_the_same_body_is_none(admin: Member) -> None:
@@ -41,6 +64,26 @@ def test_a_save_is_a_new_version_and_the_same_body_is_none(admin: Member) -> Non
         ),
         (Recipe, {"steps": [{"kind": "limits", "nofile": "many"}]}, "steps"),
         (Recipe, {"parameters": {"n": {"type": "int", "default": "x"}}}, ""),
+        (Recipe, {"steps": [{"kind": "sysctl", "values": {"kernel.hostname": "a"}}]}, "steps"),
+        (
+            Recipe,
+            {
+                "parameters": {"open": {"type": "str"}},
+                "steps": [
+                    {"kind": "environment", "variables": {"A": "${open}"}},
+                    {"kind": "sysctl", "values": {"kernel.hostname": "a"}},
+                ],
+            },
+            "steps",
+        ),
+        (
+            Recipe,
+            {
+                "parameters": {"open": {"type": "str"}},
+                "steps": [{"kind": "sysctl", "values": {"kernel.hostname": "${open}", "vm.swappiness": "1"}}],
+            },
+            "steps.0",
+        ),
         (Recipe, {"steps": [{"kind": "limits"}] * 10_000}, "steps"),
         (Workload, {**WORKLOAD, "phases": []}, ""),
         (

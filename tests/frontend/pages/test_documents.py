@@ -20,6 +20,7 @@ from experiments.registry.documents.versions import save_version
 from frontend.pages.documents.forms import act, form_of, read_body, texts_of
 from frontend.pages.documents.jmeter_plan import plan_rows
 from frontend.shared.forms.model_fields import fields_of, flatten, read_fields
+from tests.agents.editor_samples import SAMPLES
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
 from tests.frontend.flat import flat
 from tests.frontend.test_forms_access import address, signed_in
@@ -317,3 +318,34 @@ def test_an_archived_name_is_listed_apart_and_its_page_puts_it_back(
     assert "is back in the lists" in client.post(archive, follow=True).content.decode()
     assert f"{document.name}</a>" in client.get(listed).content.decode()
     assert "Unarchive" not in client.get(page).content.decode()
+
+
+def document_of(room: str, body: dict[str, Any]) -> tuple[type[Application | Recipe | Workload], dict[str, Any]]:
+    phases = [{"name": "load", "kind": "measure", "duration_s": 30}]
+    if room == "driver":
+        return Workload, {"driver": body, "path": "/a?b=c", "phases": phases}
+    return (Application, {"server": body}) if room == "server" else (Recipe, {"steps": [body]})
+
+
+@pytest.mark.parametrize(
+    ("room", "kind", "body"),
+    [
+        pytest.param(room, kind, body, id=f"{room}-{kind}")
+        for room, _, samples in SAMPLES
+        for kind, body in samples.items()
+    ],
+)
+def test_every_kind_has_a_page(admin: Member, room: str, kind: str, body: dict[str, Any]) -> None:
+    model, document = document_of(room, {"kind": kind} | body)
+    saved = save_version(admin, model, "one", document)
+    client = signed_in(admin)
+    page = f"/t/perf/{model.__name__.lower()}s/{saved.pk}/"
+    assert [client.get(f"{page}{tab}").status_code for tab in ("", "edit/", "yaml")] == [200, 200, 200]
+
+
+def test_the_page_of_a_command_shows_where_address_and_port_go(admin: Member, stock: dict[str, Any]) -> None:
+    argv = ["pgbench", "-h", "{host}", "-p", "{port}", "-T", "{duration_s}", "{url}"]
+    _, body = document_of("driver", {"kind": "command", "argv": argv})
+    workload = save_version(admin, Workload, "pgbench", body)
+    page = signed_in(admin).get(f"/t/perf/workloads/{workload.pk}/").content.decode()
+    assert "pgbench -h SUT -p PORT -T 30 &#x27;http://SUT:PORT/a?b=c&#x27;" in page

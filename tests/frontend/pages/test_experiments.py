@@ -108,7 +108,7 @@ def test_a_difference_that_does_not_hold_among_many_is_shown_as_open(admin: Memb
     verdict.save()
     page = page_of(admin, experiment)
     assert "heat-open" in page
-    assert "p 0.07 of 2: does not hold" in text_of(page)
+    assert "Does not hold · p 0.07 of 2" in text_of(page)
 
 
 def test_looks_are_listed_with_their_alpha_and_the_next_one(admin: Member, stock: dict[str, Any]) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils.html import escape
 
 from agents.drivers import DRIVERS
 from agents.recordings import RECORDINGS
 from experiments.asking.intake.imports import MAX_REPORT_CHARS
-from experiments.models import Member, Role, Run, SampleSeries, Team
+from experiments.models import Artifact, Member, Role, Run, SampleSeries, Team
 from tests.agents.recorded import CASES, cases
 from tests.experiments.conftest import MakeMember, admin, make_member, team
+from tests.frontend.flat import flat
 from tests.frontend.test_forms_access import signed_in
 
 __all__ = ["admin", "make_member", "team"]
@@ -149,3 +152,40 @@ def test_a_viewer_imports_nothing(team: Team, make_member: MakeMember) -> None:
     viewer = signed_in(make_member(team, Role.VIEWER))
     assert viewer.get(ADDRESS).status_code == 403
     assert viewer.post(ADDRESS, {"kind": "wrk", "text": "x"}).status_code == 403
+
+
+def test_a_text_that_is_known_by_its_content_is_shown_before_it_is_stored(page: Client) -> None:
+    case = next(one for one in cases("hyperfine") if one.name == "hyperfine/three-commands")
+    upload = SimpleUploadedFile("runs.json", case.raw)
+    shown = page.post(ADDRESS, {"kind": "auto", "file": upload, "labels": "a=b"})
+    text = flat(shown.content.decode())
+    assert (shown.status_code, Run.objects.count()) == (200, 0)
+    assert "This looks like hyperfine" in text
+    results: Any = case.expected["results"]
+    count = sum(one["repetitions"]["count"] for one in results)
+    assert f"Store {count} runs" in text
+    assert [text.count(escape(one["benchmark"])) > 1 for one in results] == [True] * len(results)
+    form = shown.context["form"]
+    again = {name: form[name].value() for name in ("kind", "text", "file_name", "labels")}
+    assert (again["kind"], again["file_name"], again["labels"]) == ("hyperfine", "runs.json", "a=b")
+    stored = page.post(ADDRESS, again | {"text": again["text"].replace("\n", "\r\n")}, follow=True)
+    assert f"The report is {count} runs" in stored.content.decode()
+    assert Run.objects.count() == count
+    assert Artifact.objects.get().content == case.raw
+    assert page.get(f"/t/perf/runs/{Run.objects.latest('number').number}/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"text": "hello"}, "kind"),
+        ({"text": (CASES / "bmf/two-measures.json").read_text()}, "directions"),
+        ({"text": (CASES / "bmf/two-measures.json").read_text(), "directions": "*=less"}, "directions"),
+    ],
+)
+def test_what_is_not_known_by_its_content_is_said_at_the_field(page: Client, given: dict[str, str], field: str) -> None:
+    answer = page.post(ADDRESS, {"kind": "auto"} | given)
+    form = answer.context["form"]
+    assert (answer.status_code, list(form.errors)) == (422, [field])
+    assert form["text"].value() == given["text"]
+    assert not Run.objects.exists()

@@ -135,6 +135,23 @@ def test_a_failed_run_names_the_phase_the_reason_and_the_host_that_is_dirty(brow
     assert "not proven to be as it was before" in page
 
 
+@pytest.mark.parametrize(
+    ("hint", "shown"),
+    [
+        ("Its whole log is kept: server-2.log.", "server-2.log"),
+        ("server-logs-a.log is missing", "server.log"),
+        ("Look at the port.", "server.log"),
+    ],
+)
+def test_a_failure_leads_to_the_log_of_the_instance_that_it_names(
+    browser: Client, make_run: MakeRun, hint: str, shown: str
+) -> None:
+    run = make_run(throughput_rps=1.0, outcome="failed", validity="", failure="No answer.", failure_hint=hint)
+    logs = {name: keep(run, name, b"a") for name in ("server.log", "server-2.log", "server-logs-a.log")}
+    page = flat(browser.get(f"/t/perf/runs/{run.number}/").content.decode())
+    assert f"/artifacts/{logs[shown].pk}\">The server's log, {shown}</a>" in page
+
+
 def test_files_and_logs_are_downloads_with_their_exact_bytes(browser: Client, make_run: MakeRun) -> None:
     run = make_run(throughput_rps=1000.0)
     file = keep(run, 'wrk "out".html', b"\x00<b>raw</b>", media_type="text/html")

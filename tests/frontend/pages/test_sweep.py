@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.utils.html import escape
 
 from experiments.asking.launching.copies import copy_experiment
 from experiments.asking.launching.launch import rerun
-from experiments.models import Experiment, Member, Series, Workload
+from experiments.models import Experiment, Member, Recipe, Run, Series, Workload
 from experiments.registry.documents.versions import save_version
 from tests.experiments.asking.test_searches import RATED, load
 from tests.experiments.conftest import WORKLOAD, admin, make_member, ready_host, stock, team
@@ -47,7 +48,7 @@ def test_a_sweep_over_server_hosts_makes_the_machine_a_factor(admin: Member, sto
     assert page.count(f'<option value="{other.pk}" selected>') == 2
     unknown = swept(admin, stock, sweep="sut", sweep_values="sut-1 sut-9")
     assert unknown.count('name="rows"') == 2, "the variants stay as they were"
-    assert "No server of the team is named sut-9; there is: sut-1, sut-2." in unknown
+    assert "server sut-9: no server of the team has this name; there is: sut-1, sut-2." in unknown
 
 
 def test_a_sweep_over_the_offered_rate_is_launched_and_gives_a_curve(admin: Member, stock: dict[str, Any]) -> None:
@@ -152,3 +153,83 @@ def test_a_sweep_over_nothing_changes_nothing(admin: Member, stock: dict[str, An
     page = swept(admin, stock, **change)
     assert page.count('name="rows"') == 2
     assert 'value="few files"' in page
+
+
+@pytest.mark.parametrize(
+    ("typed", "values"),
+    [
+        ("2048, 4096,", ("2048", "4096")),
+        ("2048,4096", ()),
+        ("2048 10k", ()),
+        ("2048 12", ()),
+        ("2048 02048 4096", ("2048", "4096")),
+        ("'2048", ()),
+    ],
+)
+def test_every_value_of_a_sweep_is_checked_before_a_variant_is_named_after_it(
+    admin: Member, stock: dict[str, Any], typed: str, values: tuple[str, ...]
+) -> None:
+    page = swept(admin, stock, sweep_values=typed)
+    named = [f'value="nofile {value}"' in page for value in values]
+    assert all(named)
+    assert page.count('name="rows"') == (len(values) or 2)
+    assert ("No variant was made." in page) == (not values)
+    assert (f'value="{escape(typed)}"' in page) == (not values), "what was typed stays where it is wrong"
+
+
+def test_values_of_a_sweep_that_are_no_variants_yet_are_not_launched(admin: Member, stock: dict[str, Any]) -> None:
+    form = experiment_form(stock, sweep="nofile", sweep_values="2048 4096", launch="1")
+    refused = signed_in(admin).post(address("new_experiment", admin.team), form)
+    assert refused.status_code == 422
+    assert "Press “Make the variants” first" in refused.content.decode()
+    assert not Experiment.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"), [("nofile 4096", True), ("nofile 2048", False), ("few files", False), ("nofile 4k", False)]
+)
+def test_a_variant_is_not_named_after_a_value_that_it_does_not_run_with(
+    admin: Member, stock: dict[str, Any], name: str, refused: bool
+) -> None:
+    answer = signed_in(admin).post(
+        address("new_experiment", admin.team), experiment_form(stock, draft="1", **{"v1-name": name})
+    )
+    assert (answer.status_code == 422) == refused
+    if refused:
+        assert "The name says nofile 4096, but nofile is 2048: change one of them." in answer.content.decode()
+
+
+def test_numbers_are_typed_as_text_so_that_a_browser_sends_what_is_wrong_with_them(
+    admin: Member, stock: dict[str, Any]
+) -> None:
+    page = signed_in(admin).get(address("new_experiment", admin.team)).content.decode()
+    assert 'type="number"' not in page
+    assert page.count('inputmode="decimal"') > 5
+
+
+TEXTS = {
+    "parameters": {
+        "save": {"type": "str", "default": "900 1"},
+        "dir": {"type": "str"},
+        "more": {"type": "str", "default": ""},
+    },
+    "steps": [{"kind": "environment", "variables": {"SAVE": "${save}", "DIR": "${dir}${more}"}}],
+}
+
+
+def test_a_text_parameter_may_be_empty(admin: Member, stock: dict[str, Any]) -> None:
+    recipe = save_version(admin, Recipe, "texts", TEXTS)
+    client = signed_in(admin)
+    form = parts(stock, workload=str(stock["workload"].pk), recipe=str(recipe.pk), p_save='""', p_dir='""')
+    made = client.post(address("new_run", admin.team), form)
+    assert made.status_code == 302, made.content.decode()
+    run = Run.objects.get()
+    assert run.spec is not None
+    assert run.spec["recipe"]["parameters"] == {"save": "", "dir": "", "more": ""}
+    copied = flat(client.get(f"{address('new_run', admin.team)}?from=1").content.decode())
+    assert copied.count('value="&quot;&quot;"') == 3
+    page = swept(admin, stock | {"recipe": recipe}, sweep="save", sweep_values='"" "900 1", "60 10000"')
+    assert [f'value="save {text}"' in page for text in ("&quot;&quot;", "900 1", "60 10000")] == [True] * 3
+    editor = flat(client.get(f"/t/perf/recipes/{recipe.pk}/edit/").content.decode())
+    assert "900 1" in editor
+    assert editor.count('value="&quot;&quot;"') == 1

@@ -29,6 +29,7 @@ const MODULES = {
   timeline,
 };
 const figures = new Map();
+const FEW = 6; // so many are drawn at once; of more, each is when it comes into sight
 
 const seen = new IntersectionObserver(
   (entries) => {
@@ -43,7 +44,6 @@ const seen = new IntersectionObserver(
 
 for (const element of document.querySelectorAll("figure[data-chart]")) {
   figures.set(element, new Figure(element, MODULES[element.dataset.chart]));
-  seen.observe(element);
 }
 
 // Paper shows every chart: whoever prints waits for those that were never in sight.
@@ -80,4 +80,9 @@ for (const select of document.querySelectorAll("select[data-chart-select]")) {
     window.history.replaceState(window.history.state, "", here);
     choose(select).start();
   });
+}
+
+for (const [element, figure] of figures) {
+  if (figures.size > FEW || !element.offsetParent) seen.observe(element);
+  else figure.start();
 }
