@@ -12,6 +12,7 @@ from typing import Any
 
 import requests
 
+from benchhub.processes import spawn
 from tests.containers.compose import ROOT, Stack, free_port, until
 
 USER, PASSWORD, TEAM = "ada", "Enchantress-of-Numbers-1843", "tuning"
@@ -157,8 +158,7 @@ def proxied(stack: Stack, place: Path) -> Iterator[Site]:
     head = f"daemon off;\npid {place}/nginx.pid;\nerror_log stderr;\nevents {{}}\n"
     config = place / "nginx.conf"
     config.write_text(f"{head}http {{\naccess_log off;\n{temporary}{text}}}\n")
-    with (place / "nginx.log").open("wb") as log:
-        nginx = subprocess.Popen(["nginx", "-c", str(config), "-p", str(place)], stdout=log, stderr=log)
+    nginx = spawn(["nginx", "-c", str(config), "-p", str(place)], log=place / "nginx.log")
     try:
         site = Site(f"https://localhost:{port}", file)
         until(lambda: nginx.poll() is None and _listens(site), 30, (place / "nginx.log").read_text)
