@@ -56,6 +56,7 @@ class Site:
     def sign_in(self, password: str = PASSWORD) -> requests.Session:
         """A browser's way in: the form with its token, the cookies, the page behind it."""
         browser = requests.Session()
+        browser.trust_env = False  # REQUESTS_CA_BUNDLE of this machine would win over `verify`
         browser.verify = str(self.authority)
         form = browser.get(f"{self.url}/accounts/login/", timeout=60)
         found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', form.text)
