@@ -65,6 +65,11 @@ class Site:
         browser.post(f"{self.url}/accounts/login/", given, headers={"Referer": form.url}, timeout=60)
         return browser
 
+    def lets_in(self) -> bool:
+        """Whether the person's password still opens the pages: the first one leads to the team's own."""
+        page = self.sign_in().get(f"{self.url}/", timeout=60)
+        return page.status_code == 200 and "/accounts/login/" not in page.url
+
     def ask(self, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
         """A request of the API. AssertionError when its answer has another status."""
         headers = {"Authorization": f"Bearer {self.token}"}
