@@ -12,6 +12,7 @@ from typing import Any
 
 import requests
 
+from benchhub.processes import spawn
 from tests.containers.compose import ROOT, Stack, free_port, until
 
 USER, PASSWORD, TEAM = "ada", "Enchantress-of-Numbers-1843", "tuning"
@@ -55,6 +56,7 @@ class Site:
     def sign_in(self, password: str = PASSWORD) -> requests.Session:
         """A browser's way in: the form with its token, the cookies, the page behind it."""
         browser = requests.Session()
+        browser.trust_env = False  # REQUESTS_CA_BUNDLE of this machine would win over `verify`
         browser.verify = str(self.authority)
         form = browser.get(f"{self.url}/accounts/login/", timeout=60)
         found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', form.text)
@@ -62,6 +64,11 @@ class Site:
         given = {"csrfmiddlewaretoken": found[1], "login": USER, "password": password}
         browser.post(f"{self.url}/accounts/login/", given, headers={"Referer": form.url}, timeout=60)
         return browser
+
+    def lets_in(self) -> bool:
+        """Whether the person's password still opens the pages: the first one leads to the team's own."""
+        page = self.sign_in().get(f"{self.url}/", timeout=60)
+        return page.status_code == 200 and "/accounts/login/" not in page.url
 
     def ask(self, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
         """A request of the API. AssertionError when its answer has another status."""
@@ -157,8 +164,7 @@ def proxied(stack: Stack, place: Path) -> Iterator[Site]:
     head = f"daemon off;\npid {place}/nginx.pid;\nerror_log stderr;\nevents {{}}\n"
     config = place / "nginx.conf"
     config.write_text(f"{head}http {{\naccess_log off;\n{temporary}{text}}}\n")
-    with (place / "nginx.log").open("wb") as log:
-        nginx = subprocess.Popen(["nginx", "-c", str(config), "-p", str(place)], stdout=log, stderr=log)
+    nginx = spawn(["nginx", "-c", str(config), "-p", str(place)], log=place / "nginx.log")
     try:
         site = Site(f"https://localhost:{port}", file)
         until(lambda: nginx.poll() is None and _listens(site), 30, (place / "nginx.log").read_text)
