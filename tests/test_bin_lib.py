@@ -41,7 +41,8 @@ def test_an_interrupted_installation_leaves_nothing_of_pips(project: Path, numbe
     usual.mkdir()
     environment = os.environ | {"BENCHHUB_VENV": str(venv), "TMPDIR": str(usual), "HOME": str(project)}
     installing = subprocess.Popen(
-        ["bash", "-euc", ". bin/lib.sh; bh_venv requirements.txt"],
+        # What a shell starts in the background ignores SIGINT, and so would all that these tests start then.
+        ["env", "--default-signal=INT", "bash", "-euc", ". bin/lib.sh; bh_venv requirements.txt"],
         cwd=project,
         env=environment,
         stderr=subprocess.PIPE,

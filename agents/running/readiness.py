@@ -103,8 +103,8 @@ async def wait_until_ready(
         check()
         last = time.monotonic() > deadline  # a look that began in time may be old: who looks may have stood still
         logged = not ready.log_pattern or matches(ready.log_pattern, await read_log())
-        wrong = await ask() if logged else f"its log has no line like {ready.log_pattern!r} yet"
-        wrong = wrong or await _probe(driver, url, ready)
+        on_host = await ask() if logged else f"its log has no line like {ready.log_pattern!r} yet"
+        wrong = on_host or await _probe(driver, url, ready)
         status = await server.status()
         if status.state != "running":  # whatever answered, it was not this server
             tail = (await read_log()).strip().splitlines()[-5:]
@@ -115,10 +115,10 @@ async def wait_until_ready(
         if not wrong:
             return
         if last:
-            raise NotReady(
-                f"The server was not ready within {ready.timeout_s:g} s: {wrong}.",
-                hint=f"{_asked(ready, url, driver.host)}See the server's log: {log_file}.{_way(ready, driver.host)}",
-            )
+            hint = f"See the server's log: {log_file}."
+            if not on_host:  # else nobody has tried the way to it
+                hint = f"{_asked(ready, url, driver.host)}{hint}{_way(ready, driver.host)}"
+            raise NotReady(f"The server was not ready within {ready.timeout_s:g} s: {wrong}.", hint=hint)
         await asyncio.sleep(PAUSE_S)
 
 

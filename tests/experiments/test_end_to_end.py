@@ -119,7 +119,7 @@ def test_a_run_from_launch_to_figures(stage: Stage, pair: tuple[Actor, Actor], t
     assert findings["gc"]["evidence"]["pauses"] > 0
     assert ("sut", "gc.pause_ms") in samples
     artifacts = {artifact.name: artifact for artifact in run.artifacts.all()}
-    assert sorted(artifacts) == ["0-warm_up-wrk.txt", "1-measure-wrk.txt"]
+    assert sorted(artifacts) == ["0-warm_up-wrk.txt", "1-measure-wrk.txt", "server.log"]
     kept = artifacts["1-measure-wrk.txt"]
     assert kept.sha256 == hashlib.sha256(bytes(kept.content)).hexdigest()
     assert b"Requests/sec:" in bytes(kept.content)
