@@ -53,8 +53,9 @@ def read(data: bytes) -> Profile:
     hits = {node.id: node.hitCount for node in document.nodes}
     if document.samples is not None:
         hits = dict(Counter(document.samples))
-        if unknown := next((one for one in hits if one not in nodes), None):
-            raise ParseError(f"a sample is of node {unknown}, which is not there", hint="Give the whole file.")
+        unknown = [one for one in hits if one not in nodes]
+        if unknown:
+            raise ParseError(f"a sample is of node {unknown[0]}, which is not there", hint="Give the whole file.")
     parents = _parents(nodes)
     folding = Folding()
     frames = {one: _frame(folding, node.callFrame) for one, node in nodes.items()}

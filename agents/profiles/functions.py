@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.profiles.base.profile import UNKNOWN, Indexes, Profile
+from agents.profiles.base.profile import UNKNOWN, Edges, Profile
 from agents.profiles.names import is_thread, normal_name
 
 _NO_FUNCTION = -1
@@ -48,7 +48,7 @@ def functions_of(profile: Profile) -> Functions:
     )
 
 
-def _leaves(profile: Profile, functions: Indexes) -> Indexes:
+def _leaves(profile: Profile, functions: Edges) -> Edges:
     """The last function of each stack; the unknown one, 0, where a stack has threads only."""
-    last: Indexes = functions[profile.edges[1:] - 1]
+    last: Edges = functions[profile.edges[1:] - 1]
     return np.where(last == _NO_FUNCTION, 0, last)
