@@ -11,16 +11,22 @@ import re
 from agents.base.errors import ParseError
 from agents.profiles.base.folding import MAX_BYTES, Folding, not_larger
 from agents.profiles.base.profile import UNKNOWN, About, Profile
-from agents.profiles.base.profile_format import ProfileFormat
+from agents.profiles.base.profile_format import HEAD_BYTES, ProfileFormat
 
-_COUNT = re.compile(r"\d{1,18}(?:\.\d{1,9})?")
-_LINE = re.compile(rb"[^\n\x00-\x08\x0e-\x1f]*\S[^\n\x00-\x08\x0e-\x1f]* \d{1,18}(?:\.\d{1,9})?[ \t\r]*(?:\n|\Z)")
+_COUNT = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _NOT_IN_A_NAME = re.compile(r"[;\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
 def looks_like(head: bytes) -> bool:
-    """Whether the first line that has something in it is a stack with its count."""
-    return _LINE.match(head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n\t ")) is not None
+    """Whether the first line that has something in it is a stack with its count, or the beginning of a long stack."""
+    first, whole, _ = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n\t ").partition(b"\n")
+    if not first or _CONTROL.search(first.rstrip(b"\r")) or first.startswith(b"{"):
+        return False
+    if not whole and len(head) >= HEAD_BYTES:
+        return b";" in first
+    stack, _, count = first.rstrip(b"\r\t ").rpartition(b" ")
+    return bool(stack) and _COUNT.fullmatch(count.decode("utf-8", "replace")) is not None
 
 
 def read(data: bytes) -> Profile:

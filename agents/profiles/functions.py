@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.profiles.base.profile import UNKNOWN, Edges, Profile
+from agents.profiles.base.profile import UNKNOWN, Profile
 from agents.profiles.names import is_thread, normal_name
 
 _NO_FUNCTION = -1
@@ -33,22 +33,18 @@ def functions_of(profile: Profile) -> Functions:
         np.int64,
     )
     functions = of_frame[profile.places]
-    own = np.bincount(_leaves(profile, functions), weights=profile.weights, minlength=len(names))
-    total = np.bincount([0], weights=[0.0], minlength=len(names))
     whole = profile.weight
+    leaves = functions[profile.edges[1:] - 1]
+    nothing_known = leaves == _NO_FUNCTION  # a thread, and no function in it
+    own = np.bincount(np.where(nothing_known, 0, leaves), weights=profile.weights, minlength=len(names))
     known = functions != _NO_FUNCTION
     stack = np.repeat(np.arange(len(profile)), np.diff(profile.edges))[known]
-    once = np.unique(stack * len(names) + functions[known])  # a function of a stack once, however often it is in it
-    total = total + np.bincount(once % len(names), weights=profile.weights[once // len(names)], minlength=len(names))
-    total[0] = max(float(total[0]), float(own[0]))
+    pairs = np.sort(stack * len(names) + functions[known])
+    once = pairs[np.diff(pairs, prepend=-1) > 0]  # a function of a stack once, however often it is in it
+    total = np.bincount(once % len(names), weights=profile.weights[once // len(names)], minlength=len(names))
+    total[0] = min(whole, total[0] + profile.weights[nothing_known].sum())
     return Functions(
         {name: float(own[at] / whole) for name, at in names.items() if own[at] > 0},
         {name: float(total[at] / whole) for name, at in names.items() if total[at] > 0},
         float(own[0] / whole),
     )
-
-
-def _leaves(profile: Profile, functions: Edges) -> Edges:
-    """The last function of each stack; the unknown one, 0, where a stack has threads only."""
-    last: Edges = functions[profile.edges[1:] - 1]
-    return np.where(last == _NO_FUNCTION, 0, last)

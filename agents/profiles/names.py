@@ -10,12 +10,12 @@ import re
 
 from agents.profiles.base.profile import UNKNOWN, Frame
 
-_PLACED = re.compile(r"(?P<name>.+) \((?P<place>[^()]*?)(?::\d+)*\)")
+_LONGEST = 1000
+"""Names of more characters are compared as they are: rules look at every place of a name, and again from each."""
 _PACKAGES = re.compile(r".*/(?:node_modules|site-packages|dist-packages)/")
 _ABSOLUTE = re.compile(r"/|file://|[A-Za-z]:[\\/]")
 _UNKNOWN = re.compile(
     r"|\?+|\[unknown.*\]|\[no_Java_frame\]|\[not_walkable_.*\]|\[break_.*\]|\(unknown\)|<unknown>|0x[0-9a-f]+"
-    r"|\[[^\]]*\.so[^\]]*\]\+0x[0-9a-f]+|(?:unknown|\[address\])"
 )
 _THREAD = re.compile(r"\[(?:.* )?tid=#?\d*\]|thread \(.*\)(?:: .*)?|process \d+:.*")
 _QUALIFIED = re.compile(r"\w[.:/#]+[\w<(*~$]")
@@ -57,7 +57,7 @@ RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 _NUMBERED_THREAD = re.compile(r"\d+")
-_MAY_APPLY = re.compile(r"[$@+:0;]|_\[|\.(?:cons|isra|part|cold|lto|llvm|local|abi)|Accessor|jdk/proxy|tid=|thread")
+_MAY_APPLY = re.compile(r"0x|[$@+:;]|_\[|\.(?:cons|isra|part|cold|lto|llvm|local|abi)|Accessor|jdk/proxy|tid=|thread")
 
 
 def is_thread(frame: Frame) -> bool:
@@ -77,18 +77,29 @@ def normal_name(frame: Frame) -> str:
     file or library, without directories and lines, since two builds of a program lie in different ones.
     """
     name, place = frame.name, frame.place
-    if not place and (seen := _PLACED.fullmatch(name)):
-        name, place = seen["name"], seen["place"]
+    if not place:
+        name, place = _apart(name)
     if is_unknown(Frame(name)):
         return UNKNOWN
     if is_thread(Frame(name)):
         return _NUMBERED_THREAD.sub("#", name)
-    if _MAY_APPLY.search(name):
+    if len(name) <= _LONGEST and _MAY_APPLY.search(name):
         for pattern, made in RULES:
             name = pattern.sub(made, name)
     if not place or _QUALIFIED.search(name):
         return name or UNKNOWN
     return f"{name} ({_short(place)})"
+
+
+def _apart(label: str) -> tuple[str, str]:
+    """The name and the place of a text such as `parse (busy.py:3)`, without line and column."""
+    name, bracket, place = label.removesuffix(")").rpartition(" (")
+    if not (name and bracket and label.endswith(")")) or "(" in place or ")" in place:
+        return label, ""
+    for _ in range(2):
+        before, colon, line = place.rpartition(":")
+        place = before if colon and line.isdecimal() else place
+    return name, place
 
 
 def _short(place: str) -> str:

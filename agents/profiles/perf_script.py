@@ -15,15 +15,18 @@ from agents.profiles.base.profile import UNKNOWN, About, Profile, Unit
 from agents.profiles.base.profile_format import ProfileFormat
 
 _SAMPLE = re.compile(
-    r"(?P<comm>\S.{0,60}?) +(?P<pid>-?\d{1,10})(?:/(?P<tid>\d{1,10}))? +(?:\[\d{1,6}\] +)?(?P<time>\d{1,12}\.\d{1,9}):"
-    r" +(?:(?P<period>\d{1,18}) +)?(?P<event>[A-Za-z][\w.:/=,@-]{0,200}?):(?: +(?P<rest>\S.*))?\s*"
+    r"(?P<comm>\S.{0,60}?) {1,20}(?P<pid>-?\d{1,10})(?:/(?P<tid>\d{1,10}))? {1,20}"
+    r"(?:\[\d{1,6}\] {1,20})?\d{1,12}\.\d{1,9}: {1,20}"
+    r"(?:(?P<period>\d{1,18}) {1,20})?(?P<event>[A-Za-z][\w.:/=,@-]{0,200}?):(?: {1,20}(?P<rest>\S.*))?"
 )
 _FRAME = re.compile(r"(?P<address>[0-9a-f]{1,16}) +(?P<symbol>.+)")
-_LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?\b.*?(?:lost:?) +(\d{1,12})")
+_LOST = re.compile(r"\blost:? {1,20}(\d{1,12})")
 _OFFSET = re.compile(r"\+0x[0-9a-f]{1,16}$")
 _MODIFIERS = re.compile(r":[a-zA-Z]{1,8}$")
 _HEAD = re.compile(
-    rb"^\S.{0,60}? +-?\d+(?:/\d+)? +(?:\[\d+\] +)?\d+\.\d+: +(?:\d+ +)?[A-Za-z][\w.:/=,@-]*:", re.MULTILINE
+    rb"^\S.{0,60}? {1,20}-?\d{1,10}(?:/\d{1,10})? {1,20}(?:\[\d{1,6}\] {1,20})?\d{1,12}\.\d{1,9}:"
+    rb" {1,20}(?:\d{1,18} {1,20})?[A-Za-z][\w.:/=,@-]{0,200}:",
+    re.MULTILINE,
 )
 _CLOCKS = ("cpu-clock", "task-clock")
 _MAX_LINE = 20_000
@@ -88,7 +91,7 @@ class _Reading:
 
 def looks_like(head: bytes) -> bool:
     """Whether one of its lines is the first of a sample of perf."""
-    return _HEAD.search(head) is not None and b"\0" not in head
+    return b"\0" not in head and _HEAD.search(head) is not None
 
 
 def read(data: bytes) -> Profile:
@@ -112,7 +115,7 @@ def _line(reading: _Reading, line: str, number: int) -> None:
         reading.end()
     elif line.startswith("#"):
         return
-    elif lost := _LOST.search(line):
+    elif "PERF_RECORD_LOST" in line and (lost := _LOST.search(line)):
         reading.lost = (reading.lost or 0) + int(lost[1])
     elif line[0] in " \t" and (frame := _FRAME.fullmatch(line.strip())):
         if reading.open is None:

@@ -101,8 +101,9 @@ def _sampled(folding: Folding, one: _Sampled, thread: list[int], frames: list[in
     taken = 0
     for number, (stack, weight) in enumerate(zip(one.samples, one.weights, strict=True)):
         if stack:  # py-spy and speedscope write an idle moment as an empty stack
-            indexes = [_known(frames, frame, f"{path} > samples > {number}") for frame in stack]
-            folding.add([*thread, *indexes], weight * scale)
+            if min(stack) < 0 or max(stack) >= len(frames):
+                raise _missing(max(stack) if min(stack) >= 0 else min(stack), frames, f"{path} > samples > {number}")
+            folding.add([*thread, *map(frames.__getitem__, stack)], weight * scale)
             taken += 1
     return taken
 
@@ -116,7 +117,9 @@ def _evented(folding: Folding, one: _Evented, thread: list[int], frames: list[in
         if stack and event.at > since:
             folding.add([*thread, *stack], (event.at - since) * scale)
         since = event.at
-        frame = _known(frames, event.frame, where)
+        if not 0 <= event.frame < len(frames):
+            raise _missing(event.frame, frames, where)
+        frame = frames[event.frame]
         if event.type == "O":
             stack.append(frame)
         elif not stack or stack.pop() != frame:
@@ -125,10 +128,8 @@ def _evented(folding: Folding, one: _Evented, thread: list[int], frames: list[in
         raise ParseError(f"{path}: {len(stack)} frames are opened and never closed", hint="Is the file whole?")
 
 
-def _known(frames: list[int], index: int, where: str) -> int:
-    if not 0 <= index < len(frames):
-        raise ParseError(f"{where} names frame {index}; there are {len(frames)}", hint="Give the whole file.")
-    return frames[index]
+def _missing(index: int, frames: list[int], where: str) -> ParseError:
+    return ParseError(f"{where} names frame {index}; there are {len(frames)}", hint="Give the whole file.")
 
 
 def write(profile: Profile) -> bytes:

@@ -13,7 +13,7 @@ from agents.base.errors import ParseError
 from agents.profiles.base.folding import MAX_BYTES, MAX_STACKS, Folding, not_larger
 from agents.profiles.base.profile import UNKNOWN, About, Frame, Profile, Unit
 from agents.profiles.base.profile_format import ProfileFormat
-from agents.profiles.pprof.wire import bytes_field, fields, nested, number, number_field, numbers, packed, signed
+from agents.profiles.pprof.wire import bytes_field, encoded, fields, nested, number, number_field, numbers, signed
 
 _NS = {"nanoseconds": 1.0, "microseconds": 1e3, "milliseconds": 1e6, "seconds": 1e9}
 _UNITS: dict[str, Unit] = {"count": "samples", "bytes": "bytes", **dict.fromkeys(_NS, "nanoseconds")}
@@ -171,16 +171,17 @@ def write(profile: Profile) -> bytes:
 
     kind = number_field(1, text(profile.about.event or _NO_EVENT)) + number_field(2, text(_THEIRS[profile.about.unit]))
     parts = [bytes_field(1, kind)]
-    places, edges = (profile.places + 1).tolist(), profile.edges.tolist()
+    places, edges = profile.places.tolist(), profile.edges.tolist()
+    names = [encoded(name) for name in range(1, len(profile.frames) + 1)]
     for at, weight in enumerate(profile.weights.tolist()):
-        stack = packed(reversed(places[edges[at] : edges[at + 1]]))
-        parts.append(bytes_field(2, bytes_field(1, stack) + bytes_field(2, packed([max(1, round(weight))]))))
+        stack = b"".join([names[place] for place in reversed(places[edges[at] : edges[at + 1]])])
+        parts.append(bytes_field(2, bytes_field(1, stack) + bytes_field(2, encoded(max(1, round(weight))))))
     for name, frame in enumerate(profile.frames, start=1):
         parts += _frame(name, frame, text(frame.name), text(frame.place))
     if profile.about.engine:
         parts.append(number_field(13, text(f"Produced by {profile.about.engine}")))
     parts += [bytes_field(6, one.encode("utf-8", "replace")) for one in texts]
-    return gzip.compress(b"".join(parts), mtime=0)
+    return gzip.compress(b"".join(parts), 6, mtime=0)
 
 
 def _frame(name: int, frame: Frame, text: int, place: int) -> list[bytes]:

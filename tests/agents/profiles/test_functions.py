@@ -29,6 +29,7 @@ def test_lambdas_and_threads_that_are_numbered_anew_are_one_function_and_none() 
 
 def test_what_ends_in_an_unknown_frame_or_has_only_a_thread_is_unknown() -> None:
     functions = functions_of(read_profile(b"main.a;[unknown] 2\n[exec-1 tid=11] 1\nmain.a;[unknown];main.b 7\n"))
+    assert functions.total_ratio[UNKNOWN] == pytest.approx(1)
     assert functions.unknown_ratio == pytest.approx(0.3)
     assert functions.self_ratio == pytest.approx({UNKNOWN: 0.3, "main.b": 0.7})
     assert functions.total_ratio["main.a"] == pytest.approx(0.9)

@@ -101,7 +101,6 @@ def test_a_short_name_keeps_its_file_without_directories_that_differ_between_bui
         "[no_Java_frame]",
         "??",
         "0x7f84b4001448",
-        "unknown",
     ],
 )
 def test_a_frame_whose_function_nobody_knows_is_unknown(name: str) -> None:

@@ -16,7 +16,7 @@ from agents.profiles.base.folding import Folding
 from agents.profiles.base.profile import UNKNOWN, About, Profile
 from agents.profiles.functions import functions_of
 from agents.profiles.pprof.pprof_format import write as write_pprof
-from agents.profiles.pprof.wire import bytes_field, encoded, number_field, packed
+from agents.profiles.pprof.wire import bytes_field, encoded, number_field
 from agents.profiles.reading import form_of, read_profile, unpacked
 from tests.agents.profiles.samples import exact, folded, profiles
 from tests.agents.recorded import CASES, damaged
@@ -213,8 +213,8 @@ REFUSED = (
     ("pprof", b"\x0a\xff\xff\xff\xff\x0f", "a field of"),
     ("pprof", b"\x08" + b"\xff" * 11, "more than ten bytes"),
     ("pprof", b"\x0b", "a field of the kind 3"),
-    ("pprof", pprof(bytes_field(2, bytes_field(1, packed([9])) + bytes_field(2, b"\1"))), "names location 9"),
-    ("pprof", pprof(bytes_field(2, bytes_field(2, packed([1, 2])))), "a sample has 2 values; the profile has 1"),
+    ("pprof", pprof(bytes_field(2, bytes_field(1, encoded(9)) + bytes_field(2, b"\1"))), "names location 9"),
+    ("pprof", pprof(bytes_field(2, bytes_field(2, b"\1\2"))), "a sample has 2 values; the profile has 1"),
     ("pprof", pprof(bytes_field(5, number_field(1, 1) + number_field(2, 99))), "names text 99 of 2"),
     ("pprof", pprof(bytes_field(4, number_field(1, 1) + bytes_field(4, number_field(1, 5)))), "names function 5"),
     ("pprof", pprof(bytes_field(2, bytes_field(2, encoded(-5)))), "a stack weighs -5"),
