@@ -24,7 +24,7 @@ _LOST = re.compile(r"\blost:? {1,20}(\d{1,12})")
 _OFFSET = re.compile(r"\+0x[0-9a-f]{1,16}$")
 _MODIFIERS = re.compile(r":[a-zA-Z]{1,8}$")
 _HEAD = re.compile(
-    rb"^\S.{0,60}? {1,20}-?\d{1,10}(?:/\d{1,10})? {1,20}(?:\[\d{1,6}\] {1,20})?\d{1,12}\.\d{1,9}:"
+    rb"^ {0,20}\S.{0,60}? {1,20}-?\d{1,10}(?:/\d{1,10})? {1,20}(?:\[\d{1,6}\] {1,20})?\d{1,12}\.\d{1,9}:"
     rb" {1,20}(?:\d{1,18} {1,20})?[A-Za-z][\w.:/=,@-]{0,200}:",
     re.MULTILINE,
 )
@@ -117,12 +117,12 @@ def _line(reading: _Reading, line: str, number: int) -> None:
         return
     elif "PERF_RECORD_LOST" in line and (lost := _LOST.search(line)):
         reading.lost = (reading.lost or 0) + int(lost[1])
+    elif line[0] != "\t" and (sample := _SAMPLE.fullmatch(line.strip())):  # the name of `dd` is an address, too
+        reading.begin(sample, number)
     elif line[0] in " \t" and (frame := _FRAME.fullmatch(line.strip())):
         if reading.open is None:
             raise ParseError(f"line {number} is a frame without a sample", hint="Give the whole text.", line=number)
         reading.open.stack.append(reading.frame(frame["symbol"]))
-    elif sample := _SAMPLE.fullmatch(line.strip()):
-        reading.begin(sample, number)
     elif "PERF_RECORD_" not in line:
         raise ParseError(
             f"line {number} is neither a sample nor a frame of perf: {line[:60]!r}",

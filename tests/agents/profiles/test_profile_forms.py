@@ -275,6 +275,11 @@ def test_threads_of_perf_lost_samples_and_samples_without_a_stack_are_kept() -> 
     assert profile.about == About("events", "cycles", "perf", None, 3, 12)
 
 
+def test_a_command_whose_name_could_be_an_address_is_a_sample() -> None:
+    text = b"              dd    12 1.5:   7 cpu-clock:  7f01 copy+0x1f (/bin/dd)\n"
+    assert folded(read_profile(text)) == {("[dd tid=12]", "copy (dd)"): 7}
+
+
 def test_time_in_which_a_thread_of_node_was_idle_is_no_cpu_time() -> None:
     idle = {"id": 2, "callFrame": {"functionName": "(idle)"}, "hitCount": 90}
     busy = {"id": 3, "callFrame": {"functionName": "", "url": "file:///a/b.js"}, "hitCount": 10}
