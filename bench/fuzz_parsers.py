@@ -19,7 +19,7 @@ from random import Random
 
 from agents.base.errors import ParseError
 from agents.drivers import DRIVERS
-from agents.drivers.reading import read_report
+from agents.drivers.reading import REPORTING, read_report
 from agents.readers import RESULT_READERS
 from agents.readers.reading import guesses, read_results
 from agents.recordings import read_recording
@@ -80,7 +80,7 @@ def main() -> int:
 def every_parser() -> dict[str, list[Whole]]:
     """The parsers by name, each with the recorded texts that it reads."""
     found: dict[str, list[Whole]] = defaultdict(list)
-    for kind in DRIVERS:
+    for kind in REPORTING:
         for case in cases(kind):
             found[case.format].append(Whole(_beginning(case), partial(_report, kind)))
         for case in cases(f"{kind}/patterns"):

@@ -153,12 +153,11 @@ class CommandDriver(Driver):
         """The command line. PlanError when the URL is not HTTP."""
         url = urlsplit(checked_url(target))
         path = url.path or "/"
-        host, port = _host_and_port(url.netloc)
         values = {
             "url": target.url,
             "scheme": url.scheme,
-            "host": host,
-            "port": port or ("443" if url.scheme == "https" else "80"),
+            "host": target.host,
+            "port": target.port or ("443" if url.scheme == "https" else "80"),
             "path": f"{path}?{url.query}" if url.query else path,
             "duration_s": f"{duration_s:g}",
             "connections": str(self.connections),
@@ -202,11 +201,3 @@ class CommandDriver(Driver):
             elif value is not None:
                 values[name] = value
         return figures.report_of(values, own)
-
-
-def _host_and_port(netloc: str) -> tuple[str, str]:
-    """Both as they are written: the page of a workload shows SUT:PORT, of which urlsplit makes no port."""
-    host, colon, port = netloc.rpartition(":")
-    if not colon or netloc.endswith("]"):
-        host, port = netloc, ""
-    return host.removeprefix("[").removesuffix("]"), port
