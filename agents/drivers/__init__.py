@@ -18,6 +18,7 @@ from agents.drivers.hyperfoil.driver import Hyperfoil
 from agents.drivers.iperf3.driver import Iperf3
 from agents.drivers.jmeter.driver import Jmeter
 from agents.drivers.k6.driver import K6
+from agents.drivers.locust.driver import Locust
 from agents.drivers.memtier.driver import Memtier
 from agents.drivers.oha.driver import Oha
 from agents.drivers.pgbench.driver import Pgbench
@@ -27,6 +28,7 @@ from agents.drivers.sysbench.driver import Sysbench
 from agents.drivers.vegeta.driver import Vegeta
 from agents.drivers.wrk.wrk import Wrk
 from agents.drivers.wrk.wrk2 import Wrk2
+from agents.drivers.ycsb.driver import Ycsb
 
 AnyDriver = Annotated[
     Ab
@@ -39,6 +41,7 @@ AnyDriver = Annotated[
     | Iperf3
     | Jmeter
     | K6
+    | Locust
     | Memtier
     | Oha
     | Pgbench
@@ -47,7 +50,8 @@ AnyDriver = Annotated[
     | Sysbench
     | Vegeta
     | Wrk
-    | Wrk2,
+    | Wrk2
+    | Ycsb,
     Field(discriminator="kind"),
 ]
 

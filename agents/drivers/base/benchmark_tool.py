@@ -15,10 +15,10 @@ from agents.base.errors import PlanError
 from agents.drivers.base.command_line import CommandGrammar
 from agents.drivers.base.driver import Driver, Target
 from agents.drivers.base.http_options import version_in, version_script
-from agents.drivers.base.named_report import Part, name_of_part, report_of
+from agents.drivers.base.named_report import Part, name_of_part, named_report
 from agents.formats.report_format import ReportFormat
 from agents.readers.base.figure_kinds import figure_kind
-from agents.readers.base.named_result import NamedResult
+from agents.readers.base.named_result import NamedResult, Readout
 from agents.readers.base.result_reader import ResultForm, ResultReader, Source
 from agents.results.report import Direction, LatencyBasis, LoadModel, LoadReport
 
@@ -96,11 +96,13 @@ class BenchmarkTool(Driver):
 
     def parse(self, output: str) -> LoadReport:
         """The report in the tool's output. Raises ParseError when it is not whole."""
-        text = output.removeprefix("\ufeff").replace("\r\n", "\n")
-        readout = self.result_form.read(Source(text))
+        return self.report_of(self.result_form.read(Source(self.report_in(output.replace("\r\n", "\n")))))
+
+    def report_of(self, readout: Readout) -> LoadReport:
+        """The load report of what a reader found in the tool's output or file."""
         results = [one for one in readout.results if not one.optional]
         whole = self.whole_of(results)
-        report = report_of(
+        report = named_report(
             readout,
             whole,
             self._parts([one for one in results if one is not whole]),
@@ -121,6 +123,10 @@ class BenchmarkTool(Driver):
             seen[name] += 1
             parts.append(Part(f"{name}_{seen[name]}" if seen[name] > 1 else name, one))
         return parts
+
+    def report_in(self, output: str) -> str:
+        """The output, first what it printed to its first output, as the reader of its files takes it."""
+        return output
 
     def completed(self, report: LoadReport) -> LoadReport:
         """The report with what only the options know."""

@@ -31,7 +31,7 @@ class Part:
     result: NamedResult
 
 
-def report_of(
+def named_report(
     readout: Readout,
     whole: NamedResult | None,
     parts: Sequence[Part],
@@ -57,7 +57,8 @@ def report_of(
     own = [*(_own(figures, "") if whole is not None else ())]
     for part in parts:
         own += _own(part.result.figures, f"{part.name}.")
-    errors = _errors(figures)
+    counted = _counted(whole, parts)
+    errors = _errors([one.figures for one in counted])
     if stops_at_failures and errors == LoadErrors() and not why:
         errors = LoadErrors(other=0)
     return LoadReport(
@@ -68,7 +69,7 @@ def report_of(
         usable=not why,
         why=why or None,
         duration_s=_number(figures, "duration_s"),
-        requests=_requests(results),
+        requests=_requests(counted),
         throughput_rps=_number(figures, "throughput_rps"),
         bytes_read=_count(figures, "bytes"),
         bytes_per_s=_number(figures, "bytes_per_s"),
@@ -109,18 +110,28 @@ def _adds(kind: FigureKind) -> bool:
     return kind.direction == "higher" and (kind.unit.endswith("/s") or kind.unit == "IOPS")
 
 
-def _errors(figures: Mapping[str, object]) -> LoadErrors:
-    kinds = {kind: _count(figures, f"errors_{kind}") for kind in _ERROR_KINDS}
+def _counted(whole: NamedResult | None, parts: Sequence[Part]) -> list[NamedResult]:
+    """The results whose counts add up to all that was done: one that counts from another moment is no second one."""
+    if whole is not None and any(name in whole.figures for name in (*_COUNTED, *_FAILED)):
+        return [whole]
+    return [part.result for part in parts if not part.result.basis and not part.result.why]
+
+
+def _errors(results: Sequence[Mapping[str, object]]) -> LoadErrors:
+    kinds = {kind: _sum([_count(one, f"errors_{kind}") for one in results]) for kind in _ERROR_KINDS}
     if all(count is None for count in kinds.values()):
-        kinds["other"] = next(_known(_count(figures, name) for name in _FAILED), None)
+        kinds["other"] = _sum([next(_known(_count(one, name) for name in _FAILED), None) for one in results])
     return LoadErrors(**kinds)
 
 
-def _requests(results: Iterable[NamedResult]) -> int | None:
-    """What was counted in all results; None where one of them does not say it."""
-    counts = [next(_known(_count(one.figures, name) for name in _COUNTED), None) for one in results]
+def _requests(results: Sequence[NamedResult]) -> int | None:
+    return _sum([next(_known(_count(one.figures, name) for name in _COUNTED), None) for one in results])
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    """All of them together; None where one is not known, or there is none."""
     known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+    return sum(known) if known and len(known) == len(counts) else None
 
 
 def _latency(figures: Mapping[str, object]) -> LatencySummary | None:

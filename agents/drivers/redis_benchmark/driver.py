@@ -105,6 +105,11 @@ class RedisBenchmark(BenchmarkTool):
         argv += ["--dbnum", str(self.database)] if self.database else []
         return Command(tuple(argv), timeout_s=seconds + MARGIN_S)
 
+    def report_in(self, output: str) -> str:
+        """Its warnings and errors stand behind the table, where no file of it has any."""
+        lines = output.splitlines(keepends=True)
+        return "".join(sorted(lines, key=lambda line: line.startswith('"')))
+
     def completed(self, report: LoadReport) -> LoadReport:
         done = self.requests * len(self.tests) if report.complete else None
         return replace(report, connections=self.clients, threads=self.threads, requests=done)
