@@ -71,7 +71,6 @@ class BenchmarkTool(Driver):
         return "service_time"
 
     def headlines(self) -> Sequence[str]:
-        """The figures, by their names in the report, that stand for a run with these options, the first one first."""
         return self.results.headline[:1]
 
     def own_metrics(self) -> Iterable[tuple[str, str, Direction]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -124,6 +124,10 @@ class Driver(Guarded, ABC):
     def why_indivisible(self) -> str:
         """Why several driver hosts cannot divide the load that these options make; "" when they can."""
         return ""
+
+    def headlines(self) -> Sequence[str]:
+        """The figures, by their names in the report, that stand for a run with these options, the first one first."""
+        return ("throughput_rps",)
 
     def own_metrics(self) -> Iterable[tuple[str, str, Direction]]:
         """Name, unit and direction of the figures of its author's own that each report will have."""

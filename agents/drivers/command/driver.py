@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -114,6 +114,12 @@ class CommandDriver(Driver):
         if self.connections is None and self.offered_rate_rps is None:
             return "it has neither connections nor offered_rate_rps"
         return ""
+
+    def headlines(self) -> Sequence[str]:
+        """Its throughput, or its first figure of its own where the output has no such figure."""
+        if not self.figures or {"throughput_rps", "requests"} & self.figures.keys():
+            return super().headlines()
+        return [name for name, source in self.figures.items() if source.direction is not None][:1]
 
     def own_metrics(self) -> Iterable[tuple[str, str, Direction]]:
         return [

@@ -622,3 +622,30 @@ def test_several_names_of_locust_have_figures_of_their_own_and_all_together() ->
     assert report.latency is not None
     assert (report.latency.max_ms, report.latency.percentiles_ms["50"]) == (900.0, 900.0)
     assert {"get_1k.throughput_rps", "get_2.throughput_rps"} <= own(report).keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "first"),
+    [
+        ("pgbench", {}, "transactions_per_s"),
+        ("redis-benchmark", {"tests": ["get"]}, "throughput_rps"),
+        ("redis-benchmark", {"tests": ["set", "get"]}, "set.throughput_rps"),
+        ("fio", {"operation": "randwrite"}, "iops"),
+        ("fio", {"operation": "rw"}, "read.iops"),
+        ("fio", {"job": "[a]"}, None),
+        ("sysbench", {"test": "memory"}, "operations_per_s"),
+        ("sysbench", {"test": "fileio", "file_mode": "seqrewr"}, "writes_per_s"),
+        ("sysbench", {"test": "oltp_insert"}, "transactions_per_s"),
+        ("locust", {}, "throughput_rps"),
+        ("wrk", {"connections": 1, "threads": 1}, "throughput_rps"),
+        ("command", {"argv": ["x"]}, "throughput_rps"),
+        ("command", {"argv": ["x"], "figures": {"requests": {"pattern": "(1)"}}}, "throughput_rps"),
+        (
+            "command",
+            {"argv": ["x"], "figures": {"score": {"pattern": "(1)", "unit": "points", "direction": "higher"}}},
+            "score",
+        ),
+    ],
+)
+def test_a_tool_says_what_stands_for_a_run(kind: str, options: dict[str, Any], first: str | None) -> None:
+    assert next(iter(make(kind, **options).headlines()), None) == first
