@@ -81,7 +81,7 @@ class WorkloadDocument(Frozen):
     @model_validator(mode="after")
     def _a_page_is_for_http(self) -> WorkloadDocument:
         if self.driver.reaches != "http" and (self.path != "/" or self.scheme != "http"):
-            raise ValueError(f"path and scheme: {self.driver.kind} asks for no page; leave both out")
+            raise ValueError(f"path and scheme: {self.driver.kind} asks for no page; leave them at / and http")
         return self
 
     def address_at(self, server: str) -> str:
