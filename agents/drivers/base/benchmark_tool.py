@@ -25,6 +25,9 @@ from agents.results.report import Direction, LatencyBasis, LoadModel, LoadReport
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$")]
 """A name that no tool reads as an option, a path or a connection string."""
 
+APART = '>prepare.txt 2>&1 || { status=$?; tail -c 4000 prepare.txt >&2; exit "$status"; }'
+"""Behind a command that makes data before the load: what it says is no report, and is heard only when it fails."""
+
 _HOST = re.compile(r"[A-Za-z0-9:][A-Za-z0-9._:-]{0,252}")
 _PORT = re.compile(r"[0-9]{1,5}|PORT")
 

@@ -54,7 +54,7 @@ def named_report(
         )
     why = next((one.why for one in results if one.why), "") or readout.why
     figures = whole.figures if whole is not None else {}
-    own = [*(_own(figures, "") if whole is not None else ())]
+    own = list(_own(figures, ""))
     for part in parts:
         own += _own(part.result.figures, f"{part.name}.")
     counted = _counted(whole, parts)

@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints, model_validator
 from agents.base.command import Command, script
 from agents.base.installed import program
 from agents.base.rights import Gate, Rights
-from agents.drivers.base.benchmark_tool import BenchmarkTool, Word, server_at
+from agents.drivers.base.benchmark_tool import APART, BenchmarkTool, Word, server_at
 from agents.drivers.base.driver import Driver, Reaches, Target
 from agents.drivers.base.http_options import MARGIN_S, Binary, whole_seconds
 from agents.readers.base.named_result import NamedResult
@@ -21,9 +21,8 @@ from agents.readers.pgbench import PGBENCH
 from agents.results.report import LatencyBasis, LoadModel, LoadReport
 
 SCRIPT_NAME = "transaction.sql"
-# What -i prints goes to the second output, so that the first one begins with the report.
-_INITIALISE = """
-"$1" -i -q -s "$2" -h "$3" -p "$4" -U "$5" "$6" >&2 || exit
+_INITIALISE = f"""
+"$1" -i -q -s "$2" -h "$3" -p "$4" -U "$5" "$6" {APART}
 shift 6
 exec "$@"
 """

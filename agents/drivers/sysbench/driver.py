@@ -13,7 +13,7 @@ from agents.base.command import Command, script
 from agents.base.errors import PlanError
 from agents.base.installed import program
 from agents.base.rights import Rights
-from agents.drivers.base.benchmark_tool import BenchmarkTool, Word, server_at
+from agents.drivers.base.benchmark_tool import APART, BenchmarkTool, Word, server_at
 from agents.drivers.base.driver import Driver, Reaches, Target
 from agents.drivers.base.http_options import MARGIN_S, Binary, whole_seconds
 from agents.readers.base.result_reader import ResultReader
@@ -23,12 +23,12 @@ from agents.results.report import LoadModel, LoadReport
 Size = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,5}[KMG]$")]
 _NO_END = "--memory-total-size=10000T"
 """The memory test ends after an amount of data, of which the default is soon done."""
-_PREPARE = """
-"$1" "$2" $3 prepare >&2 || exit
+_PREPARE = f"""
+"$1" "$2" $3 prepare {APART}
 exec "$1" "$2" $3 run
 """
 # The options are words of letters, digits and -._=/:, so that the shell may part them by their blanks.
-_PREPARE_ANEW = '"$1" "$2" $3 cleanup >&2 || true' + _PREPARE
+_PREPARE_ANEW = '"$1" "$2" $3 cleanup >/dev/null 2>&1 || true' + _PREPARE
 _OPTION = re.compile(r"--[a-z][a-z0-9_-]*(?:=[A-Za-z0-9._:-]*)?")
 
 

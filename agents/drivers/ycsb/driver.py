@@ -12,7 +12,7 @@ from pydantic import Field
 from agents.base.command import Command, script
 from agents.base.installed import installed_home
 from agents.base.rights import Rights
-from agents.drivers.base.benchmark_tool import BenchmarkTool, Word, server_at
+from agents.drivers.base.benchmark_tool import APART, BenchmarkTool, Word, server_at
 from agents.drivers.base.driver import Driver, Reaches, Target
 from agents.drivers.base.http_options import MARGIN_S, version_in, whole_seconds
 from agents.readers.base.named_result import NamedResult
@@ -29,10 +29,10 @@ find "$1/lib" -name 'core-*.jar'
 """
 _VERSION = re.compile(r"/core-([0-9][0-9A-Za-z.-]{0,30})\.jar", re.ASCII)
 # Loading is an amount of work: neither the duration nor the schedule of the load is its own.
-_LOAD_FIRST = """
+_LOAD_FIRST = f"""
 program=$1 binding=$2
 shift 2
-"$program" load "$binding" "$@" -target 0 -p maxexecutiontime=0 >&2 || exit
+"$program" load "$binding" "$@" -target 0 -p maxexecutiontime=0 {APART}
 exec "$program" run "$binding" "$@"
 """
 

@@ -189,18 +189,19 @@ def test_the_command_line_holds_every_option(kind: str, options: dict[str, Any],
 
 def test_a_warm_up_makes_the_data_first_and_the_measured_phase_does_not() -> None:
     """The first output begins with the report all the same."""
-    for kind, options in (
+    making: tuple[tuple[str, dict[str, Any]], ...] = (
         ("pgbench", {"initialise": True, "scale": 9}),
         ("sysbench", {"test": "oltp_insert", "initialise": True}),
         ("sysbench", {"test": "fileio"}),
         ("ycsb", {"initialise": True}),
-    ):
+    )
+    for kind, options in making:
         driver = make(kind, **options)
         warming = driver.warming_up()
         assert driver.prepares
         assert warming.kind == kind
         assert driver.command(TARGET, 5).argv[0] in (kind, "/opt/ycsb/bin/ycsb.sh")
-        assert " >&2 " in warming.command(TARGET, 5).argv[2]
+        assert " >prepare.txt " in warming.command(TARGET, 5).argv[2]
         with pytest.raises(PlanError, match="whole seconds"):
             warming.command(TARGET, 1.5)
     plain = make("pgbench")
