@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import http.server
 import json
-import shutil
 import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,10 @@ def own(report: LoadReport) -> dict[str, tuple[float, str, str]]:
         (
             "redis-benchmark",
             {"keys": 1000, "threads": 2, "database": 3, "keep_alive": False},
-            "redis-benchmark -h sut -p 5432 --csv -t set,get -c 2 -n 100 -d 3 -P 1 -k 0 -r 1000 --threads 2 --dbnum 3",
+            (
+                "timeout 30 redis-benchmark -h sut -p 5432 --csv -t set,get -c 2 -n 100 -d 3 -P 1 -k 0 -r 1000 "
+                "--threads 2 --dbnum 3"
+            ),
         ),
         (
             "locust",
@@ -265,8 +268,9 @@ def test_every_tool_has_outputs_in_the_form_that_its_command_asks_for(kind: str)
 @pytest.mark.parametrize("kind", sorted(TOOLS))
 def test_its_report_is_that_of_the_file_and_a_failure_says_why(kind: str) -> None:
     """What the reader of its files says of them is what a run has."""
+    driver = make(kind, **({"tests": ["get"]} if kind == "redis-benchmark" else {}))
     for case in own_cases(kind):
-        report = make(kind).parse(case.text)
+        report = driver.parse(case.text)
         counts = case.about.get("usable", True)
         assert report.usable is counts, case.name
         assert counts or report.why
@@ -354,6 +358,13 @@ def test_a_warning_behind_the_table_of_redis_does_no_harm() -> None:
     row = '"GET","100.0","0.1","0.1","0.1","0.1","0.1","0.1"\n'
     report = make("redis-benchmark", tests=["get"]).parse(f"{HEAD}{row}WARNING: Could not fetch server CONFIG\n")
     assert (report.usable, report.throughput_rps, report.requests) == (True, 100.0, 100)
+
+
+def test_a_test_of_redis_that_was_not_reached_makes_the_figures_unusable() -> None:
+    row = '"SET","100.0","0.1","0.1","0.1","0.1","0.1","0.1"\n'
+    report = make("redis-benchmark", tests=["set", "get"]).parse(HEAD + row)
+    assert (report.complete, report.usable, report.requests) == (True, False, None)
+    assert report.why == "its time was over before get was done: give the phase more time, or fewer requests"
 
 
 def test_two_results_of_one_name_have_names_of_their_own() -> None:
@@ -544,24 +555,45 @@ def test_the_real_pgbench_says_that_there_is_no_such_database(database: Target, 
     assert 'database "nosuch" does not exist' in (report.error or "")
 
 
+@contextmanager
+def serving(argv: list[str], ready: str) -> Iterator[None]:
+    """A server that says when it is ready."""
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            assert any(ready in line for line in server.stdout)
+            yield
+        finally:
+            server.terminate()
+
+
+@pytest.mark.parametrize(
+    ("options", "own_figures"),
+    [({"tests": ["get"], "pipeline": 4}, 0), ({"tests": ["set", "lpush"], "keys": 100, "threads": 2}, 2)],
+)
+def test_the_real_redis_benchmark_does_its_requests(options: dict[str, Any], own_figures: int, tmp_path: Path) -> None:
+    needs.require_program("redis-benchmark")
+    port = free_port()
+    argv = [str(embedded_servers.redis_program()), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
+    target = Target(f"tcp://127.0.0.1:{port}")
+    with serving([*argv, "--dir", str(tmp_path)], "Ready to accept connections"):
+        report = run(make("redis-benchmark", requests=1000, **options), target, tmp_path)
+    assert report.usable, report.why
+    assert report.requests == 1000 * len(options["tests"])
+    assert len([name for name in own(report) if name.endswith(".throughput_rps")]) == own_figures
+    refused = run(make("redis-benchmark"), target, tmp_path)
+    assert not refused.complete
+    assert "Connection refused" in (refused.error or "")
+
+
 @pytest.mark.parametrize(
     ("options", "streams"), [({"direction": "to the server"}, 1), ({"direction": "both", "streams": 2}, 2)]
 )
 def test_the_real_iperf3_measures_to_its_server(options: dict[str, Any], streams: int, tmp_path: Path) -> None:
     needs.require_program("iperf3")
     port = free_port()
-    server = subprocess.Popen(
-        [str(shutil.which("iperf3")), "-s", "-p", str(port), "--forceflush"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert server.stdout is not None
-        for line in server.stdout:
-            if "Server listening" in line:
-                break
+    with serving([str(needs.place("iperf3")), "-s", "-p", str(port), "--forceflush"], "Server listening"):
         report = run(make("iperf3", **options), Target(f"tcp://127.0.0.1:{port}"), tmp_path)
-    finally:
-        server.terminate()
-        server.wait()
     assert report.usable, report.why
     assert report.own_metrics[0].unit == "bits/s"
     assert report.connections == streams
