@@ -19,7 +19,7 @@ from random import Random
 
 from agents.base.errors import ParseError
 from agents.drivers import DRIVERS
-from agents.drivers.reading import read_report
+from agents.drivers.reading import REPORTING, read_report
 from agents.profiles import PROFILE_FORMATS
 from agents.profiles.functions import functions_of
 from agents.profiles.reading import form_of, unpacked
@@ -83,7 +83,7 @@ def main() -> int:
 def every_parser() -> dict[str, list[Whole]]:
     """The parsers by name, each with the recorded texts that it reads."""
     found: dict[str, list[Whole]] = defaultdict(list)
-    for kind in DRIVERS:
+    for kind in REPORTING:
         for case in cases(kind):
             found[case.format].append(Whole(_beginning(case), partial(_report, kind)))
         for case in cases(f"{kind}/patterns"):

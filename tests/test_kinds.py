@@ -13,6 +13,7 @@ from typing import Any
 from agents.base.channel_kind import ChannelKind
 from agents.base.rights import unspoken
 from agents.drivers import DRIVERS
+from agents.drivers.base.benchmark_tool import BenchmarkTool
 from agents.drivers.base.driver import Driver
 from agents.drivers.reading import FORMATS, READERS
 from agents.facts import FACTS
@@ -113,6 +114,9 @@ def _driver(name: str, tool: type[Driver]) -> Iterator[str]:
     yield from (f"option {option}: no such field" for option in (options | divided) - set(tool.model_fields))
     whole = options - {tool.rate_option if tool.rate_is_per_connection else ""}
     yield from (f"divided: {option} makes up the load" for option in whole - divided)
+    if issubclass(tool, BenchmarkTool):
+        yield from _benchmark_tool(name, tool)
+        return
     if name not in READERS:
         yield "reader"
     forms = {form.name for form in getattr(tool, "formats", ())}
@@ -129,6 +133,23 @@ def _driver(name: str, tool: type[Driver]) -> Iterator[str]:
         yield "row in docs/drivers.md"
     else:
         yield from (f"{form} in the row in docs/drivers.md" for form in forms if f"`{form}`" not in row)
+
+
+def _benchmark_tool(name: str, tool: type[BenchmarkTool]) -> Iterator[str]:
+    """What a load tool lacks whose output a reader of result files reads: both are called the same."""
+    yield from _unsaid(tool, ("results", "version_pattern", "install"))
+    results = getattr(tool, "results", None)
+    if results is None:
+        return
+    if RESULT_READERS.get(name) is not results:
+        yield "results: not the reader of its name"
+    row = _rows("drivers", "tool").get(name)
+    if row is None:
+        yield "row in docs/drivers.md"
+    else:
+        yield from (
+            f"{form.name} in the row in docs/drivers.md" for form in results.forms if f"`{form.name}`" not in row
+        )
 
 
 def _step(name: str, step: type[Step]) -> Iterator[str]:

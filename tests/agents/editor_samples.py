@@ -22,9 +22,11 @@ DRIVER_SAMPLES: Mapping[str, dict[str, Any]] = {
         "figures": {"requests": {"pattern": "(a)"}},
         "version": ["id"],
     },
+    "fio": {"block_size": "8k", "size": "1m"},
     "h2load": {"connections": 1, **_HTTP, **_BODY},
     "hey": {"connections": 1, **_HTTP, **_BODY},
     "hyperfoil": {"connections": 1, "threads": 1, **_HTTP},
+    "iperf3": {},
     "jmeter": {
         "users": 1,
         "requests": [{"path": "/x", "label": "l", **_HTTP, **_BODY}],
@@ -32,11 +34,25 @@ DRIVER_SAMPLES: Mapping[str, dict[str, Any]] = {
         "heap_start": "64m",
     },
     "k6": {"users": 1, **_HTTP, **_BODY},
+    "locust": {"users": 1, **_HTTP, **_BODY},
+    "memtier": {"connections": 1},
     "oha": {"connections": 1, **_HTTP, **_BODY},
+    "pgbench": {"clients": 1, "user": "u", "database": "d", "initialise": True},
+    "redis-benchmark": {"clients": 1, "requests": 1},
     "siege": {"connections": 1, **_HTTP, **_BODY},
+    "sysbench": {
+        "test": "oltp_read_only",
+        "memory_block": "2K",
+        "file_total": "1G",
+        "file_block": "8K",
+        "user": "u",
+        "database": "d",
+        "initialise": True,
+    },
     "vegeta": {"offered_rate_rps": 1, **_HTTP, **_BODY},
     "wrk": {"connections": 1, "threads": 1, **_HTTP},
     "wrk2": {"connections": 1, "threads": 1, "offered_rate_rps": 10, **_HTTP},
+    "ycsb": {"binding": "jdbc", "user": "u", "database": "d", "initialise": True},
 }
 _READY = {"path": "/", "body_contains": "a", "log_pattern": "a"}
 SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {

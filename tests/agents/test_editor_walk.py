@@ -35,7 +35,10 @@ from tests.agents.run_lab import free_port
 from tests.agents.servers.tomcat_install import running, unpack_tomcat
 
 TARGET = Target("http://127.0.0.1:9/")
-TOOLS = ("ab", "autocannon", "h2load", "hey", "k6", "oha", "siege", "vegeta", "wrk", "wrk2", "jmeter")
+TOOLS = (
+    *("ab", "autocannon", "h2load", "hey", "k6", "oha", "siege", "vegeta", "wrk", "wrk2", "jmeter"),
+    *("fio", "iperf3", "locust", "memtier_benchmark", "pgbench", "redis-benchmark", "sysbench"),
+)
 XML = "<Server><Service><Connector/><Engine><Host><Valve/></Host></Engine></Service></Server>"
 
 
@@ -224,7 +227,7 @@ def _do(part: Guarded, directory: Path, programs: Path) -> None:
         for name, text in part.files().items():
             (directory / name).write_text(text)
         try:
-            commands = [part.version_command(), part.command(TARGET, 1)]
+            commands = [part.version_command(), part.command(TARGET, 1), part.warming_up().command(TARGET, 1)]
         except PlanError:
             return
         for command in commands:
