@@ -57,6 +57,28 @@ SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
         "ready": _READY,
         "keep_files": ["logs/*.log"],
     },
+    "nginx": {
+        "binary": "/usr/sbin/nginx",
+        "settings": {"sendfile": "on"},
+        "pages": {"index.html": "a"},
+        "proxy_to": ["localhost:1"],
+        "ready": _READY,
+        "keep_files": ["logs/*.log"],
+    },
+    "postgresql": {
+        "bin_dir": "/usr/lib/postgresql/15/bin",
+        "settings": {"work_mem": "4MB"},
+        "prepared": "/srv/pg",
+        "sql": "SELECT 1",
+        "ready": {"probe": "tcp", "log_pattern": "a"},
+        "keep_files": ["logs/*.log"],
+    },
+    "redis": {
+        "binary": "/usr/bin/redis-server",
+        "settings": {"hz": "10"},
+        "ready": {"probe": "tcp", "log_pattern": "a"},
+        "keep_files": ["logs/*.log"],
+    },
     "tomcat": {
         "home": "/opt/tomcat",
         "java_home": "/usr/lib/jvm/java",

@@ -123,6 +123,47 @@ ADMINS = [
     ),
     ("server", "tomcat", "jvm_options", TOMCAT | {"jvm_options": ["-XX:OnOutOfMemoryError=id"]}),
     ("server", "liberty", "apps", LIBERTY | {"apps": {"/": "/etc"}}),
+    ("server", "nginx", "binary", {"binary": "/tmp/nginx"}),
+    ("server", "nginx", "binary", {"binary": "sh"}),
+    ("server", "nginx", "root", {"root": "/etc"}),
+    ("server", "nginx", "proxy_to", {"proxy_to": ["10.0.0.1:80"]}),
+    ("server", "nginx", "conf", {"conf": "http { server { listen {address}:{port}; } }"}),
+    ("server", "postgresql", "bin_dir", {"bin_dir": "/tmp/bin"}),
+    ("server", "postgresql", "prepared", {"prepared": "/var/lib/postgresql/15/main"}),
+    ("server", "postgresql", "sql", {"sql": "\\! id"}),
+    *(
+        ("server", "postgresql", "settings", {"settings": {name: value}})
+        for name, value in {
+            "archive_command": "id",
+            "shared_preload_libraries": "x",
+            "ssl_passphrase_command": "id",
+            "dynamic_library_path": "/tmp",
+            "restore_command": "id",
+            "work_mem": "4MB; id",
+        }.items()
+    ),
+    ("server", "redis", "binary", {"binary": "/tmp/redis-server"}),
+    *(
+        ("server", "redis", "settings", {"settings": {name: value}})
+        for name, value in {
+            "dbfilename": "x.so",
+            "appenddirname": "x",
+            "enable-debug-command": "yes",
+            "unknown": "1",
+            "hz": "1 # '",
+        }.items()
+    ),
+    *(
+        ("step", "properties", "values", {"path": path, "values": {name: "id"}, "separator": separator})
+        for path, name, separator in (
+            ("postgresql.conf", "archive_command", "="),
+            ("postgresql.conf", "unknown", "="),
+            ("redis.conf", "dbfilename", " "),
+            ("redis.conf", "user", " "),
+        )
+    ),
+    ("step", "properties", "path", {"path": "nginx.conf", "values": {"user": "root;"}, "separator": " "}),
+    ("step", "properties", "path", {"path": "pg_hba.conf", "values": {"host": "all"}, "separator": " "}),
     ("server", "liberty", "dropins", LIBERTY | {"dropins": {"x.war/x.jsp": "<%= 1 %>"}}),
     ("server", "liberty", "dropins", LIBERTY | {"dropins": {"x.war/WEB-INF/web.xml": "<web-app/>"}}),
     ("server", "liberty", "bootstrap", LIBERTY | {"bootstrap": {"osgi.console": "5678"}}),
@@ -220,6 +261,13 @@ EDITORS = [
     ("server", "tomcat", TOMCAT | {"webapps": ["/srv/webapps/shop"], "jvm_options": ["-Xmx1g", "-XX:+UseZGC"]}),
     ("server", "liberty", LIBERTY | {"apps": {"/": "/opt/rest.war"}, "dropins": {"hello.war/index.html": "<p>"}}),
     ("server", "liberty", LIBERTY | {"server_xml": "<server><executor maxThreads='8'/></server>"}),
+    ("server", "nginx", {"settings": {"sendfile": "on"}, "pages": {"a/b.html": "$(id)"}, "root": ""}),
+    ("server", "nginx", {"root": "/srv/www", "tls": True, "binary": "/opt/nginx/sbin/nginx"}),
+    ("server", "postgresql", {"settings": {"shared_buffers": "1GB", "jit": "off"}, "pgbench_scale": 10}),
+    ("server", "postgresql", {"bin_dir": "/usr/lib/postgresql/15/bin", "prepared": "/srv/pg15"}),
+    ("server", "redis", {"settings": {"io-threads": "4"}, "binary": "valkey-server", "persistence": "append_only"}),
+    ("step", "properties", {"path": "postgresql.conf", "values": {"shared_buffers": "1GB", "jit": "'off'"}}),
+    ("step", "properties", {"path": "redis.conf", "values": {"maxmemory": "1gb"}, "separator": " "}),
     ("step", "environment", {"variables": {"TZ": "Europe/Berlin", "MALLOC_ARENA_MAX": "2", "LC_ALL": "de_DE.UTF-8"}}),
     ("step", "properties", {"path": "conf/catalina.properties", "values": {"tomcat.util.buf.StringCache.x": "true"}}),
     ("step", "properties", {"path": "conf/logging.properties", "values": {".level": "WARNING"}}),
