@@ -47,6 +47,12 @@ SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
         "ready": {**_READY, "command": ["true"], "command_output": "a"},
         "keep_files": ["logs/*.log"],
     },
+    "haproxy": {
+        "binary": "haproxy",
+        "settings": {"maxconn": "10"},
+        "ready": _READY,
+        "keep_files": ["logs/*.log"],
+    },
     "liberty": {
         "home": "/opt/wlp",
         "java_home": "/usr/lib/jvm/java",
@@ -58,23 +64,19 @@ SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
         "keep_files": ["logs/*.log"],
     },
     "nginx": {
-        "binary": "/usr/sbin/nginx",
+        "binary": "nginx",
         "settings": {"sendfile": "on"},
         "pages": {"index.html": "a"},
-        "proxy_to": ["localhost:1"],
         "ready": _READY,
         "keep_files": ["logs/*.log"],
     },
     "postgresql": {
-        "bin_dir": "/usr/lib/postgresql/15/bin",
         "settings": {"work_mem": "4MB"},
-        "prepared": "/srv/pg",
-        "sql": "SELECT 1",
         "ready": {"probe": "tcp", "log_pattern": "a"},
         "keep_files": ["logs/*.log"],
     },
     "redis": {
-        "binary": "/usr/bin/redis-server",
+        "binary": "redis-server",
         "settings": {"hz": "10"},
         "ready": {"probe": "tcp", "log_pattern": "a"},
         "keep_files": ["logs/*.log"],

@@ -37,7 +37,7 @@ from tests.agents.servers.tomcat_install import running, unpack_tomcat
 TARGET = Target("http://127.0.0.1:9/")
 TOOLS = (
     *("ab", "autocannon", "h2load", "hey", "k6", "oha", "siege", "vegeta", "wrk", "wrk2", "jmeter"),
-    *("nginx", "redis-server", "postgres", "initdb", "psql", "pg_ctl", "pg_controldata", "pgbench"),
+    *("haproxy", "nginx", "redis-server", "postgres", "initdb", "psql", "pg_ctl", "pg_controldata", "pgbench"),
 )
 XML = "<Server><Service><Connector/><Engine><Host><Valve/></Host></Engine></Service></Server>"
 
@@ -249,18 +249,9 @@ def _do(part: Guarded, directory: Path, programs: Path) -> None:
 
 
 def _start(server: Server, instance: str, directory: Path, environment: Mapping[str, str]) -> None:
-    """The commands of a server that is a program which here does nothing; a real Java would be started."""
-    if server.is_jvm:
-        return
-    ready = server.ready_command(instance)
-    launch = ProcessStart()
-    commands = [
-        server.start_command(instance, launch),
-        server.effective_command(instance, 1),
-        *([ready] if ready else []),
-    ]
-    for command in commands:
-        _run(command, directory, environment)
+    """The start of a server that is a program which here does nothing; a real Java would be started."""
+    if not server.is_jvm:
+        _run(server.start_command(instance, ProcessStart()), directory, environment)
 
 
 def _change(step: RemoteFileStep, instance: Path, environment: Mapping[str, str]) -> None:

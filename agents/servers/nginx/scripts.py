@@ -5,6 +5,7 @@ from __future__ import annotations
 from agents.servers.base.frames import FRAME
 from agents.servers.base.native import FIND_PROGRAM
 from agents.servers.base.process import PROCESS_FRAMES
+from agents.servers.base.proxying import SELF_SIGNED
 
 VERSION = f"""
 {FIND_PROGRAM}
@@ -16,7 +17,7 @@ need "$1" binary
 
 # A build without one of these modules does not know its directive.
 CREATE = f"""
-{FIND_PROGRAM}
+{FIND_PROGRAM}{SELF_SIGNED}
 need "$1" binary
 mkdir -p html temporary
 built=$("$1" -V 2>&1)
@@ -24,11 +25,7 @@ for module in proxy fastcgi uwsgi scgi; do
   case $built in *--without-http_"$module"_module*) ;; *) echo "${{module}}_temp_path temporary/$module;";; esac
 done >temporary.conf
 echo "client_body_temp_path temporary/client_body;" >>temporary.conf
-if [ -n "$2" ]; then
-  mkdir tls
-  openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=BenchHub -keyout tls/key.pem -out tls/certificate.pem \\
-    >/dev/null 2>&1 || {{ echo "openssl could not make a key and a certificate" >&2; exit 1; }}
-fi
+if [ -n "$2" ]; then self_signed; fi
 """
 
 # As root nginx would give its workers to an account that may not enter the instance. `auto` counts the CPUs of the

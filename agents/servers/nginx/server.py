@@ -19,12 +19,12 @@ from agents.servers.base.files import instance_with
 from agents.servers.base.frames import parse_frames
 from agents.servers.base.native import NativeServer, Program
 from agents.servers.base.process import parse_process
+from agents.servers.base.proxying import WHERE_IT_LISTENS, Backend, listens_at
 from agents.servers.nginx import scripts as nginx_scripts
 from agents.servers.nginx.build import built_with, version_of
 from agents.servers.nginx.configuration import directive_value, generated, settings_of
 from agents.servers.nginx.log import nginx_problems
 
-WHERE_IT_LISTENS = "{address}:{port}"
 NOT_IN_CONF = ("daemon", "pid")
 """What BenchHub says on the command line: nginx refuses to be told twice."""
 
@@ -39,7 +39,6 @@ PagePath = Annotated[
 ]
 PageText = Annotated[str, StringConstraints(strip_whitespace=False, max_length=256 * 1024)]
 Value = Annotated[str, AS_TEXT, BeforeValidator(_switch), StringConstraints(min_length=1, max_length=500)]
-Backend = Annotated[str, StringConstraints(pattern=r"^(?:[A-Za-z0-9.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):[0-9]{1,5}$")]
 
 
 def _conf(text: str) -> str:
@@ -158,10 +157,10 @@ class Nginx(NativeServer):
         return nginx_problems(log)
 
     def _nginx_conf(self) -> str:
-        host = f"[{self.listen}]" if ":" in self.listen else self.listen
+        where = listens_at(self.listen, self.port, "*")
         if self.conf:
-            return self.conf.replace(WHERE_IT_LISTENS, f"{host or '*'}:{self.port}")
-        words = [f"{host}:{self.port}" if host else str(self.port), *(["ssl"] if self.tls else [])]
+            return self.conf.replace(WHERE_IT_LISTENS, where)
+        words = [where, *(["ssl"] if self.tls else [])]
         words += [*(["reuseport"] if self.reuse_port else []), *([f"backlog={self.backlog}"] if self.backlog else [])]
         return generated(
             " ".join(words),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,6 +65,16 @@ def started(server: Server, instance: str, launch: ProcessStart | None = None) -
                 process.wait(30)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def fetch(url: str) -> bytes:
+    """The page, from a server whose certificate nobody knows."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with urllib.request.urlopen(url, timeout=60, context=context if url.startswith("https") else None) as answer:
+        body: bytes = answer.read()
+        return body
 
 
 def _until_ready(server: Server, instance: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -19,7 +18,7 @@ from agents.servers.nginx.server import Nginx
 from agents.steps.properties import PropertiesStep
 from tests import needs
 from tests.agents.run_lab import free_port
-from tests.agents.servers.native_servers import made, run, started
+from tests.agents.servers.native_servers import fetch, made, run, started
 from tests.listening import listening
 
 HOSTILE = "$(touch PWNED); `touch PWNED` '\"\\ {}\n"
@@ -30,15 +29,6 @@ TLS SNI support enabled
 configure arguments: --prefix=/etc/nginx --with-http_ssl_module --with-stream=dynamic --with-http_perl_module=dynamic \
 --without-http_uwsgi_module --add-module=/build/echo-nginx-module --with-cc-opt='-g -O2 -fPIC'
 """
-
-
-def fetch(url: str) -> bytes:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    with urllib.request.urlopen(url, timeout=60, context=context if url.startswith("https") else None) as answer:
-        body: bytes = answer.read()
-        return body
 
 
 @pytest.mark.parametrize("tls", [False, True])
