@@ -10,6 +10,7 @@ from agents.base.model import kinds_of
 from agents.servers.base.server import Server
 from agents.servers.command import CommandServer
 from agents.servers.haproxy.server import HAProxy
+from agents.servers.jar import Jar
 from agents.servers.liberty.server import Liberty
 from agents.servers.nginx.server import Nginx
 from agents.servers.postgresql.server import PostgreSQL
@@ -17,7 +18,7 @@ from agents.servers.redis.server import Redis
 from agents.servers.tomcat.server import Tomcat
 
 AnyServer = Annotated[
-    CommandServer | HAProxy | Liberty | Nginx | PostgreSQL | Redis | Tomcat, Field(discriminator="kind")
+    CommandServer | HAProxy | Jar | Liberty | Nginx | PostgreSQL | Redis | Tomcat, Field(discriminator="kind")
 ]
 
 SERVERS: dict[str, type[Server]] = kinds_of(AnyServer)

@@ -53,6 +53,13 @@ SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
         "ready": _READY,
         "keep_files": ["logs/*.log"],
     },
+    "jar": {
+        "jar": "/opt/shop.jar",
+        "java_home": "/usr/lib/jvm/java",
+        "jvm_options": ["-Xmx64m"],
+        "ready": _READY,
+        "keep_files": ["logs/*.log"],
+    },
     "liberty": {
         "home": "/opt/wlp",
         "java_home": "/usr/lib/jvm/java",

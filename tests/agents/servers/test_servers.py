@@ -65,7 +65,12 @@ def test_every_registered_server_has_its_kind() -> None:
 @pytest.mark.parametrize("log", LOGS, ids=lambda path: path.stem)
 def test_a_log_tells_which_settings_were_not_taken(log: Path) -> None:
     kind = log.stem.partition("-")[0]
-    options = {"command": {"argv": ["java", "-version"]}, "liberty": {"home": "/wlp"}, "tomcat": {"home": "/tomcat"}}
+    options = {
+        "command": {"argv": ["java", "-version"]},
+        "jar": {"jar": "/a.jar"},
+        "liberty": {"home": "/wlp"},
+        "tomcat": {"home": "/tomcat"},
+    }
     server = SERVER.validate_python({"kind": kind, **options.get(kind, {})})
     assert list(server.problems(log.read_text())) == json.loads(log.with_suffix(".json").read_text())["problems"]
 
