@@ -77,6 +77,12 @@ SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
         "ready": _READY,
         "keep_files": ["logs/*.log"],
     },
+    "node": {
+        "script": "/opt/shop/server.js",
+        "flags": ["--max-old-space-size=64"],
+        "ready": _READY,
+        "keep_files": ["logs/*.log"],
+    },
     "postgresql": {
         "settings": {"work_mem": "4MB"},
         "ready": {"probe": "tcp", "log_pattern": "a"},
