@@ -15,11 +15,13 @@ from agents.servers.liberty.server import Liberty
 from agents.servers.nginx.server import Nginx
 from agents.servers.node import Node
 from agents.servers.postgresql.server import PostgreSQL
+from agents.servers.python import Python
 from agents.servers.redis.server import Redis
 from agents.servers.tomcat.server import Tomcat
 
 AnyServer = Annotated[
-    CommandServer | HAProxy | Jar | Liberty | Nginx | Node | PostgreSQL | Redis | Tomcat, Field(discriminator="kind")
+    CommandServer | HAProxy | Jar | Liberty | Nginx | Node | PostgreSQL | Python | Redis | Tomcat,
+    Field(discriminator="kind"),
 ]
 
 SERVERS: dict[str, type[Server]] = kinds_of(AnyServer)

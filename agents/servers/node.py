@@ -81,7 +81,7 @@ class Node(NativeServer):
         data=("cpus", "instance_cpus", "listen", "ready", "keep_files"),
         gates={
             "binary": program("node", "nodejs"),
-            "script": Gate(f"a `script` that is not {WHERE}", lambda server: installed(server.script)),
+            "entry": Gate(f"an `entry` that is not {WHERE}", lambda server: installed(server.entry)),
             "flags": Gate("any other flag of Node.js", lambda server: all(map(flag_is_harmless, server.flags))),
             "arguments": Gate("arguments of the script", lambda server: not server.arguments),
         },
@@ -89,7 +89,7 @@ class Node(NativeServer):
     sections: ClassVar[tuple[str, ...]] = ("node.",)
 
     kind: Literal["node"] = "node"
-    script: ScriptPath = Field(description="Where it is on the SUT, such as /opt/shop/server.js.")
+    entry: ScriptPath = Field(description="Where it is on the SUT, such as /opt/shop/server.js.")
     binary: Program = "node"
     flags: tuple[Flag, ...] = Field(
         (), max_length=100, description="Of Node.js and V8, such as --max-old-space-size=512, one per line."
@@ -97,7 +97,7 @@ class Node(NativeServer):
     arguments: tuple[Argument, ...] = Field((), max_length=100, description="Of the script, one per line.")
 
     def version_command(self) -> Command:
-        return script(_VERSION, self.binary, self.script)
+        return script(_VERSION, self.binary, self.entry)
 
     def parse_version(self, output: bytes) -> str:
         """Node's version number; ParseError when it tells none."""
@@ -109,7 +109,7 @@ class Node(NativeServer):
         return instance_with(instance, {})
 
     def start_command(self, instance: str, launch: ProcessStart) -> Command:
-        return script(_START, self.binary, instance, *self.flags, self.script, *self.arguments)
+        return script(_START, self.binary, instance, *self.flags, self.entry, *self.arguments)
 
     def environment(self, instance: str, launch: ProcessStart) -> dict[str, str]:
         """Raises PlanError on the variables that this server sets itself."""
@@ -122,7 +122,7 @@ class Node(NativeServer):
         return {"NODE_ENV": "production", **super().environment(instance, launch), **own}
 
     def effective_command(self, instance: str, pid: int) -> Command:
-        return script(_EFFECTIVE, self.binary, self.script, str(pid), timeout_s=90)
+        return script(_EFFECTIVE, self.binary, self.entry, str(pid), timeout_s=90)
 
     def parse_effective(self, output: bytes) -> Mapping[str, str]:
         """`node.versions.v8`, `node.sha256` of the script as it is now, `process...`."""

@@ -78,7 +78,7 @@ SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
         "keep_files": ["logs/*.log"],
     },
     "node": {
-        "script": "/opt/shop/server.js",
+        "entry": "/opt/shop/server.js",
         "flags": ["--max-old-space-size=64"],
         "ready": _READY,
         "keep_files": ["logs/*.log"],
@@ -86,6 +86,12 @@ SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
     "postgresql": {
         "settings": {"work_mem": "4MB"},
         "ready": {"probe": "tcp", "log_pattern": "a"},
+        "keep_files": ["logs/*.log"],
+    },
+    "python": {
+        "application": "shop.main:app",
+        "directory": "/opt/shop",
+        "ready": _READY,
         "keep_files": ["logs/*.log"],
     },
     "redis": {

@@ -28,7 +28,7 @@ def test_a_real_script_listens_where_the_load_goes(tmp_path: Path) -> None:
     needs.require_program("node")
     (tmp_path / "server.js").write_text(PROGRAM)
     server = Node(
-        script=f"{tmp_path}/server.js", port=free_port(), flags=("--max-old-space-size=64",), arguments=(HOSTILE,)
+        entry=f"{tmp_path}/server.js", port=free_port(), flags=("--max-old-space-size=64",), arguments=(HOSTILE,)
     ).instance(0, "127.0.0.2")
     version = server.parse_version(run(server.version_command()).stdout)
     instance = made(server, tmp_path / "run" / "an instance")
@@ -48,22 +48,22 @@ def test_a_real_script_listens_where_the_load_goes(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_on_the_host_is_named(tmp_path: Path) -> None:
-    missing = run(Node(script="/opt/a.js", binary="no-such-node").version_command())
+    missing = run(Node(entry="/opt/a.js", binary="no-such-node").version_command())
     assert missing.returncode != 0
     assert b"there is no program no-such-node" in missing.stderr
-    no_script = run(Node(script=f"{tmp_path}/gone.js", binary="sh").version_command())
+    no_script = run(Node(entry=f"{tmp_path}/gone.js", binary="sh").version_command())
     assert no_script.returncode != 0
     assert b"there is no" in no_script.stderr
 
 
 def test_the_version_is_read() -> None:
-    assert Node(script="/opt/a.js").parse_version(b"v20.20.2\n") == "20.20.2"
+    assert Node(entry="/opt/a.js").parse_version(b"v20.20.2\n") == "20.20.2"
     with pytest.raises(ParseError):
-        Node(script="/opt/a.js").parse_version(b"deno 2.0\n")
+        Node(entry="/opt/a.js").parse_version(b"deno 2.0\n")
 
 
 def test_the_port_is_the_application_s_and_jvm_options_are_refused() -> None:
-    server = Node(script="/opt/a.js", port=81)
+    server = Node(entry="/opt/a.js", port=81)
     assert server.environment("/i", ProcessStart(environment={"NODE_ENV": "test"})) == {
         "NODE_ENV": "test",
         "PORT": "81",
@@ -91,19 +91,19 @@ def test_the_port_is_the_application_s_and_jvm_options_are_refused() -> None:
 )
 def test_only_flags_that_tune_are_an_editor_s(flag: str, harmless: bool) -> None:
     assert flag_is_harmless(flag) == harmless
-    assert bool(Node(script="/opt/a.js", flags=(flag,)).reserved()) != harmless
+    assert bool(Node(entry="/opt/a.js", flags=(flag,)).reserved()) != harmless
 
 
 @pytest.mark.parametrize(
     "raw, named",
     [
-        ({"script": "server.js"}, "script"),
-        ({"script": "/opt/server.py"}, "ends in .js"),
-        ({"script": "/opt/$(id).js"}, "script"),
+        ({"entry": "server.js"}, "entry"),
+        ({"entry": "/opt/server.py"}, "ends in .js"),
+        ({"entry": "/opt/$(id).js"}, "entry"),
         ({"flags": ["max"]}, "flags"),
         ({"binary": "-e"}, "binary"),
     ],
 )
 def test_a_node_that_makes_no_sense_is_refused(raw: dict[str, Any], named: str) -> None:
     with pytest.raises(ValidationError, match=named):
-        Node.model_validate({"script": "/opt/server.js", **raw})
+        Node.model_validate({"entry": "/opt/server.js", **raw})

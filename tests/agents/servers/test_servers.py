@@ -68,7 +68,8 @@ def test_a_log_tells_which_settings_were_not_taken(log: Path) -> None:
     options = {
         "command": {"argv": ["java", "-version"]},
         "jar": {"jar": "/a.jar"},
-        "node": {"script": "/a.js"},
+        "node": {"entry": "/a.js"},
+        "python": {"application": "a:b", "directory": "/a"},
         "liberty": {"home": "/wlp"},
         "tomcat": {"home": "/tomcat"},
     }
