@@ -117,6 +117,7 @@ class Python(NativeServer):
 
     def start_command(self, instance: str, launch: ProcessStart) -> Command:
         """Ends as the process that the workers are children of; with one worker of uvicorn, as that itself."""
+        options: tuple[str, ...]
         workers = ("--workers", str(self.workers), "--backlog", str(self.backlog))
         if self.server == "uvicorn":
             where = ("--host", self.listen or EVERY_ADDRESS, "--port", str(self.port), "--app-dir", self.directory)
