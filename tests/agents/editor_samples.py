@@ -63,6 +63,19 @@ SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
         "ready": {**_READY, "command": ["true"], "command_output": "a"},
         "keep_files": ["logs/*.log"],
     },
+    "haproxy": {
+        "binary": "haproxy",
+        "settings": {"maxconn": "10"},
+        "ready": _READY,
+        "keep_files": ["logs/*.log"],
+    },
+    "jar": {
+        "jar": "/opt/shop.jar",
+        "java_home": "/usr/lib/jvm/java",
+        "jvm_options": ["-Xmx64m"],
+        "ready": _READY,
+        "keep_files": ["logs/*.log"],
+    },
     "liberty": {
         "home": "/opt/wlp",
         "java_home": "/usr/lib/jvm/java",
@@ -71,6 +84,36 @@ SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
         "bootstrap": {"a": "b"},
         "jvm_options": ["-Xmx64m"],
         "ready": _READY,
+        "keep_files": ["logs/*.log"],
+    },
+    "nginx": {
+        "binary": "nginx",
+        "settings": {"sendfile": "on"},
+        "pages": {"index.html": "a"},
+        "ready": _READY,
+        "keep_files": ["logs/*.log"],
+    },
+    "node": {
+        "entry": "/opt/shop/server.js",
+        "flags": ["--max-old-space-size=64"],
+        "ready": _READY,
+        "keep_files": ["logs/*.log"],
+    },
+    "postgresql": {
+        "settings": {"work_mem": "4MB"},
+        "ready": {"probe": "tcp", "log_pattern": "a"},
+        "keep_files": ["logs/*.log"],
+    },
+    "python": {
+        "application": "shop.main:app",
+        "directory": "/opt/shop",
+        "ready": _READY,
+        "keep_files": ["logs/*.log"],
+    },
+    "redis": {
+        "binary": "redis-server",
+        "settings": {"hz": "10"},
+        "ready": {"probe": "tcp", "log_pattern": "a"},
         "keep_files": ["logs/*.log"],
     },
     "tomcat": {
