@@ -1,1 +1,0 @@
-"""fio: reads and writes of files and devices."""

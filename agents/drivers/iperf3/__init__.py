@@ -1,1 +1,0 @@
-"""iperf3: the bandwidth between two hosts."""

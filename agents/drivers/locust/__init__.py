@@ -1,1 +1,0 @@
-"""Locust: users of a web site, written in Python."""

@@ -1,1 +1,0 @@
-"""memtier_benchmark: reads and writes to Redis, Valkey or memcached."""

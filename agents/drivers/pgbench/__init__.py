@@ -1,1 +1,0 @@
-"""pgbench: transactions on PostgreSQL."""

@@ -1,1 +1,0 @@
-"""redis-benchmark: commands to Redis or Valkey."""

@@ -1,1 +1,0 @@
-"""sysbench: processors, memory, files and databases."""

@@ -1,1 +1,0 @@
-"""YCSB: operations on a database or cache."""

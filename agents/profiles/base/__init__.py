@@ -1,1 +1,0 @@
-"""What every form of profile comes to, and what a form must offer."""
