@@ -54,6 +54,8 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, resolve: Resolver
         problem = error.message
     except TimeoutError:
         problem = f"No complete answer within {LIMIT_S:g} s."
+    except ssl.SSLCertVerificationError as error:  # what is wrong with which certificate
+        problem = f"TLS failed: the certificate is not accepted: {error.verify_message.rstrip('.')}."
     except ssl.SSLError as error:
         problem = f"TLS failed: {error.reason or error}."
     except (OSError, h11.ProtocolError) as error:

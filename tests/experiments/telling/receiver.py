@@ -99,7 +99,10 @@ def _make_certificates(folder: Path) -> None:
         )
 
     constraints = x509.BasicConstraints(ca=True, path_length=None)
+    # Python asks since 3.13 for what a certificate may be used for (VERIFY_X509_STRICT).
+    usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
     ca = certificate(ca_name, ca_key.public_key()).add_extension(constraints, critical=True)
+    ca = ca.add_extension(usage, critical=True)
     server_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
     names = x509.SubjectAlternativeName([x509.DNSName(NAME)])
     leaf = certificate(server_name, key.public_key()).add_extension(names, critical=False)
