@@ -82,7 +82,7 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
                     *(
                         PlanItem(
                             driver,
-                            f"Load on {', '.join(spec.urls)}",
+                            f"Load on {_loaded(spec)}",
                             tuple(_pinned(workload.cpus, _tool(spec, url, phase)) for url in spec.urls),
                             note=_load_note(spec),
                         )
@@ -152,10 +152,9 @@ def _starts(spec: RunSpec, launch: ProcessStart) -> list[PlanItem]:
 
 def _ready(spec: RunSpec) -> list[PlanItem]:
     ready = spec.application.server.ready
-    urls = [url.removesuffix(spec.workload.path) + ready.path for url in spec.urls]
     note = f"at most {ready.timeout_s:g} s"
     items = []
-    for number, url in enumerate(urls):
+    for number, url in enumerate(spec.ready_urls):
         asked = spec.application.server.instance(number).ready_command("INSTANCE")
         if asked is not None:
             items.append(
@@ -183,6 +182,11 @@ def _recordings(spec: RunSpec) -> list[PlanItem]:
         for role, host in spec.hosts.items()
         for recorder in recorders
     ]
+
+
+def _loaded(spec: RunSpec) -> str:
+    """What the tool loads, as the end of a sentence."""
+    return "this host itself" if spec.workload.driver.reaches == "own host" else ", ".join(spec.urls)
 
 
 def _load_note(spec: RunSpec) -> str:

@@ -103,7 +103,7 @@ class Serving:
             for role in self._spec.driver_roles:
                 await wait_until_ready(
                     ready,
-                    self._spec.urls[number].removesuffix(self._spec.workload.path) + ready.path,
+                    self._spec.ready_urls[number],
                     driver=self._reach.session(role),
                     server=self._job(number),
                     log_file=_log_file(number),
