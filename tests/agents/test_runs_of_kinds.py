@@ -21,7 +21,7 @@ from tests import needs
 from tests.agents.run_lab import Lab, Watched, address_of, assert_left_as_it_was
 from tests.agents.servers.test_jar import PROGRAM as JAVA
 from tests.agents.servers.test_node import PROGRAM as SCRIPT
-from tests.agents.servers.test_postgresql import require_postgresql
+from tests.agents.servers.test_postgresql import PROGRAMS, require_postgresql
 from tests.agents.servers.test_python import ASGI, WSGI
 from tests.agents.specs import make_spec
 
@@ -118,9 +118,8 @@ async def test_locust_asks_for_pages(lab: Lab, tmp_path: Path) -> None:
 
 
 def postgresql(**options: Any) -> dict[str, Any]:
-    """PostgreSQL, that of the host or else the one that BenchHub brings; skipped where it cannot run."""
-    found = {} if needs.place("initdb") else {"bin_dir": str(embedded_servers.postgres_programs())}
-    server = {**POSTGRESQL, **found, **options}
+    """The PostgreSQL that BenchHub brings; skipped where it cannot run."""
+    server = {**POSTGRESQL, "bin_dir": PROGRAMS, **options}
     require_postgresql(PostgreSQL.model_validate(server))
     return server
 
@@ -135,7 +134,10 @@ def postgresql(**options: Any) -> dict[str, Any]:
     ids=["pgbench", "pgbench at a rate", "sysbench"],
 )
 async def test_postgresql_is_loaded_from_another_host_after_a_checkpoint(lab: Lab, driver: dict[str, Any]) -> None:
-    needs.require_program(driver["kind"])
+    if driver["kind"] == "pgbench":
+        driver = {"binary": f"{PROGRAMS}/pgbench", **driver}
+    else:
+        needs.require_program(driver["kind"])
     scale = {} if driver.get("initialise") else {"pgbench_scale": 1}
     record, watched = await carried_out(lab, postgresql(**scale), {"user": "bench", "database": "bench", **driver})
     assert record.configuration is not None
