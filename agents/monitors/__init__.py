@@ -8,6 +8,7 @@ from agents.monitors.cpu_quota import CpuQuotaMonitor
 from agents.monitors.frequency import FrequencyMonitor
 from agents.monitors.memory import MemoryMonitor
 from agents.monitors.network import NetworkMonitor
+from agents.monitors.postgresql import PostgreSQLMonitor
 from agents.monitors.sockets import SocketsMonitor
 from agents.monitors.swap import SwapMonitor
 from agents.monitors.threads import ThreadsMonitor
@@ -20,6 +21,7 @@ MONITORS: dict[str, Monitor] = {
         FrequencyMonitor(),
         MemoryMonitor(),
         NetworkMonitor(),
+        PostgreSQLMonitor(),
         SocketsMonitor(),
         SwapMonitor(),
         ThreadsMonitor(),
