@@ -67,7 +67,12 @@ def page_of(kind: str, folder: Path) -> dict[str, Any]:
     match kind.partition(" ")[0]:
         case "nginx":
             needs.require_program("nginx")
-            return {"kind": "nginx", "pages": {"index.html": "hello\n"}, "settings": {"worker_processes": "2"}}
+            return {
+                "kind": "nginx",
+                "pages": {"index.html": "hello\n"},
+                "settings": {"worker_processes": "2"},
+                "stub_status": True,
+            }
         case "haproxy":
             needs.require_program("haproxy")
             return {"kind": "haproxy", "settings": {"nbthread": "2"}}
@@ -102,12 +107,14 @@ EFFECTIVE: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("kind", EFFECTIVE)
 async def test_what_answers_pages_is_loaded_and_put_away(lab: Lab, kind: str, tmp_path: Path) -> None:
     needs.require_program("wrk")
-    record, _ = await carried_out(lab, {**page_of(kind, tmp_path), "ready": {"timeout_s": 600}}, WRK)
+    record, watched = await carried_out(lab, {**page_of(kind, tmp_path), "ready": {"timeout_s": 600}}, WRK)
     assert record.configuration is not None
     path, value = EFFECTIVE[kind]
     assert record.configuration.values[path] == value
     assert record.facts["sut"].tool_version
     assert record.reports[1].report["requests"] > 0
+    seen = {name for event in watched.of(e.Samples) for name in event.values}
+    assert ("nginx.handled_requests_per_s" in seen) is (kind == "nginx")
 
 
 async def test_locust_asks_for_pages(lab: Lab, tmp_path: Path) -> None:

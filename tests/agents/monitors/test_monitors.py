@@ -283,10 +283,10 @@ def test_a_postgresql_that_came_went_or_counts_anew_has_no_rates(before: tuple[i
     assert samples("postgresql", first, second) == {}
 
 
-def test_a_process_that_is_no_postgresql_of_a_run_is_asked_nothing() -> None:
-    asked = subprocess.run(
-        ["sh", "-c", MONITORS["postgresql"].snippet((os.getpid(), 1))], capture_output=True, check=True
-    )
+@pytest.mark.parametrize("kind", ["nginx", "postgresql"])
+def test_a_process_that_is_no_such_server_of_a_run_is_asked_nothing(kind: str) -> None:
+    argv = ["sh", "-c", MONITORS[kind].snippet((os.getpid(), 1))]
+    asked = subprocess.run(argv, capture_output=True, check=True)
     assert (asked.stdout, asked.stderr) == (b"", b"")
 
 
