@@ -79,10 +79,11 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
                 f"{phase.name}, {phase.duration_s} s",
                 (
                     *(_recordings(spec) if number == 0 else ()),
+                    *(_settling(spec) if phase.kind == "measure" else ()),
                     *(
                         PlanItem(
                             driver,
-                            f"Load on {', '.join(spec.urls)}",
+                            f"Load on {_loaded(spec)}",
                             tuple(_pinned(workload.cpus, _tool(spec, url, phase)) for url in spec.urls),
                             note=_load_note(spec),
                         )
@@ -152,10 +153,9 @@ def _starts(spec: RunSpec, launch: ProcessStart) -> list[PlanItem]:
 
 def _ready(spec: RunSpec) -> list[PlanItem]:
     ready = spec.application.server.ready
-    urls = [url.removesuffix(spec.workload.path) + ready.path for url in spec.urls]
     note = f"at most {ready.timeout_s:g} s"
     items = []
-    for number, url in enumerate(urls):
+    for number, url in enumerate(spec.ready_urls):
         asked = spec.application.server.instance(number).ready_command("INSTANCE")
         if asked is not None:
             items.append(
@@ -168,6 +168,16 @@ def _ready(spec: RunSpec) -> list[PlanItem]:
             if what[ready.probe]
         ]
     return items
+
+
+def _settling(spec: RunSpec) -> list[PlanItem]:
+    """What each instance does between warm-up and measurement."""
+    server = spec.application.server
+    directories = {n: instance_directory(RUN_DIRECTORY, n) for n in range(server.count)}
+    asked = [server.instance(n).settling_command(directory) for n, directory in directories.items()]
+    commands = tuple(command.shell() for command in asked if command is not None)
+    title = f"Let {server.title} finish what the warm-up left"
+    return [PlanItem(spec.sut.name, title, commands)] if commands else []
 
 
 def _recordings(spec: RunSpec) -> list[PlanItem]:
@@ -183,6 +193,11 @@ def _recordings(spec: RunSpec) -> list[PlanItem]:
         for role, host in spec.hosts.items()
         for recorder in recorders
     ]
+
+
+def _loaded(spec: RunSpec) -> str:
+    """What the tool loads, as the end of a sentence."""
+    return "this host itself" if spec.workload.driver.reaches == "own host" else ", ".join(spec.urls)
 
 
 def _load_note(spec: RunSpec) -> str:

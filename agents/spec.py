@@ -74,7 +74,26 @@ class WorkloadDocument(Frozen):
         kinds = [phase.kind for phase in self.phases]
         if kinds.count("measure") != 1 or kinds[-1] != "measure":
             raise ValueError("phases: give any number of warm_up phases and then exactly one measure phase")
+        if self.driver.prepares and "warm_up" not in kinds:
+            raise ValueError(f"phases: {self.driver.kind} makes its data in a warm_up phase; put one before measure")
         return self
+
+    @model_validator(mode="after")
+    def _a_page_is_for_http(self) -> WorkloadDocument:
+        if self.driver.reaches != "http" and (self.path != "/" or self.scheme != "http"):
+            raise ValueError(f"path and scheme: {self.driver.kind} asks for no page; leave them at / and http")
+        return self
+
+    def address_at(self, server: str) -> str:
+        """What the tool is given of a server at `address:port`: the whole URL of the page, else where the port is."""
+        if self.driver.reaches == "http":
+            return f"{self.scheme}://{server}{self.path}"
+        return f"tcp://{server}"
+
+    @property
+    def target(self) -> str:
+        """What is loaded, for people: SUT:PORT stands for the server of a run."""
+        return "the driver host itself" if self.driver.reaches == "own host" else self.address_at("SUT:PORT")
 
     @property
     def load_s(self) -> int:
@@ -165,11 +184,21 @@ class RunSpec(Frozen):
     @property
     def urls(self) -> tuple[str, ...]:
         """What the driver requests of each instance of the server, with a load tool of its own for each."""
+        return tuple(self.workload.address_at(server) for server in self._servers)
+
+    @property
+    def ready_urls(self) -> tuple[str, ...]:
+        """What each instance of the server is asked for until it is ready, which the load tool need not know."""
+        path = self.application.server.ready.path
+        return tuple(f"{self.workload.scheme}://{server}{path}" for server in self._servers)
+
+    @property
+    def _servers(self) -> tuple[str, ...]:
+        """Address and port of each instance of the server, as the driver hosts reach it."""
         address = self.sut.target_address
         host = f"[{address}]" if ":" in address else address
         server = self.application.server
-        ports = range(server.port, server.port + server.count)
-        return tuple(f"{self.workload.scheme}://{host}:{port}{self.workload.path}" for port in ports)
+        return tuple(f"{host}:{port}" for port in range(server.port, server.port + server.count))
 
 
 def driver_role(number: int) -> Role:

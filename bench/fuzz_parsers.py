@@ -1,4 +1,4 @@
-"""Reads mutated texts with every parser of reports, result files, recordings and timer tables: what came of it.
+"""Reads mutated texts with every parser of reports, result files, recordings, timer tables and profiles.
 
 Each text must give figures or a ParseError, in at most 2 s of CPU time. Prints Markdown; exit status 1 when another
 error came or a text took longer. Texts that did so are kept in the directory of `--keep` (default: the current one).
@@ -19,13 +19,16 @@ from random import Random
 
 from agents.base.errors import ParseError
 from agents.drivers import DRIVERS
-from agents.drivers.reading import read_report
+from agents.drivers.reading import REPORTING, read_report
+from agents.profiles import PROFILE_FORMATS
+from agents.profiles.functions import functions_of
+from agents.profiles.reading import form_of, unpacked
 from agents.readers import RESULT_READERS
 from agents.readers.reading import guesses, read_results
 from agents.recordings import read_recording
 from agents.results.timer_tables import read_timer_table
 from tests.agents.mutations import mutate
-from tests.agents.recorded import Case, cases
+from tests.agents.recorded import CASES, Case, cases
 
 LIMIT_S = 2.0
 LONG_CHARS = 8000
@@ -80,7 +83,7 @@ def main() -> int:
 def every_parser() -> dict[str, list[Whole]]:
     """The parsers by name, each with the recorded texts that it reads."""
     found: dict[str, list[Whole]] = defaultdict(list)
-    for kind in DRIVERS:
+    for kind in REPORTING:
         for case in cases(kind):
             found[case.format].append(Whole(_beginning(case), partial(_report, kind)))
         for case in cases(f"{kind}/patterns"):
@@ -93,6 +96,11 @@ def every_parser() -> dict[str, list[Whole]]:
         found[case.format].append(Whole(case.text, partial(_recording, kind)))
     for case in cases("timer_tables"):
         found[case.format].append(Whole(case.text, _timers))
+    for path in sorted((CASES / "profiles").iterdir()):
+        if not path.name.endswith(".expected.json"):
+            data = unpacked(path.read_bytes())
+            kind = form_of(data).kind
+            found[f"profile, {kind}"].append(Whole(_short_profile(data, kind), partial(_profile, kind)))
     return found
 
 
@@ -116,6 +124,20 @@ def _recording(kind: str, text: str) -> object:
 
 def _timers(text: str) -> object:
     return [asdict(row) for row in read_timer_table(text)]
+
+
+def _profile(kind: str, text: str) -> object:
+    """As an upload is read: its form is looked for first. A character is a byte, as pprof is no text."""
+    data = text.encode("latin-1", "replace")
+    for form in PROFILE_FORMATS.values():
+        form.looks_like(data)
+    return asdict(functions_of(PROFILE_FORMATS[kind].read(data)))
+
+
+def _short_profile(data: bytes, kind: str) -> str:
+    text = data.decode("latin-1")
+    lines = kind in ("collapsed", "perf-script") and len(text) > LONG_CHARS
+    return text[: text.rindex("\n", 0, LONG_CHARS) + 1] if lines else text
 
 
 def _beginning(case: Case) -> str:

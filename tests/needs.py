@@ -32,6 +32,8 @@ PACKAGES = {
     "javac": "default-jdk-headless",
     "mpstat": "sysstat",
     "node": "nodejs",
+    "pgbench": "postgresql",
+    "redis-benchmark": "redis-tools",
     "setfacl": "acl",
     "setfattr": "attr",
     "sshd": "openssh-server",
@@ -39,7 +41,7 @@ PACKAGES = {
     "unshare": "util-linux",
 }
 """The Debian packages of programs that are named otherwise."""
-ELSEWHERE = ("jmeter", "k6", "oha", "vegeta", "wrk2")
+ELSEWHERE = ("jmeter", "k6", "locust", "oha", "vegeta", "wrk2")
 """Load tools that Debian 12 has no package of."""
 
 

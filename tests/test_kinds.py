@@ -13,6 +13,7 @@ from typing import Any
 from agents.base.channel_kind import ChannelKind
 from agents.base.rights import unspoken
 from agents.drivers import DRIVERS
+from agents.drivers.base.benchmark_tool import BenchmarkTool
 from agents.drivers.base.driver import Driver
 from agents.drivers.reading import FORMATS, READERS
 from agents.facts import FACTS
@@ -20,6 +21,9 @@ from agents.formats.importable import IMPORTABLE
 from agents.formats.report_format import form_of
 from agents.monitors import MONITORS
 from agents.monitors.base import Reading
+from agents.profiles import PROFILE_FORMATS
+from agents.profiles.base.profile_format import HEAD_BYTES
+from agents.profiles.reading import unpacked
 from agents.readers import RESULT_READERS
 from agents.readers.reading import RESULT_FORMS, guesses
 from agents.recordings import RECORDINGS
@@ -66,6 +70,7 @@ def test_every_row_of_the_guide_is_of_a_registered_kind() -> None:
     assert list(_rows("drivers", "tool")) == sorted(DRIVERS)
     assert set(_rows("drivers", "recording")) == set(RECORDINGS)
     assert list(_rows("drivers", "reader")) == sorted(RESULT_READERS)
+    assert list(_rows("profiles", "form")) == sorted(PROFILE_FORMATS)
 
 
 def test_the_guide_to_security_says_what_each_kind_lets_its_author_do() -> None:
@@ -93,6 +98,7 @@ def _walk() -> Iterator[tuple[str, str, list[str]]]:
         ("recording", RECORDINGS, _recording),
         ("form of report", FORMATS, _format),
         ("reader", RESULT_READERS, _reader),
+        ("form of profile", PROFILE_FORMATS, _profile),
     )
     for what, registry, lacks in walks:
         assert registry, what
@@ -108,6 +114,9 @@ def _driver(name: str, tool: type[Driver]) -> Iterator[str]:
     yield from (f"option {option}: no such field" for option in (options | divided) - set(tool.model_fields))
     whole = options - {tool.rate_option if tool.rate_is_per_connection else ""}
     yield from (f"divided: {option} makes up the load" for option in whole - divided)
+    if issubclass(tool, BenchmarkTool):
+        yield from _benchmark_tool(name, tool)
+        return
     if name not in READERS:
         yield "reader"
     forms = {form.name for form in getattr(tool, "formats", ())}
@@ -124,6 +133,23 @@ def _driver(name: str, tool: type[Driver]) -> Iterator[str]:
         yield "row in docs/drivers.md"
     else:
         yield from (f"{form} in the row in docs/drivers.md" for form in forms if f"`{form}`" not in row)
+
+
+def _benchmark_tool(name: str, tool: type[BenchmarkTool]) -> Iterator[str]:
+    """What a load tool lacks whose output a reader of result files reads: both are called the same."""
+    yield from _unsaid(tool, ("results", "version_pattern", "install"))
+    if not hasattr(tool, "results"):
+        return
+    results = tool.results
+    if RESULT_READERS.get(name) is not results:
+        yield "results: not the reader of its name"
+    row = _rows("drivers", "tool").get(name)
+    if row is None:
+        yield "row in docs/drivers.md"
+    else:
+        yield from (
+            f"{form.name} in the row in docs/drivers.md" for form in results.forms if f"`{form.name}`" not in row
+        )
 
 
 def _step(name: str, step: type[Step]) -> Iterator[str]:
@@ -236,6 +262,26 @@ def _reader(name: str, _reader: object) -> Iterator[str]:
         yield "row in docs/drivers.md"
     else:
         yield from (f"{form} in the row in docs/drivers.md" for form in forms if f"`{form}`" not in row)
+
+
+def _profile(name: str, _form: object) -> Iterator[str]:
+    form = PROFILE_FORMATS[name]
+    if form.kind != name:
+        yield "kind"
+    yield from (f"{said}: not said" for said in ("title", "suffix") if not getattr(form, said))
+    files = [path for path in (CASES / "profiles").glob(f"{name}-*") if not path.name.endswith(".expected.json")]
+    if not files:
+        yield f"cases in tests/agents/cases/profiles/{name}-*"
+    for path in files:
+        head = unpacked(path.read_bytes())[:HEAD_BYTES]
+        seen = [other.kind for other in PROFILE_FORMATS.values() if other.looks_like(head)]
+        if seen != [name]:
+            yield f"detection: {path.name} looks like {' and '.join(seen) or 'nothing'}"
+    row = _rows("profiles", "form").get(name)
+    if row is None:
+        yield "row in docs/profiles.md"
+    elif ("yes" in row.rsplit("|", 2)[-2]) != (form.write is not None):
+        yield "row in docs/profiles.md: whether it is written"
 
 
 def _class(name: str, kind: type[Driver | Step | Server], base: type) -> Iterator[str]:

@@ -15,19 +15,22 @@ from agents.formats.report_format import OnProgress, ReportFormat, form_of
 from agents.results.contradictions import contradiction_in
 from agents.results.report import LoadReport
 
+REPORTING: Mapping[str, type[Driver]] = {kind: tool for kind, tool in DRIVERS.items() if tool.formats}
+"""The load tools whose reports are read here; those of the others are files of results (`agents.readers`)."""
+
 FORMATS: Mapping[str, ReportFormat] = {
     form.name: form for form in (*(form for tool in DRIVERS.values() for form in tool.formats), *IMPORTABLE.values())
 }
 """Every importable form of report by its name."""
 
 READERS: Mapping[str, Callable[[str], LoadReport]] = {
-    **{kind: tool.read for kind, tool in DRIVERS.items()},
+    **{kind: tool.read for kind, tool in REPORTING.items()},
     **{name: form.read for name, form in FORMATS.items()},
 }
 """The kind of a driver (its format is then detected) or the name of a format -> what reads it."""
 
 TOOL_OF: Mapping[str, type[Driver]] = {
-    **DRIVERS,
+    **REPORTING,
     **{form.name: tool for tool in DRIVERS.values() for form in tool.formats},
 }
 """The kind of a driver, or the name of a format -> the driver."""
@@ -46,7 +49,7 @@ def split_report(kind: str, text: str) -> Sequence[str]:
     """
     if kind not in READERS:
         raise _no_reader(kind)
-    tool = DRIVERS.get(kind)
+    tool = REPORTING.get(kind)
     form = form_of(tool.formats, text) if tool is not None else FORMATS[kind]
     return form.split(text) if form.split is not None else [text]
 
@@ -59,8 +62,8 @@ def read_report(kind: str, text: str, command: str = "") -> LoadReport:
     reader = READERS.get(kind)
     if reader is None:
         raise _no_reader(kind)
-    if (given := TOOL_OF.get(kind)) is not None and (behind := given.kind_behind(text, command)) in DRIVERS:
-        reader = READERS[kind if DRIVERS[behind] is given else behind]
+    if (given := TOOL_OF.get(kind)) is not None and (behind := given.kind_behind(text, command)) in REPORTING:
+        reader = READERS[kind if REPORTING[behind] is given else behind]
     report = reader(text)
     if (why := contradiction_in(report)) is not None and report.complete:
         raise ParseError(why, hint="Give the report as the tool wrote it.")
@@ -93,7 +96,7 @@ def report_kinds(text: str) -> list[str]:
     Figures of a team's own are left out: any object of numbers is like them.
     """
     found = set()
-    for kind in DRIVERS.keys() - {"command"}:
+    for kind in REPORTING.keys() - {"command"}:
         try:
             report = read_report(kind, text)
         except ParseError:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from agents.base.errors import PlanError
 from agents.results.merging_latency import latency_of_all, sum_known, total_known
 from agents.results.merging_requests import requests_of_all
-from agents.results.report import LoadErrors, LoadReport
+from agents.results.report import LoadErrors, LoadReport, OwnMetric
 
 Same = TypeVar("Same")
 
 SAME_WINDOW_RATIO = 0.02
 """By how much the durations may differ for the throughputs to be of one window."""
 
-NO_OWN_METRICS = "no {}: how figures of a benchmark's own are put together is not known; they stand with each tool"
+NO_OWN_METRICS = "no {}: how such figures are put together is not known; they stand with each tool"
 
 
 def merge(reports: Sequence[LoadReport], ahead_s: Sequence[float] = ()) -> LoadReport:
@@ -42,8 +43,7 @@ def merge(reports: Sequence[LoadReport], ahead_s: Sequence[float] = ()) -> LoadR
     uncorrected = latency_of_all(
         [report.uncorrected_latency for report in reports], [report.requests for report in reports], []
     )
-    if own := dict.fromkeys(metric.name for report in reports for metric in report.own_metrics):
-        notes.append(NO_OWN_METRICS.format(", ".join(own)))
+    own = _own_metrics(reports, notes)
     more = requests_of_all(reports, notes, ahead_s)
     durations = [report.duration_s for report in reports if report.duration_s is not None]
     why = _why(reports, durations)
@@ -73,9 +73,26 @@ def merge(reports: Sequence[LoadReport], ahead_s: Sequence[float] = ()) -> LoadR
         errors=_errors([report.errors for report in reports]),
         latency=latency,
         uncorrected_latency=uncorrected,
+        own_metrics=own,
         notes=tuple(dict.fromkeys([*notes, *(note for report in reports for note in report.notes)])),
         more=more,
     )
+
+
+def _own_metrics(reports: Sequence[LoadReport], notes: list[str]) -> tuple[OwnMetric, ...]:
+    """The rates that every tool has, added up; a note names the other figures."""
+    found: dict[str, list[OwnMetric]] = {}
+    for report in reports:
+        for metric in report.own_metrics:
+            found.setdefault(metric.name, []).append(metric)
+    whole = {
+        name: each
+        for name, each in found.items()
+        if len(each) == len(reports) and all(one.adds and one.unit == each[0].unit for one in each)
+    }
+    if others := [name for name in found if name not in whole]:
+        notes.append(NO_OWN_METRICS.format(", ".join(others)))
+    return tuple(replace(each[0], value=sum(one.value for one in each)) for each in whole.values())
 
 
 def _why(reports: Sequence[LoadReport], durations: Sequence[float]) -> str | None:

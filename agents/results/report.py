@@ -81,12 +81,16 @@ class LoadErrors:
 
 @dataclass(frozen=True)
 class OwnMetric:
-    """A figure that BenchHub does not know by name, from a benchmark of a team's own. `direction` is the better one."""
+    """A figure that BenchHub does not know by name. `direction` is the better one.
+
+    `adds`: a rate, so that those of several tools at work in one window add up.
+    """
 
     name: str
     value: float
     unit: str
     direction: Direction
+    adds: bool = False
 
     def to_json(self) -> dict[str, object]:
         return {"name": self.name, "value": self.value, "unit": self.unit, "direction": self.direction}

@@ -198,9 +198,7 @@ class ToolJob:
             return tool.parse(output)
         except ParseError as error:
             why = f"its output is no report: {error.message}"
-            unknown = LoadReport(
-                tool.kind, tool.formats[0].name, tool.load_model, tool.latency_basis, usable=False, why=why
-            )
+            unknown = LoadReport(tool.kind, tool.form, tool.load_model, tool.latency_basis, usable=False, why=why)
             return replace(unknown, complete=False, error=why) if measured else unknown
 
     async def _results(self, printed: LoadReport) -> tuple[LoadReport, ResultFile | None]:

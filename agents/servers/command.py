@@ -1,4 +1,4 @@
-"""Any server that one command starts in the foreground: nginx, a Python server, a Java program."""
+"""Any server that one command starts in the foreground: a Python server, a Java program."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from agents.base.model import AS_TEXT
 from agents.base.rights import Gate, Rights
 from agents.base.setting_outcome import Result, SettingOutcome
 from agents.formats.java_options import property_is_harmless
+from agents.formats.tuning_settings import BY_FILE, setting_is_harmless
 from agents.steps.base.places import is_configuration
 from agents.steps.base.remote_file import FileEditStep, decode_content
 from agents.steps.base.step import State
@@ -45,10 +46,10 @@ class PropertiesStep(FileEditStep):
         "sets words and numbers in the configuration of the run's own server",
         data=("remove",),
         gates={
-            "path": Gate("any other file", lambda step: is_configuration(step.path)),
+            "path": Gate("any other file", lambda step: is_configuration(step.path) or step.path in BY_FILE),
             "values": Gate(
                 "values that name classes, places or addresses, and properties that open doors",
-                lambda step: all(property_is_harmless(name, value) for name, value in step.values.items()),
+                lambda step: all(step.tunes(name, value) for name, value in step.values.items()),
             ),
         },
     )
@@ -65,6 +66,11 @@ class PropertiesStep(FileEditStep):
         if both := set(self.values) & set(self.remove):
             raise ValueError(f"{min(both)} cannot be set and removed at once")
         return self
+
+    def tunes(self, name: str, value: str) -> bool:
+        """Whether it sets a word or a number that only tunes the server that reads the file."""
+        known = BY_FILE.get(self.path)
+        return property_is_harmless(name, value) if known is None else setting_is_harmless(known, name, value)
 
     def title(self) -> str:
         # The keys alone: a value may be a secret.

@@ -271,16 +271,25 @@ def _decide(
 
 
 def _log_change(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Arms, step: float) -> LogChange:
-    """Welch's t for independent arms, the paired t for blocks. Written out because zero variance must not warn."""
-    rounding = _rounding(log_a, log_b, step)
+    return change_of_means(log_a, log_b, design, rounding=_rounding(log_a, log_b, step))
+
+
+def change_of_means(
+    a: NDArray[np.float64], b: NDArray[np.float64], design: Arms, *, rounding: float = 0.0
+) -> LogChange:
+    """Welch's t for independent arms, the paired t for blocks. Written out because zero variance must not warn.
+
+    `a` and `b` have one value for each repetition, two or more, logs or figures that are added up; everything that
+    comes back is in their unit, as is `rounding`, by how much the steps of the values may shift the change.
+    """
     if design == "blocked":
-        differences = log_b - log_a
+        differences = b - a
         deviation = float(differences.std(ddof=1))
         n = len(differences)
         # Two repetitions make one difference, so one repetition has 1/sqrt(2) of its noise.
         return LogChange(float(differences.mean()), deviation / math.sqrt(n), n - 1, deviation / math.sqrt(2), rounding)
-    n_a, n_b = len(log_a), len(log_b)
-    var_a, var_b = float(log_a.var(ddof=1)), float(log_b.var(ddof=1))
+    n_a, n_b = len(a), len(b)
+    var_a, var_b = float(a.var(ddof=1)), float(b.var(ddof=1))
     share_a, share_b = var_a / n_a, var_b / n_b
     squared = share_a + share_b
     pooled = math.sqrt(((n_a - 1) * var_a + (n_b - 1) * var_b) / (n_a + n_b - 2))
@@ -288,7 +297,7 @@ def _log_change(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: 
         degrees = float(n_a + n_b - 2)
     else:
         degrees = squared**2 / (share_a**2 / (n_a - 1) + share_b**2 / (n_b - 1))
-    return LogChange(float(log_b.mean() - log_a.mean()), math.sqrt(squared), degrees, pooled, rounding)
+    return LogChange(float(b.mean() - a.mean()), math.sqrt(squared), degrees, pooled, rounding)
 
 
 def _rounding(log_a: NDArray[np.float64], log_b: NDArray[np.float64], step: float) -> float:

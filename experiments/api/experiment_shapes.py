@@ -176,7 +176,11 @@ class ExperimentIn(Body):
     variants: list[VariantIn] = Field(min_length=1, max_length=50)
     repetitions: Whole = Field(5, ge=1, le=100)
     order: Literal["blocks", "interleaved", "sequential"] = "blocks"
-    primary_metric: str = Field("throughput_rps", max_length=60)
+    primary_metric: str = Field(
+        "",
+        max_length=60,
+        description="Without it what stands for the workload: throughput_rps, of pgbench transactions/s",
+    )
     margin_ratio: float = Field(0.03, gt=0, lt=1)
     gate_metrics: list[str] = Field([], max_length=10, description="Metrics that decide beside the primary one")
     stop_rule: StopRuleName = Field("fixed", description="until_clear and until_precise set the repetitions themselves")

@@ -38,6 +38,7 @@ from experiments.judging.comparing.history import experiment_runs
 from experiments.judging.gate.decision import experiment_gate
 from experiments.judging.verdicts.looks import looks_of
 from experiments.models import Application, Experiment, Member, Recipe, Role, Workload
+from experiments.registry.documents.standing_metric import standing_metric
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.own_metrics import metric_named
 from experiments.registry.notes.labels import check_labels
@@ -111,16 +112,17 @@ def forecast_experiment(request: HttpRequest, payload: ExperimentIn) -> Forecast
     rules = payload.rules()
     rules.check(member.team_id, order=payload.order, variants=len(candidates))
     has_baseline = any(candidate.is_baseline for candidate in candidates)
-    metric_named(member.team_id, payload.primary_metric, field="primary_metric")
+    workload = named_document(member, Workload, payload.workload, field="workload")
+    metric = metric_named(member.team_id, payload.primary_metric or standing_metric(workload), field="primary_metric")
     found = forecast(
-        named_document(member, Workload, payload.workload, field="workload"),
+        workload,
         [
             Arm(one.name, one.recipe, one.sut, one.is_baseline or (index == 0 and not has_baseline))
             for index, one in enumerate(candidates)
         ],
         rules=rules,
         repetitions=payload.repetitions,
-        metric=payload.primary_metric,
+        metric=metric.name,
         margin_ratio=payload.margin_ratio,
         order=payload.order,
     )

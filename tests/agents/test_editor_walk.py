@@ -24,7 +24,7 @@ from agents.drivers.base.driver import Driver, Target
 from agents.drivers.jmeter.driver import Jmeter
 from agents.drivers.wrk.wrk import Wrk
 from agents.running.server_files import named_files
-from agents.servers.liberty.server import Liberty
+from agents.servers.base.server import Server
 from agents.servers.tomcat.server import Tomcat
 from agents.steps.base.remote_file import RemoteFileStep
 from agents.steps.base.step import HostStep, LaunchStep, StepContext
@@ -35,7 +35,11 @@ from tests.agents.run_lab import free_port
 from tests.agents.servers.tomcat_install import running, unpack_tomcat
 
 TARGET = Target("http://127.0.0.1:9/")
-TOOLS = ("ab", "autocannon", "h2load", "hey", "k6", "oha", "siege", "vegeta", "wrk", "wrk2", "jmeter")
+TOOLS = (
+    *("ab", "autocannon", "h2load", "hey", "k6", "oha", "siege", "vegeta", "wrk", "wrk2", "jmeter"),
+    *("fio", "iperf3", "locust", "memtier_benchmark", "redis-benchmark", "sysbench"),
+    *("haproxy", "nginx", "node", "redis-server", "postgres", "initdb", "psql", "pg_ctl", "pg_controldata", "pgbench"),
+)
 XML = "<Server><Service><Connector/><Engine><Host><Valve/></Host></Engine></Service></Server>"
 
 
@@ -207,7 +211,7 @@ def test_the_texts_do_harm_where_an_admin_lets_them(place: Place, tmp_path: Path
 
 
 def _programs(directory: Path) -> Path:
-    """Load tools as programs that do nothing, so that only the shell reads their arguments."""
+    """Load tools and servers as programs that do nothing, so that only the shell reads their arguments."""
     directory.mkdir()
     for name in TOOLS:
         (directory / name).write_text("#!/bin/sh\nexit 0\n")
@@ -224,7 +228,7 @@ def _do(part: Guarded, directory: Path, programs: Path) -> None:
         for name, text in part.files().items():
             (directory / name).write_text(text)
         try:
-            commands = [part.version_command(), part.command(TARGET, 1)]
+            commands = [part.version_command(), part.command(TARGET, 1), part.warming_up().command(TARGET, 1)]
         except PlanError:
             return
         for command in commands:
@@ -238,10 +242,17 @@ def _do(part: Guarded, directory: Path, programs: Path) -> None:
         _change(part, directory, environment)
     elif isinstance(part, HostStep):
         _run(part.probe(context), directory, environment)
-    elif isinstance(part, Tomcat | Liberty):
+    elif isinstance(part, Server):
         _run(part.version_command(), directory, environment)
         _run(part.create_instance(str(directory / "instance")), directory, environment)
+        _start(part, str(directory / "instance"), directory, environment)
         _run(named_files(str(directory / "instance"), part.keep_files), directory, environment)
+
+
+def _start(server: Server, instance: str, directory: Path, environment: Mapping[str, str]) -> None:
+    """The start of a server that is a program which here does nothing; a real Java would be started."""
+    if not server.is_jvm:
+        _run(server.start_command(instance, ProcessStart()), directory, environment)
 
 
 def _change(step: RemoteFileStep, instance: Path, environment: Mapping[str, str]) -> None:

@@ -24,6 +24,31 @@ def test_the_driver_requests_the_data_address(workload: dict[str, Any], sut: dic
     assert make_spec(workload=workload, sut=address("sut", **sut)).url == url
 
 
+PGBENCH = {"kind": "pgbench", "clients": 2}
+
+
+@pytest.mark.parametrize(
+    ("workload", "server", "urls", "ready", "target"),
+    [
+        ({"path": "/a"}, {"ready": {"path": "/up"}}, ("http://127.0.0.1:8080/a",), "http://127.0.0.1:8080/up", None),
+        ({"driver": PGBENCH}, {"port": 5432}, ("tcp://127.0.0.1:5432",), "http://127.0.0.1:5432/", "tcp://SUT:PORT"),
+        (
+            {"driver": {"kind": "fio"}},
+            {},
+            ("tcp://127.0.0.1:8080",),
+            "http://127.0.0.1:8080/",
+            "the driver host itself",
+        ),
+    ],
+)
+def test_a_tool_gets_a_page_or_a_port_and_readiness_asks_for_its_own(
+    workload: dict[str, Any], server: dict[str, Any], urls: tuple[str, ...], ready: str, target: str | None
+) -> None:
+    spec = make_spec(workload=workload, server=server)
+    assert (spec.urls, spec.ready_urls) == (urls, (ready,))
+    assert spec.workload.target == (target or "http://SUT:PORT/a")
+
+
 WARM_UP = {"name": "w", "kind": "warm_up", "duration_s": 1}
 MEASURE = {"name": "m", "kind": "measure", "duration_s": 1}
 
@@ -41,6 +66,9 @@ MEASURE = {"name": "m", "kind": "measure", "duration_s": 1}
         ({"path": "/a b"}, "path"),
         ({"cpus": "3-1"}, "cpus"),
         ({"colour": "red"}, "colour"),
+        ({"driver": PGBENCH, "path": "/a"}, "pgbench asks for no page"),
+        ({"driver": PGBENCH, "scheme": "https"}, "pgbench asks for no page"),
+        ({"driver": {**PGBENCH, "initialise": True}, "phases": [MEASURE]}, "makes its data in a warm_up phase"),
     ],
 )
 def test_a_workload_that_cannot_be_driven_is_refused(workload: dict[str, Any], field: str) -> None:

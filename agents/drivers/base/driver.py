@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
@@ -18,12 +19,33 @@ from agents.drivers.base.command_line import CommandGrammar
 from agents.formats.report_format import ReportFormat, form_of
 from agents.results.report import Direction, LatencyBasis, LoadModel, LoadReport
 
+Reaches = Literal["http", "tcp", "own host"]
+"""What a tool's load goes to: pages of a server, the port of a server, or the host that the tool itself is on."""
+
 
 @dataclass(frozen=True)
 class Target:
-    """Where the load goes. `url` is complete: scheme, address, port and path."""
+    """Where the load goes. `url` is complete: scheme, address, port and path; tcp://address:port where no HTTP is."""
 
     url: str
+
+    @property
+    def host(self) -> str:
+        """The address alone, of IPv6 without its brackets."""
+        return self._host_and_port[0]
+
+    @property
+    def port(self) -> str:
+        """The port as it is written, "" where there is none: the page of a workload shows SUT:PORT."""
+        return self._host_and_port[1]
+
+    @property
+    def _host_and_port(self) -> tuple[str, str]:
+        netloc = urlsplit(self.url).netloc
+        host, colon, port = netloc.rpartition(":")
+        if not colon or netloc.endswith("]"):
+            host, port = netloc, ""
+        return host.removeprefix("[").removesuffix("]"), port
 
 
 @dataclass(frozen=True)
@@ -57,7 +79,7 @@ class Driver(Guarded, ABC):
     """A load tool and its options. Registered in `agents.drivers.AnyDriver`."""
 
     formats: ClassVar[tuple[ReportFormat, ...]]
-    """The forms of report that can be read, first the one that `command` makes."""
+    """The forms of report that can be read, first the one that `command` makes; none where a reader of files does."""
     grammar: ClassVar[CommandGrammar | None]
     """What reads its command line, where that says what the report does not; None = nothing does."""
     rate_option: ClassVar[str]
@@ -103,6 +125,10 @@ class Driver(Guarded, ABC):
         """Why several driver hosts cannot divide the load that these options make; "" when they can."""
         return ""
 
+    def headlines(self) -> Sequence[str]:
+        """The figures, by their names in the report, that stand for a run with these options, the first one first."""
+        return ("throughput_rps",)
+
     def own_metrics(self) -> Iterable[tuple[str, str, Direction]]:
         """Name, unit and direction of the figures of its author's own that each report will have."""
         return ()
@@ -110,6 +136,21 @@ class Driver(Guarded, ABC):
     @property
     def may_end_early(self) -> bool:
         """Whether the load is an amount of work, so that the phase's duration is only its upper bound."""
+        return False
+
+    @property
+    def reaches(self) -> Reaches:
+        """What its load goes to, with these options; the address of a run is made for that."""
+        return "http"
+
+    @property
+    def form(self) -> str:
+        """The name of the form of report that `command` makes."""
+        return self.formats[0].name
+
+    @property
+    def prepares(self) -> bool:
+        """Whether each warm-up phase begins with the making of its data, so that there must be one."""
         return False
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -115,6 +115,12 @@ class CommandDriver(Driver):
             return "it has neither connections nor offered_rate_rps"
         return ""
 
+    def headlines(self) -> Sequence[str]:
+        """Its throughput, or its first figure of its own where the output has no such figure."""
+        if not self.figures or {"throughput_rps", "requests"} & self.figures.keys():
+            return super().headlines()
+        return [name for name, source in self.figures.items() if source.direction is not None][:1]
+
     def own_metrics(self) -> Iterable[tuple[str, str, Direction]]:
         return [
             (name, source.unit, source.direction)
@@ -153,12 +159,11 @@ class CommandDriver(Driver):
         """The command line. PlanError when the URL is not HTTP."""
         url = urlsplit(checked_url(target))
         path = url.path or "/"
-        host, port = _host_and_port(url.netloc)
         values = {
             "url": target.url,
             "scheme": url.scheme,
-            "host": host,
-            "port": port or ("443" if url.scheme == "https" else "80"),
+            "host": target.host,
+            "port": target.port or ("443" if url.scheme == "https" else "80"),
             "path": f"{path}?{url.query}" if url.query else path,
             "duration_s": f"{duration_s:g}",
             "connections": str(self.connections),
@@ -202,11 +207,3 @@ class CommandDriver(Driver):
             elif value is not None:
                 values[name] = value
         return figures.report_of(values, own)
-
-
-def _host_and_port(netloc: str) -> tuple[str, str]:
-    """Both as they are written: the page of a workload shows SUT:PORT, of which urlsplit makes no port."""
-    host, colon, port = netloc.rpartition(":")
-    if not colon or netloc.endswith("]"):
-        host, port = netloc, ""
-    return host.removeprefix("[").removesuffix("]"), port

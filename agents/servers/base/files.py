@@ -15,6 +15,10 @@ mkdir -p -- "$(dirname -- "$1")"
 mkdir -- "$1"
 if [ -n "$2" ]; then tar -x -o -f - -C "$1"; fi
 """
+_THEN = """
+cd -- "$1"
+shift 2
+"""
 
 
 def inside(path: str) -> str:
@@ -25,13 +29,17 @@ def inside(path: str) -> str:
     return path
 
 
-def instance_with(instance: str, files: Mapping[str, str]) -> Command:
+def instance_with(
+    instance: str, files: Mapping[str, str], then: str = "", *args: str, timeout_s: float = 60
+) -> Command:
     """Makes the directory `instance` (it does not exist yet) with these files, path inside it -> text.
 
-    ValueError when a path might lead out of it.
+    Afterwards `then`, POSIX sh, runs in the directory with `args` as its `$1` and so on, where there is something left
+    to be made. ValueError when a path might lead out of it.
     """
     archive = _archive({inside(path): text for path, text in files.items()})
-    return script(_CREATE, instance, "files" if files else "", stdin=archive, timeout_s=60)
+    text = f"{_CREATE}{_THEN}{then}" if then else _CREATE
+    return script(text, instance, "files" if files else "", *args, stdin=archive, timeout_s=timeout_s)
 
 
 def _archive(files: Mapping[str, str]) -> bytes:

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from experiments.asking.launching.choices import Candidate, choice_with, freeze_for
 from experiments.models import Experiment, Member, Variant, Workload
+from experiments.registry.documents.standing_metric import standing_metric
 from experiments.registry.errors import RequestError
 from experiments.registry.experiments.rules import Rules
 from experiments.registry.hosts.driver_sets import driver_set
@@ -29,13 +30,17 @@ def create_experiment(
     question: str = "",
     repetitions: int = 5,
     order: str = Experiment.Order.BLOCKS,
-    primary_metric: str = "throughput_rps",
+    primary_metric: str = "",
     margin_ratio: float = 0.03,
     labels: Mapping[str, str] | None = None,
     rules: Rules | None = None,
 ) -> Experiment:
-    """Store an experiment as a draft, every variant checked as if it were launched now."""
+    """Store an experiment as a draft, every variant checked as if it were launched now.
+
+    Without a `primary_metric` it is judged by the figure that stands for a run of the workload.
+    """
     rules = rules or Rules()
+    primary_metric = primary_metric or standing_metric(workload)
     rules.check(member.team_id, order=order, variants=len(candidates))
     repetitions = rules.first_blocks(repetitions)
     if "\0" in name or not Experiment.objects.for_team(member.team).filter(name=name).exists():

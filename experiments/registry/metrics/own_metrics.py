@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from experiments.models import Metric, Team
 from experiments.registry.errors import RequestError
-from experiments.registry.metrics.vocabulary import METRICS, MetricSpec, own_metric
+from experiments.registry.metrics.vocabulary import METRICS, THROUGHPUT, MetricSpec, own_metric
 from experiments.registry.teams.audit import record
 
 MOST_FOLLOWED = 4
@@ -47,6 +47,17 @@ def followed_metrics(team_id: int, names: Iterable[str] | None = None) -> dict[s
         return _own(team_id, Q(followed=True))
     others = set(names) - METRICS.keys()
     return _own(team_id, Q(followed=True, name__in=others)) if others else {}
+
+
+def standing_metrics(team_id: int, names: Iterable[str]) -> list[MetricSpec]:
+    """The own metrics that stand for a run with these figures: those that are followed, else all of them.
+
+    None where the run has a throughput in requests/s, which stands for it.
+    """
+    found = set(names)
+    if THROUGHPUT in found or not (own := found - METRICS.keys()):
+        return []
+    return list((_own(team_id, Q(followed=True, name__in=own)) or _own(team_id, Q(name__in=own))).values())
 
 
 def learn(team: Team, declared: Iterable[MetricSpec], *, follow: Collection[str] = ()) -> None:

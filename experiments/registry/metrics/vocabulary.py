@@ -24,10 +24,11 @@ class MetricSpec:
         return self.direction == "higher"
 
 
+THROUGHPUT = "throughput_rps"
 METRICS: dict[str, MetricSpec] = {
     metric.name: metric
     for metric in (
-        MetricSpec("throughput_rps", "Throughput", "requests/s", "higher"),
+        MetricSpec(THROUGHPUT, "Throughput", "requests/s", "higher"),
         MetricSpec("latency_mean_ms", "Latency, mean", "ms", "lower"),
         MetricSpec("latency_p50_ms", "Latency, p50", "ms", "lower"),
         MetricSpec("latency_p75_ms", "Latency, p75", "ms", "lower", 0.03),
@@ -47,6 +48,21 @@ METRICS: dict[str, MetricSpec] = {
     )
 }
 
+LABELS: Mapping[str, str] = {
+    "transactions_per_s": "Transactions",
+    "queries_per_s": "Queries",
+    "events_per_s": "Events",
+    "throughput_ops_per_s": "Operations",
+    "operations_per_s": "Operations",
+    "iops": "I/O requests",
+    "reads_per_s": "Reads",
+    "writes_per_s": "Writes",
+    "fsyncs_per_s": "Syncs",
+    "bits_per_s": "Bandwidth",
+    **{name: metric.label for name, metric in METRICS.items()},
+}
+"""How people call the figures of the load tools, whose units are not BenchHub's alone."""
+
 ENOUGH_BEYOND = 10
 """A percentile is a figure when at least so many requests lie beyond it, as in the curves of the analysis."""
 _PERCENTILE = re.compile(r"latency_p([0-9.]+)_ms")
@@ -56,8 +72,8 @@ ERROR_KINDS = ("connect", "read", "write", "timeout", "status", "other")
 
 
 def own_metric(name: str, unit: str, direction: Literal["higher", "lower"]) -> MetricSpec:
-    """A metric of a team's own."""
-    return MetricSpec(name, name, unit, direction)
+    """A metric of a team's own, or one of a load tool in the tool's own unit."""
+    return MetricSpec(name, label_of(name), unit, direction)
 
 
 def declared(report: Mapping[str, Any]) -> list[MetricSpec]:
@@ -67,8 +83,11 @@ def declared(report: Mapping[str, Any]) -> list[MetricSpec]:
 
 
 def label_of(name: str) -> str:
-    """How people call the metric; a team's own one goes by its name."""
-    return METRICS[name].label if name in METRICS else name
+    """How people call the metric: `get.throughput_rps` is "Throughput of get"; a team's own one goes by its name."""
+    part, _, figure = name.partition(".")
+    if name in LABELS or figure not in LABELS:
+        return LABELS.get(name, name)
+    return f"{LABELS[figure]} of {part}"
 
 
 def _is_supported(name: str, requests: Any) -> bool:

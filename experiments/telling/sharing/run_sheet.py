@@ -9,7 +9,7 @@ from django.utils import timezone
 from experiments.analysis.outcomes import WORDS
 from experiments.models import Run, SampleSeries, StoredVerdict
 from experiments.registry.errors import Conflict
-from experiments.registry.metrics.own_metrics import metrics_of
+from experiments.registry.metrics.own_metrics import metrics_of, standing_metrics
 from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
 from experiments.registry.runs.summary import figure
 from experiments.telling.reports.answer import change_text, changes_of
@@ -86,9 +86,10 @@ def _sentence(run: Run, verdict: StoredVerdict | None) -> str:
 
 
 def _told_first(run: Run, names: Sequence[str]) -> list[MetricSpec]:
-    """Those of `names` that the run has; of one that has none of them the first of its others."""
+    """What stands for a run without requests/s, then those of `names` that it has; else the first of its others."""
+    own = standing_metrics(run.team_id, run.metrics)[:MOST_OTHERS]
     known = [METRICS[name] for name in names if figure(run, name) is not None]
-    return known or list(metrics_of(run.team_id, run.metrics).values())[:MOST_OTHERS]
+    return [*own, *known] or list(metrics_of(run.team_id, run.metrics).values())[:MOST_OTHERS]
 
 
 def _caution(run: Run) -> str:

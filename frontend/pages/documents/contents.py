@@ -117,7 +117,7 @@ def driver_settings(document: WorkloadDocument) -> list[Setting]:
 
 def example_command(document: WorkloadDocument) -> str:
     """The measured phase's command line with SUT in place of the address; empty when the options need more."""
-    target = Target(f"{document.scheme}://SUT:PORT{document.path}")
+    target = Target(document.address_at("SUT:PORT"))
     try:
         return document.driver.command(target, document.phases[-1].duration_s).shell()
     except AgentError:

@@ -7,8 +7,7 @@ from typing import Any, cast
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
-from agents.drivers import DRIVERS
-from agents.drivers.reading import FILE_READERS
+from agents.drivers.reading import FILE_READERS, REPORTING
 from agents.facts.described import COMMANDS, MAX_CHARS
 from agents.readers import RESULT_READERS
 from agents.recordings import RECORDINGS
@@ -69,7 +68,7 @@ class ReportForm(OutputForm):
         label="What wrote it",
         choices=[
             (AUTO, "by its content: shown before it is stored"),
-            ("Load tools", [(kind, kind) for kind in DRIVERS]),
+            ("Load tools", [(kind, kind) for kind in REPORTING]),
             ("Files of benchmarks", [(kind, reader.title) for kind, reader in RESULT_READERS.items()]),
         ],
     )

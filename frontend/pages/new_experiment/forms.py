@@ -11,11 +11,14 @@ from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.launch import EXPERIMENT_RETRIES
 from experiments.models import Experiment, Workload
 from experiments.registry.documents.own_load import OWN_LOAD
+from experiments.registry.documents.standing_metric import standing_metric
 from experiments.registry.experiments.rules import Rules
 from frontend.pages.new_experiment.sweep import contradiction
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.fields import LabelsField, PriorityField, RetriesField
 from frontend.shared.forms.parts import PartsForm
+
+WORKLOADS_OWN = ("", "What the workload measures: throughput, transactions, …")
 
 
 class ExperimentForm(forms.Form):
@@ -33,7 +36,7 @@ class ExperimentForm(forms.Form):
         help_text=f"Of each variant. Fewer than {MIN_FOR_VERDICT} never decide: they show figures and no verdict.",
     )
     order = forms.ChoiceField(choices=Experiment.Order.choices, initial=Experiment.Order.BLOCKS)
-    primary_metric = forms.ChoiceField(label="Judged by")
+    primary_metric = forms.ChoiceField(label="Judged by", required=False)
     margin_pct = forms.FloatField(
         min_value=0.01,
         max_value=99,
@@ -80,8 +83,14 @@ class ExperimentForm(forms.Form):
         super().__init__(*args, **kwargs)
         chosen = self.data.get("workload") if self.is_bound else self.initial.get("workload")
         choices.fill(cast("forms.ModelChoiceField[Any]", self.fields["workload"]), "workload", str(chosen or ""))
-        for name in ("primary_metric", "gate_metrics"):
-            cast("forms.ChoiceField", self.fields[name]).choices = choices.metrics()
+        cast("forms.ChoiceField", self.fields["primary_metric"]).choices = [WORKLOADS_OWN, *choices.metrics()]
+        cast("forms.ChoiceField", self.fields["gate_metrics"]).choices = choices.metrics()
+
+    def clean_primary_metric(self) -> str:
+        """What stands for a run of the workload, where nothing else is chosen."""
+        workload = self.cleaned_data.get("workload")
+        chosen = str(self.cleaned_data["primary_metric"])
+        return chosen or (standing_metric(workload) if workload is not None else "")
 
     def rules(self) -> Rules:
         """The rules of the valid form."""

@@ -17,7 +17,7 @@ from experiments.judging.evidence.load_parts import load_parts
 from experiments.models import Artifact, Role, Run
 from experiments.registry.errors import RequestError
 from experiments.registry.logs.log_lines import lines_of, newest_lines
-from experiments.registry.metrics.own_metrics import metrics_of
+from experiments.registry.metrics.own_metrics import standing_metrics
 from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
 from experiments.registry.notes.chart_notes import of_run
 from experiments.registry.runs.baselines import baselines_of
@@ -99,12 +99,11 @@ def _server_log(run: Run) -> Artifact | None:
 
 
 def _headline(run: Run) -> list[MetricSpec]:
-    """The usual figures, or those of the benchmark's own when the run has none of the usual ones."""
+    """The usual figures; of a run without requests/s what stands for it, and those of the usual ones that it has."""
     usual = [METRICS[name] for name in FIGURES]
-    if not run.metrics or any(metric.name in run.metrics for metric in usual):
-        return usual
-    own = [metric for metric in metrics_of(run.team_id, run.metrics).values() if metric.name not in METRICS]
-    return own[: len(FIGURES)] or usual
+    own = standing_metrics(run.team_id, run.metrics or ())
+    known = [metric for metric in usual if metric.name in run.metrics] if own else usual
+    return [*own, *known][: len(FIGURES)]
 
 
 def _record(run: Run, story: Story) -> dict[str, Any]:

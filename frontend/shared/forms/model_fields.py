@@ -19,7 +19,7 @@ Shape = Literal["int", "float", "str", "text", "bool", "choice", "lines", "yaml"
 Texts = Mapping[str, str]
 
 UNITS = {"_rps": "requests/s", "_bytes": "bytes", "_mb": "MB", "_ms": "ms", "_s": "s", "_ratio": "ratio"}
-LONG_TEXTS = frozenset({"content", "run", "undo", "observe", "script", "description", "body", "jmx"})
+LONG_TEXTS = frozenset({"content", "run", "undo", "observe", "script", "description", "body", "jmx", "conf", "sql"})
 SHORT_WORDS = {
     "jvm": "JVM",
     "cpu": "CPU",
@@ -33,6 +33,8 @@ SHORT_WORDS = {
     "xml": "XML",
     "jmx": "JMX",
     "html": "HTML",
+    "sql": "SQL",
+    "tls": "TLS",
 }
 
 

@@ -12,6 +12,7 @@ register = template.Library()
 
 DASH = "—"
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_BITS = ("bit", "kbit", "Mbit", "Gbit", "Tbit")
 
 
 def _of_numbers(name: str | None = None) -> Callable[[Callable[..., str]], Callable[..., str]]:
@@ -95,6 +96,14 @@ def bytes_(value_bytes: float) -> str:
     return f"{size:.0f} {_BYTES[unit]}" if unit == 0 or abs(size) >= 10 else f"{size:.1f} {_BYTES[unit]}"
 
 
+def _bits(value: float) -> str:
+    """Bits as networks count them, in decimal units: 950 bit · 1.2 kbit · 18 Gbit."""
+    size, unit = float(value), 0
+    while abs(size) >= 1000 and unit < len(_BITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{size:.0f} {_BITS[unit]}" if unit == 0 or abs(size) >= 100 else f"{size:.3g} {_BITS[unit]}"
+
+
 @_of_numbers()
 def duration(value_s: float) -> str:
     """A span of time: 0.4 s · 42 s · 3 min 20 s · 2 h 05 min · 3 d 4 h."""
@@ -125,6 +134,8 @@ def in_unit(value: float, unit: str) -> str:
             return bytes_(value)
         case "bytes/s":
             return f"{bytes_(value)}/s"
+        case "bits/s":
+            return f"{_bits(value)}/s"
         case "s":
             return duration(value)
         case "requests/s" | "count" | "":

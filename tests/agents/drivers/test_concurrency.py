@@ -17,10 +17,16 @@ READ: TypeAdapter[Any] = TypeAdapter(AnyDriver)
 TOOLS: dict[str, dict[str, Any]] = {
     "command": {"argv": ["load", "{url}", "-c{connections}"], "connections": 8},
     "hyperfoil": {"connections": 8, "threads": 2, "home": "/opt/hyperfoil"},
+    "iperf3": {"streams": 8},
     "jmeter": {"users": 8},
     "k6": {"users": 8},
+    "locust": {"users": 8},
+    "pgbench": {"clients": 8},
+    "redis-benchmark": {"clients": 8, "requests": 100},
+    "sysbench": {"threads": 8},
     "wrk": {"connections": 8, "threads": 2},
     "wrk2": {"connections": 8, "threads": 2, "offered_rate_rps": 10},
+    "ycsb": {"binding": "redis", "threads": 8},
 }
 
 
@@ -34,7 +40,8 @@ def test_a_tool_with_another_number_of_connections_or_users_has_it(kind: str) ->
 
 
 def test_every_tool_with_such_a_number_is_known() -> None:
-    named = {kind for kind, tool in DRIVERS.items() if {"connections", "users"} & set(tool.model_fields)}
+    names = {"connections", "users", "clients", "streams"}
+    named = {kind for kind, tool in DRIVERS.items() if names & set(tool.model_fields)} | {"sysbench", "ycsb"}
     assert named - {"vegeta"} == {kind for kind, tool in DRIVERS.items() if tool.concurrency_option}
 
 

@@ -13,13 +13,12 @@ from random import Random
 import pytest
 
 from agents.base.errors import ParseError
-from agents.drivers import DRIVERS
-from agents.drivers.reading import read_report
+from agents.drivers.reading import REPORTING, read_report
 from tests.agents.mutations import mutate
 from tests.agents.recorded import Case, cases
 from tests.properties import HealthCheck, given, settings, st
 
-REPORTS = [case for kind in DRIVERS if kind != "jmeter" for case in cases(kind)]
+REPORTS = [case for kind in REPORTING if kind != "jmeter" for case in cases(kind)]
 WHOLE = [case for case in REPORTS if case.expected.get("complete", True)]
 # Hyperfoil prints errors last, and only when there are any; the last column of the CSV has no fixed number of digits.
 OPEN_END = {"hyperfoil-wrk-text", "wrk-lua-csv"}
@@ -34,7 +33,7 @@ def figures(case: Case, text: str) -> tuple[object, ...]:
     return report.complete, report.requests, report.throughput_rps, report.errors, report.latency
 
 
-@pytest.mark.parametrize("kind", [kind for kind in DRIVERS if kind != "jmeter"])
+@pytest.mark.parametrize("kind", [kind for kind in REPORTING if kind != "jmeter"])
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False))
 def test_a_mutated_report_gives_figures_or_a_parse_error(kind: str, random: Random) -> None:

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from agents.base.errors import ParseError
-from agents.drivers import DRIVERS
+from agents.drivers.reading import REPORTING
 from agents.readers import RESULT_READERS
 from agents.readers.base.figure_kinds import figure_kind
 from agents.readers.base.result_reader import MAX_CHARS
@@ -85,7 +85,7 @@ def test_a_file_is_known_by_its_content_alone(case: Case) -> None:
     assert found == ([] if case.name in NAMELESS else [(kind_of(case), case.format)])
 
 
-@pytest.mark.parametrize("kind", sorted(DRIVERS))
+@pytest.mark.parametrize("kind", sorted(REPORTING))
 def test_a_load_tools_report_is_taken_for_no_file_of_results(kind: str) -> None:
     assert {case.name: guesses(case.text) for case in cases(kind)} == {case.name: [] for case in cases(kind)}
 

@@ -192,6 +192,19 @@ def test_figures_of_a_benchmarks_own_are_not_put_together_and_a_note_says_so() -
     assert NO_OWN_METRICS.format("gc_pause_ms") in merged.notes
 
 
+def test_rates_that_a_tool_knows_by_their_unit_add_up() -> None:
+    def of(rate: float, lag_ms: float) -> LoadReport:
+        rate_of_all = OwnMetric("transactions_per_s", rate, "transactions/s", "higher", adds=True)
+        return report_of([1.0], own_metrics=(rate_of_all, OwnMetric("lag_ms", lag_ms, "ms", "lower")))
+
+    merged = merge([of(100.0, 1.0), of(50.5, 9.0)])
+    assert [(metric.name, metric.value) for metric in merged.own_metrics] == [("transactions_per_s", 150.5)]
+    assert NO_OWN_METRICS.format("lag_ms") in merged.notes
+    without = merge([of(100.0, 1.0), report_of([2.0])])
+    assert without.own_metrics == ()
+    assert NO_OWN_METRICS.format("transactions_per_s, lag_ms") in without.notes
+
+
 @given(HOSTS)
 def test_of_exact_histograms_every_percentile_is_exact_however_sparse_they_are(hosts: list[list[float]]) -> None:
     histograms = [replace(spectrum(samples), exact=True) for samples in hosts]

@@ -65,8 +65,15 @@ def test_every_registered_server_has_its_kind() -> None:
 @pytest.mark.parametrize("log", LOGS, ids=lambda path: path.stem)
 def test_a_log_tells_which_settings_were_not_taken(log: Path) -> None:
     kind = log.stem.partition("-")[0]
-    options = {"argv": ["java", "-version"]} if kind == "command" else {"home": "/opt/server"}
-    server = SERVER.validate_python({"kind": kind, **options})
+    options: dict[str, dict[str, Any]] = {
+        "command": {"argv": ["java", "-version"]},
+        "jar": {"jar": "/a.jar"},
+        "node": {"entry": "/a.js"},
+        "python": {"application": "a:b", "directory": "/a"},
+        "liberty": {"home": "/wlp"},
+        "tomcat": {"home": "/tomcat"},
+    }
+    server = SERVER.validate_python({"kind": kind, **options.get(kind, {})})
     assert list(server.problems(log.read_text())) == json.loads(log.with_suffix(".json").read_text())["problems"]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.drivers import DRIVERS
+from agents.drivers.reading import REPORTING
 from experiments.models import Artifact, Run, Series
 from tests.experiments.api.conftest import ApiClient
 from tests.experiments.conftest import WORKLOAD
@@ -43,7 +43,7 @@ ONE_OF_EACH = [
 ]
 CHOSEN = {path.parent.name for path in (*REPORTS, *ONE_OF_EACH)}
 ONE_OF_EACH += [
-    path for kind in DRIVERS if kind not in CHOSEN for path in sorted((CASES / kind).glob("*.expected.json"))[:1]
+    path for kind in REPORTING if kind not in CHOSEN for path in sorted((CASES / kind).glob("*.expected.json"))[:1]
 ]
 
 

@@ -18,8 +18,8 @@ from experiments.models import Alert, AuditEntry, Experiment, Member, Metric, Ru
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.experiments.rules import Rules
-from experiments.registry.metrics.own_metrics import learn, metrics_of
-from experiments.registry.metrics.vocabulary import METRICS, own_metric
+from experiments.registry.metrics.own_metrics import learn, metrics_of, standing_metrics
+from experiments.registry.metrics.vocabulary import METRICS, label_of, own_metric
 from experiments.telling.reports.csv_text import report_csv
 from experiments.telling.reports.markdown import report_markdown
 from experiments.telling.reports.report import report_of
@@ -117,6 +117,62 @@ def test_what_a_workload_names_is_known_before_its_first_run(admin: Member) -> N
     found = metrics_of(admin.team_id)
     assert list(found) == [*METRICS, "score_points"]
     assert (found["score_points"].unit, found["score_points"].direction) == ("points", "higher")
+
+
+PGBENCH = {"kind": "pgbench", "clients": 4}
+
+
+@pytest.mark.parametrize(
+    ("driver", "metric"),
+    [(PGBENCH, "transactions_per_s"), ({"kind": "wrk", "connections": 2, "threads": 1}, "throughput_rps")],
+)
+def test_an_experiment_is_judged_by_what_its_workload_measures_unless_somebody_says_otherwise(
+    admin: Member, stock: dict[str, Any], driver: dict[str, Any], metric: str
+) -> None:
+    workload = save_version(admin, Workload, "load", {**WORKLOAD, "driver": driver})
+    sides = {key: stock[key] for key in stock if key != "workload"}
+    candidates = [Candidate(name, **sides) for name in ("before", "after")]
+    by_itself = create_experiment(admin, name="a", workload=workload, candidates=candidates)
+    said = create_experiment(admin, name="b", workload=workload, candidates=candidates, primary_metric="latency_p99_ms")
+    assert (by_itself.primary_metric, said.primary_metric) == (metric, "latency_p99_ms")
+
+
+def test_a_load_tools_rate_has_its_unit_and_is_watched_from_the_moment_that_its_workload_is_saved(
+    admin: Member,
+) -> None:
+    save_version(admin, Workload, "tables", {**WORKLOAD, "driver": PGBENCH})
+    stored = Metric.objects.get(name="transactions_per_s")
+    assert (stored.unit, stored.direction, stored.followed) == ("transactions/s", Metric.Direction.HIGHER, True)
+    found = metrics_of(admin.team_id)["transactions_per_s"]
+    assert (found.label, found.higher_is_better) == ("Transactions", True)
+
+
+def test_what_stands_for_a_run_without_requests_per_second_is_what_is_followed(admin: Member) -> None:
+    learn(admin.team, [own_metric("transactions_per_s", "transactions/s", "higher")])
+    learn(admin.team, [own_metric(f"lag_{at}_ms", "ms", "lower") for at in range(5)])
+
+    def standing(*names: str) -> list[str]:
+        return [metric.name for metric in standing_metrics(admin.team_id, names)]
+
+    assert standing("transactions_per_s", "lag_1_ms", "latency_mean_ms") == ["transactions_per_s"]
+    assert standing("lag_1_ms", "lag_2_ms") == ["lag_1_ms", "lag_2_ms"]
+    assert standing("throughput_rps", "transactions_per_s") == []
+    assert standing("latency_mean_ms") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("get.throughput_rps", "Throughput of get"),
+        ("read.latency_p99.9_ms", "Latency, p99.9 of read"),
+        ("iops", "I/O requests"),
+        ("latency_p99.9_ms", "Latency, p99.9"),
+        ("gc_pause_ms", "gc_pause_ms"),
+        ("shop.cart_age_ms", "shop.cart_age_ms"),
+    ],
+)
+def test_a_metric_has_a_name_for_people(name: str, label: str) -> None:
+    assert own_metric(name, "ms", "lower").label == label_of(name) == label
 
 
 def test_the_declaration_that_came_last_counts_and_the_audit_has_both(admin: Member) -> None:

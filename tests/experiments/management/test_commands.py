@@ -13,14 +13,14 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 
-from agents.drivers import DRIVERS
+from agents.drivers.reading import REPORTING
 from agents.readers import RESULT_READERS
 from experiments.models import Member, Role, Team, Token
 from experiments.registry.teams.tokens import authenticate
 
 ROOT = Path(__file__).parents[3]
 CASES = ROOT / "tests" / "agents" / "cases"
-REPORTS = sorted(path for kind in DRIVERS for path in (CASES / kind).glob("*.expected.json"))
+REPORTS = sorted(path for kind in REPORTING for path in (CASES / kind).glob("*.expected.json"))
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}")

@@ -321,9 +321,10 @@ def test_an_archived_name_is_listed_apart_and_its_page_puts_it_back(
 
 
 def document_of(room: str, body: dict[str, Any]) -> tuple[type[Application | Recipe | Workload], dict[str, Any]]:
-    phases = [{"name": "load", "kind": "measure", "duration_s": 30}]
+    phases = [{"name": kind, "kind": kind, "duration_s": 30} for kind in ("warm_up", "measure")]
     if room == "driver":
-        return Workload, {"driver": body, "path": "/a?b=c", "phases": phases}
+        asks = DRIVERS[body["kind"]].model_validate(body).reaches == "http"
+        return Workload, {"driver": body, "phases": phases} | ({"path": "/a?b=c"} if asks else {})
     return (Application, {"server": body}) if room == "server" else (Recipe, {"steps": [body]})
 
 
@@ -341,6 +342,29 @@ def test_every_kind_has_a_page(admin: Member, room: str, kind: str, body: dict[s
     client = signed_in(admin)
     page = f"/t/perf/{model.__name__.lower()}s/{saved.pk}/"
     assert [client.get(f"{page}{tab}").status_code for tab in ("", "edit/", "yaml")] == [200, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("driver", "target", "command"),
+    [
+        (
+            {"kind": "pgbench", "clients": 4, "jobs": 2},
+            "tcp://SUT:PORT",
+            "pgbench -n -h SUT -p PORT -U bench -c 4 -j 2 -T 30 -M simple -b tpcb-like bench",
+        ),
+        ({"kind": "sysbench"}, "the driver host itself", "sysbench cpu --threads=1 --time=30"),
+    ],
+    ids=["pgbench", "sysbench"],
+)
+def test_the_page_of_a_tool_without_pages_shows_what_it_loads(
+    admin: Member, driver: dict[str, Any], target: str, command: str
+) -> None:
+    _, body = document_of("driver", driver)
+    workload = save_version(admin, Workload, "load", body)
+    page = signed_in(admin).get(f"/t/perf/workloads/{workload.pk}/").content.decode()
+    assert f"<code>{target}</code>" in page
+    assert command in page
+    assert "http://SUT" not in page
 
 
 def test_the_page_of_a_command_shows_where_address_and_port_go(admin: Member, stock: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils.html import escape
 
-from agents.drivers import DRIVERS
+from agents.drivers.reading import REPORTING
 from agents.recordings import RECORDINGS
 from experiments.asking.intake.imports import MAX_REPORT_CHARS
 from experiments.models import Artifact, Member, Role, Run, SampleSeries, Team
@@ -30,7 +30,7 @@ def page(admin: Member) -> Client:
     return signed_in(admin)
 
 
-@pytest.mark.parametrize("kind", DRIVERS)
+@pytest.mark.parametrize("kind", REPORTING)
 def test_a_report_of_every_load_tool_becomes_a_run(kind: str, page: Client) -> None:
     case = next(one for one in cases(kind) if one.expected.get("throughput_rps"))
     upload = SimpleUploadedFile("report.txt", case.raw)

@@ -52,3 +52,17 @@ def test_the_page_says_that_nobody_verified_it_and_shows_its_own_figures(admin: 
     shown = client.get("/t/perf/compare/?runs=1,3&metric=cart_age_ms").content.decode()
     assert "+16.0 ms" in shown
     assert "| cart_age_ms | -3.50 ms | 12.5 ms |" in shown
+
+
+@pytest.mark.django_db
+def test_a_run_without_requests_per_second_is_headed_by_its_own_rate(admin: Member, client: Client) -> None:
+    rate = OwnFigure(value=3917.4, unit="transactions/s", direction="higher")
+    store_results(
+        admin,
+        [SentResult(tool="pgbench", metrics={"latency_mean_ms": 1.5}, own_metrics={"transactions_per_s": rate})],
+    )
+    client.force_login(admin.user)
+    page = client.get("/t/perf/runs/1/").content.decode()
+    assert '<div class="stat-value">3,917 transactions/s</div>' in page
+    assert '<div class="stat-value">1.50 ms</div>' in page
+    assert page.index("Transactions") < page.index('<div class="stat-value">1.50 ms</div>')

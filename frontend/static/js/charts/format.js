@@ -29,6 +29,19 @@ function bytes(value) {
   return `${size.toFixed(unit === 0 || Math.abs(size) >= 10 ? 0 : 1)} ${units[unit]}`;
 }
 
+// Networks count in decimal units.
+function bits(value) {
+  const units = ["bit", "kbit", "Mbit", "Gbit", "Tbit"];
+  let size = value;
+  let unit = 0;
+  while (Math.abs(size) >= 1000 && unit < units.length - 1) {
+    size /= 1000;
+    unit += 1;
+  }
+  const text = unit === 0 || Math.abs(size) >= 100 ? size.toFixed(0) : String(Number(size.toPrecision(3)));
+  return `${text} ${units[unit]}`;
+}
+
 export function format(value, unit) {
   if (value === null || value === undefined || Number.isNaN(value)) return DASH;
   switch (unit) {
@@ -41,6 +54,8 @@ export function format(value, unit) {
     case "bytes/s":
     case "bytes_per_s":
       return `${bytes(value)}/s`;
+    case "bits/s":
+      return `${bits(value)}/s`;
     case "requests/s":
     case "count":
     case "":

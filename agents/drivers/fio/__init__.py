@@ -1,0 +1,1 @@
+"""fio: reads and writes of files and devices."""

@@ -1,0 +1,1 @@
+"""iperf3: the bandwidth between two hosts."""

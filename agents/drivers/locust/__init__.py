@@ -1,0 +1,1 @@
+"""Locust: users of a web site, written in Python."""

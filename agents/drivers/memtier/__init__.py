@@ -1,0 +1,1 @@
+"""memtier_benchmark: reads and writes to Redis, Valkey or memcached."""

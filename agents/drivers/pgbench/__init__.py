@@ -1,0 +1,1 @@
+"""pgbench: transactions on PostgreSQL."""

@@ -1,0 +1,1 @@
+"""redis-benchmark: commands to Redis or Valkey."""

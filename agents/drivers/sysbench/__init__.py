@@ -1,0 +1,1 @@
+"""sysbench: processors, memory, files and databases."""

@@ -1,0 +1,1 @@
+"""YCSB: operations on a database or cache."""

@@ -1,0 +1,105 @@
+"""Folding samples into a profile, within limits: a hostile file gets an error, never the worker's memory."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable
+
+import numpy as np
+
+from agents.base.errors import ParseError
+from agents.profiles.base.profile import UNKNOWN, About, Frame, Profile
+
+MAX_BYTES = 256_000_000
+MAX_JSON_BYTES = 64_000_000
+MAX_STACKS = 500_000
+MAX_FRAMES = 500_000
+MAX_DEPTH = 4096
+MAX_PLACES = 40_000_000
+MAX_READ = 100_000_000
+"""Frames in all samples that are read, the same stack each time: what bounds the time."""
+MAX_WEIGHT = 1e18
+MAX_NAME = 4000
+"""Characters of a name or place; what is longer (templates of C++) is cut and marked."""
+CUT = "…"
+_BYTES_EACH = 4
+
+
+class Folding:
+    """Takes samples one by one; equal stacks become one. Every method raises ParseError beyond the limits."""
+
+    def __init__(self) -> None:
+        self._frames: dict[Frame, int] = {}
+        self._weights: dict[bytes, float] = {}
+        self._places = 0
+        self._read = 0
+
+    def frame(self, name: str, place: str = "") -> int:
+        """The index of a frame, the same one for the same name and place; one without a name is unknown."""
+        frame = Frame(_bounded(name) or UNKNOWN, _bounded(place))
+        found = self._frames.setdefault(frame, len(self._frames))
+        if found >= MAX_FRAMES:
+            raise _too_much(f"more than {MAX_FRAMES:,} functions")
+        return found
+
+    def add(self, stack: Iterable[int], weight: float, *, line: int | None = None) -> None:
+        """Count a stack, from its root to its leaf, with a weight in the profile's unit; a weight of 0 is left out.
+
+        ParseError: the stack is empty or too deep, or the weight is none.
+        """
+        if not math.isfinite(weight) or not 0 <= weight <= MAX_WEIGHT:
+            raise ParseError(
+                f"a stack weighs {weight}",
+                hint="Weights are numbers of at least 0. A difference of two profiles is none: give the two.",
+                line=line,
+            )
+        key = array("i", stack).tobytes()
+        if not key:
+            raise ParseError("a sample has no frame", hint="Give the whole file as the profiler wrote it.", line=line)
+        if len(key) > MAX_DEPTH * _BYTES_EACH:
+            raise _too_much(f"a stack of more than {MAX_DEPTH:,} frames", line=line)
+        self._read += len(key) // _BYTES_EACH
+        if self._read > MAX_READ:
+            raise _too_much(f"more than {MAX_READ:,} frames in its samples", line=line)
+        if weight == 0:
+            return
+        before = self._weights.get(key)
+        if before is None:
+            self._places += len(key) // _BYTES_EACH
+            if len(self._weights) >= MAX_STACKS:
+                raise _too_much(f"more than {MAX_STACKS:,} distinct stacks", line=line)
+            if self._places > MAX_PLACES:
+                raise _too_much(f"more than {MAX_PLACES:,} frames in its stacks", line=line)
+        self._weights[key] = (before or 0.0) + weight
+
+    def profile(self, about: About) -> Profile:
+        """All that was added. ParseError: nothing was."""
+        if not self._weights:
+            raise ParseError(
+                "there is no sample in the profile",
+                hint="Was the profiled process busy, and was it the right one? Give the whole file.",
+            )
+        lengths = np.fromiter((len(key) // _BYTES_EACH for key in self._weights), np.int64, len(self._weights))
+        edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        places = np.frombuffer(b"".join(self._weights), np.int32)
+        weights = np.fromiter(self._weights.values(), np.float64, len(self._weights))
+        return Profile(about, tuple(self._frames), edges, places, weights)
+
+
+def not_larger(size: int, limit: int = MAX_BYTES) -> None:
+    """Refuse a file of more bytes than are read. Raises ParseError."""
+    if size > limit:
+        raise _too_much(f"more than {limit // 1_000_000} MB")
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= MAX_NAME else text[: MAX_NAME - 1] + CUT
+
+
+def _too_much(what: str, *, line: int | None = None) -> ParseError:
+    return ParseError(
+        f"the profile has {what}, which is more than is read",
+        hint="Profile for a shorter time, at a longer interval, or fold it first (collapsed stacks).",
+        line=line,
+    )
