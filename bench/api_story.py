@@ -274,10 +274,13 @@ def _experiments(player: Player) -> None:
     copy = player.ask("launch_copy")["id"]
     for one in (made, copy):
         player.ask("cancel_experiment", experiment_id=one)
+    player.until(lambda: player.ask("get_experiment", experiment_id=made, keep=False)["state"] == "cancelled")
+    player.ask("set_experiment_baseline", experiment_id=made)
     player.tokens["pictures"] = _second_team()
     over = Experiment.objects.filter(team__slug=PICTURES, state="finished").earliest("pk").pk
     player.ask("get_experiment", experiment_id=over, team="pictures")
     player.ask("experiment_verdict", experiment_id=over, query={"wait": 60}, team="pictures")
+    player.ask("experiment_ranking", experiment_id=over, team="pictures")
     for accept, name in (("text/markdown", "markdown"), ("text/csv", "csv"), ("application/json", "json")):
         player.ask("experiment_report", experiment_id=over, query={"format": name}, accept=accept, team="pictures")
 

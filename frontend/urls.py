@@ -136,6 +136,7 @@ urlpatterns = [
     path(TEAM + "experiments/<int:experiment_id>/notes", notes.experiment_notes, name="experiment_notes"),
     path(TEAM + "experiments/<int:experiment_id>/cancel", experiment.cancel_experiment, name="cancel_experiment"),
     path(TEAM + "experiments/<int:experiment_id>/launch", experiment.launch_experiment, name="launch_experiment"),
+    path(TEAM + "experiments/<int:experiment_id>/baseline", experiment.change_baseline, name="change_baseline"),
     path(TEAM + "experiments/<int:experiment_id>/pause", experiment.pause_experiment, name="pause_experiment"),
     path(TEAM + "experiments/<int:experiment_id>/resume", experiment.resume_experiment, name="resume_experiment"),
     path(TEAM + "experiments/<int:experiment_id>/scaling/", scaling.scaling, name="scaling"),

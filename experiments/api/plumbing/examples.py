@@ -66,6 +66,7 @@ BODIES: Mapping[str, Any] = {
     "forecast_experiment": _EXPERIMENT,
     "launch_copy": {"experiment": "more open files", "labels": {"commit": "abc123", "branch": "main"}},
     "launch_experiment": {"repetitions": 5},
+    "set_experiment_baseline": {"variant": "16,384 files"},
     "create_run": {**_RUN, "workload": "home", "parameters": {"nofile": 16384}, "labels": {"commit": "abc123"}},
     "change_run": {"priority": "low"},
     "tag_runs": _TAGGED,

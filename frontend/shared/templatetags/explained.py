@@ -32,6 +32,8 @@ EXPLAINED: dict[str, Explained] = {
     "outcomes": Explained("the-outcomes", "What a verdict means"),
     "arithmetic": Explained("the-arithmetic", "How the interval is calculated"),
     "families": Explained("many-comparisons", "Corrected for many comparisons"),
+    "ranking": Explained("which-variant-is-the-best", "How they are ranked"),
+    "factors": Explained("what-two-factors-do", "What this says"),
     "stopping": Explained("when-to-stop", "When to stop"),
     "aa": Explained("the-baseline-against-itself", "The baseline against itself"),
     "hierarchy": Explained("repetitions-inside-repetitions", "Where the noise comes from"),
