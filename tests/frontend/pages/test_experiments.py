@@ -331,3 +331,25 @@ def test_the_baseline_is_changed_afterwards_and_the_verdicts_follow(
     text = text_of(page_of(admin, experiment))
     assert "Its baseline is v1 since" in text
     assert "v0 is slower than v1 by 16.7 %" in text
+
+
+def test_an_experiment_is_made_of_a_run(admin: Member, stock: dict[str, Any]) -> None:
+    candidate = Candidate(
+        "only", parameters={"nofile": 4096}, concurrency=128, **{k: v for k, v in stock.items() if k != "workload"}
+    )
+    experiment = create_experiment(admin, name="one", workload=stock["workload"], candidates=[candidate])
+    launch_experiment(admin, experiment)
+    number = experiment.runs.order_by("number")[0].number
+    client = signed_in(admin)
+    run_page = client.get(address("run", admin.team, number)).content.decode()
+    begin = f"{address('new_experiment', admin.team)}?run={number}"
+    assert f'href="{begin}"' in run_page
+    page = client.get(begin).content.decode()
+    for row, name in ((0, f"as run #{number}"), (1, "changed")):
+        assert re.search(rf'name="v{row}-name" value="{name}"', page)
+        assert re.search(rf'name="v{row}-p_nofile" value="4096"', page)
+        assert re.search(rf'name="v{row}-concurrency" value="128"', page)
+    assert re.search(rf'<option value="{stock["workload"].pk}" selected', page)
+    assert client.get(f"{address('new_experiment', admin.team)}?run=999").status_code == 404
+    Run.objects.filter(number=number).update(origin="imported")
+    assert client.get(begin).status_code == 404
