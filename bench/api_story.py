@@ -303,6 +303,11 @@ def _history(player: Player) -> None:
     alert = player.ask("list_alerts", query={"triage": "open", "kind": "change"})["items"][0]["id"]
     player.ask("get_alert", alert_id=alert)
     player.ask("change_alert", alert_id=alert)
+    rule = player.ask("create_alert_rule")["id"]
+    player.ask("list_alert_rules")
+    player.ask("change_alert_rule", rule_id=rule)
+    player.ask("get_alert_rule", rule_id=rule)
+    player.ask("delete_alert_rule", rule_id=rule)
     nightly = next(one for one in player.ask("list_series") if "demo history" in one["tool"])
     fingerprint = nightly["fingerprint"]
     recipe = {"recipe": "Tomcat default"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
+from frontend.pages.alert_rules import views as alert_rules
 from frontend.pages.alerts import views as alerts
 from frontend.pages.audit import views as audit
 from frontend.pages.baselines import views as baselines
@@ -175,6 +176,9 @@ urlpatterns = [
     # Alerts
     path(TEAM + "alerts/", alerts.alert_list, name="alerts"),
     path(TEAM + "alerts/mails", alerts.alert_mails, name="alert_mails"),
+    path(TEAM + "alerts/rules/", alert_rules.rule_list, name="alert_rules"),
+    path(TEAM + "alerts/rules/<int:rule_id>/", alert_rules.rule, name="alert_rule"),
+    path(TEAM + "alerts/rules/<int:rule_id>/delete", alert_rules.rule_delete, name="delete_alert_rule"),
     path(TEAM + "alerts/<int:pk>/", alerts.alert_page, name="alert"),
     path(TEAM + "alerts/<int:pk>/triage", alerts.triage_alert, name="triage_alert"),
     path(TEAM + "alerts/<int:pk>/rerun", alerts.rerun_ends, name="rerun_ends"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from experiments.api import (
+    alert_rules,
     alerts,
     audit,
     baselines,
@@ -84,6 +85,7 @@ for prefix, router in (
     ("/views", views.router),
     ("/series", series.router),
     ("/alerts", alerts.router),
+    ("/alert-rules", alert_rules.router),
     ("/annotations", chart_notes.router),
     ("/baselines", baselines.router),
     ("/compare", compare.router),

@@ -43,6 +43,7 @@ EXPLAINED: dict[str, Explained] = {
     "restore": Explained("what-benchhub-promises", "What is proven", "reliability"),
     "changes": Explained("how-change-points-are-found", "How change points are found", "history"),
     "alert": Explained("what-an-alert-says", "What an alert says", "history"),
+    "rules": Explained("rules-of-your-own", "What breaks a rule", "history"),
     "triage": Explained("what-people-say", "What the states mean", "history"),
     "cpu": Explained("low-cpu-or-high-cpu-beside-a-low-throughput", "What the four mean", "scaling"),
     "machines": Explained("kernel-os-and-memory-as-factors", "What this says", "scaling"),
