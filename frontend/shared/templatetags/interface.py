@@ -17,8 +17,10 @@ from django.utils.safestring import SafeString
 from experiments.judging.alerts.triage import open_count
 from experiments.models import Member, Role, Run, Team
 from frontend.shared.badges import BADGES, Badge
+from frontend.shared.document_kinds import kind_label
 
 register = template.Library()
+register.filter("kind_label", kind_label)
 
 
 @dataclass(frozen=True)
