@@ -45,13 +45,13 @@ def new_experiment(request: TeamRequest) -> HttpResponseBase:
     `?from=<id>` copies one, `?run=<number>` begins with a run, `?template=<name>` fills in an installed one of the
     library.
 
-    `add`, `copy`, `remove` and `sweep_rows` change the rows and keep all that was typed.
+    `add`, `copy`, `remove`, `add_column`, `refresh` and `sweep_rows` change the rows and keep all that was typed.
     """
     choices = TeamChoices(request.team)
     if request.method == "GET":
         form, rows = _start(request, choices)
         return _page(request, choices, form, rows)
-    if any(name in request.POST for name in ("add", "copy", "remove", "sweep_rows")):
+    if any(name in request.POST for name in ("add", "copy", "remove", "sweep_rows", "add_column", "refresh")):
         unbound = ExperimentForm(choices, initial=request.POST.dict())
         change = swept_rows if "sweep_rows" in request.POST else changed_rows
         page = _page(request, choices, unbound, change(choices, request.POST))

@@ -106,7 +106,7 @@ def fields_of(model: type[BaseModel], texts: Texts, prefix: str = "") -> list[Mo
 
 def flatten(model: type[BaseModel], body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """The texts of `body`, for the fields that it gives a value."""
-    texts = {}
+    texts: dict[str, str] = {}
     for leaf in _leaves_of(model):
         value: Any = body
         for step in leaf.path.split("."):

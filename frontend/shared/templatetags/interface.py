@@ -153,3 +153,10 @@ def may(member: Member, role: str) -> bool:
 def field_of(mapping: dict[str, Any], key: str) -> Any:
     """`mapping[key]` for a key that the template holds in a variable; None when it is not there."""
     return mapping.get(key)
+
+
+@register.filter
+def nth(values: Any, place: int) -> Any:
+    """What stands at this place of a list, counted from 0; None beyond its end."""
+    found = list(values)
+    return found[place] if place < len(found) else None

@@ -11,11 +11,12 @@ from experiments.judging.alerts.saving_rules import WantedRule, change_rule, cre
 from experiments.judging.verdicts.judging import store_verdicts
 from experiments.models import AlertRule, AuditEntry, BrokenRule, Delivery, Member, Role, Run
 from experiments.registry.errors import Forbidden, RequestError
+from experiments.registry.experiments.rules import Rules
 from experiments.registry.events import ExperimentEnded, RunEnded, tell
 from experiments.telling.notifying.webhooks import Wanted, create_webhook
 from tests.experiments.conftest import MakeMember
 from tests.experiments.trend_runs import AddRun
-from tests.frontend.pages.test_experiments import Rules, finish, made
+from tests.frontend.pages.test_experiments import finish, made
 
 LATENCY = WantedRule("slow", "figure", "latency_p99_ms", "above", 100.0)
 
@@ -51,8 +52,7 @@ def test_a_figure_breaks_a_rule_beyond_its_limit(
 def test_what_does_not_count_or_is_not_watched_breaks_none(
     add_run: AddRun, admin: Member, why_not: dict[str, Any]
 ) -> None:
-    watched = {"workload": "home page", "labels": {"branch": "main"}}
-    create_rule(admin, WantedRule("p99", "figure", "latency_p99_ms", "above", 100.0, **watched))
+    create_rule(admin, WantedRule("p99", "figure", "latency_p99_ms", "above", 100.0, "home page", {"branch": "main"}))
     assert broken_by_runs(admin.team_id, [with_latency(add_run, 500.0, labels={"branch": "main"})])
     assert not broken_by_runs(admin.team_id, [with_latency(add_run, 500.0, **{"labels": {"branch": "main"}} | why_not)])
 

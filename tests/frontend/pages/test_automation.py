@@ -67,7 +67,7 @@ def test_a_schedule_is_paused_resumed_changed_and_deleted(
     assert b"Paused by ada." in browser.post(act, {"do": "pause"}, follow=True).content
     assert b"Resumed." in browser.post(act, {"do": "resume"}, follow=True).content
     form = browser.get(f"{SCHEDULES}{made.pk}/edit/").content.decode()
-    assert 'value="0 2 * * *"' in form
+    assert 'value="02:00"' in form
     given = {"name": "hourly", "experiment": experiment.pk, "cron": "0 * * * *", "time_zone": "UTC", "priority": "low"}
     wrong = browser.post(f"{SCHEDULES}{made.pk}/edit/", {**given, "cron": "often"})
     assert (wrong.status_code, b"Give five fields" in wrong.content) == (422, True)
