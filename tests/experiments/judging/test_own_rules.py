@@ -11,8 +11,8 @@ from experiments.judging.alerts.saving_rules import WantedRule, change_rule, cre
 from experiments.judging.verdicts.judging import store_verdicts
 from experiments.models import AlertRule, AuditEntry, BrokenRule, Delivery, Member, Role, Run
 from experiments.registry.errors import Forbidden, RequestError
-from experiments.registry.experiments.rules import Rules
 from experiments.registry.events import ExperimentEnded, RunEnded, tell
+from experiments.registry.experiments.rules import Rules
 from experiments.telling.notifying.webhooks import Wanted, create_webhook
 from tests.experiments.conftest import MakeMember
 from tests.experiments.trend_runs import AddRun
