@@ -194,7 +194,12 @@ def _steps(found: FirstSteps | None) -> list[Step]:
             "own_hosts",
             ("lab", "or try two made-up ones"),
         ),
-        Step(found.documents, "Install a template from the library", "library"),
+        Step(
+            found.documents,
+            "Install a template from the library",
+            "library",
+            ("first-verdict", "or begin with PostgreSQL, without Java"),
+        ),
         Step(found.run, "Launch the first run", "new_run"),
         Step(found.experiment, "Answer the first question with an experiment", "new_experiment"),
         Step(found.others, "Invite somebody, or let CI launch", "settings", ("ci", "how CI does it")),
