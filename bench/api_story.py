@@ -274,10 +274,13 @@ def _experiments(player: Player) -> None:
     copy = player.ask("launch_copy")["id"]
     for one in (made, copy):
         player.ask("cancel_experiment", experiment_id=one)
+    player.until(lambda: player.ask("get_experiment", experiment_id=made, keep=False)["state"] == "cancelled")
+    player.ask("set_experiment_baseline", experiment_id=made)
     player.tokens["pictures"] = _second_team()
     over = Experiment.objects.filter(team__slug=PICTURES, state="finished").earliest("pk").pk
     player.ask("get_experiment", experiment_id=over, team="pictures")
     player.ask("experiment_verdict", experiment_id=over, query={"wait": 60}, team="pictures")
+    player.ask("experiment_ranking", experiment_id=over, team="pictures")
     for accept, name in (("text/markdown", "markdown"), ("text/csv", "csv"), ("application/json", "json")):
         player.ask("experiment_report", experiment_id=over, query={"format": name}, accept=accept, team="pictures")
 
@@ -300,6 +303,11 @@ def _history(player: Player) -> None:
     alert = player.ask("list_alerts", query={"triage": "open", "kind": "change"})["items"][0]["id"]
     player.ask("get_alert", alert_id=alert)
     player.ask("change_alert", alert_id=alert)
+    rule = player.ask("create_alert_rule")["id"]
+    player.ask("list_alert_rules")
+    player.ask("change_alert_rule", rule_id=rule)
+    player.ask("get_alert_rule", rule_id=rule)
+    player.ask("delete_alert_rule", rule_id=rule)
     nightly = next(one for one in player.ask("list_series") if "demo history" in one["tool"])
     fingerprint = nightly["fingerprint"]
     recipe = {"recipe": "Tomcat default"}

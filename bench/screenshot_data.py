@@ -19,13 +19,16 @@ from bench.website import write_events
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.asking.schedules.saving import Plan, create_schedule
+from experiments.judging.alerts.saving_rules import WantedRule, create_rule
 from experiments.judging.alerts.trends import rebuild
 from experiments.judging.alerts.triage import triage
 from experiments.keeping.retention.trash import trash_runs
 from experiments.models import (
     Alert,
+    AlertRule,
     Application,
     Bisection,
+    BrokenRule,
     CapacitySearch,
     Delivery,
     DeliveryAttempt,
@@ -60,6 +63,7 @@ from experiments.telling.run_list.saved_views import save_view
 from experiments.telling.sharing.links import revoke_link, share
 from experiments.telling.sharing.subjects import Subject
 
+RULE = "p99 of main"
 STORY: tuple[tuple[Phase, float], ...] = (
     ("connect", 0.8), ("facts", 2.5), ("snapshot", 1.9), ("tune", 4.2), ("start", 7.5), ("warm_up", 15.0),
     ("measure", 60.0), ("collect", 3.1), ("stop", 2.2), ("restore", 3.9), ("verify", 2.4),
@@ -106,6 +110,7 @@ def arguments_of(member: Member) -> dict[str, Any]:
         "search_id": only(CapacitySearch.objects, state=CapacitySearch.State.FINISHED),
         "bisection_id": only(Bisection.objects, state=Bisection.State.FINISHED),
         "schedule_id": only(Schedule.objects, name=WEEKLY),
+        "rule_id": only(AlertRule.objects, name=RULE),
         "webhook_id": only(Webhook.objects, name="Dashboard"),
         "token": link.token,
         "text": invite(member, Role.VIEWER).link.rstrip("/").rpartition("/")[2],
@@ -213,7 +218,12 @@ class _Filling(Answers):
         trash_runs(self.member, [run.number for run in usable.reverse()[:5]])
 
     def messages(self) -> None:
-        """A webhook whose receiver was away for a while."""
+        """A webhook whose receiver was away for a while, and a rule that a run broke."""
+        rule = create_rule(self.member, WantedRule(RULE, "figure", "latency_p99_ms", "above", 5.0))
+        create_rule(self.member, WantedRule("A candidate lost", "verdict", labels={"branch": "main"}))
+        BrokenRule.objects.create(
+            rule=rule, run=self.newest, sentence=f"Run #{self.newest.number}: Latency, p99 is 6.1 ms, above 5 ms."
+        )
         wanted = Wanted("Team chat", "https://chat.example/hooks/bench", ["verdict.reached", "alert.raised"], "slack")
         create_webhook(self.member, wanted)
         webhook, _ = create_webhook(

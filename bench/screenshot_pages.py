@@ -55,6 +55,8 @@ PAGES: dict[str, Shot] = {
     "edit_schedule": Shot("A schedule is changed"),
     "trends": Shot("Trends: the history of a series with its change points and notes", looks=ALL),
     "alerts": Shot("Alerts: change points that nobody has looked at"),
+    "alert_rules": Shot("Alert rules: what the team wants to be told of besides changes of level"),
+    "alert_rule": Shot("An alert rule is changed"),
     "alert": Shot("One alert, and what changed in the configuration at that point"),
     "applications": Shot("Applications"),
     "application": Shot("One application"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
+from frontend.pages.alert_rules import views as alert_rules
 from frontend.pages.alerts import views as alerts
 from frontend.pages.audit import views as audit
 from frontend.pages.baselines import views as baselines
@@ -136,6 +137,7 @@ urlpatterns = [
     path(TEAM + "experiments/<int:experiment_id>/notes", notes.experiment_notes, name="experiment_notes"),
     path(TEAM + "experiments/<int:experiment_id>/cancel", experiment.cancel_experiment, name="cancel_experiment"),
     path(TEAM + "experiments/<int:experiment_id>/launch", experiment.launch_experiment, name="launch_experiment"),
+    path(TEAM + "experiments/<int:experiment_id>/baseline", experiment.change_baseline, name="change_baseline"),
     path(TEAM + "experiments/<int:experiment_id>/pause", experiment.pause_experiment, name="pause_experiment"),
     path(TEAM + "experiments/<int:experiment_id>/resume", experiment.resume_experiment, name="resume_experiment"),
     path(TEAM + "experiments/<int:experiment_id>/scaling/", scaling.scaling, name="scaling"),
@@ -174,6 +176,9 @@ urlpatterns = [
     # Alerts
     path(TEAM + "alerts/", alerts.alert_list, name="alerts"),
     path(TEAM + "alerts/mails", alerts.alert_mails, name="alert_mails"),
+    path(TEAM + "alerts/rules/", alert_rules.rule_list, name="alert_rules"),
+    path(TEAM + "alerts/rules/<int:rule_id>/", alert_rules.rule, name="alert_rule"),
+    path(TEAM + "alerts/rules/<int:rule_id>/delete", alert_rules.rule_delete, name="delete_alert_rule"),
     path(TEAM + "alerts/<int:pk>/", alerts.alert_page, name="alert"),
     path(TEAM + "alerts/<int:pk>/triage", alerts.triage_alert, name="triage_alert"),
     path(TEAM + "alerts/<int:pk>/rerun", alerts.rerun_ends, name="rerun_ends"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -35,6 +35,40 @@ def first_problem(error: ValidationError) -> tuple[tuple[str | int, ...], str]:
     """Where the first problem is (path of names and places) and what it is, in the validator's own words."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return as_written(first["loc"]), first["msg"].removeprefix("Value error, ")
+
+
+def problems_in_words(error: ValidationError) -> list[tuple[tuple[str | int, ...], str]]:
+    """Each problem: where it is, as `first_problem` says it, and what to do in words that need no programmer."""
+    found = error.errors(include_url=False, include_input=False)
+    return [(as_written(one["loc"]), _in_words(one["type"], one["msg"], one.get("ctx", {}))) for one in found]
+
+
+def _in_words(kind: str, message: str, context: Mapping[str, Any]) -> str:
+    words = _WORDS.get(kind)
+    return words.format(**context) if words else f"{message.removeprefix('Value error, ').rstrip('.')}."
+
+
+_WHOLE, _NUMBER = "This is a whole number, such as 64.", "This is a number, such as 0.5."
+_WORDS: Mapping[str, str] = {
+    "missing": "This must be given.",
+    "extra_forbidden": "There is no such setting here.",
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), _WHOLE),
+    **dict.fromkeys(("float_parsing", "float_type"), _NUMBER),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "This is true or false."),
+    "greater_than_equal": "It must be at least {ge}.",
+    "greater_than": "It must be more than {gt}.",
+    "less_than_equal": "It must be at most {le}.",
+    "less_than": "It must be less than {lt}.",
+    "literal_error": "It must be one of: {expected}.",
+    "string_too_long": "It has at most {max_length} characters.",
+    "string_too_short": "It must not be empty.",
+    "string_type": "This is a text.",
+    "string_pattern_mismatch": "It does not have the form that is needed here: {pattern}",
+    "list_type": "This is a list, one per line.",
+    "tuple_type": "This is a list, one per line.",
+    "dict_type": "This is a list of names with values.",
+}
+"""What pydantic calls a problem -> what to do about it."""
 
 
 def as_written(location: Sequence[str | int]) -> tuple[str | int, ...]:

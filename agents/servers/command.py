@@ -61,7 +61,7 @@ class CommandReadiness(Readiness):
     command: tuple[Argument, ...] = Field(
         (),
         max_length=100,
-        description="Run in the instance directory until it says so, a word per line, such as pg_isready. {port} and "
+        description="A command line, run in the instance directory until it says so, such as pg_isready. {port} and "
         "{address} are filled in.",
     )
     command_status: int = Field(0, ge=0, le=255)
@@ -94,7 +94,11 @@ class CommandServer(Server):
     sections: ClassVar[tuple[str, ...]] = ("files.",)
 
     kind: Literal["command"] = "command"
-    argv: tuple[Argument, ...] = Field(min_length=1, max_length=200)
+    argv: tuple[Argument, ...] = Field(
+        min_length=1,
+        max_length=200,
+        description="The command line; blanks and quotation marks part its words as in a shell.",
+    )
     files: dict[Annotated[str, AfterValidator(inside)], Annotated[str, Field(max_length=256 * 1024)]] = Field(
         default_factory=dict, max_length=50
     )

@@ -174,7 +174,7 @@ def judge(
 
     n = min(len(log_a), len(log_b))
     step = step_of([value for value in (*a, *b) if value is not None])
-    change = _log_change(log_a, log_b, design, step) if n >= MIN_FOR_INTERVAL else None
+    change = log_change(log_a, log_b, design, step) if n >= MIN_FOR_INTERVAL else None
     found = verdict_of(
         change,
         estimate=float(log_b.mean() - log_a.mean()) if n else None,
@@ -270,7 +270,11 @@ def _decide(
     return "worse" if nearest >= margin else "worse_size_uncertain"
 
 
-def _log_change(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Arms, step: float) -> LogChange:
+def log_change(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Arms, step: float) -> LogChange:
+    """The change of the mean log from `a` to `b`, one log per repetition of each, two or more; blocked: in block order.
+
+    `step` is that in which the values themselves were printed, in their unit. Source: docs/verdicts.md.
+    """
     return change_of_means(log_a, log_b, design, rounding=_rounding(log_a, log_b, step))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from experiments.api import (
+    alert_rules,
     alerts,
     audit,
     baselines,
@@ -23,6 +24,7 @@ from experiments.api import (
     metrics,
     notes,
     profiles,
+    rankings,
     recordings,
     reports,
     reservations,
@@ -74,6 +76,7 @@ for prefix, router in (
     ("/runs", reports.of_runs),
     ("/runs", recordings.router),
     ("/experiments", scaling.router),
+    ("/experiments", rankings.router),
     ("/searches", searches.router),
     ("/bisections", bisections.router),
     ("/schedules", schedules.router),
@@ -82,6 +85,7 @@ for prefix, router in (
     ("/views", views.router),
     ("/series", series.router),
     ("/alerts", alerts.router),
+    ("/alert-rules", alert_rules.router),
     ("/annotations", chart_notes.router),
     ("/baselines", baselines.router),
     ("/compare", compare.router),

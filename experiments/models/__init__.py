@@ -1,5 +1,6 @@
 """The record of what ran, for whom, on what, and what it showed."""
 
+from experiments.models.alert_rules import AlertRule, BrokenRule
 from experiments.models.annotations import Annotation
 from experiments.models.baselines import PinnedBaseline
 from experiments.models.bisecting import Bisection, BisectionStep
@@ -22,12 +23,14 @@ from experiments.models.timers import TimerTable
 
 __all__ = [
     "Alert",
+    "AlertRule",
     "Annotation",
     "Application",
     "Artifact",
     "AuditEntry",
     "Bisection",
     "BisectionStep",
+    "BrokenRule",
     "Canary",
     "CapacitySearch",
     "ConfigSnapshot",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import InterfaceError, InternalError, OperationalError
 
 DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
@@ -12,12 +14,16 @@ The last one is what a worker hears that was frozen so long amid a transaction t
 
 
 class RequestError(Exception):
-    """The request cannot be done; `field` names what to change, when it is one field."""
+    """The request cannot be done; `field` names what to change, when it is one field.
 
-    def __init__(self, message: str, *, field: str = "") -> None:
+    `problems`: everything that is to be changed, each with its field and in words; empty where only one thing is known.
+    """
+
+    def __init__(self, message: str, *, field: str = "", problems: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.field = field
+        self.problems = tuple(problems)
 
 
 class Forbidden(RequestError):

@@ -7,7 +7,7 @@ of its own: one that fails is logged, and undoes neither what happened nor what 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -72,7 +72,15 @@ class OccasionMissed:
     occasion: Occasion
 
 
-Event = RunEnded | BlocksEnded | ExperimentEnded | HostQuarantined | AlertConfirmed | OccasionMissed
+@dataclass(frozen=True)
+class ResultsStored:
+    """What others measured became finished runs of a team, stored together."""
+
+    team_id: int
+    runs: Sequence[Run]
+
+
+Event = RunEnded | BlocksEnded | ExperimentEnded | HostQuarantined | AlertConfirmed | OccasionMissed | ResultsStored
 Followers = Mapping[type[Event], tuple[str, ...]]
 """Event -> the dotted paths of its followers, in the order in which they are told."""
 

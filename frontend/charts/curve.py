@@ -11,11 +11,11 @@ from typing import Any
 from agents.drivers.base.driver import Driver
 from agents.drivers.concurrency import concurrency
 from agents.drivers.rates import offered_rate_rps
+from experiments.judging.comparing.factors import CONCURRENCY, OFFERED_RATE, experiment_factors
 from experiments.models import Experiment, Run, Variant
 from experiments.registry.documents.contents import content_of
 from experiments.registry.metrics.vocabulary import METRICS
 from experiments.registry.runs.summary import figure
-from frontend.charts.sweep import CONCURRENCY, OFFERED_RATE, factors_of
 
 LATENCY = "latency_p99_ms"
 
@@ -56,7 +56,11 @@ def load_points(experiment: Experiment, variants: Sequence[Variant], runs: Seque
     """
     found = []
     driver: Driver = content_of(experiment.workload).driver
-    factors = {name: column for name, column in factors_of(variants).items() if name not in (OFFERED_RATE, CONCURRENCY)}
+    factors = {
+        name: column
+        for name, column in experiment_factors(experiment, variants).items()
+        if name not in (OFFERED_RATE, CONCURRENCY)
+    }
     for position, variant in enumerate(variants):
         counted = [
             (run.throughput_rps, latency_ms)

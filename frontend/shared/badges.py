@@ -58,6 +58,12 @@ BADGES: dict[str, dict[str, Badge]] = {
         "candidate": Badge("warn", "warning", "Does not count"),
         "zero": Badge("neutral", "dot", "A figure of 0"),
     },
+    "ranking": {
+        "best": Badge("good", "up", "Best"),
+        "tied": Badge("neutral", "equal", "Not distinguishable from the best"),
+        "behind": Badge("bad", "down", "Behind"),
+        "open": Badge("neutral", "clock", "Too few repetitions"),
+    },
     "finding": {
         "ok": Badge("good", "check", "OK"),
         "warn": Badge("warn", "warning", "Warning"),

@@ -24,6 +24,14 @@ class Kind:
         return SCHEMAS[self.model]
 
 
+_CALLED = {"command": "Any program"}
+
+
+def kind_label(kind: str) -> str:
+    """What people call a kind of server or load tool: its name, but for a command of their own."""
+    return _CALLED.get(kind, kind)
+
+
 KINDS: dict[str, Kind] = {
     kind.plural: kind
     for kind in (

@@ -59,6 +59,7 @@ def test_a_member_launches_watches_compares_shares_notes_and_triages(page: Page,
     # Watched live: nobody reloads the page; state, chart and log come by themselves.
     first = launch(page, product, "Tomcat default")
     expect(page.locator("#state").get_by_text(MEASURED).first).to_be_visible(timeout=RUN_MS)
+    page.locator("summary", has_text="All that was recorded on the hosts").click()
     expect(page.locator("#live-chart [data-chart-summary]")).to_contain_text("SUT CPUs busy")
     expect(page.locator("#log")).to_contain_text("wrk -t1 -c32 -d6s")
     places = listening(marked(str(product.data_dir)))
@@ -89,9 +90,9 @@ def test_a_member_launches_watches_compares_shares_notes_and_triages(page: Page,
     page.get_by_label("Notes").fill("**Fewer threads**, same application")
     page.locator("#notes").get_by_role("button", name="Save").click()
     expect(page.locator("#notes strong")).to_have_text("Fewer threads")
-    page.locator("summary", has_text="Report").click()
+    page.locator("summary.button", has_text="More").click()
     with page.expect_download() as download:
-        page.get_by_role("link", name="PDF").click()
+        page.get_by_role("link", name="Report as PDF").click()
     assert download.value.suggested_filename == f"run-{second}.pdf"
     assert download.value.path().read_bytes().startswith(b"%PDF-")
 

@@ -83,6 +83,7 @@ def test_a_pipeline_gates_on_a_live_run_and_a_stranger_reads_the_link(
     sign_in(page, product)
     page.goto(f"{product.url}/t/demo/runs/?q=abc1234")
     page.locator("tbody tr a").first.click()
+    page.locator("summary.button", has_text="More").click()
     page.get_by_role("link", name="Share").click()
     page.get_by_role("button", name="Share").click()
     link = page.locator("#share-url").inner_text()

@@ -15,11 +15,12 @@ from experiments.registry import events
 from experiments.registry.errors import DATABASE_AWAY
 
 EXPECTED = {
-    events.RunEnded: ["retries", "events", "live", "live"],
+    events.RunEnded: ["retries", "events", "rule_messages", "live", "live"],
     events.BlocksEnded: ["stopping"],
-    events.ExperimentEnded: ["events", "live"],
+    events.ExperimentEnded: ["events", "rule_messages", "live"],
     events.HostQuarantined: ["events"],
     events.AlertConfirmed: ["alert_mails"],
+    events.ResultsStored: ["rule_messages"],
     events.OccasionMissed: ["events"],
 }
 TOLD: list[events.Event] = []

@@ -17,6 +17,7 @@ from experiments.asking.launching.choices import Candidate, Choice
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_run
 from experiments.asking.schedules.saving import Plan, create_schedule
+from experiments.judging.alerts.saving_rules import WantedRule, create_rule
 from experiments.models import (
     Alert,
     Application,
@@ -112,6 +113,7 @@ def arguments_of(admin: Member) -> dict[str, dict[str, Any]]:
     by_word["metric"] = "cart_age_ms"
     by_word["view_id"] = save_view(admin, "mine", "").pk
     by_word["baseline_id"] = PinnedBaseline.objects.create(team=admin.team, name="release", run=run).pk
+    by_word["rule_id"] = create_rule(admin, WantedRule("failed", "run_failed")).pk
     by_word["plot_name"] = "throughput_rps"
     by_word["form"] = "md"
     link = ShareLink.objects.create(team=admin.team, kind="run", subject="run #1", token_digest="0" * 64, sheet={})

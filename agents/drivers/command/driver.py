@@ -59,7 +59,8 @@ class CommandDriver(Driver):
     argv: tuple[Argument, ...] = Field(
         min_length=1,
         max_length=200,
-        description="The command, a word per line. Filled in: " + " ".join(f"{{{name}}}" for name in PLACEHOLDERS),
+        description="The command line; blanks and quotation marks part its words as in a shell. Filled in: "
+        + " ".join(f"{{{name}}}" for name in PLACEHOLDERS),
     )
     scripts: dict[FileName, FileText] = Field(
         default_factory=dict, max_length=50, description="Files that the command needs in its directory, name: text."

@@ -89,7 +89,8 @@ def install(api: NinjaAPI) -> None:
 def _request_error(_request: HttpRequest, error: RequestError) -> HttpResponse:
     statuses: Mapping[type[RequestError], int] = {Forbidden: 403, NotFound: 404, Conflict: 409, Busy: 503}
     status = next((status for kind, status in statuses.items() if isinstance(error, kind)), 422)
-    response = problem(status, error.message, field=error.field)
+    several = [FieldProblem(field=field, detail=said) for field, said in error.problems[:_MOST_ERRORS]]
+    response = problem(status, error.message, field=error.field, errors=several if len(several) > 1 else ())
     if isinstance(error, Busy):
         response["Retry-After"] = "10"
     return response

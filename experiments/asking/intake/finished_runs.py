@@ -30,6 +30,7 @@ from experiments.models import (
 from experiments.registry.database_clock import database_now
 from experiments.registry.documents.versions import noun
 from experiments.registry.errors import RequestError
+from experiments.registry.events import ResultsStored, tell
 from experiments.registry.hosts.profiles import described_profiles, read_description
 from experiments.registry.metrics.own_metrics import learn
 from experiments.registry.runs.artifacts import artifact
@@ -106,6 +107,7 @@ def _store(member: Member, read: Sequence[ReadResult]) -> None:
     for one in read:
         keep_spectrum(one.run, spectrum_of(one.result.report))
         _continue_history(one)
+    tell(ResultsStored(member.team_id, [one.run for one in read]))
 
 
 def _note_machines(member: Member, read: Sequence[ReadResult]) -> None:

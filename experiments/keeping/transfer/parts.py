@@ -9,12 +9,14 @@ from django.db.models import ForeignKey, Model, Q, QuerySet
 
 from experiments.models import (
     Alert,
+    AlertRule,
     Annotation,
     Application,
     Artifact,
     AuditEntry,
     Bisection,
     BisectionStep,
+    BrokenRule,
     CapacitySearch,
     ConfigSnapshot,
     DriverSet,
@@ -121,6 +123,8 @@ PARTS = (
     Part(HistoryLimits),
     Part(Trend, "series__team"),
     Part(Alert),
+    Part(AlertRule),
+    Part(BrokenRule, "rule__team", state="run__state"),
     Part(Annotation, state="run__state"),
     Part(PinnedBaseline, state="run__state"),
     Part(SavedView),

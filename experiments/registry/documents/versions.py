@@ -11,7 +11,7 @@ from django.db.models import Max
 from pydantic import ValidationError
 
 from agents.base.errors import PlanError
-from agents.base.model import first_problem
+from agents.base.model import first_problem, problems_in_words
 from agents.spec import WorkloadDocument
 from agents.steps import STEPS
 from agents.steps.recipe import RecipeDocument, references, wrong_name
@@ -153,7 +153,8 @@ def _validated(model: type[Document], body: Mapping[str, Any]) -> Any:
     except ValidationError as error:
         path, problem = first_problem(error)
         where = ".".join(map(str, path))
-        raise RequestError(f"{where or 'document'}: {problem}", field=where) from error
+        said = [(".".join(map(str, at)), words) for at, words in problems_in_words(error)]
+        raise RequestError(f"{where or 'document'}: {problem}", field=where, problems=said) from error
     except ValueError as error:
         raise RequestError("Numbers must be finite.", field="body") from error
     return document

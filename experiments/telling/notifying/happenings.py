@@ -11,6 +11,7 @@ from django.conf import settings
 RUN_FINISHED = "run.finished"
 VERDICT_REACHED = "verdict.reached"
 ALERT_RAISED = "alert.raised"
+RULE_BROKEN = "rule.broken"
 HOST_QUARANTINED = "host.quarantined"
 SCHEDULE_SKIPPED = "schedule.skipped"
 SCHEDULE_FAILED = "schedule.failed"
@@ -20,6 +21,7 @@ EVENTS: Mapping[str, str] = {
     RUN_FINISHED: "A run finished",
     VERDICT_REACHED: "An experiment reached its verdict",
     ALERT_RAISED: "An alert was raised",
+    RULE_BROKEN: "A rule of the team was broken",
     HOST_QUARANTINED: "A host was taken out of service",
     SCHEDULE_SKIPPED: "A schedule skipped a time",
     SCHEDULE_FAILED: "A schedule could not launch",

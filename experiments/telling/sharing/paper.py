@@ -27,6 +27,8 @@ MOST_CELL_CHARS, MOST_ROW_CHARS, MOST_HEAD_CHARS = 600, 1500, 60
 MOST_WORD_MM = 50.0
 """A longer word may be broken; before that, columns with room give some to those without."""
 _PAD_MM = 1.2
+_WORDS_MM = 30.0
+"""What the title and the words of a picture take."""
 
 
 def sheet_pdf(sheet: Sheet, *, url: str, pictures: Mapping[str, bytes]) -> bytes:
@@ -45,10 +47,16 @@ def sheet_pdf(sheet: Sheet, *, url: str, pictures: Mapping[str, bytes]) -> bytes
         pdf.answer(sheet.caution, TONES["warn"])
     for fact in sheet.facts:
         pdf.fact(fact.label, fact.value)
-    for plot in sheet.plots:
-        if plot.name in pictures:
-            pdf.picture(pictures[plot.name], plot.title, plot.summary, plot.height / plot.width)
-    for section in sheet.sections:
+    plots = [plot for plot in sheet.plots if plot.name in pictures]
+    sections = list(sheet.sections)
+    if plots and pdf.has_room_for(plots[0].height / plots[0].width):
+        first = plots.pop(0)
+        pdf.picture(pictures[first.name], first.title, first.summary, first.height / first.width)
+    if plots or sections:
+        pdf.appendix()
+    for plot in plots:
+        pdf.picture(pictures[plot.name], plot.title, plot.summary, plot.height / plot.width)
+    for section in sections:
         pdf.section(section)
     return bytes(pdf.output())
 
@@ -123,6 +131,17 @@ class _Paper(FPDF):
         self.cell(42, LINE_MM, label)
         self.set_text_color(INK)
         self.multi_cell(0, LINE_MM, value, align="L", new_x=XPos.LMARGIN, new_y=YPos.NEXT)
+
+    def has_room_for(self, shape: float) -> bool:
+        """Whether a picture of this shape fits on the page with its title and its words, on the first page only."""
+        return self.page_no() == 1 and not self.will_page_break(self.epw * shape + _WORDS_MM)
+
+    def appendix(self) -> None:
+        """What the first page rests on begins on the next one."""
+        self.add_page()
+        self.start_section("Appendix", 0)
+        self.say("Appendix", HEADING_PT[0], style="B")
+        self.ln(1.5)
 
     def picture(self, png: bytes, title: str, summary: str, shape: float) -> None:
         """As wide as the paper, its title above and what it shows in words below."""

@@ -138,14 +138,15 @@ class Change:
     tone: str
 
 
-def _rows(comparison: Comparison) -> list[tuple[MetricRow, list[tuple[float | None, Change]]]]:
+def _rows(comparison: Comparison) -> list[tuple[MetricRow, list[tuple[float | None, Change, int]]]]:
     """Each metric with its values and changes; nothing is better or worse than a figure that must not be used."""
     invalid = {index for index, run in enumerate(comparison.runs) if run.validity == Run.Validity.INVALID}
     found = []
     for row in comparison.rows:
         changes = [_change(row, index) for index in range(len(row.values))]
         changes = [replace(c, tone="neutral") if invalid & {0, index} else c for index, c in enumerate(changes)]
-        found.append((row, list(zip(row.values, changes, strict=True))))
+        numbers = [run.number for run in comparison.runs]
+        found.append((row, list(zip(row.values, changes, numbers, strict=True))))
     return found
 
 

@@ -17,6 +17,7 @@ from agents.spec import ApplicationDocument, WorkloadDocument
 from agents.steps import STEPS, is_host_step
 from agents.steps.recipe import RecipeDocument
 from experiments.models import Document, Recipe, Workload
+from frontend.shared.document_kinds import kind_label
 from frontend.shared.forms.model_fields import fields_of, flatten, label_of, show_scalar
 
 EXAMPLE_CPUS = 8
@@ -67,20 +68,24 @@ def summary_of(document: Document) -> str:
         case Workload():
             driver, phases = body.get("driver", {}), body.get("phases", ())
             words = [
-                str(driver.get("kind", "?")),
+                kind_label(str(driver.get("kind", "?"))),
                 *(f"{driver[key]} {key}" for key in ("connections", "threads", "users") if driver.get(key)),
                 *([f"{driver['offered_rate_rps']:,} requests/s offered"] if driver.get("offered_rate_rps") else []),
                 " + ".join(f"{phase['duration_s']} s" for phase in phases),
             ]
             return ", ".join(words)
     server = body.get("server", {})
-    return f"{server.get('kind', '?')}, port {server.get('port', '?')}"
+    return f"{kind_label(str(server.get('kind', '?')))}, port {server.get('port', '?')}"
 
 
 def settings_of(model: type[BaseModel], body: Mapping[str, Any]) -> list[Setting]:
     """What a body chooses, label by label, in the order of the form."""
     texts = flatten(model, body)
-    return [Setting(field.label, field.value) for field in fields_of(model, texts) if field.value]
+    found = []
+    for field in fields_of(model, texts):
+        found += [Setting(f"{field.label}: {row.file}", row.text) for row in field.files if row.file]
+        found += [Setting(field.label, field.value)] if field.value else []
+    return found
 
 
 def parameters_of(document: RecipeDocument) -> list[ShownParameter]:

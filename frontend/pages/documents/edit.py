@@ -102,7 +102,7 @@ def _editor(request: TeamRequest, of: Kind, *, name: str, texts: dict[str, str],
     }
     if tab == "form":
         form = form_of(of.schema, texts)
-        context |= {"form": form, "error_field": _located(form, error.field) if error else ""}
+        context |= {"form": form, "field_errors": _located(form, error) if error else {}}
     status = 422 if error and not request.headers.get("HX-Request") else 200
     return render(request, "documents/edit.html", context, status=status)
 
@@ -144,15 +144,21 @@ def _file(request: TeamRequest, name: str, what: str, most_chars: int) -> str:
     return text_of(upload, most_chars, field=name)
 
 
-def _located(form: DocumentForm, field: str) -> str:
-    """The input that an error's path means: the longest name whose words are all in the path, in order."""
+def _located(form: DocumentForm, error: RequestError) -> dict[str, str]:
+    """Input -> what is wrong there: the longest name whose words are all in the problem's path, in order."""
     names = [f.name for part in (form.part, *form.steps) if part for f in part.fields]
     names += [f.name for f in form.fields]
     names += [f"{row.name}.{column}" for row in (*form.parameters, *form.phases) for column in row.cells]
-    words = field.split(".")
 
-    def fits(name: str) -> bool:
-        rest = iter(words)
-        return all(word in rest for word in name.split("."))
+    def input_of(field: str) -> str:
+        def fits(name: str) -> bool:
+            rest = iter(field.split("."))
+            return all(word in rest for word in name.split("."))
 
-    return max(filter(fits, names), key=len, default="")
+        return max(filter(fits, names), key=len, default="")
+
+    found: dict[str, str] = {}
+    for field, said in error.problems or [(error.field, error.message)]:
+        if name := input_of(field):
+            found[name] = f"{found[name]} {said}" if name in found else said
+    return found

@@ -10,9 +10,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from experiments.asking.launching import cancelling, launch, pausing
+from experiments.asking.launching import cancelling, launch, pausing, rebaselining
+from experiments.judging.comparing.factors import experiment_factors
 from experiments.judging.comparing.history import comparable_runs, configuration_diff, experiment_runs
 from experiments.judging.comparing.machines import machines_of_experiment
+from experiments.judging.comparing.rankings import map_of, ranking_of
 from experiments.judging.comparing.scaling import groups_of, scaling_of
 from experiments.judging.verdicts import cpu_verdicts
 from experiments.judging.verdicts.looks import looks_of, planned_looks
@@ -32,6 +34,7 @@ from frontend.charts.percentiles import variant_percentiles_json
 from frontend.charts.scaling import scaling_json
 from frontend.charts.sweep import sweep_json
 from frontend.pages.experiments.answer import cost_of, verdict_table
+from frontend.pages.experiments.factor_map import shown_map
 from frontend.pages.experiments.matrix import matrix_of
 from frontend.pages.experiments.next_steps import next_steps
 from frontend.shared.access import TeamRequest, team_view
@@ -110,13 +113,17 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     if request.GET.get("part") == "answer":
         return render(request, "experiments/_answer.html", context)
     machines = machines_of_experiment(found, variants, runs, metric.name)
+    factors = experiment_factors(found, variants)
+    two = map_of(found, factors, variants, compares, metric)
     return render(
         request,
         "experiments/page.html",
         {
             **context,
             "ab": ab_json(metric, variants, compares),
-            "sweep": sweep_json(metric, variants, compares),
+            "sweep": sweep_json(metric, factors, variants, compares),
+            "factor_map": shown_map(two, metric) if two else None,
+            "ranking": ranking_of(found, variants, compares, metric),
             "concurrency_unit": content_of(found.workload).driver.concurrency_option,
             "percentiles": variant_percentiles_json(
                 variants, compares, content_of(found.workload).driver.latency_basis
@@ -168,6 +175,17 @@ def cancel_experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     found = find_experiment(request, experiment_id)
     cancelling.cancel_experiment(request.member, found)
     messages.success(request, "Cancelled. Runs that are under way stop their load and restore their hosts.")
+    return redirect("experiment", request.team.slug, experiment_id)
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def change_baseline(request: TeamRequest, experiment_id: int) -> HttpResponse:
+    """Compare with the variant `variant` from now on."""
+    found = find_experiment(request, experiment_id)
+    with RefusalSaid(request):
+        rebaselining.change_baseline(request.member, found, request.POST.get("variant", ""))
+        messages.success(request, "The baseline is another one; the verdicts are made against it.")
     return redirect("experiment", request.team.slug, experiment_id)
 
 

@@ -48,8 +48,36 @@ def topics() -> frozenset[str]:
 @cache
 def help_page(topic: str) -> HelpPage:
     """The page of a topic, or the index. KeyError when there is none."""
-    file = {stem: name for name, stem in _files().items()}[topic]
-    return render((settings.BASE_DIR / "docs" / file).read_text(encoding="utf-8"), file)
+    return render(page_text(topic), _file_of(topic))
+
+
+def page_text(topic: str) -> str:
+    """The page as it is written. KeyError when there is none."""
+    return (settings.BASE_DIR / "docs" / _file_of(topic)).read_text(encoding="utf-8")
+
+
+def sections_of(text: str) -> list[tuple[str, str, str]]:
+    """The parts of a Markdown text between its headings: (anchor, heading, text without marks)."""
+    tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
+    found: list[tuple[str, str, list[str]]] = [("", "", [])]
+    for before, token in pairwise(tokens):
+        if token.type not in ("inline", "fence", "code_block"):
+            continue
+        words = _words(token) if token.type == "inline" else token.content
+        if before.type == "heading_open":
+            found.append((anchor(words) if before.tag != "h1" else "", words if before.tag != "h1" else "", []))
+        else:
+            found[-1][2].append(words)
+    return [(place, heading, " ".join(parts)) for place, heading, parts in found if parts or heading]
+
+
+def _file_of(topic: str) -> str:
+    return {stem: name for name, stem in _files().items()}[topic]
+
+
+def _words(inline: Token) -> str:
+    """The text of a line without its marks; a break is a blank."""
+    return "".join(" " if child.type == "softbreak" else child.content for child in inline.children or ())
 
 
 def render(text: str, file: str) -> HelpPage:

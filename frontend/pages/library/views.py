@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import ExperimentTemplate, Item
+from experiments.asking.library.finding import mentions
 from experiments.asking.library.fit import fits
 from experiments.asking.library.install import install
 from experiments.asking.library.published import import_published, published_runs
@@ -26,9 +27,10 @@ from frontend.shared.access import TeamRequest, team_view
 @require_safe
 @team_view()
 def library(request: TeamRequest) -> HttpResponseBase:
-    """Everything that is shipped, by work."""
-    templates = catalogue.templates()
-    recorded = [catalogue.recorded(name) for name in catalogue.names("recorded")]
+    """Everything that is shipped, by work; `?q=` narrows it to what has these words."""
+    asked = request.GET.get("q", "").replace("\0", "").strip()[:200]
+    templates = [one for one in catalogue.templates() if mentions(one, asked)]
+    recorded = [one for one in map(catalogue.recorded, catalogue.names("recorded")) if mentions(one, asked)]
     works = [
         {
             "number": number,
@@ -38,7 +40,8 @@ def library(request: TeamRequest) -> HttpResponseBase:
         }
         for number, title in catalogue.WORKS.items()
     ]
-    return render(request, "library/list.html", {"works": works})
+    shown = [work for work in works if work["templates"] or work["recorded"]] if asked else works
+    return render(request, "library/list.html", {"works": shown, "asked": asked})
 
 
 @require_http_methods(["GET", "POST"])

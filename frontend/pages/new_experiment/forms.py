@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from django import forms
+from django.urls import reverse
 
 from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.asking.launching.choices import Candidate
@@ -126,6 +127,19 @@ class VariantForm(PartsForm):
     )
 
     field_order = ("name", "application", "recipe", "sut", "drivers")
+
+    def __init__(self, choices: TeamChoices, *args: Any, **kwargs: Any) -> None:
+        super().__init__(choices, *args, **kwargs)
+        # Another recipe has other parameters, which may be columns of the table: all rows are drawn again.
+        attrs = self.fields["recipe"].widget.attrs
+        del attrs["hx-get"]
+        attrs |= {
+            "hx-post": reverse("new_experiment", args=[choices.team.slug]),
+            "hx-target": "#variants",
+            "hx-select": "#variants",
+            "hx-swap": "outerHTML",
+            "hx-vals": '{"refresh": "1"}',
+        }
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

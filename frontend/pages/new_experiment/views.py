@@ -20,6 +20,7 @@ from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.experiments.rules import Rules
 from experiments.running.queue.priorities import check_priority
 from frontend.pages.new_experiment.forms import ExperimentForm, VariantForm
+from frontend.pages.new_experiment.from_run import run_rows
 from frontend.pages.new_experiment.from_template import template_rows
 from frontend.pages.new_experiment.rows import Rows, bound_rows, changed_rows, sweepable, swept_rows
 from frontend.shared.access import TeamRequest, team_view
@@ -27,6 +28,7 @@ from frontend.shared.api_call import api_url, curl, urgency_parts, versioned
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.last_parts import last_parts
 from frontend.shared.forms.parameters import parameter_text
+from frontend.shared.lookups import find_run
 from frontend.shared.preflight import Check, preview_of, proposed, worst_first
 from frontend.shared.query import id_in
 from frontend.shared.refusals import refuse
@@ -40,15 +42,16 @@ RULE_NAMES = ("stop_rule", "max_blocks", "max_hours", "aa_first", "gate_metrics"
 def new_experiment(request: TeamRequest) -> HttpResponseBase:
     """Make an experiment and launch it, or keep it as a draft.
 
-    `?from=<id>` copies one, `?template=<name>` fills in an installed one of the library.
+    `?from=<id>` copies one, `?run=<number>` begins with a run, `?template=<name>` fills in an installed one of the
+    library.
 
-    `add`, `copy`, `remove` and `sweep_rows` change the rows and keep all that was typed.
+    `add`, `copy`, `remove`, `add_column`, `refresh` and `sweep_rows` change the rows and keep all that was typed.
     """
     choices = TeamChoices(request.team)
     if request.method == "GET":
         form, rows = _start(request, choices)
         return _page(request, choices, form, rows)
-    if any(name in request.POST for name in ("add", "copy", "remove", "sweep_rows")):
+    if any(name in request.POST for name in ("add", "copy", "remove", "sweep_rows", "add_column", "refresh")):
         unbound = ExperimentForm(choices, initial=request.POST.dict())
         change = swept_rows if "sweep_rows" in request.POST else changed_rows
         page = _page(request, choices, unbound, change(choices, request.POST))
@@ -199,6 +202,8 @@ def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, 
     if name := request.GET.get("template", ""):
         return template_rows(request, choices, name)
     source = id_in(request.GET.get("from", ""))
+    if number := id_in(request.GET.get("run", "")):
+        return run_rows(choices, find_run(request, number))
     if source is None:
         parts = last_parts(request)
         place = {name: parts.get(name) for name in ("application", "sut", "drivers")}

@@ -18,8 +18,8 @@ from experiments.judging.alerts.triage import AlertFilter
 from experiments.judging.alerts.wording import title, trend_name
 from experiments.judging.comparing.history import live_runs, metric_history, series_of
 from experiments.models import Alert, Host, Run, StoredVerdict, Team, Trend
-from experiments.registry.metrics.own_metrics import metric_named
-from experiments.registry.metrics.vocabulary import label_of
+from experiments.registry.metrics.own_metrics import metric_named, standing_metrics
+from experiments.registry.metrics.vocabulary import METRICS, THROUGHPUT, label_of
 from experiments.registry.runs.nights import nights_of
 from experiments.running.queue.waiting import schedule_of
 from experiments.telling.overview.first_steps import FirstSteps, first_steps, hide_first_steps
@@ -147,19 +147,21 @@ def _open_alerts(team: Team) -> list[tuple[Alert, str]]:
 
 
 def _sparklines(request: TeamRequest) -> list[Sparkline]:
-    """The pinned trends; while none is pinned, the throughput of the series that ran last."""
+    """The pinned trends; while none is pinned, what stands for the series that ran last."""
     team = request.team
     trends = reverse("trends", args=[team.slug])
     if pinned := list(pinned_trends(team)):
         return [line for one in pinned if (line := _pinned_line(trends, one.trend)) is not None]
     found: list[Sparkline] = []
     for series in series_of(team)[:SPARKLINES]:
-        points = metric_history(team, series.fingerprint, "throughput_rps", limit=SPARKLINE_POINTS).points
+        own = standing_metrics(team.pk, series.last_run.metrics or ()) if series.last_run else []
+        metric = own[0] if own else METRICS[THROUGHPUT]
+        points = metric_history(team, series.fingerprint, metric.name, limit=SPARKLINE_POINTS).points
         if len(points) > 1:
             polyline = points_of([point.value for point in points])
             href, note = f"{trends}?series={series.pk}", f"{series.workload} · {series.tool}"
             last = points[-1]
-            found.append(Sparkline(href, series.application, note, polyline, last.value, "requests/s", last.number))
+            found.append(Sparkline(href, series.application, note, polyline, last.value, metric.unit, last.number))
     return found
 
 
@@ -192,7 +194,12 @@ def _steps(found: FirstSteps | None) -> list[Step]:
             "own_hosts",
             ("lab", "or try two made-up ones"),
         ),
-        Step(found.documents, "Install a template from the library", "library"),
+        Step(
+            found.documents,
+            "Install a template from the library",
+            "library",
+            ("first-verdict", "or begin with PostgreSQL, without Java"),
+        ),
         Step(found.run, "Launch the first run", "new_run"),
         Step(found.experiment, "Answer the first question with an experiment", "new_experiment"),
         Step(found.others, "Invite somebody, or let CI launch", "settings", ("ci", "how CI does it")),

@@ -84,11 +84,21 @@ def _state(run: Run, story: Story) -> dict[str, Any]:
         "verdict": verdict_on(run),
         "figures": [figure(run, metric, baseline) for metric in _headline(run)],
         "cpu_figures": [figure(run, METRICS[name], baseline) for name in CPU_FIGURES],
-        "reasons": [f for level in ("invalid", "warn") for f in run.findings if f["level"] == level],
+        "reasons": _reasons(run),
         "short_window": next((f for f in run.findings if f["check"] == "window" and f["level"] == "skipped"), None),
         "checks_passed": sum(f["level"] == "ok" for f in run.findings),
         "checks_skipped": sum(f["level"] == "skipped" for f in run.findings),
     }
+
+
+def _reasons(run: Run) -> list[list[dict[str, Any]]]:
+    """What speaks against its figures, the worst first; findings of one check and level stand together."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for level in ("invalid", "warn"):
+        for finding in run.findings:
+            if finding["level"] == level:
+                groups.setdefault((level, finding["check"]), []).append(finding)
+    return list(groups.values())
 
 
 def _server_log(run: Run) -> Artifact | None:

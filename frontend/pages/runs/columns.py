@@ -29,7 +29,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("application", "Application", ("application",), default=False),
     Column("sut", "SUT", ("sut",)),
     Column("drivers", "Driver", ("drivers",), default=False),
-    Column("throughput_rps", "Requests/s", ("throughput_rps",), sort="throughput_rps", numeric=True),
+    Column("throughput_rps", "Rate", ("throughput_rps",), sort="throughput_rps", numeric=True),
     Column("latency_p50_ms", "p50", ("latency_p50_ms",), numeric=True, default=False),
     Column("latency_p99_ms", "p99", ("latency_p99_ms",), sort="latency_p99_ms", numeric=True),
     Column("change", "Change", ("throughput_change_ratio", "throughput_change_against"), numeric=True),

@@ -15,7 +15,7 @@ from experiments.asking.schedules.reading import find_schedule, occasions_of, re
 from experiments.models import Role, Run, Schedule
 from experiments.registry.errors import RequestError
 from experiments.running.queue.priorities import name_of
-from frontend.pages.schedules.forms import ScheduleForm
+from frontend.pages.schedules.forms import ScheduleForm, days_and_time
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.query import id_in
 from frontend.shared.refusals import RefusalSaid, refuse
@@ -114,7 +114,7 @@ def _initial(found: Schedule) -> dict[str, Any]:
     return {name: getattr(found, name) for name in names} | {
         "experiment": found.experiment_id,
         "run": run.number if run else None,
-        "cron": expression_of(found.crontab),
+        **days_and_time(expression_of(found.crontab)),
         "time_zone": str(found.crontab.timezone),
         "priority": name_of(found.priority),
     }

@@ -6,20 +6,27 @@ empty field means the model's default, which the placeholder shows: a document h
 
 from __future__ import annotations
 
+import re
+import shlex
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from experiments.registry.documents.yaml_text import dump_yaml, parse_yaml
+from experiments.registry.errors import RequestError
 
-Shape = Literal["int", "float", "str", "text", "bool", "choice", "lines", "yaml"]
+Shape = Literal["int", "float", "str", "text", "bool", "choice", "lines", "command", "files", "yaml"]
 Texts = Mapping[str, str]
 
 UNITS = {"_rps": "requests/s", "_bytes": "bytes", "_mb": "MB", "_ms": "ms", "_s": "s", "_ratio": "ratio"}
 LONG_TEXTS = frozenset({"content", "run", "undo", "observe", "script", "description", "body", "jmx", "conf", "sql"})
+COMMANDS = frozenset({"argv", "command", "version"})
+"""Lists of words that are a command line: one field, parted into words as a shell would."""
+FILES = frozenset({"files", "scripts"})
+"""Mappings of names to texts: each is a name with an editor."""
 SHORT_WORDS = {
     "jvm": "JVM",
     "cpu": "CPU",
@@ -39,6 +46,20 @@ SHORT_WORDS = {
 
 
 @dataclass(frozen=True)
+class FileRow:
+    """One file of a field: its inputs are called `name` + `.name` and `.text`; the last row of a field is empty."""
+
+    name: str
+    file: str
+    text: str
+
+    @property
+    def rows(self) -> int:
+        """Lines that its editor shows."""
+        return min(max(self.text.count("\n") + 2, 3), 24)
+
+
+@dataclass(frozen=True)
 class ModelField:
     """One input. `name` is the dotted path in the document, `default` what an empty field means."""
 
@@ -50,11 +71,14 @@ class ModelField:
     required: bool = False
     choices: tuple[str, ...] = ()
     help: str = ""
+    files: tuple[FileRow, ...] = ()
 
     @property
     def widget(self) -> str:
-        """area, select or line."""
-        if self.shape in ("text", "lines", "yaml"):
+        """area, files, select or line."""
+        if self.shape == "files":
+            return "files"
+        if self.shape in ("text", "lines", "command", "yaml"):
             return "area"
         return "select" if self.choices else "line"
 
@@ -82,27 +106,35 @@ def fields_of(model: type[BaseModel], texts: Texts, prefix: str = "") -> list[Mo
 
 def flatten(model: type[BaseModel], body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """The texts of `body`, for the fields that it gives a value."""
-    texts = {}
+    texts: dict[str, str] = {}
     for leaf in _leaves_of(model):
         value: Any = body
         for step in leaf.path.split("."):
             value = value.get(step) if isinstance(value, Mapping) else None
-        if value is not None:
+        if leaf.shape == "files" and value:
+            for row, (file, text) in enumerate(value.items()):
+                texts |= {f"{prefix}{leaf.path}.{row}.name": file, f"{prefix}{leaf.path}.{row}.text": text}
+        elif value is not None:
             texts[prefix + leaf.path] = _show(leaf.shape, value)
     return texts
 
 
 def read_fields(model: type[BaseModel], texts: Texts, prefix: str = "") -> dict[str, Any]:
-    """The JSON of `model` in a form; empty fields stay out. RequestError tells what is no YAML."""
+    """The JSON of `model` in a form; empty fields stay out. RequestError tells what is no YAML or no command line."""
     found: dict[str, Any] = {}
     for leaf in _leaves_of(model):
         text = texts.get(prefix + leaf.path, "").replace("\r\n", "\n")
-        if text.strip():
+        value: Any = None
+        if leaf.shape == "files":
+            value = _read_files(texts, prefix + leaf.path)
+        elif text.strip():
+            value = _read_command(text, leaf.path) if leaf.shape == "command" else _read(leaf.shape, text)
+        if value is not None:
             node = found
             *parents, last = leaf.path.split(".")
             for parent in parents:
                 node = node.setdefault(parent, {})
-            node[last] = _read(leaf.shape, text)
+            node[last] = value
     return found
 
 
@@ -157,7 +189,7 @@ def _leaves(schema: Mapping[str, Any], definitions: Mapping[str, Any], prefix: s
 def _field(leaf: _Leaf, texts: Texts, prefix: str) -> ModelField:
     value = texts.get(prefix + leaf.path, "")
     parent, _, name = leaf.path.rpartition(".")
-    hints = {"lines": "One per line.", "yaml": "As YAML."}
+    hints = {"lines": "One per line.", "yaml": "As YAML.", "command": "As you would type it."}
     return ModelField(
         name=prefix + leaf.path,
         label=f"{_words(parent)}: {label_of(name)}" if parent else label_of(name),
@@ -167,7 +199,45 @@ def _field(leaf: _Leaf, texts: Texts, prefix: str) -> ModelField:
         required=leaf.required,
         choices=() if "${" in value else leaf.choices,
         help=leaf.help or hints.get(leaf.shape, ""),
+        files=tuple(_files(texts, prefix + leaf.path)) if leaf.shape == "files" else (),
     )
+
+
+def _files(texts: Texts, name: str) -> Iterator[FileRow]:
+    """The files that are there, then an empty row for one more."""
+    found = (re.fullmatch(rf"{re.escape(name)}\.(\d{{1,4}})\.(?:name|text)", key) for key in texts)
+    rows = sorted({int(match[1]) for match in found if match})
+    for row in rows:
+        file, text = texts.get(f"{name}.{row}.name", ""), texts.get(f"{name}.{row}.text", "")
+        if file.strip() or text.strip():
+            yield FileRow(f"{name}.{row}", file, text)
+    yield FileRow(f"{name}.{max(rows, default=-1) + 1}", "", "")
+
+
+def _read_files(texts: Texts, name: str) -> dict[str, str] | None:
+    """The files by their names; None without any. RequestError for a text without a name, or a name twice."""
+    found: dict[str, str] = {}
+    for row in _files(texts, name):
+        file = row.file.strip()
+        if not file and row.text.strip():
+            raise RequestError("Give the file a name.", field=name)
+        if file in found:
+            raise RequestError(f"There are two files {file}.", field=name)
+        if file:
+            found[file] = row.text.replace("\r\n", "\n")
+    return found or None
+
+
+def _read_command(text: str, name: str) -> list[str]:
+    """The words of a command line, parted as a shell would; nothing is expanded. RequestError names what is wrong."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        raise RequestError("A quotation mark of this command line has no end.", field=name) from None
+
+
+def _show_command(words: Sequence[str]) -> str:
+    return " ".join(word if re.fullmatch(r"[^\s'\"\\]+", word) else shlex.quote(word) for word in words)
 
 
 def _resolve(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,11 +262,15 @@ def _shape(name: str, node: Mapping[str, Any]) -> Shape:
         case "string":
             return "text" if name in LONG_TEXTS else "str"
         case "array" if node.get("items", {}).get("type") == "string":
-            return "lines"
+            return "command" if name in COMMANDS else "lines"
+        case "object" if name in FILES and node.get("additionalProperties", {}).get("type") == "string":
+            return "files"
     return "yaml"
 
 
 def _show(shape: Shape, value: Any) -> str:
+    if shape == "command":
+        return _show_command(value)
     if shape == "lines" and value and not value[0].startswith("- ") and all(map(_is_line, value)):
         return "\n".join(value)
     if isinstance(value, list | tuple | dict):

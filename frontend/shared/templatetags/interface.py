@@ -17,8 +17,10 @@ from django.utils.safestring import SafeString
 from experiments.judging.alerts.triage import open_count
 from experiments.models import Member, Role, Run, Team
 from frontend.shared.badges import BADGES, Badge
+from frontend.shared.document_kinds import kind_label
 
 register = template.Library()
+register.filter("kind_label", kind_label)
 
 
 @dataclass(frozen=True)
@@ -151,3 +153,10 @@ def may(member: Member, role: str) -> bool:
 def field_of(mapping: dict[str, Any], key: str) -> Any:
     """`mapping[key]` for a key that the template holds in a variable; None when it is not there."""
     return mapping.get(key)
+
+
+@register.filter
+def nth(values: Any, place: int) -> Any:
+    """What stands at this place of a list, counted from 0; None beyond its end."""
+    found = list(values)
+    return found[place] if place < len(found) else None

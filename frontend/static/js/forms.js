@@ -118,4 +118,10 @@ document.addEventListener("htmx:responseError", (event) => {
 
 document.addEventListener("htmx:sendError", () => tell("BenchHub does not answer. What you see may be out of date."));
 
+// A new schedule keeps the clock of whoever makes it, unless another one is chosen.
+for (const zones of document.querySelectorAll("select[data-browser-zone]")) {
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if ([...zones.options].some((option) => option.value === own)) zones.value = own;
+}
+
 restore();

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from experiments.api import api as ninja_api
 from experiments.asking.schedules.saving import Plan, create_schedule
+from experiments.judging.alerts.saving_rules import WantedRule, create_rule
 from experiments.models import (
     Alert,
     AuditEntry,
@@ -155,6 +156,7 @@ def full(api: ApiClient, admin: Member, stock: dict[str, Any]) -> dict[str, str]
         "experiment_id": str(made.json()["id"]),
         "search_id": str(search.pk),
         "alert_id": str(alert.pk),
+        "rule_id": str(create_rule(admin, WantedRule("failed", "run_failed")).pk),
         "reservation_id": str(kept.pk),
         **automation_of(admin, same),
         "view_id": str(save_view(admin, "sut-1 only", "sut=sut-1").pk),

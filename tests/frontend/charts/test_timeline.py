@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from django.test import Client
 
 from agents.events import LoadStarted, PhaseFinished, PhaseStarted
 from experiments.analysis.thinning import MAX_POINTS
+from experiments.judging.comparing.factors import factors_of
 from experiments.models import Member, Run, SampleSeries
 from experiments.registry.notes.chart_notes import annotate
-from frontend.charts.sweep import factors_of
 from tests.frontend.conftest import MakeRun
 
 pytestmark = pytest.mark.django_db
@@ -107,10 +107,27 @@ def test_factors_are_what_differs_between_variants() -> None:
         SomeVariant(Named("stock")),
     ]
 
-    assert factors_of(variants) == {
+    defaults: list[dict[str, Any]] = [{"threads": 200, "gc": "G1", "nofile": 1024}] * 2 + [{}]
+    assert factors_of(variants, defaults) == {
         "recipe": ["limits", "limits", "stock"],
         "offered rate": ["", 5000.0, ""],
         "threads": [50, 400, ""],
         "gc": ["G1", "ZGC", ""],
         "nofile": [1024, 1024, ""],
     }
+
+
+def test_what_a_variant_leaves_alone_has_its_default_among_the_factors() -> None:
+    variants: list[Any] = [
+        SomeVariant(Named("limits")),
+        SomeVariant(Named("limits"), {"threads": 400, "turbo": True}, offered_rate_rps=5000.0, concurrency=8),
+    ]
+    defaults: list[dict[str, Any]] = [{"threads": 200, "gc": "G1", "turbo": False}] * 2
+    assert factors_of(variants, defaults, rate_rps=2000.0, load=64) == {
+        "offered rate": [2000.0, 5000.0],
+        "connections or users": [64, 8],
+        "threads": [200, 400],
+        "turbo": ["false", "true"],
+    }
+    same = [SomeVariant(Named("limits")), SomeVariant(Named("limits"), {"threads": 200}, offered_rate_rps=2000.0)]
+    assert factors_of(cast("list[Any]", same), [{"threads": 200}] * 2, rate_rps=2000.0) == {}

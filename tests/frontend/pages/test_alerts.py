@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from experiments.judging.alerts.trends import rebuild
-from experiments.models import Alert, HardwareProfile, Member, Role, Run, Series, Trend
+from experiments.models import Alert, AlertRule, BrokenRule, HardwareProfile, Member, Role, Run, Series, Trend
 from experiments.registry.runs.series import extend_series
+from tests.experiments.conftest import MakeMember
 from tests.frontend.conftest import FINGERPRINT, MakeRun
 from tests.frontend.flat import flat
 
@@ -239,3 +241,27 @@ def test_points_stand_in_the_order_of_time(browser: Client, alert: Alert, make_r
     early = make_run(throughput_rps=990.0, events=(), finished_at=timezone.now() - 30 * DAY)
 
     assert points(browser, "metric=throughput_rps")["points"][0]["number"] == early.number
+
+
+def test_rules_of_the_team_have_a_page(
+    admin: Member, make_member: MakeMember, browser_of: Callable[[Member], Client], make_run: MakeRun
+) -> None:
+    client = browser_of(admin)
+    place = reverse("alert_rules", args=["perf"])
+    given = {"name": "slow", "kind": "figure", "metric": "latency_p99_ms", "side": "above", "is_active": "on"}
+    wrong = client.post(place, given)
+    assert (wrong.status_code, "Give the limit" in wrong.content.decode()) == (422, True)
+    assert client.post(place, given | {"limit": "5", "labels": "branch=main"}).status_code == 302
+    rule = AlertRule.objects.get()
+    BrokenRule.objects.create(rule=rule, run=make_run(throughput_rps=100.0), sentence="It is above.")
+    page = client.get(place).content.decode()
+    for words in ("Latency, p99 above 5 ms", "branch=main", "It is above."):
+        assert words in page
+    own = reverse("alert_rule", args=["perf", rule.pk])
+    assert 'value="slow"' in client.get(own).content.decode()
+    assert client.post(own, given | {"limit": "7"}).status_code == 302
+    viewer = browser_of(make_member(admin.team, Role.VIEWER))
+    assert "New rule" not in viewer.get(place).content.decode()
+    assert [viewer.post(one, given).status_code for one in (place, own)] == [403, 403]
+    assert client.post(reverse("delete_alert_rule", args=["perf", rule.pk])).status_code == 302
+    assert not AlertRule.objects.exists()

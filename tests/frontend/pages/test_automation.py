@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.creating import create_experiment
+from experiments.asking.schedules.clock import expression_of
 from experiments.asking.schedules.launching import launch_due
 from experiments.asking.schedules.saving import Plan, create_schedule
 from experiments.models import Bisection, Delivery, DeliveryAttempt, Experiment, Member, Role, Schedule, Webhook
@@ -19,6 +20,7 @@ from experiments.telling.notifying.webhooks import Wanted, create_webhook, secre
 from tests.experiments.asking.test_bisections import COMMITS, plan, play, slow_from, start
 from tests.experiments.conftest import MakeMember
 from tests.experiments.finished import finish_next
+from tests.frontend.conftest import MakeRun
 from tests.frontend.flat import flat
 
 __all__ = ["plan"]
@@ -65,7 +67,7 @@ def test_a_schedule_is_paused_resumed_changed_and_deleted(
     assert b"Paused by ada." in browser.post(act, {"do": "pause"}, follow=True).content
     assert b"Resumed." in browser.post(act, {"do": "resume"}, follow=True).content
     form = browser.get(f"{SCHEDULES}{made.pk}/edit/").content.decode()
-    assert 'value="0 2 * * *"' in form
+    assert 'value="02:00"' in form
     given = {"name": "hourly", "experiment": experiment.pk, "cron": "0 * * * *", "time_zone": "UTC", "priority": "low"}
     wrong = browser.post(f"{SCHEDULES}{made.pk}/edit/", {**given, "cron": "often"})
     assert (wrong.status_code, b"Give five fields" in wrong.content) == (422, True)
@@ -165,3 +167,48 @@ def test_a_bisection_is_cancelled_from_its_page(browser: Client, admin: Member, 
     browser.post(f"{BISECTIONS}{made.pk}/cancel")
     assert b"Cancelled by ada." in browser.get(f"{BISECTIONS}{made.pk}/").content
     assert b"over already" in browser.post(f"{BISECTIONS}{made.pk}/cancel", follow=True).content
+
+
+@pytest.mark.parametrize(
+    ("chosen", "cron"),
+    [
+        ({"every": "1-5", "at": "02:30"}, "30 2 * * 1-5"),
+        ({"every": "*", "at": "23:05", "cron": "0 0 1 1 *"}, "5 23 * * *"),
+        ({"every": "0", "at": "00:00"}, "0 0 * * 0"),
+        ({"every": "cron", "at": "02:30", "cron": "0 */6 * * *"}, "0 */6 * * *"),
+    ],
+)
+def test_a_schedule_is_said_in_days_and_a_time_or_as_cron(
+    browser: Client, make_run: MakeRun, chosen: dict[str, str], cron: str
+) -> None:
+    run = make_run(throughput_rps=100.0)
+    given = {"name": "nightly", "run": run.number, "time_zone": "Europe/Berlin", "priority": "low"}
+    assert browser.post(f"{SCHEDULES}new/", given | chosen).status_code == 302
+    made = Schedule.objects.select_related("crontab").get()
+    assert expression_of(made.crontab) == cron
+    shown = browser.get(f"{SCHEDULES}{made.pk}/edit/").context["form"]
+    assert shown["every"].value() == chosen["every"]
+    if chosen["every"] == "cron":
+        assert shown["cron"].value() == cron
+    else:
+        assert f"{shown['at'].value():%H:%M}" == chosen["at"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "field"),
+    [({"every": "*"}, "at"), ({"every": "*", "at": "25:00"}, "at"), ({"every": "cron"}, "cron"), ({}, "cron")],
+)
+def test_a_schedule_without_a_time_is_refused_at_its_field(
+    browser: Client, make_run: MakeRun, chosen: dict[str, str], field: str
+) -> None:
+    given = {"name": "nightly", "run": make_run(throughput_rps=100.0).number, "time_zone": "UTC", "priority": "low"}
+    answer = browser.post(f"{SCHEDULES}new/", given | chosen)
+    assert (answer.status_code, list(answer.context["form"].errors)) == (422, [field])
+
+
+def test_a_new_schedule_takes_the_browsers_clock_and_a_stored_one_its_own(browser: Client, make_run: MakeRun) -> None:
+    assert "data-browser-zone" in browser.get(f"{SCHEDULES}new/").content.decode()
+    given = {"name": "nightly", "run": make_run(throughput_rps=100.0).number, "every": "*", "at": "01:00"}
+    browser.post(f"{SCHEDULES}new/", given | {"time_zone": "Asia/Tokyo", "priority": "low"})
+    page = browser.get(f"{SCHEDULES}{Schedule.objects.get().pk}/edit/").content.decode()
+    assert "data-browser-zone" not in page

@@ -17,6 +17,7 @@ from agents.steps import STEPS
 from experiments.models import Application, Member, Recipe, Role, Workload
 from experiments.registry.documents.contents import SCHEMAS, content_of
 from experiments.registry.documents.versions import save_version
+from experiments.registry.errors import RequestError
 from frontend.pages.documents.forms import act, form_of, read_body, texts_of
 from frontend.pages.documents.jmeter_plan import plan_rows
 from frontend.shared.forms.model_fields import fields_of, flatten, read_fields
@@ -137,9 +138,9 @@ def test_saving_without_a_change_keeps_the_version(admin: Member, stock: dict[st
     ("change", "field", "words"),
     [
         ({"driver.connections": "17"}, "", "must be a multiple of threads"),
-        ({"driver.threads": "many"}, "driver.threads", "valid integer"),
-        ({"path": "no slash"}, "path", "match pattern"),
-        ({"phases.0.duration_s": "0"}, "phases.0.duration_s", "greater than or equal to 1"),
+        ({"driver.threads": "many"}, "driver.threads", "This is a whole number"),
+        ({"path": "no slash"}, "path", "It does not have the form that is needed here"),
+        ({"phases.0.duration_s": "0"}, "phases.0.duration_s", "It must be at least 1."),
         ({"driver.headers": "a: [1"}, "", "not YAML"),
     ],
 )
@@ -151,11 +152,63 @@ def test_a_wrong_field_of_the_form_is_named_and_nothing_is_lost(
     answer = signed_in(admin).post(address("edit_document", admin.team, "workloads", document.pk), texts)
     text = answer.content.decode()
     assert answer.status_code == 422
-    assert answer.context["error_field"] == field
+    assert list(answer.context["field_errors"]) == ([field] if field else [])
     assert words in text
     assert "keep me" in text
     assert all(value in text for value in change.values())
     assert Workload.objects.count() == 1
+
+
+def test_everything_that_is_wrong_is_said_at_once_and_at_its_field(admin: Member, stock: dict[str, Any]) -> None:
+    document = stock["workload"]
+    wrong = {"driver.threads": "many", "path": "no slash", "phases.0.duration_s": "0", "driver.connections": ""}
+    texts = texts_of(WorkloadDocument, document.body) | {"action": "save"} | wrong
+    answer = signed_in(admin).post(address("edit_document", admin.team, "workloads", document.pk), texts)
+    assert set(answer.context["field_errors"]) == set(wrong)
+    text = answer.content.decode()
+    assert "4 things are to be changed:" in text
+    assert "This must be given." in text
+    assert text.count('class="field-error"') == 3  # phases are a table: what is wrong there stands above the form
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("java -jar 'my app.jar' --name=\"a b\"", ["java", "-jar", "my app.jar", "--name=a b"]),
+        ("/usr/bin/server\n  --port {port}", ["/usr/bin/server", "--port", "{port}"]),
+        ("echo '' \\$HOME", ["echo", "", "$HOME"]),
+    ],
+)
+def test_a_command_line_is_parted_as_a_shell_would(typed: str, words: list[str]) -> None:
+    body = read_body(ApplicationDocument, {"server.kind": "command", "server.argv": typed})
+    assert body["server"]["argv"] == words
+    again = texts_of(ApplicationDocument, ApplicationDocument.model_validate(body).model_dump())
+    assert read_body(ApplicationDocument, again)["server"]["argv"] == words
+
+
+def test_a_command_line_without_the_end_of_its_quotation_is_refused_at_its_field() -> None:
+    with pytest.raises(RequestError) as refused:
+        read_body(ApplicationDocument, {"server.kind": "command", "server.argv": "sh -c 'echo"})
+    assert refused.value.field == "server.argv"
+
+
+def test_files_have_an_editor_each_and_an_empty_one_for_the_next(admin: Member, stock: dict[str, Any]) -> None:
+    document = save_version(admin, Application, "files", APPLICATION_BODY)
+    client, url = signed_in(admin), address("edit_document", admin.team, "applications", document.pk)
+    page = client.get(url).content.decode()
+    assert 'name="server.files.0.name"' in page
+    assert 'value="z.txt"' in page
+    assert 'name="server.files.2.text"' in page
+    texts = texts_of(ApplicationDocument, document.body) | {"action": "save"}
+    more = {"server.files.2.name": "conf/own.conf", "server.files.2.text": "a = 1\r\nb = {port}\r\n"}
+    client.post(url, texts | more)
+    saved = Application.objects.get(name="files", version=2).body["server"]["files"]
+    assert saved == APPLICATION_BODY["server"]["files"] | {"conf/own.conf": "a = 1\nb = {port}\n"}
+    answer = client.post(url, texts | {"server.files.2.text": "text"})
+    assert "Give the file a name." in answer.context["field_errors"].get("server.files", "")
+    shown = client.get(address("application", admin.team, document.pk)).content.decode()
+    assert "Any program" in shown
+    assert "Files: index.html" in shown
 
 
 def test_the_form_becomes_yaml_and_yaml_becomes_the_form(admin: Member, stock: dict[str, Any]) -> None:

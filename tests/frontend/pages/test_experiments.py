@@ -283,3 +283,73 @@ def test_statistics_link_to_their_explanation(admin: Member, stock: dict[str, An
     page = page_of(admin, experiment)
     for anchor in ("the-outcomes", "the-arithmetic", "many-comparisons", "when-to-stop"):
         assert f'href="/t/perf/help/verdicts/#{anchor}"' in page
+
+
+def swept(admin: Member, stock: dict[str, Any]) -> Experiment:
+    """Two factors, one of whose values is the recipe's default, in 3 x 2 variants."""
+    sides = {key: stock[key] for key in ("application", "recipe", "sut", "drivers")}
+    candidates = [
+        Candidate(f"{nofile}/{connections}", parameters=given, concurrency=connections, **sides)
+        for nofile, given in (("default", {}), ("2048", {"nofile": 2048}), ("4096", {"nofile": 4096}))
+        for connections in (None, 128)
+    ]
+    experiment = create_experiment(admin, name="map", workload=stock["workload"], candidates=candidates)
+    launch_experiment(admin, experiment)
+    return experiment
+
+
+def test_two_factors_are_a_map_with_what_each_of_them_does(admin: Member, stock: dict[str, Any]) -> None:
+    experiment = swept(admin, stock)
+    finish(experiment, 1.0, 1.1, 1.2, 1.32, 0.9, 0.99)
+    page = page_of(admin, experiment)
+    text = text_of(page.partition('id="factors"')[2].partition("</section>")[0])
+    default = stock["recipe"].body["parameters"]["nofile"]["default"]
+    assert f"nofile 2048 in place of {default} +20.0 %" in text
+    assert "connections or users 128 in place of 64 +10.0 %" in text or "in place of" in text
+    assert "holds" in text
+    ranking = text_of(page.partition('id="ranking"')[2].partition("</section>")[0])
+    assert "2048/128 is the best: each other variant is behind it." in ranking
+    assert ranking.count("Behind") == 5
+
+
+def test_the_baseline_is_changed_afterwards_and_the_verdicts_follow(
+    admin: Member, stock: dict[str, Any], make_member: MakeMember
+) -> None:
+    experiment = made(admin, stock, Rules(), variants=3)
+    place = address("change_baseline", admin.team, experiment.pk)
+    signed_in(admin).post(place, {"variant": "v1"})
+    assert experiment.variants.get(is_baseline=True).name == "v0"  # it is under way
+    finish(experiment, 1.0, 1.2, 0.8)
+    Experiment.objects.filter(pk=experiment.pk).update(state="finished")
+    assert signed_in(make_member(admin.team, Role.VIEWER)).post(place, {"variant": "v1"}).status_code == 403
+    signed_in(admin).post(place, {"variant": "v9"})
+    assert experiment.variants.get(is_baseline=True).name == "v0"
+    assert signed_in(admin).post(place, {"variant": "v1"}).status_code == 302
+    assert experiment.variants.get(is_baseline=True).name == "v1"
+    stored = StoredVerdict.objects.filter(experiment=experiment)
+    assert {(one.baseline.name, one.candidate.name) for one in stored} == {("v1", "v0"), ("v1", "v2")}
+    text = text_of(page_of(admin, experiment))
+    assert "Its baseline is v1 since" in text
+    assert "v0 is slower than v1 by 16.7 %" in text
+
+
+def test_an_experiment_is_made_of_a_run(admin: Member, stock: dict[str, Any]) -> None:
+    candidate = Candidate(
+        "only", parameters={"nofile": 4096}, concurrency=128, **{k: v for k, v in stock.items() if k != "workload"}
+    )
+    experiment = create_experiment(admin, name="one", workload=stock["workload"], candidates=[candidate])
+    launch_experiment(admin, experiment)
+    number = experiment.runs.order_by("number")[0].number
+    client = signed_in(admin)
+    run_page = client.get(address("run", admin.team, number)).content.decode()
+    begin = f"{address('new_experiment', admin.team)}?run={number}"
+    assert f'href="{begin}"' in run_page
+    page = client.get(begin).content.decode()
+    for row, name in ((0, f"as run #{number}"), (1, "changed")):
+        assert re.search(rf'name="v{row}-name" value="{name}"', page)
+    for field, value in (("p_nofile", 4096), ("concurrency", 128)):  # both variants have them, once on the page
+        assert re.findall(rf'name="v\d-{field}" value="(\d+)"', page) == [str(value)]
+    assert re.search(rf'<option value="{stock["workload"].pk}" selected', page)
+    assert client.get(f"{address('new_experiment', admin.team)}?run=999").status_code == 404
+    Run.objects.filter(number=number).update(origin="imported")
+    assert client.get(begin).status_code == 404

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from experiments.models import Member
 from frontend.pages.help.contents import INDEX, help_page, render, topics
+from frontend.pages.help.search import search
 from frontend.shared.templatetags.explained import anchor
 
 
@@ -103,3 +104,22 @@ def test_a_member_reads_the_help(admin: Member, client: Client) -> None:
     assert client.get(reverse("help", args=[admin.team.slug, "no-such-page"])).status_code == 404
     index = client.get(reverse("help", args=[admin.team.slug, INDEX]))  # its links are relative to the other address
     assert index.headers["Location"] == reverse("help_index", args=[admin.team.slug])
+
+
+def test_the_help_is_searched_by_section_with_what_stands_around_the_words(browser: Client) -> None:
+    place = reverse("help_index", args=["perf"])
+    page = browser.get(place, {"q": "skips unchanged DAYLIGHT"})
+    assert page.context["hits"] == []
+    (first, *_) = search("daylight saving")
+    assert (first.topic, first.anchor) == ("schedules", "when")
+    assert "daylight" in first.excerpt.lower()
+    shown = browser.get(place, {"q": "daylight saving"}).content.decode()
+    assert f'href="{reverse("help", args=["perf", "schedules"])}#when"' in shown
+    assert search("") == []
+    assert "&lt;b&gt;" in browser.get(place, {"q": "<b>"}).content.decode()
+
+
+def test_a_section_whose_heading_has_the_words_comes_first() -> None:
+    assert search("many comparisons")[0].heading == "Many comparisons"
+    for hit in search("verdict"):
+        assert not hit.anchor or f'id="{hit.anchor}"' in help_page(hit.topic).html

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from experiments.asking.library.catalogue import names
 from experiments.models import Experiment, HardwareProfile, Host, Member, Recipe, Role, Run, Team
@@ -114,3 +115,18 @@ def test_who_may_not_save_may_look_and_gets_no_buttons(role: Role, team: Team, m
     assert client.get("/t/perf/library/tomcat-baseline/").status_code == 200
     assert client.post("/t/perf/library/tomcat-baseline/", {}).status_code == 403
     assert client.post("/t/perf/library/published/tomcat-baseline/import").status_code == 403
+
+
+def test_the_library_is_searched_in_all_that_a_template_is_made_of(browser: Client) -> None:
+    place = reverse("library", args=["perf"])
+
+    def titles(asked: str) -> set[str]:
+        works = browser.get(place, {"q": asked}).context["works"]
+        return {one.name for work in works for one in work["templates"]}
+
+    everything = titles("")
+    assert len(everything) > 20
+    liberty = titles("LIBERTY virtual")
+    assert "liberty-virtual-threads" in liberty < everything
+    assert titles("no such words at all") == set()
+    assert "Nothing in the library" in browser.get(place, {"q": "nowhere"}).content.decode()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.utils.html import strip_tags
+from lxml import html
 
 from agents.plan import build_plan
 from agents.running.outfit import HostFinding
@@ -251,9 +252,8 @@ def test_the_form_of_an_experiment_proposes_cpu_sets_for_all_of_its_variants(
     assert client.post(address("new_experiment", admin.team), experiment_form(stock)).status_code == 422
     assert not Experiment.objects.exists()
     page = client.post(address("new_experiment", admin.team), experiment_form(stock, cpu_sets="1")).content.decode()
-    names = ("workload", "v0-application", "v1-application")
-    form = experiment_form(stock) | {name: chosen(page, name) for name in names}
-    assert form["v0-application"] == form["v1-application"] != str(stock["application"].pk)
+    form = experiment_form(stock) | {name: chosen(page, name) for name in ("workload", "v0-application")}
+    assert form.pop("v1-application") == str(stock["application"].pk) != form["v0-application"]  # both have the first's
     assert 'value="2048"' in page
     assert client.post(address("new_experiment", admin.team), form).status_code == 302
     assert {run.spec["workload"]["cpus"] for run in Run.objects.all() if run.spec} == {"2-3"}
@@ -362,3 +362,51 @@ def test_a_copied_experiment_fills_the_form(admin: Member, stock: dict[str, Any]
         ("few files", True),
     ]
     assert "2048" in page.content.decode()
+
+
+def table_of(page: str) -> list[list[str]]:
+    """The table of variants: its headings without Baseline and Actions, then the values of each row's inputs."""
+    table = html.fromstring(page).xpath("//table[contains(@class, 'variants')]")[0]
+    found = [[" ".join(cell.text_content().split()) for cell in table.xpath(".//thead//th")[:-2]]]
+    for row in table.xpath(".//tbody/tr"):
+        cells = row.xpath("./td")[:-2]
+        found.append([(cell.xpath(".//input[not(@type='hidden')]/@value") or [""])[0] for cell in cells])
+    return found
+
+
+def test_variants_are_rows_with_only_what_differs_as_columns(admin: Member, stock: dict[str, Any]) -> None:
+    client, url = signed_in(admin), address("new_experiment", admin.team)
+    same = parts(stock, "v0-")
+    form = {**experiment_form(stock), "v0-p_nofile": "4096"}
+    whole = client.post(url, form | {"refresh": "1"}).content.decode()
+    assert table_of(whole) == [["Variant", "Nofile"], ["default", "4096"], ["few files", "2048"]]
+    assert whole.count("-application") == whole.count("v0-application")  # once for all variants
+    for name in same:
+        form.pop(name.replace("v0-", "v1-"), None)
+    added = client.post(url, form | {"add_column": "1", "vary": "concurrency"}).content.decode()
+    assert table_of(added)[0] == ["Variant", "Nofile", "Connections or users"]
+    assert client.post(url, form | {"launch": "1"}).status_code == 302
+    first, second = Experiment.objects.get().variants.order_by("position")
+    assert (first.parameters, second.parameters) == ({"nofile": 4096}, {"nofile": 2048})
+    for name in ("application_id", "recipe_id", "sut_id", "drivers_id"):
+        assert getattr(first, name) == getattr(second, name)
+
+
+def test_another_recipe_in_one_row_makes_its_parameters_columns(admin: Member, stock: dict[str, Any]) -> None:
+    body = {"parameters": {"depth": {"type": "int", "default": 3}}, "steps": [{"kind": "limits", "nofile": 2048}]}
+    other = save_version(admin, Recipe, "other", body)
+    client, url = signed_in(admin), address("new_experiment", admin.team)
+    form = {**experiment_form(stock), "v1-recipe": str(other.pk), "refresh": "1"}
+    headings = table_of(client.post(url, form).content.decode())[0]
+    assert headings == ["Variant", "Recipe", "Nofile", "Depth"]
+
+
+def test_removing_the_first_variant_keeps_what_all_have_in_common(admin: Member, stock: dict[str, Any]) -> None:
+    client, url = signed_in(admin), address("new_experiment", admin.team)
+    form = experiment_form(stock)
+    for name in parts(stock, "v1-"):
+        form.pop(name, None)
+    page = client.post(url, form | {"remove": "0"}).content.decode()
+    assert table_of(page)[1:] == [["few files"]]
+    assert 'name="v1-application"' in page
+    assert f'<option value="{stock["application"].pk}" selected' in page
