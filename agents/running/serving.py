@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from agents.base.command import Command, failure
 from agents.base.cpuset import parse_cpus
@@ -79,8 +80,9 @@ class Serving:
                 )
             await self._emit(JobIntended(name, "sut", job.directory, secrets.token_hex(16)))
         cookie = self._record.jobs[name].cookie
+        command = server.start_command(instance, launch)
         started = await job.start(
-            server.start_command(instance, launch),
+            replace(command, argv=(*launch.prefix, *command.argv)),
             cookie=cookie,
             environment=server.environment(instance, launch),
             cwd=instance,

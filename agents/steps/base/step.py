@@ -21,6 +21,14 @@ State = Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
+class Program:
+    """A program that a step runs on the host, and the package that brings it."""
+
+    name: str
+    package: str
+
+
+@dataclass(frozen=True)
 class StepContext:
     """What a step may need to know: the run's private instance directory on the SUT (absolute).
 
@@ -45,6 +53,8 @@ class Step(Guarded, ABC):
     """Whether it gives the server process its CPUs."""
     root: ClassVar[str]
     """When it needs root on the host: "always", "never", or when."""
+    programs: ClassVar[tuple[Program, ...]] = ()
+    """What it cannot do without, beside what every host has (`agents/running/needs.py`)."""
 
     kind: str
 
@@ -59,6 +69,15 @@ class Step(Guarded, ABC):
     @abstractmethod
     def needs_root(self) -> bool:
         """Whether it needs root on the host, as it is written here."""
+
+    @property
+    def insists_on_programs(self) -> bool:
+        """Whether a run is refused where one of its `programs` is missing."""
+        return True
+
+    def contribute(self, launch: ProcessStart) -> ProcessStart:
+        """`launch` with what this step does to how the server process is started."""
+        return launch
 
     def parts(self) -> tuple[Step, ...]:
         """The step as steps of one setting each, so that what two steps have alike can be told from what differs."""
@@ -90,6 +109,10 @@ class HostStep(Step):
     @property
     def needs_root(self) -> bool:
         return not self.in_instance
+
+    @property
+    def insists_on_programs(self) -> bool:
+        return self.unsupported == "fail"
 
     @abstractmethod
     def probe(self, context: StepContext) -> Command:
