@@ -12,7 +12,6 @@ from agents.steps.network_device import NetworkDeviceStep
 from agents.steps.numa import NumaStep
 from tests.agents.specs import make_spec
 
-
 GONE = (Program("no-such-program-at-all", "no-such-package"),)
 
 
