@@ -79,6 +79,7 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
                 f"{phase.name}, {phase.duration_s} s",
                 (
                     *(_recordings(spec) if number == 0 else ()),
+                    *(_settling(spec) if phase.kind == "measure" else ()),
                     *(
                         PlanItem(
                             driver,
@@ -167,6 +168,16 @@ def _ready(spec: RunSpec) -> list[PlanItem]:
             if what[ready.probe]
         ]
     return items
+
+
+def _settling(spec: RunSpec) -> list[PlanItem]:
+    """What each instance does between warm-up and measurement."""
+    server = spec.application.server
+    directories = {n: instance_directory(RUN_DIRECTORY, n) for n in range(server.count)}
+    asked = [server.instance(n).settling_command(directory) for n, directory in directories.items()]
+    commands = tuple(command.shell() for command in asked if command is not None)
+    title = f"Let {server.title} finish what the warm-up left"
+    return [PlanItem(spec.sut.name, title, commands)] if commands else []
 
 
 def _recordings(spec: RunSpec) -> list[PlanItem]:

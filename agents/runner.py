@@ -151,7 +151,7 @@ class Runner:
             cpus=server_cpus(self._spec),
         ):
             try:
-                await self._do("warm_up", lambda: self._load(phases[:-1]))
+                await self._do("warm_up", lambda: self._warm_up(phases[:-1]))
                 await self._do("measure", lambda: self._load(phases[-1:]))
             except (CommandError, HostError):
                 await self._serving.insist()  # a tool that finds no server is not what went wrong
@@ -211,6 +211,10 @@ class Runner:
         for index, step in host_steps(self._spec).items():
             self._check()
             await tuning.apply(index, step)
+
+    async def _warm_up(self, indexes: list[int]) -> None:
+        await self._load(indexes)
+        await self._serving.settle()  # in this phase: once it is over, no other worker does it beside measured load
 
     async def _load(self, indexes: list[int]) -> None:
         reach, keep = self._reach, self._control.keep_file

@@ -21,13 +21,14 @@ def make_spec(
     sut: HostAddress | None = None,
     drivers: tuple[HostAddress, ...] = (),
 ) -> RunSpec:
-    """A whole RunSpec; what is given replaces the defaults field by field."""
+    """A whole RunSpec; what is given replaces the defaults field by field. A server without a kind is a command."""
+    plain = {} if server and "kind" in server else {"kind": "command", "argv": ["true"]}
     return RunSpec.model_validate(
         {
             "application": {
                 "name": "app",
                 "version": 1,
-                "server": {"kind": "command", "argv": ["true"], **(server or {})},
+                "server": {**plain, **(server or {})},
             },
             "recipe": {"name": "recipe", "version": 1, "steps": steps},
             "workload": {

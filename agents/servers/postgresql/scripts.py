@@ -115,6 +115,9 @@ port=$2 prepared=$3 scale=$4 checksums=$5
 if [ -n "$prepared" ]; then
 {_COPY}
 else
+  # From version 18 on initdb makes checksums unless told otherwise.
+  none=--no-data-checksums
+  if [ -z "$checksums" ] && "$bin/initdb" --help | grep -q -e "$none"; then checksums=$none; fi
   $no_root "$bin/initdb" -D "$PWD/data" -U {SUPERUSER} -A trust -E UTF8 --locale=C $checksums >initdb.log 2>&1 ||
     {{ tail -n 2 initdb.log >&2; exit 1; }}
 fi

@@ -43,7 +43,8 @@ class PostgreSQL(NativeServer):
     """A PostgreSQL of the SUT with a data directory of the run: a new one, or a copy of one that is `prepared` there.
 
     `settings` are lines of postgresql.conf, such as `shared_buffers: 1GB`. The load logs in as `bench` to the database
-    `bench`, without a password; that account owns its tables and is no superuser. Before the load comes a checkpoint.
+    `bench`, without a password; that account owns its tables and is no superuser. A checkpoint comes before the
+    load and after the warm-up.
     """
 
     title: ClassVar[str] = "PostgreSQL"
@@ -135,6 +136,10 @@ class PostgreSQL(NativeServer):
             return ""
         said = result.text.strip().splitlines()
         return f"PostgreSQL takes no checkpoint yet: {said[0][:200] if said else 'no answer'}"
+
+    def settling_command(self, instance: str) -> Command | None:
+        """A checkpoint: what the warm-up wrote is on the disk before load is measured."""
+        return self.ready_command(instance)
 
     def effective_command(self, instance: str, pid: int) -> Command:
         args = (self.bin_dir, instance, str(self.port), str(pid), QUERY)
