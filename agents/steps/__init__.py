@@ -10,6 +10,7 @@ from agents.base.model import kinds_of
 from agents.steps.affinity import AffinityStep
 from agents.steps.base.step import HostStep, Step
 from agents.steps.block_device import BlockDeviceStep
+from agents.steps.build.step import BuildStep
 from agents.steps.cgroup import CgroupStep
 from agents.steps.command import CommandStep
 from agents.steps.container_image import ContainerImageStep
@@ -35,6 +36,7 @@ from agents.steps.xml_edit.step import XmlEditStep
 AnyStep = Annotated[
     AffinityStep
     | BlockDeviceStep
+    | BuildStep
     | CgroupStep
     | CommandStep
     | ContainerImageStep

@@ -13,8 +13,6 @@ from agents.base.rights import Rights
 from agents.base.setting_outcome import SettingOutcome
 from agents.steps.base.step import HostStep, Program, State, StepContext
 
-ETHTOOL = Program("ethtool", "ethtool")
-
 _PROBE = """
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 command -v ethtool >/dev/null || { echo 'no ethtool'; exit 0; }
@@ -48,7 +46,6 @@ class NetworkDeviceStep(HostStep):
 
     sets_clock: ClassVar[bool] = False
     rights: ClassVar[Rights] = Rights("nothing", whole="it changes the network cards through which the host is reached")
-    programs: ClassVar[tuple[Program, ...]] = (ETHTOOL,)
 
     kind: Literal["network_device"] = "network_device"
     interface: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@-]{0,14}$")]
@@ -61,6 +58,10 @@ class NetworkDeviceStep(HostStep):
         if not self._asked():
             raise ValueError("give offloads, rx_ring or tx_ring")
         return self
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return (Program("ethtool", "ethtool"),)
 
     def title(self) -> str:
         asked = [f"{name.removeprefix('offload ')} {value}" for name, value in self._asked().items()]

@@ -21,7 +21,6 @@ class NumaStep(LaunchStep):
 
     sets_clock: ClassVar[bool] = False
     rights: ClassVar[Rights] = Rights("places the server's memory on NUMA nodes", data=("nodes",))
-    programs: ClassVar[tuple[Program, ...]] = (Program("numactl", "numactl"),)
 
     kind: Literal["numa"] = "numa"
     policy: Literal["bind", "interleave", "preferred", "local"]
@@ -41,6 +40,10 @@ class NumaStep(LaunchStep):
         if self.policy == "preferred" and not self.nodes.isdigit():
             raise ValueError("nodes: the policy preferred takes one node")
         return self
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return (Program("numactl", "numactl"),)
 
     def title(self) -> str:
         where = f" on NUMA nodes {self.nodes}" if self.nodes else ""

@@ -36,9 +36,10 @@ class PropertiesStep(FileEditStep):
     """Sets and removes keys of a file of `key = value` lines; comments, order and line ends stay.
 
     Values are written to the letter. A key that is there several times gets the value everywhere, a new one comes last.
-    `separator` is what stands between key and value; blanks around it stay as they are. `section` is the one that is
-    meant in a file that has them, as .ini and my.cnf do: what stands elsewhere is left alone, and one that is not there
-    comes last.
+    `separator` is what stands between key and value; blanks around it stay as they are. ` ;` is for directives of
+    nginx, which end in a semicolon and have to be there already, since they mean nothing outside their block. `section`
+    is the one that is meant in a file that has them, as .ini and my.cnf do: what stands elsewhere is left alone, and
+    one that is not there comes last.
     """
 
     model_config = ConfigDict(str_strip_whitespace=False)
@@ -59,7 +60,7 @@ class PropertiesStep(FileEditStep):
     kind: Literal["properties"] = "properties"
     values: dict[Key, Value] = Field(default_factory=dict, max_length=200)
     remove: tuple[Key, ...] = Field((), max_length=200)
-    separator: Literal["=", ":", " "] = "="
+    separator: Literal["=", ":", " ", " ;"] = "="
     section: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:/@ -]{0,100}$")] = ""
 
     @model_validator(mode="after")
@@ -81,6 +82,10 @@ class PropertiesStep(FileEditStep):
         more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
         where = f"{self.path} [{self.section}]" if self.section else self.path
         return f"Edit {where}: {', '.join(changes[:3])}{more}"
+
+    def parts(self) -> tuple[PropertiesStep, ...]:
+        alone = [self.model_copy(update={"values": {key: value}, "remove": ()}) for key, value in self.values.items()]
+        return (*alone, *(self.model_copy(update={"values": {}, "remove": (key,)}) for key in self.remove))
 
     def explains(self, path: str) -> bool:
         if "@line[" in path:  # of a file that nobody could read as settings
@@ -149,6 +154,10 @@ class PropertiesStep(FileEditStep):
         if found:
             changed = {i: f"{e['start']}{value}{e['end']}" for i, e in found.items() if _joined(e) != value}
             return [changed.get(i, line) for i, line in enumerate(lines)]
+        if self.separator == " ;":
+            raise PlanError(
+                f"{self.path} has no directive {key}", hint="Give the application a value of its own for it first."
+            )
         ends = [end[0] for line in lines[-2:] if (end := _END.search(line)) and end[0]]
         new_line = ends[-1] if ends else "\n"
         if lines and not lines[-1].endswith(("\n", "\r")):
@@ -169,6 +178,10 @@ _REST = r"(?P<value>.*?)(?P<end>(?:\r\n|\n|\r)?)"
 _ENTRIES = {
     "=": re.compile(rf"(?P<start>[ \t]*(?P<key>[^\s=#!][^\s=]*)[ \t]*=[ \t]*){_REST}", re.DOTALL | re.ASCII),
     ":": re.compile(rf"(?P<start>[ \t]*(?P<key>[^\s:#!][^\s:]*)[ \t]*:[ \t]*){_REST}", re.DOTALL | re.ASCII),
+    " ;": re.compile(
+        r"(?P<start>[ \t]*(?P<key>[^\s#;{}]+)[ \t]+)(?P<value>[^{};]*?)(?P<end>[ \t]*;[^{}]*?(?:\r\n|\n|\r)?)",
+        re.DOTALL | re.ASCII,
+    ),
     " ": re.compile(rf"(?P<start>[ \t]*(?P<key>[^\s#!]\S*)(?:[ \t]+|(?=[\r\n]|$))){_REST}", re.DOTALL | re.ASCII),
 }
 _END = re.compile(r"(?:\r\n|\n|\r)?\Z")

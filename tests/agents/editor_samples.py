@@ -127,6 +127,14 @@ SERVER_SAMPLES: Mapping[str, dict[str, Any]] = {
 STEP_SAMPLES: Mapping[str, dict[str, Any]] = {
     "affinity": {"cpus": "0"},
     "block_device": {"device": "sda", "scheduler": "none"},
+    "build": {
+        "repository": "/srv/shop.git",
+        "commit": "main",
+        "tool": "make",
+        "arguments": ["all"],
+        "artefact": "out/*",
+        "to": "app",
+    },
     "cgroup": {"cpus": 1.5},
     "command": {"run": ":", "undo": ":", "observe": ":", "expect": "a", "arguments": ["a"], "sets": ["a.*"]},
     "container_image": {"image": f"nginx@sha256:{'0' * 64}"},

@@ -53,8 +53,6 @@ class Step(Guarded, ABC):
     """Whether it gives the server process its CPUs."""
     root: ClassVar[str]
     """When it needs root on the host: "always", "never", or when."""
-    programs: ClassVar[tuple[Program, ...]] = ()
-    """What it cannot do without, beside what every host has (`agents/running/needs.py`)."""
 
     kind: str
 
@@ -69,6 +67,11 @@ class Step(Guarded, ABC):
     @abstractmethod
     def needs_root(self) -> bool:
         """Whether it needs root on the host, as it is written here."""
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """What it cannot do without, beside what every host has (`agents/running/needs.py`)."""
+        return ()
 
     @property
     def insists_on_programs(self) -> bool:
@@ -129,6 +132,15 @@ class HostStep(Step):
     @abstractmethod
     def apply(self, context: StepContext, before: State) -> tuple[Command, ...]:
         """Commands that bring `before` to `wanted`; nothing when it is so already."""
+
+    @property
+    def keeps(self) -> tuple[str, ...]:
+        """Files that it leaves in the instance and that are kept with the run, beside those of the application."""
+        return ()
+
+    def settings(self, effective: State) -> Mapping[str, str]:
+        """What of the state read back is a setting of the run that nothing else shows, such as what was built."""
+        return {}
 
     @abstractmethod
     def revert(self, context: StepContext, before: State) -> tuple[Command, ...]:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import ClassVar
-
 import pytest
 
 from agents.base.errors import PlanError
@@ -18,13 +16,17 @@ GONE = (Program("no-such-program-at-all", "no-such-package"),)
 class Lacking(NumaStep):
     """A step of the server's start that cannot do without a program that no host has."""
 
-    programs: ClassVar[tuple[Program, ...]] = GONE
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return GONE
 
 
 class Skipping(NetworkDeviceStep):
     """A step that may go on without it."""
 
-    programs: ClassVar[tuple[Program, ...]] = GONE
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return GONE
 
 
 async def test_a_run_is_refused_before_anything_is_changed_where_a_step_lacks_its_program(session: Session) -> None:
