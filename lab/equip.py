@@ -1,4 +1,4 @@
-"""Puts what the library's templates need onto the hosts of the lab: servers, the REST application, JMeter."""
+"""Puts what the library's templates need onto the hosts of the lab: servers, small applications, JMeter."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class Programs:
     liberty: Path | None = None
     rest_war: Path | None = None
     jmeter: Path | None = None
+    node_server: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ def equip(suts: Iterable[Spot], driver: Spot, wanted: Iterable[str], programs: P
         if "rest_war" in names:
             shutil.copy(_there(programs.rest_war, "REST application"), sut.outside / "rest.war")
             values["rest_war"] = f"{sut.inside}/rest.war"
+        if "node_entry" in names:
+            shutil.copy(_there(programs.node_server, "server of Node.js"), sut.outside / "server.js")
+            values["node_entry"] = f"{sut.inside}/server.js"
     if "jmeter_home" in names:
         source, target = _there(programs.jmeter, "JMeter"), driver.outside / "jmeter"
         if not (target / "bin" / "jmeter").exists():

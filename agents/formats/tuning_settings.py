@@ -1,4 +1,4 @@
-"""Settings of PostgreSQL and Redis that tune only: numbers, sizes and choices that name no file, program or account.
+"""Settings of nginx, PostgreSQL and Redis that tune only: numbers, sizes and choices that name no file or program.
 
 Allow-lists, never lists of what is bad: what a server learns tomorrow is not on them.
 """
@@ -53,7 +53,17 @@ backlog tcp-keepalive timeout tracking-table-max-keys zset-max-listpack-entries 
 ziplist-entries zset-max-ziplist-value
 """
 REDIS = frozenset(_REDIS.split())
-BY_FILE: Mapping[str, frozenset[str]] = {"postgresql.conf": POSTGRESQL, "redis.conf": REDIS}
+_NGINX = """
+accept_mutex client_body_buffer_size client_header_buffer_size gzip gzip_comp_level gzip_min_length http2
+keepalive_disable keepalive_requests keepalive_time keepalive_timeout large_client_header_buffers lingering_close
+lingering_time multi_accept open_file_cache open_file_cache_min_uses open_file_cache_valid output_buffers
+postpone_output proxy_buffer_size proxy_buffering proxy_buffers proxy_busy_buffers_size read_ahead
+reset_timedout_connection send_lowat sendfile sendfile_max_chunk ssl_buffer_size ssl_early_data
+ssl_prefer_server_ciphers ssl_protocols ssl_session_tickets ssl_session_timeout tcp_nodelay tcp_nopush
+timer_resolution worker_connections worker_cpu_affinity worker_priority worker_processes worker_rlimit_nofile
+"""
+NGINX = frozenset(_NGINX.split())
+BY_FILE: Mapping[str, frozenset[str]] = {"nginx.conf": NGINX, "postgresql.conf": POSTGRESQL, "redis.conf": REDIS}
 """By the file of an instance in which they stand."""
 
 _WORDS = re.compile(r"[A-Za-z0-9_.:%+-]+(?: [A-Za-z0-9_.:%+-]+)*")

@@ -20,8 +20,8 @@ from agents.recordings.tools import insist_on_recorders
 from agents.remote.claiming import Taken
 from agents.remote.fencing import FencedSession
 from agents.running.needs import insist_on_needs, missing_room
+from agents.running.step_programs import insist_on_step_programs
 from agents.spec import RunSpec
-from agents.steps.base.step import LaunchStep
 
 _CLOCK = "date +%s.%N"
 
@@ -49,9 +49,10 @@ async def look_at_host(
 
     `take` gets the machine for this run, and `hold` what is behind its fence from then on. A host that cannot take part
     keeps no trace of the run.
-    PlanError when something that every run needs, the tool, the server or a recorder is missing, with the words of the
-    version command. FenceError when a newer holder has been there: a worker that slept must not leave a directory
-    behind that nobody knows of. OccupiedError when another installation of BenchHub does not leave the machine in time.
+    PlanError when something that every run needs, the tool, the server, a recorder or a program of a step is missing,
+    with the words of the version command. FenceError when a newer holder has been there: a worker that slept must not
+    leave a directory behind that nobody knows of. OccupiedError when another installation of BenchHub does not leave
+    the machine in time.
     """
     home = await insist_on_needs(session, "all" if role == "sut" else "driver", spec.hosts[role].user)
     await _insist_on_room(session, home, spec.application.server.count)
@@ -67,6 +68,8 @@ async def look_at_host(
 async def _facts(session: Session, role: Role, spec: RunSpec, taken: Taken) -> FactsCollected:
     tool_version = await _version(session, role, spec)
     await insist_on_recorders(session, spec.workload.recorders)
+    if role == "sut":
+        await insist_on_step_programs(session, spec.recipe.steps)
     facts = await collect(session)
     who = facts.access
     asked_s = run_clock_s()
@@ -171,9 +174,8 @@ def server_cpus(spec: RunSpec) -> str:
 
 
 def launch_of(spec: RunSpec) -> ProcessStart:
-    """How the server is started: what the recipe's launch steps add up to."""
+    """How the server is started: what the steps of the recipe add up to."""
     launch = ProcessStart()
     for step in spec.recipe.steps:
-        if isinstance(step, LaunchStep):
-            launch = step.contribute(launch)
+        launch = step.contribute(launch)
     return launch

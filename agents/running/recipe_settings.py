@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 
 from agents.base.session import Session
+from agents.record import Record
 from agents.running.preparation import launch_of
+from agents.running.tuning import host_steps
 from agents.servers.base.process import ENVIRONMENT
 from agents.spec import RunSpec
 from agents.steps.base.remote_file import decode_content
@@ -16,6 +18,18 @@ from agents.steps.properties import PropertiesStep
 FILES = "files."
 MAX_RECORDED_BYTES = 64 << 10
 """A larger file is recorded by its size and checksum."""
+
+
+def built_in(spec: RunSpec, record: Record) -> dict[str, str]:
+    """What the host steps themselves say of what they did, such as the commit that was built."""
+    steps = host_steps(spec).items()
+    applied = [(step, record.applied[index]) for index, step in steps if index in record.applied]
+    return {name: value for step, one in applied for name, value in step.settings(one.effective).items()}
+
+
+def kept_by_steps(spec: RunSpec) -> tuple[str, ...]:
+    """Files of the instance that the recipe's steps leave for the run."""
+    return tuple(dict.fromkeys(name for step in host_steps(spec).values() for name in step.keeps))
 
 
 def environment_of(spec: RunSpec) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from agents.base.command import Command, CommandResult, failure
 from agents.base.cpuset import parse_cpus
@@ -21,7 +22,7 @@ from agents.running.host_links import HostLinks, raise_first
 from agents.running.own_address import own_address
 from agents.running.preparation import boot_id_command, insist_same_boot, launch_of
 from agents.running.readiness import listening_command, wait_until_ready
-from agents.running.recipe_settings import environment_of, files_of
+from agents.running.recipe_settings import built_in, environment_of, files_of, kept_by_steps
 from agents.running.server_files import ServerFiles, log_file
 from agents.running.tuning import instance_directory
 from agents.spec import RunSpec
@@ -80,8 +81,9 @@ class Serving:
                 )
             await self._emit(JobIntended(name, "sut", job.directory, secrets.token_hex(16)))
         cookie = self._record.jobs[name].cookie
+        command = server.start_command(instance, launch)
         started = await job.start(
-            server.start_command(instance, launch),
+            replace(command, argv=(*launch.prefix, *command.argv)),
             cookie=cookie,
             environment=server.environment(instance, launch),
             cwd=instance,
@@ -150,7 +152,7 @@ class Serving:
         await self._emit(Logged(name, tuple(lines[-LAST_LINES:])))
         files = ServerFiles(sut, instance, name, keep=self._keep, emit=self._emit)
         await files.keep_log(self._job(number), self._server.log_path(instance))
-        await files.keep_named(self._server.keep_files)
+        await files.keep_named((*self._server.keep_files, *kept_by_steps(self._spec)))
         self._kept.add(number)
 
     async def keep_last_words(self) -> None:
@@ -205,6 +207,7 @@ class Serving:
         values = {f"{role}.{k}": v for role in self._reach.roles for k, v in facts[role].profile.items()}
         values |= await files_of(sut, self._spec, self._instance(0))
         values |= environment_of(self._spec)
+        values |= built_in(self._spec, self._record)
         values |= await self._effective(sut, 0)
         for number in range(1, self._server.count):
             effective = await self._effective(sut, number)

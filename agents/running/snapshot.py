@@ -19,6 +19,8 @@ grep -Hs '' /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor
 grep -Hs '' /sys/devices/system/cpu/cpu[0-9]*/cpufreq/energy_performance_preference
 grep -Hs '' /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/transparent_hugepage/defrag
 grep -Hs '' /sys/kernel/mm/transparent_hugepage/shmem_enabled /sys/kernel/mm/transparent_hugepage/hugepages-*/enabled
+grep -Hs '' /sys/block/[!lrz]*/queue/scheduler /sys/block/[!lrz]*/queue/read_ahead_kb
+grep -Hs '' /sys/block/[!lrz]*/queue/nr_requests
 sed -n 's|^\(/[^ \t]*\)[ \t].*[ \t]\(-\{0,1\}[0-9]*\)$|/proc/swaps:\1 priority \2|p' /proc/swaps 2>/dev/null | sort
 exit 0
 """

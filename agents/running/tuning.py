@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from agents.base.command import Command, failure
 from agents.base.errors import AgentError, CommandError, ConnectError, FenceError, PlanError, ProgramError
-from agents.base.redaction import masked, masked_outcome
+from agents.base.redaction import masked, masked_outcome, without_secrets
 from agents.base.session import Session
 from agents.base.setting_outcome import SettingOutcome
 from agents.events import AnyEvent, JobEnded, JobIntended, Logged, StepApplied, StepIntended, StepReverted
@@ -29,6 +29,8 @@ EACH = 1000
 """A step inside the instance is repeated in every instance: in the one with number n at its index + n times this."""
 
 MAX_STEP_OUTPUT_BYTES = 1 << 16
+LAST_LINES = 200
+LINES_OF_FAILURE = 3
 FIRST_LOOK_S = 0.05
 SELDOM_S = 1.0
 
@@ -100,7 +102,9 @@ class Tuning:
         shown = tuple(map(masked_outcome, outcomes))
         await self._emit(StepApplied(index, shown, effective))
         lines = tuple(
-            f"  {o.setting}: {_or_not_there(o.before)} -> {_or_not_there(o.effective)} ({o.result})" for o in shown
+            f"  {o.setting}: {_or_not_there(o.before)} -> {_or_not_there(o.effective)} "
+            f"({o.result}{', ' if o.detail else ''}{o.detail})"
+            for o in shown
         )
         await self._emit(Logged("runner", (step.title(), *lines)))
         self._insist(step, outcomes)
@@ -214,7 +218,10 @@ class Tuning:
             await self._emit(JobEnded(name, status.exit_status))
         if status.exit_status != 0:
             said = await job.read("err", 0, MAX_STEP_OUTPUT_BYTES) or await job.read("out", 0, MAX_STEP_OUTPUT_BYTES)
-            last = " / ".join(said.decode("utf-8", "replace").strip().splitlines()[-3:])
+            lines = without_secrets(said.decode("utf-8", "replace")).strip().splitlines()
+            if len(lines) > LINES_OF_FAILURE:
+                await self._emit(Logged("runner", (f"{what} said last:", *lines[-LAST_LINES:])))
+            last = " / ".join(lines[-LINES_OF_FAILURE:])
             how = f"exit status {status.exit_status}" if status.exit_status is not None else "an unknown end"
             message = f"{what} failed with {how}{': ' if last else ''}{last}"
             raise failure(message, status.exit_status, by_author=command.by_author)

@@ -1,4 +1,4 @@
-"""Edits files of key=value lines: catalina.properties, bootstrap.properties, and many .conf files."""
+"""Edits files of key=value lines: catalina.properties, bootstrap.properties, many .conf files, .ini with sections."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class PropertiesStep(FileEditStep):
     """Sets and removes keys of a file of `key = value` lines; comments, order and line ends stay.
 
     Values are written to the letter. A key that is there several times gets the value everywhere, a new one comes last.
-    `separator` is what stands between key and value; blanks around it stay as they are.
+    `separator` is what stands between key and value; blanks around it stay as they are. ` ;` is for directives of
+    nginx, which end in a semicolon and have to be there already, since they mean nothing outside their block. `section`
+    is the one that is meant in a file that has them, as .ini and my.cnf do: what stands elsewhere is left alone, and
+    one that is not there comes last.
     """
 
     model_config = ConfigDict(str_strip_whitespace=False)
@@ -44,7 +47,7 @@ class PropertiesStep(FileEditStep):
     sets_clock: ClassVar[bool] = False
     rights: ClassVar[Rights] = Rights(
         "sets words and numbers in the configuration of the run's own server",
-        data=("remove",),
+        data=("remove", "section"),
         gates={
             "path": Gate("any other file", lambda step: is_configuration(step.path) or step.path in BY_FILE),
             "values": Gate(
@@ -57,7 +60,8 @@ class PropertiesStep(FileEditStep):
     kind: Literal["properties"] = "properties"
     values: dict[Key, Value] = Field(default_factory=dict, max_length=200)
     remove: tuple[Key, ...] = Field((), max_length=200)
-    separator: Literal["=", ":", " "] = "="
+    separator: Literal["=", ":", " ", " ;"] = "="
+    section: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:/@ -]{0,100}$")] = ""
 
     @model_validator(mode="after")
     def _some(self) -> PropertiesStep:
@@ -76,7 +80,12 @@ class PropertiesStep(FileEditStep):
         # The keys alone: a value may be a secret.
         changes = [*(f"set {key}" for key in self.values), *(f"remove {key}" for key in self.remove)]
         more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
-        return f"Edit {self.path}: {', '.join(changes[:3])}{more}"
+        where = f"{self.path} [{self.section}]" if self.section else self.path
+        return f"Edit {where}: {', '.join(changes[:3])}{more}"
+
+    def parts(self) -> tuple[PropertiesStep, ...]:
+        alone = [self.model_copy(update={"values": {key: value}, "remove": ()}) for key, value in self.values.items()]
+        return (*alone, *(self.model_copy(update={"values": {}, "remove": (key,)}) for key in self.remove))
 
     def explains(self, path: str) -> bool:
         if "@line[" in path:  # of a file that nobody could read as settings
@@ -87,11 +96,12 @@ class PropertiesStep(FileEditStep):
         """The edited content; the same bytes when all is so already. PlanError when the file is no text."""
         if b"\0" in data:
             raise PlanError("this is no text file", hint="Name a file of key=value lines.")
-        lines = _logical_lines(_text(data))
+        before, lines, after = self._parted(_logical_lines(_text(data)))
         for key, value in self.values.items():
             lines = self._with(lines, key, _text(value.encode()))
         kept = [line for line in lines if (entry := self._entry(line)) is None or entry["key"] not in self.remove]
-        return "".join(kept).encode("latin-1")
+        begun = self._begun(before) if self.section and kept else before
+        return "".join([*begun, *kept, *after]).encode("latin-1")
 
     def outcomes(self, before: State, after: State) -> tuple[SettingOutcome, ...]:
         """One line per key."""
@@ -109,14 +119,45 @@ class PropertiesStep(FileEditStep):
     def _read(self, content: str | None) -> dict[str, str]:
         if content is None:
             return {}
-        entries = [entry for line in _logical_lines(_text(decode_content(content))) if (entry := self._entry(line))]
+        _, lines, _ = self._parted(_logical_lines(_text(decode_content(content))))
+        entries = [entry for line in lines if (entry := self._entry(line))]
         return {entry["key"]: _joined(entry).encode("latin-1").decode("utf-8", "replace") for entry in entries}
+
+    def _parted(self, lines: list[str]) -> tuple[list[str], list[str], list[str]]:
+        """What stands before the section, its lines, and what follows it; PlanError when it is there twice."""
+        if not self.section:
+            return [], lines, []
+        heads = [number for number, line in enumerate(lines) if line.strip().startswith("[")]
+        mine = [number for number in heads if lines[number].strip() == f"[{self.section}]"]
+        if len(mine) > 1:
+            raise PlanError(
+                f"the section [{self.section}] is there {len(mine)} times", hint="Join them in the file of the host."
+            )
+        if not mine:
+            return lines, [], []
+        start = mine[0] + 1
+        end = next((number for number in heads if number >= start), len(lines))
+        while end > start and not lines[end - 1].strip():
+            end -= 1  # a blank line belongs to what follows it
+        return lines[:start], lines[start:end], lines[end:]
+
+    def _begun(self, before: list[str]) -> list[str]:
+        """What stands before the lines of the section, its heading and a line's end included."""
+        newline = "\r\n" if before and before[0].endswith("\r\n") else "\n"
+        if before and not before[-1].endswith(("\n", "\r")):
+            before = [*before[:-1], before[-1] + newline]
+        there = any(line.strip() == f"[{self.section}]" for line in before)
+        return before if there else [*before, f"[{self.section}]{newline}"]
 
     def _with(self, lines: list[str], key: str, value: str) -> list[str]:
         found = {i: entry for i, line in enumerate(lines) if (entry := self._entry(line)) and entry["key"] == key}
         if found:
             changed = {i: f"{e['start']}{value}{e['end']}" for i, e in found.items() if _joined(e) != value}
             return [changed.get(i, line) for i, line in enumerate(lines)]
+        if self.separator == " ;":
+            raise PlanError(
+                f"{self.path} has no directive {key}", hint="Give the application a value of its own for it first."
+            )
         ends = [end[0] for line in lines[-2:] if (end := _END.search(line)) and end[0]]
         new_line = ends[-1] if ends else "\n"
         if lines and not lines[-1].endswith(("\n", "\r")):
@@ -127,6 +168,8 @@ class PropertiesStep(FileEditStep):
         return [*lines, f"{key}{between}{value}{new_line}"]
 
     def _entry(self, line: str) -> re.Match[str] | None:
+        if self.section and line.lstrip().startswith(";"):
+            return None  # a comment where there are sections
         return _ENTRIES[self.separator].fullmatch(line)
 
 
@@ -135,6 +178,10 @@ _REST = r"(?P<value>.*?)(?P<end>(?:\r\n|\n|\r)?)"
 _ENTRIES = {
     "=": re.compile(rf"(?P<start>[ \t]*(?P<key>[^\s=#!][^\s=]*)[ \t]*=[ \t]*){_REST}", re.DOTALL | re.ASCII),
     ":": re.compile(rf"(?P<start>[ \t]*(?P<key>[^\s:#!][^\s:]*)[ \t]*:[ \t]*){_REST}", re.DOTALL | re.ASCII),
+    " ;": re.compile(
+        r"(?P<start>[ \t]*(?P<key>[^\s#;{}]+)[ \t]+)(?P<value>[^{};]*?)(?P<end>[ \t]*;[^{}]*?(?:\r\n|\n|\r)?)",
+        re.DOTALL | re.ASCII,
+    ),
     " ": re.compile(rf"(?P<start>[ \t]*(?P<key>[^\s#!]\S*)(?:[ \t]+|(?=[\r\n]|$))){_REST}", re.DOTALL | re.ASCII),
 }
 _END = re.compile(r"(?:\r\n|\n|\r)?\Z")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 PROCESS_FRAMES = """
 process_frames() {
   for name in limits status cmdline environ; do cat "/proc/$1/$name" 2>/dev/null | frame "process.$name"; done
+  sed q "/proc/$1/numa_maps" 2>/dev/null | frame process.numa_maps
   java=$(readlink "/proc/$1/exe")
   case ${java##*/} in java) ;; *) return 0;; esac
   cat "${java%/bin/java}/release" 2>/dev/null | frame jvm.release
@@ -44,6 +45,7 @@ def parse_process(frames: Mapping[str, bytes]) -> dict[str, str]:
     return {
         **dict(_limits(text.get("process.limits", ""))),
         **dict(_status(text.get("process.status", ""))),
+        **dict(_memory_policy(text.get("process.numa_maps", ""))),
         **{f"process.arguments[{i}]": a for i, a in enumerate(_parts(text.get("process.cmdline", "")))},
         **dict(_environment(text.get("process.environ", ""))),
         **dict(_flags(text.get("jvm.VM.flags", ""))),
@@ -69,6 +71,13 @@ def _status(text: str) -> Iterator[tuple[str, str]]:
         key, _, value = line.partition(":")
         if key in names:
             yield f"process.{names[key]}", value.strip()
+
+
+def _memory_policy(text: str) -> Iterator[tuple[str, str]]:
+    """On which NUMA nodes its memory lies, where that is not left to the kernel."""
+    policy = text.split()[1:2]
+    if policy and policy != ["default"]:
+        yield "process.memory_policy", policy[0]
 
 
 def _environment(text: str) -> Iterator[tuple[str, str]]:

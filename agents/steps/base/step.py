@@ -21,6 +21,14 @@ State = Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
+class Program:
+    """A program that a step runs on the host, and the package that brings it."""
+
+    name: str
+    package: str
+
+
+@dataclass(frozen=True)
 class StepContext:
     """What a step may need to know: the run's private instance directory on the SUT (absolute).
 
@@ -60,6 +68,20 @@ class Step(Guarded, ABC):
     def needs_root(self) -> bool:
         """Whether it needs root on the host, as it is written here."""
 
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """What it cannot do without, beside what every host has (`agents/running/needs.py`)."""
+        return ()
+
+    @property
+    def insists_on_programs(self) -> bool:
+        """Whether a run is refused where one of its `programs` is missing."""
+        return True
+
+    def contribute(self, launch: ProcessStart) -> ProcessStart:
+        """`launch` with what this step does to how the server process is started."""
+        return launch
+
     def parts(self) -> tuple[Step, ...]:
         """The step as steps of one setting each, so that what two steps have alike can be told from what differs."""
         return (self,)
@@ -91,6 +113,10 @@ class HostStep(Step):
     def needs_root(self) -> bool:
         return not self.in_instance
 
+    @property
+    def insists_on_programs(self) -> bool:
+        return self.unsupported == "fail"
+
     @abstractmethod
     def probe(self, context: StepContext) -> Command:
         """Reads the present state; exits 0 also where a setting does not exist."""
@@ -106,6 +132,15 @@ class HostStep(Step):
     @abstractmethod
     def apply(self, context: StepContext, before: State) -> tuple[Command, ...]:
         """Commands that bring `before` to `wanted`; nothing when it is so already."""
+
+    @property
+    def keeps(self) -> tuple[str, ...]:
+        """Files that it leaves in the instance and that are kept with the run, beside those of the application."""
+        return ()
+
+    def settings(self, effective: State) -> Mapping[str, str]:
+        """What of the state read back is a setting of the run that nothing else shows, such as what was built."""
+        return {}
 
     @abstractmethod
     def revert(self, context: StepContext, before: State) -> tuple[Command, ...]:

@@ -27,6 +27,11 @@ WORKS: Mapping[int, str] = {
     3: "Connectors, JVM memory and kernel keys",
     4: "CPU scalability",
     5: "Thread pool against virtual threads",
+    6: "nginx",
+    7: "PostgreSQL",
+    8: "Redis",
+    9: "Node.js",
+    10: "Heap and collectors of the JVM",
 }
 
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -126,13 +131,13 @@ class TemplateVariant(Frozen):
 
 
 class Needs(Frozen):
-    """What the hosts must have; `published_cpus` of the SUT at the published scale."""
+    """What the hosts must have; `published_cpus` of the SUT at the published scale, `java` 0 where nothing needs it."""
 
     cpus: int = Field(1, ge=1)
     published_cpus: int = Field(1, ge=1)
     memory_gb: float = Field(0.5, gt=0)
     published_memory_gb: float = Field(4, gt=0)
-    java: int = Field(17, ge=8)
+    java: int = Field(17, ge=0)
     root: bool = False
     sut: tuple[str, ...] = ()
     driver: tuple[str, ...] = ()
@@ -155,7 +160,7 @@ class ExperimentTemplate(Item):
     needs: Needs
     repetitions: int = Field(5, ge=1, le=100)
     order: Literal["blocks", "interleaved", "sequential"] = "blocks"
-    metric: str = "throughput_rps"
+    metric: str = Field("", description="Empty: the figure that stands for a run of the workload")
     margin_ratio: float = Field(0.03, gt=0, lt=1)
 
     @property

@@ -73,7 +73,7 @@ def _machine(template: ExperimentTemplate, scale: Scale, sut: Host, given: Mappi
     memory_gb = int(facts.get("memory.total_bytes") or 0) / GB
     if memory_gb and memory_gb < wanted_gb:
         yield Fit("fail", f"{sut.name} has {memory_gb:.1f} GiB of memory, this needs {wanted_gb:g}: {_way_out(scale)}")
-    if not given.get("java_home"):
+    if needs.java and not given.get("java_home"):
         yield from _java(sut, facts, needs.java)
     if needs.root and sut.user != "root":
         yield Fit(

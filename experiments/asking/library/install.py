@@ -75,7 +75,7 @@ class Installed:
             "workload": _reference(self.workload),
             "repetitions": self.template.repetitions,
             "order": self.template.order,
-            "primary_metric": self.template.metric,
+            **({"primary_metric": self.template.metric} if self.template.metric else {}),
             "margin_ratio": self.template.margin_ratio,
             "labels": {"library": self.template.name, "scale": self.scale},
             "variants": [

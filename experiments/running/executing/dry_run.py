@@ -13,6 +13,7 @@ from agents.base.errors import MISTAKE_HINT, AgentError
 from agents.plan import Plan, build_plan
 from agents.recordings.tools import insist_on_recorders
 from agents.remote.ssh import connect
+from agents.running.step_programs import insist_on_step_programs
 from agents.spec import RunSpec
 from agents.steps import is_host_step
 from agents.steps.base.step import HostStep, State, StepContext
@@ -61,6 +62,7 @@ async def _plan(spec: RunSpec, sut_host: Host, driver_hosts: Sequence[Host]) -> 
         version = await sut.run(spec.application.server.version_command())
         version.check(f"Looking for {spec.application.server.kind} on {sut_host.name}", by_author=True)
         await insist_on_recorders(sut, spec.workload.recorders)
+        await insist_on_step_programs(sut, spec.recipe.steps)
         for index, step in enumerate(spec.recipe.steps, start=1):
             if is_host_step(step) and _readable(step):
                 probe = step.probe(context)

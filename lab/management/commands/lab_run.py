@@ -69,6 +69,7 @@ class Command(up.Command):
             options["liberty"],
             options["rest_war"] or cache / "rest.war",
             options["jmeter"],
+            catalogue.DIRECTORY / "node" / "server.js",
         )
         self.directory = data_dir / "lab"
         self.server_cpus, self.driver_cpus = _split_cpus()

@@ -151,5 +151,10 @@ def test_an_editor_writes_static_pages_only(path: str, mode: str | None, static:
     assert bool(FileStep(path=path, content="x", mode=mode).reserved()) is not static
 
 
-def test_commands_and_packages_are_not_repeated_after_a_cut() -> None:
-    assert {kind for kind, step in STEPS.items() if getattr(step, "once", False)} == {"command", "packages"}
+def test_commands_builds_packages_and_images_are_not_repeated_after_a_cut() -> None:
+    assert {kind for kind, step in STEPS.items() if getattr(step, "once", False)} == {
+        "command",
+        "build",
+        "container_image",
+        "packages",
+    }

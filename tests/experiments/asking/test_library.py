@@ -33,6 +33,7 @@ PLACES: dict[str, Value] = {
     "liberty_home": "/opt/wlp",
     "rest_war": "/opt/rest.war",
     "jmeter_home": "/opt/jmeter",
+    "node_entry": "/opt/node/server.js",
 }
 SCALES: tuple[Scale, ...] = ("small", "published")
 NAMES = catalogue.names("experiments")
@@ -55,7 +56,7 @@ ARM64 = parse_lscpu((LSCPU / "seed-grace.txt").read_bytes()).stable() | {
     "cpu.online": "0-7",
     "cpu.offline": "8-143",
     "memory.total_bytes": str(480 << 30),
-    "java.path.version": "21.0.8",
+    "java.path.version": "25.0.1",
 }
 LAB = {
     "cpu.architecture": "x86_64",
@@ -119,7 +120,7 @@ def test_every_work_has_an_experiment_and_every_part_is_used_or_stands_for_itsel
     for kind in ("application", "workload"):
         assert {name for have, name in used if have == kind} | {"hello-wrk2"} >= set(catalogue.names(f"{kind}s"))
     for name in NAMES:
-        assert catalogue.template(name).metric in METRICS
+        assert catalogue.template(name).metric in {"", *METRICS}
 
 
 CONNECTOR = "tomcat.server_xml.Server/Service/Connector"
@@ -161,9 +162,39 @@ ASKED |= {
     "rest-store": {"memcached": OPTION},
     "rest-store-https": {"memcached": OPTION},
 }
+SETTINGS = "postgresql.settings."
+ASKED |= {
+    "jvm-class-data": {"not shared": JVM | OPTION},
+    "jvm-collectors": dict.fromkeys(("Parallel", "ZGC", "Shenandoah"), JVM | OPTION),
+    "jvm-compact-headers": {"8 bytes": JVM | OPTION},
+    "jvm-heap": dict.fromkeys(("64 MiB", "512 MiB"), JVM | OPTION),
+    "nginx-keep-alive": {name: {"nginx.conf.http.keepalive_requests"} for name in ("10 requests", "no limit")},
+    "nginx-sendfile": {
+        "sendfile off": {"nginx.conf.http.sendfile"},
+        "sendfile and tcp_nopush on": {"nginx.conf.http.tcp_nopush"},
+    },
+    "nginx-tls": {"TLS 1.2": {"nginx.conf.http.ssl_protocols"}},
+    "nginx-workers": {"2 workers": {"nginx.conf.worker_processes"}},
+    "node-workers": {f"cluster of {count}": {"process.environment.WEB_CONCURRENCY"} for count in (1, 2)},
+    "postgresql-commit": {"commit does not wait": {f"{SETTINGS}synchronous_commit"}},
+    "postgresql-commit-at-a-rate": {"commit does not wait": {f"{SETTINGS}synchronous_commit"}},
+    "postgresql-huge-pages": {"huge pages": {f"{SETTINGS}huge_pages", "sysctl.vm.nr_hugepages"}},
+    "postgresql-jit": {
+        "jit on": {f"{SETTINGS}jit"},
+        "jit of every query": {f"{SETTINGS}jit", f"{SETTINGS}jit_above_cost"},
+    },
+    "postgresql-shared-buffers": {name: {f"{SETTINGS}shared_buffers"} for name in ("16 MB", "256 MB")},
+    "redis-io-threads": {"2 threads": {"redis.settings.io-threads"}},
+}
 PATHS = {path for changes in ASKED.values() for changed in changes.values() for path in changed} | NOBODY_ASKED
 # Another application may explain whatever belongs to the server, and nothing of its host.
 ASKED["cpu-instances"] = {"two instances": {path for path in PATHS if path.startswith(("tomcat.", "process.", "jvm."))}}
+for name, begins, variants in (
+    ("node-young-generation", "node.", ("1 MiB", "64 MiB")),
+    ("redis-persistence", "redis.", ("append-only, once a second", "append-only, each command", "snapshots")),
+):
+    own = {path for path in PATHS if path.startswith((begins, "process.", "jvm."))}
+    ASKED[name] = dict.fromkeys(variants, own)
 
 
 def named_changes(specs: Sequence[RunSpec]) -> set[str]:
@@ -214,6 +245,8 @@ def test_at_the_small_scale_a_template_fits_the_lab_or_says_what_is_missing(
         expected.append("x has 2 CPUs, this needs 8: choose a larger host.")
     if template.needs.java > 17:
         java = "has Java 17 on its PATH, this needs 21: set java_home to /usr/lib/jvm/java-21 (Java 21)."
+        if template.needs.java > 21:
+            java = "has Java 17 on its PATH, this needs 25: install it, and set java_home if it is not on the PATH."
         expected += [f"{host} {java}" for host in (("x", "y") if template.two_suts else ("x",))]
     assert found == expected
 

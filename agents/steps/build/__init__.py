@@ -1,0 +1,1 @@
+"""Building a commit on the host."""
