@@ -367,7 +367,7 @@ def test_a_copied_experiment_fills_the_form(admin: Member, stock: dict[str, Any]
 def table_of(page: str) -> list[list[str]]:
     """The table of variants: its headings without Baseline and Actions, then the values of each row's inputs."""
     table = next(one for one in html.fromstring(page).iter("table") if "variants" in one.get("class", ""))
-    heads = [" ".join(cell.text_content().split()) for cell in table.iterfind(".//thead/tr/th")]
+    heads = [" ".join("".join(map(str, cell.itertext())).split()) for cell in table.iterfind(".//thead/tr/th")]
     found = [heads[:-2]]
     for row in table.iterfind(".//tbody/tr"):
         inputs = [[one.get("value", "") for one in cell.iter("input") if one.get("type") != "hidden"] for cell in row]
