@@ -271,9 +271,11 @@ def _decide(
 
 
 def log_change(log_a: NDArray[np.float64], log_b: NDArray[np.float64], design: Arms, step: float) -> LogChange:
-    """The change of the mean log from `a` to `b`, one log per repetition of each, two or more; blocked: in block order.
+    """The change of the mean log from `a` to `b`.
 
-    `step` is that in which the values themselves were printed, in their unit. Source: docs/verdicts.md.
+    `log_a` and `log_b` are logs of figures of one unit, one per repetition, two or more each; `blocked`: in block
+    order, as many of both. `step` is that in which the figures themselves were printed, in their unit.
+    Source: docs/verdicts.md.
     """
     return change_of_means(log_a, log_b, design, rounding=_rounding(log_a, log_b, step))
 

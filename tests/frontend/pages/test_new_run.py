@@ -366,11 +366,12 @@ def test_a_copied_experiment_fills_the_form(admin: Member, stock: dict[str, Any]
 
 def table_of(page: str) -> list[list[str]]:
     """The table of variants: its headings without Baseline and Actions, then the values of each row's inputs."""
-    table = html.fromstring(page).xpath("//table[contains(@class, 'variants')]")[0]
-    found = [[" ".join(cell.text_content().split()) for cell in table.xpath(".//thead//th")[:-2]]]
-    for row in table.xpath(".//tbody/tr"):
-        cells = row.xpath("./td")[:-2]
-        found.append([(cell.xpath(".//input[not(@type='hidden')]/@value") or [""])[0] for cell in cells])
+    table = next(one for one in html.fromstring(page).iter("table") if "variants" in one.get("class", ""))
+    heads = [" ".join("".join(map(str, cell.itertext())).split()) for cell in table.iterfind(".//thead/tr/th")]
+    found = [heads[:-2]]
+    for row in table.iterfind(".//tbody/tr"):
+        inputs = [[one.get("value", "") for one in cell.iter("input") if one.get("type") != "hidden"] for cell in row]
+        found.append([(values or [""])[0] for values in inputs[:-2]])
     return found
 
 
