@@ -84,7 +84,9 @@ def database() -> Iterator[Target]:
 def test_the_real_pgbench_makes_its_tables_and_measures(
     options: dict[str, Any], database: Target, tmp_path: Path
 ) -> None:
-    driver = make("pgbench", binary=PGBENCH, user=embedded.DATABASE_USER, initialise=True, **options)
+    driver = make(
+        "pgbench", binary=PGBENCH, user=embedded.DATABASE_USER, database="postgres", initialise=True, **options
+    )
     if "script" in options:
         (tmp_path / "transaction.sql").write_text(driver.files()["transaction.sql"])
     warming = driver.warming_up()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -101,8 +102,38 @@ def test_a_prepared_data_directory_is_copied_and_stays_as_it_is(tmp_path: Path) 
     require_postgresql(copy)
     with started(copy, made(copy, tmp_path / "second" / "instance")) as postgresql:
         assert query(copy, "INSERT INTO shop VALUES (1); SELECT count(*) FROM shop").stdout.endswith("1\n")
-        assert postgresql.effective()["postgresql.settings.port"] == str(copy.port), "ALTER SYSTEM of then is not ours"
+        effective = postgresql.effective()
+    assert effective["postgresql.settings.port"] == str(copy.port), "ALTER SYSTEM of then is not ours"
+    assert re.fullmatch(r"\d+ at [0-9A-F]+/[0-9A-F]+", effective["postgresql.data.state"])
     assert tree_hash(prepared) == before
+
+
+def test_data_that_are_kept_are_made_once_and_each_run_has_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    sql = "CREATE TABLE shop AS SELECT clock_timestamp() AS made;"
+    server = PostgreSQL(bin_dir=PROGRAMS, port=free_port(), sql=sql, keep_data=True).instance(0, "127.0.0.1")
+    require_postgresql(server)
+    found, sums = [], []
+    for number in range(2):
+        with started(server, made(server, tmp_path / str(number) / "instance")) as postgresql:
+            found.append(query(server, "SELECT made FROM shop").stdout)
+            assert query(server, "INSERT INTO shop VALUES (now()) RETURNING 1").stdout.startswith("1\n")
+            sums.append(postgresql.effective()["postgresql.data.sha256"])
+    assert found[0].count("\n") == 1
+    assert found[0] == found[1], "what a run changed is not in what the next one gets"
+    assert sums[0] == sums[1]
+    assert len(sums[0]) == 64
+    (kept,) = (tmp_path / ".benchhub/data").iterdir()
+    other = server.model_copy(update={"sql": f"{sql}\nSELECT 1;"})
+    made(other, tmp_path / "other" / "instance")
+    assert len(list((tmp_path / ".benchhub/data").iterdir())) == 2, "other SQL makes other data"
+    with (kept / "data" / "PG_VERSION").open("a") as changed:
+        changed.write("\n")
+    refused = run(server.create_instance(str(tmp_path / "third" / "instance")))
+    assert refused.returncode != 0
+    assert f"remove {kept}" in refused.stderr.decode()
 
 
 @pytest.mark.parametrize("broken, said", [("postmaster.pid", b"is in use"), ("pg_tblspc/1", b"tablespaces elsewhere")])
@@ -184,6 +215,7 @@ def test_jvm_options_are_refused() -> None:
         ({"settings": {"jit": "on\nport = 1"}}, "jit"),
         ({"settings": {"a b": "c"}}, "settings"),
         ({"prepared": "/srv/pg", "checksums": True}, "checksums"),
+        ({"prepared": "/srv/pg", "keep_data": True}, "keep_data"),
         ({"pgbench_scale": 0}, "pgbench_scale"),
     ],
 )
