@@ -47,8 +47,12 @@ class PropertiesStep(FileEditStep):
     sets_clock: ClassVar[bool] = False
     rights: ClassVar[Rights] = Rights(
         "sets words and numbers in the configuration of the run's own server",
-        data=("remove", "section"),
+        data=("section",),
         gates={
+            "remove": Gate(
+                "taking out settings that do more than tune",
+                lambda step: (known := BY_FILE.get(step.path)) is None or known.issuperset(step.remove),
+            ),
             "path": Gate("any other file", lambda step: is_configuration(step.path) or step.path in BY_FILE),
             "values": Gate(
                 "values that name classes, places or addresses, and properties that open doors",

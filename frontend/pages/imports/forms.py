@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from django import forms
@@ -14,8 +15,10 @@ from agents.recordings import RECORDINGS
 from experiments.asking.intake.imports import AUTO, MAX_REPORT_CHARS
 from experiments.asking.intake.named_results import ALL
 from experiments.asking.intake.recordings import MAX_RECORDING_CHARS
+from experiments.asking.intake.several_files import ImportFile
 from experiments.models import Application, Recipe, Run, Team, Workload
 from experiments.registry.errors import RequestError
+from frontend.pages.imports.several import FilesField, as_text, from_text
 from frontend.shared.forms.fields import LabelsField
 from frontend.shared.forms.uploads import text_of
 
@@ -72,7 +75,9 @@ class ReportForm(OutputForm):
             ("Files of benchmarks", [(kind, reader.title) for kind, reader in RESULT_READERS.items()]),
         ],
     )
+    file = FilesField(required=False, label="Files", help_text="Several files of one measurement are one import.")
     file_name = forms.CharField(required=False, max_length=255, widget=forms.HiddenInput)
+    shown_files = forms.CharField(required=False, strip=False, widget=forms.HiddenInput)
     command = forms.CharField(
         required=False,
         max_length=100_000,
@@ -135,16 +140,47 @@ class ReportForm(OutputForm):
         return found
 
     def clean(self) -> dict[str, Any]:
+        """One file or its text is in `text`, several are in `files`."""
+        uploads = self.cleaned_data.get("file") or []
+        self.cleaned_data["file"] = uploads[0] if len(uploads) == 1 else None
+        self.cleaned_data["files"] = []
+        if uploads:
+            self.cleaned_data["shown_files"] = ""  # chosen anew
+        if len(uploads) > 1 or (not uploads and self.cleaned_data.get("shown_files")):
+            self._take_several(uploads)
+            return self.cleaned_data
         found = super().clean()
         if (upload := found.get("file")) is not None:
             found["file_name"] = (upload.name or "")[:255]
         return found
 
+    def _take_several(self, uploads: Sequence[UploadedFile[Any]]) -> None:
+        found = self.cleaned_data
+        try:
+            if found.get("text"):
+                raise RequestError("Give files or a text, not both.")
+            if found.get("command"):
+                raise RequestError("Several files have no command line in common; leave it empty.", field="command")
+            found["files"] = [
+                ImportFile(one.name or "", text_of(one, self.max_chars, field="file", what=one.name or "A file"), kind)
+                for one in uploads
+                if (kind := found.get("kind", AUTO))
+            ] or from_text(found["shown_files"])
+        except (RequestError, ValueError) as error:
+            self.add_error(getattr(error, "field", None) or "file", str(getattr(error, "message", error)))
+
     def with_text(self, kind: str) -> ReportForm:
         """The same form with the file's text in it, of this kind: a browser sends a chosen file once only."""
         found = self.cleaned_data
+        return self._again({"kind": kind, "text": found["text"], "file_name": found["file_name"]})
+
+    def with_files(self, files: Sequence[ImportFile]) -> ReportForm:
+        """The same form with these files in it."""
+        return self._again({"kind": AUTO, "shown_files": as_text(files)})
+
+    def _again(self, more: dict[str, Any]) -> ReportForm:
         given = {name: self.data.get(name, "") for name in self.fields if name != "file"}
-        again = ReportForm(self.team, given | {"kind": kind, "text": found["text"], "file_name": found["file_name"]})
+        again = ReportForm(self.team, given | more)
         again.full_clean()
         return again
 
@@ -153,8 +189,11 @@ class ReportForm(OutputForm):
         return f"The command `parse {kind} FILE` reads files of any size." if kind in FILE_READERS else ""
 
     def given(self) -> dict[str, Any]:
-        """What `import_reports` takes."""
-        return {name: value for name, value in self.cleaned_data.items() if name != "file"}
+        """What `import_reports` takes; of several files what `import_files` takes beside them."""
+        apart = {"file", "files", "shown_files"}
+        if self.cleaned_data["files"]:
+            apart |= {"kind", "text", "command", "file_name"}
+        return {name: value for name, value in self.cleaned_data.items() if name not in apart}
 
 
 class RecordingForm(OutputForm):

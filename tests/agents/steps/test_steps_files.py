@@ -248,3 +248,52 @@ def test_a_binary_file_is_no_properties_file(context: StepContext) -> None:
     step = PropertiesStep.model_validate({"path": "conf/a", "values": {"a": "1"}})
     with pytest.raises(PlanError, match="conf/a: this is no text file"):
         apply(step, context)
+
+
+INI = b"; port = 9\n[client]\nport = 1\n\n[mysqld]\n;port = 9\nport = 3306\nold = 1\n\n[other]\nport = 2\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "section", "expected"),
+    [
+        (INI, "mysqld", INI.replace(b"port = 3306\nold = 1\n", b"port = 7\nnew=x\n")),
+        (INI, "client", INI.replace(b"port = 1\n", b"port = 7\nnew=x\n")),
+        (INI, "absent", INI + b"[absent]\nport=7\nnew=x\n"),
+        (b"[a]", "a", b"[a]\nport=7\nnew=x\n"),
+        (b"[a]\r\nport=1\r\n[b]\r\n", "a", b"[a]\r\nport=7\r\nnew=x\r\n[b]\r\n"),
+        (b"", "a", b"[a]\nport=7\nnew=x\n"),
+        (b"x=1", "a", b"x=1\n[a]\nport=7\nnew=x\n"),
+    ],
+)
+def test_only_the_section_that_is_meant_is_edited(data: bytes, section: str, expected: bytes) -> None:
+    step = PropertiesStep(path="a.ini", section=section, values={"port": "7", "new": "x"}, remove=("old",))
+    assert step.edit(data) == expected
+    assert step.edit(expected) == expected
+
+
+def test_a_section_that_is_there_twice_is_refused_and_one_to_clear_is_not_made() -> None:
+    with pytest.raises(PlanError, match=r"\[a\] is there 2 times"):
+        PropertiesStep(path="a.ini", section="a", values={"x": "1"}).edit(b"[a]\n[b]\n[a]\n")
+    assert PropertiesStep(path="a.ini", section="a", remove=("x",)).edit(b"x=1\n") == b"x=1\n"
+
+
+NGINX = b"worker_processes 1; # as many as CPUs\nhttp {\n    sendfile   on;\n    server { listen 80; }\n}\n"
+
+
+def test_directives_of_nginx_are_edited_where_they_stand() -> None:
+    step = PropertiesStep(path="nginx.conf", separator=" ;", values={"worker_processes": "4", "sendfile": "off"})
+    edited = step.edit(NGINX)
+    assert edited == NGINX.replace(b"processes 1;", b"processes 4;").replace(b"sendfile   on;", b"sendfile   off;")
+    assert step.edit(edited) == edited
+    with pytest.raises(PlanError, match="has no directive gzip"):
+        PropertiesStep(path="nginx.conf", separator=" ;", values={"gzip": "on"}).edit(NGINX)
+    assert PropertiesStep(path="nginx.conf", separator=" ;", remove=("sendfile",)).edit(NGINX).count(b"sendfile") == 0
+
+
+def test_each_key_of_properties_is_a_setting_of_its_own() -> None:
+    step = PropertiesStep(path="a", values={"a": "1", "b": "2"}, remove=("c",))
+    assert [(dict(one.values), one.remove) for one in step.parts()] == [
+        ({"a": "1"}, ()),
+        ({"b": "2"}, ()),
+        ({}, ("c",)),
+    ]

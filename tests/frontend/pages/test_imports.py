@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -173,6 +174,62 @@ def test_a_text_that_is_known_by_its_content_is_shown_before_it_is_stored(page: 
     assert Run.objects.count() == count
     assert Artifact.objects.get().content == case.raw
     assert page.get(f"/t/perf/runs/{Run.objects.latest('number').number}/").status_code == 200
+
+
+def upload(case: str) -> SimpleUploadedFile:
+    path = next((CASES / case).parent.glob(f"{Path(case).name}.[!e]*"))
+    return SimpleUploadedFile(path.name, path.read_bytes())
+
+
+def test_several_files_are_shown_one_by_one_and_are_one_import(page: Client) -> None:
+    files = [upload("hyperfine/three-commands"), upload("hey/basic")]
+    shown = page.post(ADDRESS, {"kind": "auto", "file": files, "labels": "a=b"})
+    text = flat(shown.content.decode())
+    assert (shown.status_code, Run.objects.count()) == (200, 0)
+    assert f"{files[0].name} looks like hyperfine" in text
+    assert f"{files[1].name} looks like hey" in text
+    form = shown.context["form"]
+    again = {name: form[name].value() for name in ("kind", "text", "shown_files", "labels")}
+    stored = page.post(ADDRESS, again, follow=True).content.decode()
+    count = shown.context["count"]
+    assert count > 3
+    assert f"Store {count} runs" in text
+    assert f"The 2 files are {count} runs" in stored
+    assert len({run.labels["import"] for run in Run.objects.all()}) == 1
+    assert {run.labels["a"] for run in Run.objects.all()} == {"b"}
+    assert Artifact.objects.count() == 2
+
+
+def test_several_files_of_a_kind_that_is_chosen_are_stored_at_once(page: Client) -> None:
+    page.post(ADDRESS, {"kind": "wrk", "file": [upload("wrk/basic"), upload("wrk/basic")]})
+    assert Run.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"kind": "auto"}, "note.txt: No report of a load tool"),
+        ({"kind": "wrk"}, "note.txt: "),
+        ({"kind": "wrk", "command": "wrk -c1 http://a/"}, "have no command line in common"),
+        ({"kind": "wrk", "text": "Running"}, "Give files or a text, not both"),
+    ],
+)
+def test_one_file_that_cannot_be_read_is_named_and_nothing_is_stored(
+    given: dict[str, str], words: str, page: Client
+) -> None:
+    files = [
+        upload("hyperfine/three-commands") if given["kind"] == "auto" else upload("wrk/basic"),
+        SimpleUploadedFile("note.txt", b"hello"),
+    ]
+    answer = page.post(ADDRESS, {"file": files, **given})
+    assert (answer.status_code, Run.objects.count()) == (422, 0)
+    assert words in flat(answer.content.decode())
+
+
+def test_files_that_did_not_come_back_whole_are_asked_for_again(page: Client) -> None:
+    answer = page.post(ADDRESS, {"kind": "auto", "shown_files": '[{"name": "a"'})
+    assert (answer.status_code, Run.objects.count()) == (422, 0)
+    assert "choose them again" in answer.content.decode()
 
 
 @pytest.mark.parametrize(
