@@ -86,6 +86,7 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
                 f"{phase.name}, {phase.duration_s} s",
                 (
                     *(_recordings(spec) if number == 0 else ()),
+                    *(item for part in spec.parts_in_order if phase.kind == "measure" for item in _settling(part)),
                     *(
                         PlanItem(
                             driver,
@@ -182,6 +183,16 @@ def _ready(spec: RunSpec, part: Part) -> list[PlanItem]:
             if what[ready.probe]
         ]
     return items
+
+
+def _settling(part: Part) -> list[PlanItem]:
+    """What each instance does between warm-up and measurement."""
+    server = part.server
+    directories = {n: instance_directory(RUN_DIRECTORY, n, part.role) for n in range(server.count)}
+    asked = [server.instance(n).settling_command(directory) for n, directory in directories.items()]
+    commands = tuple(command.shell() for command in asked if command is not None)
+    title = f"Let {server.title} finish what the warm-up left"
+    return [PlanItem(part.host.name, title, commands)] if commands else []
 
 
 def _recordings(spec: RunSpec) -> list[PlanItem]:

@@ -146,7 +146,7 @@ class Runner:
             for part in self._spec.parts:
                 await watches.enter_async_context(self._watch(part))
             try:
-                await self._do("warm_up", lambda: self._load(phases[:-1]))
+                await self._do("warm_up", lambda: self._warm_up(phases[:-1]))
                 await self._do("measure", lambda: self._load(phases[-1:]))
             except (CommandError, HostError):
                 await self._system.insist()  # a tool that finds no server is not what went wrong
@@ -221,6 +221,10 @@ class Runner:
             for index, step in host_steps(part).items():
                 self._check()
                 await tuning.apply(index, step)
+
+    async def _warm_up(self, indexes: list[int]) -> None:
+        await self._load(indexes)
+        await self._system.settle()  # in this phase: once it is over, no other worker does it beside measured load
 
     async def _load(self, indexes: list[int]) -> None:
         reach, keep = self._reach, self._control.keep_file

@@ -113,6 +113,12 @@ bh_missing() {
         bh_has nmon || echo nmon
         bh_has npm || echo npm  # for the formatter of scripts
         bh_has mpstat || echo sysstat
+        bh_has nginx || echo nginx-light
+        bh_has haproxy || echo haproxy
+        bh_has redis-benchmark || echo redis-tools
+        bh_has sysbench || echo sysbench
+        bh_has fio || echo fio
+        bh_has iperf3 || echo iperf3
         /sbin/ldconfig -p | grep libatomic.so.1 >/dev/null || echo libatomic1  # for the driver of browser tests
         bh_compose version >/dev/null 2>&1 || echo docker-compose ;;
       faults)
@@ -179,6 +185,8 @@ bh_packages() {
     case " ${wanted[*]} " in *" redis-server "*) bh_keep_off redis-server.service ;; esac
     case " ${wanted[*]} " in *" docker.io "*) bh_keep_off docker.service docker.socket containerd.service ;; esac
     case " ${wanted[*]} " in *" nginx-light "*) bh_keep_off nginx.service ;; esac
+    case " ${wanted[*]} " in *" haproxy "*) bh_keep_off haproxy.service ;; esac
+    case " ${wanted[*]} " in *" iperf3 "*) bh_keep_off iperf3.service ;; esac
   fi
   # Which Python it is decides what else is needed.
   case " ${wanted[*]} " in *" python3"*) bh_python >/dev/null || bh_die "the new Python does not work"; bh_packages "$@" ;; esac

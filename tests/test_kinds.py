@@ -138,9 +138,9 @@ def _driver(name: str, tool: type[Driver]) -> Iterator[str]:
 def _benchmark_tool(name: str, tool: type[BenchmarkTool]) -> Iterator[str]:
     """What a load tool lacks whose output a reader of result files reads: both are called the same."""
     yield from _unsaid(tool, ("results", "version_pattern", "install"))
-    results = getattr(tool, "results", None)
-    if results is None:
+    if not hasattr(tool, "results"):
         return
+    results = tool.results
     if RESULT_READERS.get(name) is not results:
         yield "results: not the reader of its name"
     row = _rows("drivers", "tool").get(name)

@@ -8,6 +8,8 @@ from agents.monitors.cpu_quota import CpuQuotaMonitor
 from agents.monitors.frequency import FrequencyMonitor
 from agents.monitors.memory import MemoryMonitor
 from agents.monitors.network import NetworkMonitor
+from agents.monitors.nginx import NginxMonitor
+from agents.monitors.postgresql import PostgreSQLMonitor
 from agents.monitors.sockets import SocketsMonitor
 from agents.monitors.swap import SwapMonitor
 from agents.monitors.threads import ThreadsMonitor
@@ -20,6 +22,8 @@ MONITORS: dict[str, Monitor] = {
         FrequencyMonitor(),
         MemoryMonitor(),
         NetworkMonitor(),
+        NginxMonitor(),
+        PostgreSQLMonitor(),
         SocketsMonitor(),
         SwapMonitor(),
         ThreadsMonitor(),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 
-from agents.base.command import Command, failure
+from agents.base.command import Command, CommandResult, failure
 from agents.base.cpuset import parse_cpus
 from agents.base.errors import AgentError, CommandError, FenceError, HostError, NotReady, PlanError
 from agents.base.redaction import without_secrets
@@ -16,7 +17,7 @@ from agents.record import Record
 from agents.remote.jobs import Job
 from agents.running import snapshot
 from agents.running.control import Control
-from agents.running.host_links import HostLinks
+from agents.running.host_links import HostLinks, raise_first
 from agents.running.own_address import own_address
 from agents.running.preparation import boot_id_command, insist_same_boot, launch_of
 from agents.running.readiness import listening_command, wait_until_ready
@@ -132,6 +133,16 @@ class Serving:
             insist_same_boot(self._record.facts[self._role], sut.host, boot_id)  # then that is why
             refused = " ".join(self._server.problems(await self._log(number))[:MAX_PROBLEMS])
             raise type(error)(f"{error.message} {refused}".strip(), hint=error.hint) from error
+
+    async def settle(self) -> None:
+        """Let the instances finish what the warm-up left, all at once. CommandError when one of them cannot."""
+        sut = self._reach.session(self._role)
+        commands = [self._server.instance(n).settling_command(self._instance(n)) for n in range(self._server.count)]
+        results = await asyncio.gather(*(sut.run(command) for command in commands if command), return_exceptions=True)
+        raise_first(results)
+        for result in results:
+            if isinstance(result, CommandResult):
+                result.check(f"Letting {self._server.title} finish the work of the warm-up")
 
     async def salvage(self) -> None:
         """Keep what the servers wrote in a run that did not come to its end.

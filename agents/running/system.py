@@ -41,6 +41,11 @@ class System:
             await serving.start()
         await self._capture()
 
+    async def settle(self) -> None:
+        """Let the servers finish what the warm-up left. CommandError when one of them cannot."""
+        for serving in self._each:
+            await serving.settle()
+
     async def insist(self) -> None:
         """HostError when the host of a server was restarted, CommandError when an instance ended by itself.
 

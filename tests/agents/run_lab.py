@@ -84,12 +84,12 @@ class Lab:
                 **server,
             },
             workload={"driver": driver, "phases": stages, "cpus": str(cpus[-1])},
-            sut=_address("sut", self.sut),
-            drivers=(_address("driver", self.driver),),
+            sut=address_of("sut", self.sut),
+            drivers=(address_of("driver", self.driver),),
         )
 
 
-def _address(name: str, host: SshdHost) -> HostAddress:
+def address_of(name: str, host: SshdHost) -> HostAddress:
     return HostAddress(name=name, address=host.address, port=host.port, user=host.user, host_key=host.host_key)
 
 

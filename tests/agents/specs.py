@@ -23,17 +23,18 @@ def make_spec(
     drivers: tuple[HostAddress, ...] = (),
     members: Mapping[str, tuple[dict[str, Any], HostAddress, tuple[dict[str, Any], ...]]] | None = None,
 ) -> RunSpec:
-    """A whole RunSpec; what is given replaces the defaults field by field.
+    """A whole RunSpec; what is given replaces the defaults field by field. A server without a kind is a command.
 
     `members`: role -> its server, its host and its steps.
     """
     system = members or {}
+    plain = {} if server and "kind" in server else {"kind": "command", "argv": ["true"]}
     return RunSpec.model_validate(
         {
             "application": {
                 "name": "app",
                 "version": 1,
-                "server": {"kind": "command", "argv": ["true"], **(server or {})},
+                "server": {**plain, **(server or {})},
                 "members": [{"role": role, "server": one} for role, (one, _, _) in system.items()],
             },
             "recipe": {"name": "recipe", "version": 1, "steps": steps},

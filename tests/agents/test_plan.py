@@ -39,6 +39,13 @@ def test_a_plan_names_every_phase_in_order() -> None:
     assert plan.phases[3].items[0].note == "CPUs 0, nofile 4096, A"
 
 
+def test_what_a_server_does_between_warm_up_and_measurement_is_in_the_plan() -> None:
+    plan = build_plan(make_spec(server={"kind": "postgresql"}))
+    titles = {phase.name: [item.title for item in phase.items] for phase in plan.phases}
+    assert titles["measure"][0] == "Let PostgreSQL finish what the warm-up left"
+    assert titles["warm_up"] == titles["measure"][1:]
+
+
 def test_without_a_look_at_the_host_the_commands_stay_open() -> None:
     _, sysctl, limits, *_ = tune(build_plan(SPEC))
     assert (sysctl.commands, sysctl.changes) == ((), True)

@@ -74,9 +74,9 @@ class Pgbench(BenchmarkTool):
     progress_s: int | None = Field(None, ge=1, le=3600)
     """Print figures so often; they stand in its output."""
     seed: int | None = Field(None, ge=0, le=4_294_967_295)
-    user: Word = "postgres"
+    user: Word = "bench"
     """Without a password, or with one in ~/.pgpass of the login on the driver host."""
-    database: Word = "postgres"
+    database: Word = "bench"
     binary: Binary = "pgbench"
 
     @model_validator(mode="after")

@@ -85,9 +85,9 @@ class Sysbench(BenchmarkTool):
     table_rows: int = Field(10_000, ge=1, le=1_000_000_000)
     initialise: bool = False
     """oltp: make the tables anew at the beginning of each warm-up phase."""
-    user: Word = "sbtest"
+    user: Word = "bench"
     """oltp: without a password, or for PostgreSQL with one in ~/.pgpass of the login on the driver host."""
-    database: Word = "sbtest"
+    database: Word = "bench"
     binary: Binary = "sysbench"
 
     @model_validator(mode="after")

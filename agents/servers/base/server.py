@@ -168,6 +168,13 @@ class Server(Guarded, ABC):
         """What `ready_command` says that is missing yet, in words; "" when the server is ready."""
         return ""
 
+    def settling_command(self, instance: str) -> Command | None:
+        """What is run on the server's own host after the warm-up, so that its work is done before load is measured.
+
+        None where there is no such work.
+        """
+        return None
+
     def gc_log_path(self, instance: str) -> str | None:
         """The log of its JVM's garbage collector (`agents.formats.gc_log`); None where the server keeps none."""
         return None

@@ -97,7 +97,9 @@ class Nginx(NativeServer):
     """HTTPS with a self-signed key made for the run, in place of HTTP, on `port`."""
     reuse_port: bool = Field(False, description="Each worker listens with a socket of its own (reuseport).")
     backlog: int | None = Field(None, ge=1, le=1_000_000, description="Connections that may wait to be accepted.")
-    stub_status: bool = Field(False, description="Serves nginx's own counters as /stub_status.")
+    stub_status: bool = Field(
+        False, description="Serves nginx's own counters as /stub_status: without tls, charts of the run."
+    )
     conf: Conf = Field("", description=f"A whole nginx.conf, with `listen {WHERE_IT_LISTENS};` in it.")
 
     @model_validator(mode="after")
@@ -122,6 +124,8 @@ class Nginx(NativeServer):
         """`nginx.conf`, and `pages` in `html`: steps reach both."""
         files = {f"html/{path}": text for path, text in self.pages.items()}
         files["nginx.conf"] = self._nginx_conf()
+        if self.stub_status and not self.tls:
+            files["stub_status.at"] = f"{self.listen or '127.0.0.1'} {self.port}\n"
         return instance_with(
             instance, files, nginx_scripts.CREATE, self.binary, "yes" if self.tls else "", timeout_s=120
         )

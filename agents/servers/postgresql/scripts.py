@@ -47,6 +47,7 @@ fi
 
 # Hard links would do for no file: PostgreSQL writes into its files where they are. A reflink shares blocks until then.
 _COPY = """
+told() { "$bin/pg_controldata" -D "$prepared" | sed -n "s/^$1: *//p"; }
 state=$("$bin/pg_controldata" -D "$prepared" 2>&1 | sed -n 's/^Database cluster state: *//p')
 if [ -e "$prepared/postmaster.pid" ] || [ "$state" != "shut down" ]; then
   echo "$prepared is in use or was not shut down (${state:-unknown}): stop its server first" >&2; exit 1
@@ -58,6 +59,40 @@ cp -RP --reflink=auto -- "$prepared" data || cp -RP -- "$prepared" data
 rm -f data/postmaster.opts data/standby.signal data/recovery.signal
 : >data/postgresql.auto.conf
 sync -f data 2>/dev/null || :
+[ -n "$there" ] ||
+  echo "state $(told 'Database system identifier') at $(told 'Latest checkpoint location')" >data.origin
+"""
+
+# What decides what the data are names them: one set for each version, scale and SQL, wherever it is asked for.
+_KEPT = """
+checksum() { (cd -- "$1" && find . -type f -exec sha256sum {} + | LC_ALL=C sort -k 2 | sha256sum | cut -d ' ' -f 1); }
+sets=$HOME/.benchhub/data there= kept=
+if [ -n "$keep" ]; then
+  [ -f prepare.sql ] && sql=prepare.sql || sql=/dev/null
+  made_of=$(printf '%s\\n' 1 "$("$bin/postgres" --version)" "$scale" "$checksums" | cat - "$sql" | sha256sum)
+  kept=$sets/postgresql-$(printf %.32s "$made_of")
+fi
+if [ -d "$kept" ]; then
+  sum=$(cat "$kept/sha256")
+  if [ "$(checksum "$kept/data")" != "$sum" ]; then
+    echo "the data that earlier runs kept are not the same any more: remove $kept, and they are made anew" >&2; exit 1
+  fi
+  touch "$kept"
+  prepared=$kept/data there=yes
+fi
+"""
+
+# A set that is not whole has another name. Those that nobody has used for a month go.
+_KEEP = """
+mkdir -p -- "$sets"
+find "$sets" -mindepth 1 -maxdepth 1 -name 'postgresql-*' -mtime +30 -exec rm -rf {} +
+rm -rf -- "$kept.part"
+mkdir -- "$kept.part"
+cp -RP --reflink=auto -- data "$kept.part/data" || cp -RP -- data "$kept.part/data"
+sum=$(checksum "$kept.part/data")
+echo "$sum" >"$kept.part/sha256"
+sync -f "$kept.part" 2>/dev/null || :
+mv -T -- "$kept.part" "$kept"
 """
 
 _ACCOUNTS = f"""
@@ -111,17 +146,27 @@ wait
 
 CREATE = f"""
 {BIN}{ASK}
-port=$2 prepared=$3 scale=$4 checksums=$5
+port=$2 prepared=$3 scale=$4 checksums=$5 keep=$6
+{_KEPT}
 if [ -n "$prepared" ]; then
 {_COPY}
 else
+  # From version 18 on initdb makes checksums unless told otherwise.
+  none=--no-data-checksums
+  if [ -z "$checksums" ] && "$bin/initdb" --help | grep -q -e "$none"; then checksums=$none; fi
   $no_root "$bin/initdb" -D "$PWD/data" -U {SUPERUSER} -A trust -E UTF8 --locale=C $checksums >initdb.log 2>&1 ||
     {{ tail -n 2 initdb.log >&2; exit 1; }}
 fi
+if [ -z "$there" ]; then
 {_ACCOUNTS}
-if [ -n "$scale" ] || [ -f prepare.sql ]; then
+fi
+if [ -z "$there" ] && {{ [ -n "$scale" ] || [ -f prepare.sql ]; }}; then
 {_LOAD_DATA}
 fi
+if [ -n "$keep" ] && [ -z "$there" ]; then
+{_KEEP}
+fi
+[ -z "$keep" ] || echo "sha256 $sum" >data.origin
 """
 
 START = f"""
@@ -142,5 +187,6 @@ EFFECTIVE = f"""
 port=$3
 cd -- "$2" || exit 1
 as_superuser "$5" | frame settings
+cat data.origin 2>/dev/null | frame data
 process_frames "$4"
 """

@@ -43,7 +43,8 @@ class PostgreSQL(NativeServer):
     """A PostgreSQL of the SUT with a data directory of the run: a new one, or a copy of one that is `prepared` there.
 
     `settings` are lines of postgresql.conf, such as `shared_buffers: 1GB`. The load logs in as `bench` to the database
-    `bench`, without a password; that account owns its tables and is no superuser. Before the load comes a checkpoint.
+    `bench`, without a password; that account owns its tables and is no superuser. A checkpoint comes before the
+    load and after the warm-up.
     """
 
     title: ClassVar[str] = "PostgreSQL"
@@ -81,6 +82,11 @@ class PostgreSQL(NativeServer):
         None, ge=1, le=100_000, description="Fills the database with pgbench's tables: 100,000 rows, some 15 MB, each."
     )
     sql: str = Field("", max_length=256 * 1024, description="SQL that makes and fills tables, run as bench.")
+    keep_data: bool = Field(
+        False,
+        description="Makes the data once, in ~/.benchhub/data of the SUT, and gives each run a copy; their checksum is "
+        "part of what ran. Without it each run makes its data anew.",
+    )
     checksums: bool = Field(False, description="A new data directory has checksums of its pages.")
     ready: Readiness = Readiness(probe="tcp")
 
@@ -92,6 +98,8 @@ class PostgreSQL(NativeServer):
             own_words(name, value, "settings")
         if self.prepared and self.checksums:
             raise ValueError("checksums are made with a new data directory; the one that is prepared has them or not")
+        if self.prepared and self.keep_data:
+            raise ValueError("keep_data keeps what a run made; a prepared directory is kept already")
         return self
 
     def version_command(self) -> Command:
@@ -119,7 +127,7 @@ class PostgreSQL(NativeServer):
             files["prepare.sql"] = f"{self.sql}\n"
         scale = "" if self.pgbench_scale is None else str(self.pgbench_scale)
         checksums = "--data-checksums" if self.checksums else ""
-        args = (self.bin_dir, str(self.port), self.prepared, scale, checksums)
+        args = (self.bin_dir, str(self.port), self.prepared, scale, checksums, "yes" if self.keep_data else "")
         return instance_with(instance, files, postgresql_scripts.CREATE, *args, timeout_s=PREPARATION_S)
 
     def start_command(self, instance: str, launch: ProcessStart) -> Command:
@@ -136,14 +144,23 @@ class PostgreSQL(NativeServer):
         said = result.text.strip().splitlines()
         return f"PostgreSQL takes no checkpoint yet: {said[0][:200] if said else 'no answer'}"
 
+    def settling_command(self, instance: str) -> Command | None:
+        """A checkpoint: what the warm-up wrote is on the disk before load is measured."""
+        return self.ready_command(instance)
+
     def effective_command(self, instance: str, pid: int) -> Command:
         args = (self.bin_dir, instance, str(self.port), str(pid), QUERY)
         return script(postgresql_scripts.EFFECTIVE, *args, timeout_s=90)
 
     def parse_effective(self, output: bytes) -> Mapping[str, str]:
-        """`postgresql.settings.work_mem` as SHOW says it, `postgresql.pending_restart.NAME`, `process...`."""
+        """`postgresql.settings.work_mem` as SHOW says it, `postgresql.pending_restart.NAME`, `process...`.
+
+        `postgresql.data.sha256` is of data that are kept, `postgresql.data.state` of the directory that was prepared.
+        """
         frames = parse_frames(output)
-        return {**parse_process(frames), **parse_postgresql(frames.get("settings", b""))}
+        origin = frames.get("data", b"").decode("utf-8", "replace").partition(" ")
+        data = {f"postgresql.data.{origin[0]}": origin[2].strip()} if origin[2] else {}
+        return {**parse_process(frames), **parse_postgresql(frames.get("settings", b"")), **data}
 
     def problems(self, log: str) -> tuple[str, ...]:
         return postgresql_problems(log)

@@ -68,7 +68,7 @@ def words(driver: Driver) -> str:
                 "--print-percentiles=50,90,95,99,99.9"
             ),
         ),
-        ("pgbench", {}, "pgbench -n -h sut -p 5432 -U postgres -c 2 -j 1 -T 30 -M simple -b tpcb-like postgres"),
+        ("pgbench", {}, "pgbench -n -h sut -p 5432 -U bench -c 2 -j 1 -T 30 -M simple -b tpcb-like bench"),
         (
             "pgbench",
             {
@@ -139,7 +139,7 @@ def words(driver: Driver) -> str:
             (
                 "sysbench oltp_read_only --threads=1 --time=30 --events=0 --percentile=95 "
                 "--db-driver=mysql --mysql-host=sut "
-                "--mysql-port=5432 --mysql-user=sbtest --mysql-db=sbtest --tables=4 --table-size=10000 run"
+                "--mysql-port=5432 --mysql-user=bench --mysql-db=bench --tables=4 --table-size=10000 run"
             ),
         ),
     ],

@@ -20,6 +20,8 @@ from tests import needs
 from tests.agents.drivers.plain_benchmarks import TARGET, make, own
 from tests.agents.run_lab import free_port
 
+PGBENCH = str(embedded_servers.postgres_programs() / "pgbench")
+
 
 def run(driver: Driver, target: Target, folder: Path) -> LoadReport:
     """One second of the real tool, as it measures."""
@@ -82,8 +84,9 @@ def database() -> Iterator[Target]:
 def test_the_real_pgbench_makes_its_tables_and_measures(
     options: dict[str, Any], database: Target, tmp_path: Path
 ) -> None:
-    needs.require_program("pgbench")
-    driver = make("pgbench", user=embedded.DATABASE_USER, initialise=True, **options)
+    driver = make(
+        "pgbench", binary=PGBENCH, user=embedded.DATABASE_USER, database="postgres", initialise=True, **options
+    )
     if "script" in options:
         (tmp_path / "transaction.sql").write_text(driver.files()["transaction.sql"])
     warming = driver.warming_up()
@@ -98,8 +101,7 @@ def test_the_real_pgbench_makes_its_tables_and_measures(
 
 
 def test_the_real_pgbench_says_that_there_is_no_such_database(database: Target, tmp_path: Path) -> None:
-    needs.require_program("pgbench")
-    report = run(make("pgbench", user=embedded.DATABASE_USER, database="nosuch"), database, tmp_path)
+    report = run(make("pgbench", binary=PGBENCH, user=embedded.DATABASE_USER, database="nosuch"), database, tmp_path)
     assert not report.complete
     assert 'database "nosuch" does not exist' in (report.error or "")
 

@@ -277,6 +277,19 @@ def test_a_range_of_ports_that_ends_before_it_begins_is_none() -> None:
     assert "tcp.local_ports_count" not in samples("sockets", "", "60999\t32768\n")
 
 
+@pytest.mark.parametrize("before, now", [((), (1,)), ((1, 1), (1,)), ((5,), (1,))])
+def test_a_postgresql_that_came_went_or_counts_anew_has_no_rates(before: tuple[int, ...], now: tuple[int, ...]) -> None:
+    first, second = ("".join(f"benchhub {n} 0 0 0 0 0 8192 0 0 0\n" for n in side) for side in (before, now))
+    assert samples("postgresql", first, second) == {}
+
+
+@pytest.mark.parametrize("kind", ["nginx", "postgresql"])
+def test_a_process_that_is_no_such_server_of_a_run_is_asked_nothing(kind: str) -> None:
+    argv = ["sh", "-c", MONITORS[kind].snippet((os.getpid(), 1))]
+    asked = subprocess.run(argv, capture_output=True, check=True)
+    assert (asked.stdout, asked.stderr) == (b"", b"")
+
+
 def test_the_clock_of_the_cpus_is_read_at_each_fifth_reading_only(tmp_path: Path) -> None:
     snippet = MONITORS["frequency"].snippet(()).replace("/sys/devices/system/cpu/", f"{tmp_path}/")
     (tmp_path / "cpu0" / "cpufreq").mkdir(parents=True)

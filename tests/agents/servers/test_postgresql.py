@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,6 +19,7 @@ from agents.servers.postgresql.configuration import parse_postgresql, postgresql
 from agents.servers.postgresql.server import PostgreSQL
 from agents.steps.base.step import StepContext
 from agents.steps.properties import PropertiesStep
+from benchhub import embedded_servers
 from tests import needs
 from tests.agents.run_lab import free_port
 from tests.agents.servers.native_servers import made, run, started
@@ -25,6 +27,10 @@ from tests.agents.servers.tomcat_install import tree_hash
 from tests.listening import listening
 
 VERSION = b"postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n"
+
+
+PROGRAMS = str(embedded_servers.postgres_programs())
+"""Where the PostgreSQL is that BenchHub brings: another one need not be installed."""
 
 
 def require_postgresql(server: PostgreSQL) -> None:
@@ -36,21 +42,24 @@ def require_postgresql(server: PostgreSQL) -> None:
 def query(server: PostgreSQL, sql: str, user: str = "bench") -> subprocess.CompletedProcess[str]:
     """What psql of another host would get."""
     address = f"host={server.listen} port={server.port} user={user} dbname={user}"
-    return subprocess.run(["psql", "-XAt", "-c", sql, address], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [f"{PROGRAMS}/psql", "-XAt", "-c", sql, address], capture_output=True, text=True, timeout=60, check=False
+    )
 
 
-def test_a_real_postgresql_runs_with_a_data_directory_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bin_dir, checksums", [("", True), (PROGRAMS, False)], ids=["installed", "own"])
+def test_a_real_postgresql_runs_with_a_data_directory_of_its_own(bin_dir: str, checksums: bool, tmp_path: Path) -> None:
     server = PostgreSQL.model_validate(
         {
+            "bin_dir": bin_dir,
             "port": free_port(),
             "settings": {"shared_buffers": "32MB", "synchronous_commit": False, "max_connections": 20},
             "pgbench_scale": 1,
             "sql": "CREATE TABLE shop (a int);\nINSERT INTO shop SELECT generate_series(1, 3);\n",
-            "checksums": True,
+            "checksums": checksums,
         }
     ).instance(0, "127.0.0.2")
     require_postgresql(server)
-    needs.require_program("psql")
     instance = made(server, tmp_path / ("a-directory-whose-name-is-too-long-for-the-path-of-a-socket" * 2) / "instance")
     assert run(server.create_instance(instance)).returncode != 0, "an instance is never made over another"
     assert not Path(instance, "data/postmaster.pid").exists(), "nothing runs before the start"
@@ -73,7 +82,7 @@ def test_a_real_postgresql_runs_with_a_data_directory_of_its_own(tmp_path: Path)
     assert effective["postgresql.settings.shared_buffers"] == "48MB"
     assert effective["postgresql.settings.synchronous_commit"] == "off"
     assert effective["postgresql.settings.jit"] == "off"
-    assert effective["postgresql.settings.data_checksums"] == "on"
+    assert effective["postgresql.settings.data_checksums"] == ("on" if checksums else "off")
     assert effective["postgresql.settings.max_connections"] == "20"
     assert effective["postgresql.pending_restart.max_connections"] == "waits for a restart"
     assert "postgresql.refused.work_mem" in effective
@@ -82,36 +91,67 @@ def test_a_real_postgresql_runs_with_a_data_directory_of_its_own(tmp_path: Path)
 
 
 def test_a_prepared_data_directory_is_copied_and_stays_as_it_is(tmp_path: Path) -> None:
-    server = PostgreSQL(port=free_port(), sql="CREATE TABLE shop (a int);").instance(0, "127.0.0.1")
+    server = PostgreSQL(bin_dir=PROGRAMS, port=free_port(), sql="CREATE TABLE shop (a int);").instance(0, "127.0.0.1")
     require_postgresql(server)
-    needs.require_program("psql")
     made(server, tmp_path / "first" / "instance")
     prepared = tmp_path / "prepared"
     shutil.move(tmp_path / "first" / "instance" / "data", prepared)
     (prepared / "postgresql.auto.conf").write_text("port = 1\n")
     before = tree_hash(prepared)
-    copy = PostgreSQL(port=free_port(), prepared=str(prepared)).instance(0, "127.0.0.1")
+    copy = PostgreSQL(bin_dir=PROGRAMS, port=free_port(), prepared=str(prepared)).instance(0, "127.0.0.1")
     require_postgresql(copy)
     with started(copy, made(copy, tmp_path / "second" / "instance")) as postgresql:
         assert query(copy, "INSERT INTO shop VALUES (1); SELECT count(*) FROM shop").stdout.endswith("1\n")
-        assert postgresql.effective()["postgresql.settings.port"] == str(copy.port), "ALTER SYSTEM of then is not ours"
+        effective = postgresql.effective()
+    assert effective["postgresql.settings.port"] == str(copy.port), "ALTER SYSTEM of then is not ours"
+    assert re.fullmatch(r"\d+ at [0-9A-F]+/[0-9A-F]+", effective["postgresql.data.state"])
     assert tree_hash(prepared) == before
+
+
+def test_data_that_are_kept_are_made_once_and_each_run_has_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    sql = "CREATE TABLE shop AS SELECT clock_timestamp() AS made;"
+    server = PostgreSQL(bin_dir=PROGRAMS, port=free_port(), sql=sql, keep_data=True).instance(0, "127.0.0.1")
+    require_postgresql(server)
+    found, sums = [], []
+    for number in range(2):
+        with started(server, made(server, tmp_path / str(number) / "instance")) as postgresql:
+            found.append(query(server, "SELECT made FROM shop").stdout)
+            assert query(server, "INSERT INTO shop VALUES (now()) RETURNING 1").stdout.startswith("1\n")
+            sums.append(postgresql.effective()["postgresql.data.sha256"])
+    assert found[0].count("\n") == 1
+    assert found[0] == found[1], "what a run changed is not in what the next one gets"
+    assert sums[0] == sums[1]
+    assert len(sums[0]) == 64
+    (kept,) = (tmp_path / ".benchhub/data").iterdir()
+    other = server.model_copy(update={"sql": f"{sql}\nSELECT 1;"})
+    made(other, tmp_path / "other" / "instance")
+    assert len(list((tmp_path / ".benchhub/data").iterdir())) == 2, "other SQL makes other data"
+    with (kept / "data" / "PG_VERSION").open("a") as changed:
+        changed.write("\n")
+    refused = run(server.create_instance(str(tmp_path / "third" / "instance")))
+    assert refused.returncode != 0
+    assert f"remove {kept}" in refused.stderr.decode()
 
 
 @pytest.mark.parametrize("broken, said", [("postmaster.pid", b"is in use"), ("pg_tblspc/1", b"tablespaces elsewhere")])
 def test_a_prepared_data_directory_that_a_copy_could_harm_is_refused(tmp_path: Path, broken: str, said: bytes) -> None:
-    server = PostgreSQL(port=free_port())
+    server = PostgreSQL(bin_dir=PROGRAMS, port=free_port())
     require_postgresql(server)
     made(server, tmp_path / "first" / "instance")
     prepared = tmp_path / "first" / "instance" / "data"
     os.symlink(tmp_path, prepared / broken)
-    failed = run(PostgreSQL(prepared=str(prepared)).create_instance(str(tmp_path / "second" / "instance")))
+    failed = run(
+        PostgreSQL(bin_dir=PROGRAMS, prepared=str(prepared)).create_instance(str(tmp_path / "second" / "instance"))
+    )
     assert failed.returncode != 0
     assert said in failed.stderr
 
 
 def test_sql_that_fails_is_named_and_leaves_no_server(tmp_path: Path) -> None:
-    server = PostgreSQL(port=free_port(), sql="SELECT 1 / 0;")
+    server = PostgreSQL(bin_dir=PROGRAMS, port=free_port(), sql="SELECT 1 / 0;")
     require_postgresql(server)
     failed = run(server.create_instance(str(tmp_path / "instance")))
     assert failed.returncode != 0
@@ -123,8 +163,8 @@ def test_what_is_missing_on_the_host_is_named(tmp_path: Path) -> None:
     missing = run(PostgreSQL(bin_dir=str(tmp_path)).version_command())
     assert missing.returncode != 0
     assert b"there is no postgres in" in missing.stderr
-    require_postgresql(PostgreSQL())
-    no_data = run(PostgreSQL(prepared=str(tmp_path)).version_command())
+    require_postgresql(PostgreSQL(bin_dir=PROGRAMS))
+    no_data = run(PostgreSQL(bin_dir=PROGRAMS, prepared=str(tmp_path)).version_command())
     assert b"is no data directory" in no_data.stderr
 
 
@@ -175,6 +215,7 @@ def test_jvm_options_are_refused() -> None:
         ({"settings": {"jit": "on\nport = 1"}}, "jit"),
         ({"settings": {"a b": "c"}}, "settings"),
         ({"prepared": "/srv/pg", "checksums": True}, "checksums"),
+        ({"prepared": "/srv/pg", "keep_data": True}, "keep_data"),
         ({"pgbench_scale": 0}, "pgbench_scale"),
     ],
 )

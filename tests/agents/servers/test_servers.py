@@ -65,7 +65,7 @@ def test_every_registered_server_has_its_kind() -> None:
 @pytest.mark.parametrize("log", LOGS, ids=lambda path: path.stem)
 def test_a_log_tells_which_settings_were_not_taken(log: Path) -> None:
     kind = log.stem.partition("-")[0]
-    options = {
+    options: dict[str, dict[str, Any]] = {
         "command": {"argv": ["java", "-version"]},
         "jar": {"jar": "/a.jar"},
         "node": {"entry": "/a.js"},

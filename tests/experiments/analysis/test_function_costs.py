@@ -159,7 +159,7 @@ def test_counts_that_are_equal_by_chance_do_not_make_a_function_certain() -> Non
     assert next(row for row in compare_functions(*many).own if row.name == "rare").verdict == "more"
 
 
-REFUSED = (
+REFUSED: tuple[tuple[list[ProfiledRun], list[ProfiledRun], str], ...] = (
     ([], B, "no profiled run"),
     (A, [replace(B[0], event="wall"), *B[1:]], "different events: cpu and wall"),
     (A, [replace(B[0], engine="ctimer"), *B[1:]], "different engines: ctimer and perf"),

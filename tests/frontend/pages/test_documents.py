@@ -350,7 +350,7 @@ def test_every_kind_has_a_page(admin: Member, room: str, kind: str, body: dict[s
         (
             {"kind": "pgbench", "clients": 4, "jobs": 2},
             "tcp://SUT:PORT",
-            "pgbench -n -h SUT -p PORT -U postgres -c 4 -j 2 -T 30 -M simple -b tpcb-like postgres",
+            "pgbench -n -h SUT -p PORT -U bench -c 4 -j 2 -T 30 -M simple -b tpcb-like bench",
         ),
         ({"kind": "sysbench"}, "the driver host itself", "sysbench cpu --threads=1 --time=30"),
     ],
