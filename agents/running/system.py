@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from agents.base.redaction import masked
@@ -11,9 +12,12 @@ from agents.running.control import Control
 from agents.running.host_links import HostLinks
 from agents.running.serving import Serving
 from agents.spec import RunSpec
+from agents.system import MEMBER_PATTERN
 
 MEMBERS = "members."
 """How settings of further members begin: `members.database.postgresql.shared_buffers`."""
+OF_A_MEMBER = re.compile(rf"members\.({MEMBER_PATTERN})\.(.+)", re.DOTALL)
+"""Such a path: the member's role, and the path as a single server has it."""
 
 
 class System:

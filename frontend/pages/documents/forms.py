@@ -97,7 +97,8 @@ def texts_of(schema: type[BaseModel], body: Mapping[str, Any]) -> dict[str, str]
             cells["choices"] = ", ".join(parameter_text(choice) for choice in parameter.get("choices", ()))
             texts |= {f"parameters.{i}.{key}": show_scalar(value) for key, value in cells.items()}
         for i, step in enumerate(body.get("steps", ())):
-            texts |= _part_texts(f"steps.{i}", STEPS, step) | {f"steps.{i}.{ON}": str(step.get(ON, ""))}
+            on = {f"steps.{i}.{ON}": str(step[ON])} if step.get(ON) else {}
+            texts |= _part_texts(f"steps.{i}", STEPS, step) | on
     elif schema is WorkloadDocument:
         texts |= _part_texts("driver", DRIVERS, body["driver"])
         texts |= {f.name: f.value for f in _plain_fields(schema, flatten(schema, body))}
