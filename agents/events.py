@@ -12,7 +12,7 @@ from agents.base.errors import Cause
 from agents.base.setting_outcome import SettingOutcome
 from agents.results.spectrum import Spectrum
 
-Role = Annotated[str, Field(pattern=r"^([a-z][a-z0-9_]{0,19}|driver(-[2-9]|-[1-9][0-9]))$")]
+Role = Annotated[str, Field(pattern=r"^([a-z][a-z0-9_]{0,11}|driver(-[2-9]|-[1-9][0-9]))$")]
 """A host's part in a run: `sut`, the role of a member such as `database`, `driver`, `driver-2` (`RunSpec.hosts`)."""
 PhaseName = Literal[
     "connect", "facts", "snapshot", "tune", "start", "warm_up", "measure", "collect", "stop", "restore", "verify"

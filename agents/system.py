@@ -15,7 +15,8 @@ from agents.servers import AnyServer
 LOADED = "sut"
 """The role of the server that is loaded, whatever the application calls it."""
 MAX_MEMBERS = 8
-MEMBER_PATTERN = r"[a-z][a-z0-9_]{0,19}"
+# Samples are stored by role, so a role is as short as their column.
+MEMBER_PATTERN = r"[a-z][a-z0-9_]{0,11}"
 
 _REFERENCE = re.compile(rf"\$\{{\s*({MEMBER_PATTERN})\.(address|port)\s*\}}(:?)")
 

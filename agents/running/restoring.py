@@ -71,7 +71,9 @@ class Restoring:
             await self._keep_quiet(timers)
             async with Renewal(timers, arm=False):  # an undo may take longer than the timers wait
                 await self._do("stop", {self._roles: self._stop})
-                if parts := [part for role, part in self._parts.items() if role in seen]:
+                parts = [part for role, part in self._parts.items() if role in seen]
+                parts.sort(key=lambda part: part.role in self._away)  # nobody else's host waits for one that is away
+                if parts:
                     await self._do("restore", {(part.role,): partial(self._restore, part) for part in parts})
                     await self._do("verify", {(part.role,): partial(self._verify, part) for part in parts})
                 for role in seen:

@@ -18,7 +18,7 @@ ParameterName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 MAX_STEPS = 200
 ON = "on"
 """The key of a step that names the member of a system that it is meant for."""
-_ROLE = re.compile(r"(?:[a-z][a-z0-9_]{0,19})?")
+_ROLE = re.compile(r"(?:[a-z][a-z0-9_]{0,11})?")
 
 _REFERENCE = re.compile(r"\$\{\s*([a-z][a-z0-9_]*(?:\.(?:address|port))?)\s*(?:([-+*])\s*(\d{1,9})\s*)?\}")
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}

@@ -9,8 +9,8 @@ from pydantic import StringConstraints
 WHERE_IT_LISTENS = "{address}:{port}"
 """What stands in a configuration of one's own in place of the address and the port of the run."""
 
-_HOST = r"[A-Za-z0-9.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]|\$\{[a-z][a-z0-9_]{0,19}\.address\}"
-_PORT = r"[0-9]{1,5}|\$\{[a-z][a-z0-9_]{0,19}\.port\}"
+_HOST = r"[A-Za-z0-9.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]|\$\{[a-z][a-z0-9_]{0,11}\.address\}"
+_PORT = r"[0-9]{1,5}|\$\{[a-z][a-z0-9_]{0,11}\.port\}"
 Backend = Annotated[str, StringConstraints(pattern=rf"^(?:{_HOST}):(?:{_PORT})$")]
 """HOST:PORT, an IPv6 address in brackets; `${app.address}:${app.port}` for a member of the system."""
 

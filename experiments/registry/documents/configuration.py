@@ -31,10 +31,10 @@ NOISE = (
 """Paths that change by themselves (measured on idle hosts)."""
 
 _LISTS = re.compile(
-    r"((?:members\.[a-z0-9_]{1,20}\.)?"
+    r"((?:members\.[a-z0-9_]{1,12}\.)?"
     r"(?:process\.arguments|jvm\.arguments\.jvm_options|files\.[^\n]{1,300}@line))\[([0-9]{1,6})\]"
 )
-_FILES = re.compile(r"(?:members\.[a-z0-9_]{1,20}\.)?files\.")
+_FILES = re.compile(r"(?:members\.[a-z0-9_]{1,12}\.)?files\.")
 """Whole files: they are compared by their settings, and where they are no list of settings, by their lines."""
 _OPTIONS = "jvm.arguments"
 """Command lines: one option more moves all that follow, and what only moved does not differ."""

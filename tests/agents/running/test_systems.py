@@ -94,6 +94,7 @@ def test_a_member_starts_behind_those_whose_address_it_uses(
         ((member("web"),), "two of them are called web"),
         ((member("driver2"),), "BenchHub's own word"),
         ((member("sut"),), "BenchHub's own word"),
+        ((member("loadbalancers"),), "should match pattern"),
         ((member("app", argv=["${databse.address}"]),), r"\$\{databse.address\} names no member; there are web, app"),
         ((member("app", after=["cache"]),), "cache is no other member of web, app"),
         ((member("a", argv=["${b.port}"]), member("b", argv=["${a.port}"])), "wait for each other; say with `after`"),
