@@ -12,8 +12,8 @@ from agents.base.errors import Cause
 from agents.base.setting_outcome import SettingOutcome
 from agents.results.spectrum import Spectrum
 
-Role = Annotated[str, Field(pattern=r"^(sut|driver(-[2-9]|-[1-9][0-9])?)$")]
-"""A host's part in a run: `sut`, `driver`, `driver-2` and so on (`RunSpec.hosts`)."""
+Role = Annotated[str, Field(pattern=r"^([a-z][a-z0-9_]{0,11}|driver(-[2-9]|-[1-9][0-9]))$")]
+"""A host's part in a run: `sut`, the role of a member such as `database`, `driver`, `driver-2` (`RunSpec.hosts`)."""
 PhaseName = Literal[
     "connect", "facts", "snapshot", "tune", "start", "warm_up", "measure", "collect", "stop", "restore", "verify"
 ]
@@ -62,10 +62,11 @@ class FactsCollected:
 
 @dataclass(frozen=True)
 class SnapshotTaken:
-    """The SUT's settings before the first change and after the last undo, volatile keys left out."""
+    """The settings of a host with a server before the first change and after the last undo, volatile keys left out."""
 
     moment: Literal["before", "after"]
     values: Mapping[str, str]
+    role: Role = "sut"
     kind: Literal["snapshot_taken"] = "snapshot_taken"
 
 
@@ -293,6 +294,8 @@ EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 def to_json(event: AnyEvent) -> dict[str, Any]:
     """The event as JSON data, its `kind` in it."""
     data: dict[str, Any] = EVENTS.dump_python(event, mode="json")
+    if isinstance(event, SnapshotTaken) and event.role == "sut":
+        del data["role"]  # as before there were members
     return data
 
 

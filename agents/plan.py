@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agents.base.errors import AgentError
-from agents.base.process_start import ProcessStart
 from agents.drivers.base.driver import Target
 from agents.drivers.shares import share_words
 from agents.events import PhaseName
 from agents.recordings.tools import RECORDERS
 from agents.remote.journal import undo_text
 from agents.running.preparation import launch_of
-from agents.running.tuning import instance_directory
-from agents.spec import Phase, RunSpec
+from agents.running.tuning import MEMBER, instance_directory
+from agents.spec import Part, Phase, RunSpec
 from agents.steps import is_host_step
 from agents.steps.base.step import State, StepContext
 
@@ -56,30 +55,38 @@ CONTROL_S = 10
 
 
 def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Plan:
-    """The plan of `spec`. `found` maps the place of a step (from 1) to the state that a dry run read on the SUT."""
-    sut, drivers = spec.sut.name, [driver.name for driver in spec.drivers]
-    server, workload = spec.application.server, spec.workload
-    context = StepContext(instance=instance_directory(RUN_DIRECTORY, 0))
-    launch = launch_of(spec)
+    """The plan of `spec`. `found` maps the place of a step (`host_steps`) to the state that a dry run read there."""
+    drivers, workload = [driver.name for driver in spec.drivers], spec.workload
+    parts, hosts = spec.parts, list(dict.fromkeys(part.host.name for part in spec.parts))
     phases = (
         PlanPhase(
             "facts",
             "Look at the hosts",
             (
-                PlanItem(sut, f"Facts, and the version of {server.kind}"),
+                *(PlanItem(part.host.name, f"Facts, and the version of {part.server.kind}") for part in parts),
                 *(PlanItem(driver, f"Facts, and the version of {workload.driver.kind}") for driver in drivers),
             ),
         ),
-        PlanPhase("snapshot", "Remember the SUT", (PlanItem(sut, "All settings", ("grep -rs '' /proc/sys ...",)),)),
-        PlanPhase("tune", "Tune", (_instance(spec), *_steps(spec, context, found or {}))),
-        PlanPhase("start", "Start the server", (*_starts(spec, launch), *_ready(spec))),
+        PlanPhase(
+            "snapshot",
+            "Remember the hosts" if spec.members else "Remember the SUT",
+            tuple(PlanItem(host, "All settings", ("grep -rs '' /proc/sys ...",)) for host in hosts),
+        ),
+        PlanPhase(
+            "tune", "Tune", tuple(item for part in parts for item in (_instance(part), *_steps(part, found or {})))
+        ),
+        PlanPhase(
+            "start",
+            "Start the servers" if spec.members else "Start the server",
+            tuple(item for part in spec.parts_in_order for item in (*_starts(part), *_ready(spec, part))),
+        ),
         *(
             PlanPhase(
                 "measure" if phase.kind == "measure" else "warm_up",
                 f"{phase.name}, {phase.duration_s} s",
                 (
                     *(_recordings(spec) if number == 0 else ()),
-                    *(_settling(spec) if phase.kind == "measure" else ()),
+                    *(item for part in spec.parts_in_order if phase.kind == "measure" for item in _settling(part)),
                     *(
                         PlanItem(
                             driver,
@@ -96,18 +103,25 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
         PlanPhase(
             "restore",
             "Put everything back",
-            (PlanItem(sut, "Stop the server, undo every step in reverse order", changes=True),),
+            tuple(
+                PlanItem(host, "Stop the server, undo every step in reverse order", changes=True)
+                for host in reversed(hosts)
+            ),
         ),
-        PlanPhase("verify", "Prove it", (PlanItem(sut, "Read all settings again: they must equal the first reading"),)),
+        PlanPhase(
+            "verify",
+            "Prove it",
+            tuple(PlanItem(host, "Read all settings again: they must equal the first reading") for host in hosts),
+        ),
     )
     return Plan(phases, workload.load_s, workload.load_s + CONTROL_S)
 
 
-def _instance(spec: RunSpec) -> PlanItem:
-    server = spec.application.server
-    directories = [instance_directory(RUN_DIRECTORY, number) for number in range(server.count)]
+def _instance(part: Part) -> PlanItem:
+    server = part.server
+    directories = [instance_directory(RUN_DIRECTORY, number, part.role) for number in range(server.count)]
     return PlanItem(
-        spec.sut.name,
+        part.host.name,
         f"Private {server.kind} instance; the installation is not edited",
         tuple(f"mkdir {directory}" for directory in directories),
         (f"rm -rf -- {' '.join(directories)}",),
@@ -115,69 +129,70 @@ def _instance(spec: RunSpec) -> PlanItem:
     )
 
 
-def _steps(spec: RunSpec, context: StepContext, found: Mapping[int, State]) -> list[PlanItem]:
-    items = []
-    for index, step in enumerate(spec.recipe.steps, start=1):
+def _steps(part: Part, found: Mapping[int, State]) -> list[PlanItem]:
+    items, host = [], part.host.name
+    context = StepContext(instance=instance_directory(RUN_DIRECTORY, 0, part.role))
+    for index, step in enumerate(part.steps, start=part.place * MEMBER + 1):
         if not is_host_step(step):
-            items.append(PlanItem(spec.sut.name, step.title(), note="Holds for the server's process alone."))
+            items.append(PlanItem(host, step.title(), note="Holds for the server's process alone."))
             continue
         before = found.get(index)
         if before is None:
             note = "The exact commands depend on what the host shows; a dry run reads it."
-            items.append(PlanItem(spec.sut.name, step.title(), changes=True, note=note))
+            items.append(PlanItem(host, step.title(), changes=True, note=note))
             continue
         try:
             commands = undo_text(step.apply(context, before))
         except AgentError as error:
-            items.append(PlanItem(spec.sut.name, step.title(), note=f"Will fail: {error.message}"))
+            items.append(PlanItem(host, step.title(), note=f"Will fail: {error.message}"))
             continue
         undo = undo_text(step.revert(context, before))
         note = "" if commands else "Already so on this host: nothing will be changed."
-        items.append(PlanItem(spec.sut.name, step.title(), commands, undo, changes=bool(commands), note=note))
+        items.append(PlanItem(host, step.title(), commands, undo, changes=bool(commands), note=note))
     return items
 
 
-def _starts(spec: RunSpec, launch: ProcessStart) -> list[PlanItem]:
-    items = []
-    for number in range(spec.application.server.count):
-        server = spec.application.server.instance(number)
+def _starts(part: Part) -> list[PlanItem]:
+    items, launch = [], launch_of(part)
+    for number in range(part.server.count):
+        server = part.server.instance(number)
         cpus = launch.cpus or server.cpus
         details = [f"CPUs {cpus}"] if cpus else []
         details += [f"{name} {value}" for name, value in launch.limits.items()]
         details += list(launch.jvm_options)
         details += launch.environment  # the names alone: a value may be a secret
         title = f"Start {server.kind} on port {server.port}"
-        items.append(PlanItem(spec.sut.name, title, note=", ".join(details), changes=True))
+        items.append(PlanItem(part.host.name, title, note=", ".join(details), changes=True))
     return items
 
 
-def _ready(spec: RunSpec) -> list[PlanItem]:
-    ready = spec.application.server.ready
+def _ready(spec: RunSpec, part: Part) -> list[PlanItem]:
+    ready, hosts = part.server.ready, spec.hosts
     note = f"at most {ready.timeout_s:g} s"
     items = []
-    for number, url in enumerate(spec.ready_urls):
-        asked = spec.application.server.instance(number).ready_command("INSTANCE")
+    for number, url in enumerate(part.ready_urls):
+        asked = part.server.instance(number).ready_command("INSTANCE")
         if asked is not None:
             items.append(
-                PlanItem(spec.sut.name, "Run until it says that the server is ready", (asked.shell(),), note=note)
+                PlanItem(part.host.name, "Run until it says that the server is ready", (asked.shell(),), note=note)
             )
         what = {"http": f"{url} answers {ready.status}", "tcp": f"the port of {url} takes a connection", "none": ""}
         items += [
-            PlanItem(one.name, f"Wait until {what[ready.probe]}", note=note)
-            for one in spec.drivers
+            PlanItem(hosts[role].name, f"Wait until {what[ready.probe]}", note=note)
+            for role in part.asked_from
             if what[ready.probe]
         ]
     return items
 
 
-def _settling(spec: RunSpec) -> list[PlanItem]:
+def _settling(part: Part) -> list[PlanItem]:
     """What each instance does between warm-up and measurement."""
-    server = spec.application.server
-    directories = {n: instance_directory(RUN_DIRECTORY, n) for n in range(server.count)}
+    server = part.server
+    directories = {n: instance_directory(RUN_DIRECTORY, n, part.role) for n in range(server.count)}
     asked = [server.instance(n).settling_command(directory) for n, directory in directories.items()]
     commands = tuple(command.shell() for command in asked if command is not None)
     title = f"Let {server.title} finish what the warm-up left"
-    return [PlanItem(spec.sut.name, title, commands)] if commands else []
+    return [PlanItem(part.host.name, title, commands)] if commands else []
 
 
 def _recordings(spec: RunSpec) -> list[PlanItem]:

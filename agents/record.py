@@ -36,7 +36,7 @@ class Record:
     finished_phases: set[PhaseName] = field(default_factory=set)
     phase_began_unix_s: dict[PhaseName, float] = field(default_factory=dict)
     facts: dict[str, FactsCollected] = field(default_factory=dict)
-    snapshots: dict[str, SnapshotTaken] = field(default_factory=dict)
+    snapshots: dict[tuple[str, str], SnapshotTaken] = field(default_factory=dict)
     intended: dict[int, StepIntended] = field(default_factory=dict)
     applied: dict[int, StepApplied] = field(default_factory=dict)
     reverted: set[int] = field(default_factory=set)
@@ -73,7 +73,7 @@ class Record:
             case FactsCollected():
                 self.facts[event.role] = event
             case SnapshotTaken():
-                self.snapshots[event.moment] = event
+                self.snapshots[event.role, event.moment] = event
             case StepIntended():
                 self.intended[event.index] = event
             case StepApplied():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Literal
 
@@ -37,10 +38,10 @@ from agents.running.own_address import own_address
 from agents.running.preparation import check_cpus, check_drivers, identify, look_at_host, server_cpus
 from agents.running.recording import Recording
 from agents.running.restoring import Restoring
-from agents.running.serving import Serving
+from agents.running.system import System
 from agents.running.tool_job import LoadSite
-from agents.running.tuning import Tuning, host_steps
-from agents.spec import RunSpec
+from agents.running.tuning import host_steps, tuning_of
+from agents.spec import Part, RunSpec
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class Runner:
         self._phase: PhaseName = "connect"
         self._reach = HostLinks(run_key, spec, record, control, lambda message: self._say(message, level="warning"))
         self._renewal: Renewal | None = None
-        self._serving = Serving(spec, self._reach, record, control, self._check)
+        self._system = System(spec, self._reach, record, control, self._check)
         self._recording = Recording(spec, self._reach, record, control, self._check)
 
     async def run(self) -> None:
@@ -100,7 +101,7 @@ class Runner:
             await self._fail(error)
             if not isinstance(error, ConnectError):  # a host that is out of reach gives nothing
                 await self._recording.salvage()
-                await self._serving.salvage()
+                await self._system.salvage()
         except Exception:
             logger.exception("run %s failed in phase %s in a way that nobody foresaw", self._key, self._phase)
             await self._fail(MistakeError(f"BenchHub made a mistake in the phase {self._phase}.", hint=MISTAKE_HINT))
@@ -134,28 +135,33 @@ class Runner:
         await self._do("snapshot", self._snapshot)
         async with Renewal([self._reach.deadman(role) for role in self._reach.roles]) as self._renewal:
             await self._do("tune", self._tune)
-            await self._do("start", self._serving.start)
+            await self._do("start", self._system.start)
             await self._recording.start()
             await self._put_load()
             await self._do("collect", self._collect)
 
     async def _put_load(self) -> None:
         phases = list(range(len(self._spec.workload.phases)))
-        async with Monitoring(
-            self._reach.session("sut"),
-            "sut",
-            tuple(MONITORS.values()),
-            self._control.emit,
-            pids=self._serving.pids,
-            interval_s=self._spec.monitor_interval_s,
-            cpus=server_cpus(self._spec),
-        ):
+        async with AsyncExitStack() as watches:
+            for part in self._spec.parts:
+                await watches.enter_async_context(self._watch(part))
             try:
                 await self._do("warm_up", lambda: self._warm_up(phases[:-1]))
                 await self._do("measure", lambda: self._load(phases[-1:]))
             except (CommandError, HostError):
-                await self._serving.insist()  # a tool that finds no server is not what went wrong
+                await self._system.insist()  # a tool that finds no server is not what went wrong
                 raise
+
+    def _watch(self, part: Part) -> Monitoring:
+        return Monitoring(
+            self._reach.session(part.role),
+            part.role,
+            tuple(MONITORS.values()),
+            self._control.emit,
+            pids=self._system.pids(part.role),
+            interval_s=self._spec.monitor_interval_s,
+            cpus=server_cpus(part),
+        )
 
     async def _look(self) -> None:
         new = [role for role in self._reach.roles if role not in self._record.facts]
@@ -174,7 +180,8 @@ class Runner:
         check_drivers(self._spec, self._record)
         drivers = [driver.name for driver in self._spec.drivers]
         hosts = f"driver host{'s' if len(drivers) > 1 else ''} {', '.join(drivers)}"
-        await self._say(f"SUT {self._spec.sut.name}, {hosts}, target {', '.join(self._spec.urls)}")
+        members = "".join(f"{member.role} on {member.host.name}, " for member in self._spec.members)
+        await self._say(f"SUT {self._spec.sut.name}, {members}{hosts}, target {', '.join(self._spec.urls)}")
 
     async def _look_at(self, role: Role) -> FactsCollected:
         def hold(taken: Taken) -> FencedSession:
@@ -201,20 +208,23 @@ class Runner:
                 )
 
     async def _snapshot(self) -> None:
-        await self._emit(SnapshotTaken("before", await snapshot.read(self._reach.session("sut"))))
+        for part in self._spec.parts:
+            if (part.role, "before") not in self._record.snapshots:
+                values = await snapshot.read(self._reach.session(part.role))
+                await self._emit(SnapshotTaken("before", values, part.role))
 
     async def _tune(self) -> None:
-        sut, directory = self._reach.session("sut"), self._reach.directory("sut")
-        server = self._spec.application.server
-        tuning = Tuning(sut, directory, self._record, self._emit, check=self._check, instances=server.count)
-        await tuning.create_instances(server, await own_address(sut, self._spec.sut.target_address))
-        for index, step in host_steps(self._spec).items():
-            self._check()
-            await tuning.apply(index, step)
+        for part in self._spec.parts:
+            host = self._reach.session(part.role)
+            tuning = tuning_of(self._spec, part, host, self._record, self._emit, check=self._check)
+            await tuning.create_instances(part.server, await own_address(host, part.host.target_address))
+            for index, step in host_steps(part).items():
+                self._check()
+                await tuning.apply(index, step)
 
     async def _warm_up(self, indexes: list[int]) -> None:
         await self._load(indexes)
-        await self._serving.settle()  # in this phase: once it is over, no other worker does it beside measured load
+        await self._system.settle()  # in this phase: once it is over, no other worker does it beside measured load
 
     async def _load(self, indexes: list[int]) -> None:
         reach, keep = self._reach, self._control.keep_file
@@ -239,7 +249,7 @@ class Runner:
 
     async def _collect(self) -> None:
         await self._recording.collect()
-        await self._serving.keep_last_words()
+        await self._system.keep_last_words()
 
     async def _do(self, phase: PhaseName, action: Callable[[], Awaitable[None]]) -> None:
         if phase in self._record.finished_phases:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,7 +18,21 @@ from agents.drivers.shares import share_of
 from agents.events import Role
 from agents.recordings.tools import RecorderNames
 from agents.servers import AnyServer
+from agents.servers.base.server import Server
 from agents.steps import AnyStep
+from agents.system import (
+    LOADED,
+    MAX_MEMBERS,
+    MemberRole,
+    MemberServer,
+    OwnRole,
+    Places,
+    awaited,
+    insist_on_a_system,
+    places_of,
+    start_order,
+    with_places,
+)
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:\-\[\]]{1,253}$")]
@@ -48,11 +64,52 @@ class Phase(Frozen):
     duration_s: int = Field(ge=1, le=MAX_PHASE_S)
 
 
+def _is_empty(value: Any) -> bool:
+    return not value
+
+
 class ApplicationDocument(Frozen):
-    """What an application version holds: the server under test and how it is started."""
+    """What an application version holds: the server under test and how it is started.
+
+    Of a system also its further `members`, each a server of its own; `server` is the one that is loaded, and `role` is
+    what it is called among them. `${ROLE.address}` and `${ROLE.port}` in any of them are where that member is reached.
+    """
 
     description: str = Field("", max_length=4000)
     server: AnyServer
+    role: OwnRole = Field(
+        "", exclude_if=_is_empty, description="What the server that is loaded is called among the members, such as web."
+    )
+    members: tuple[MemberServer, ...] = Field(
+        (),
+        max_length=MAX_MEMBERS,
+        exclude_if=_is_empty,
+        description="Further servers that a run needs, each with a role, on hosts that are chosen at launch. "
+        "${database.address} and ${database.port} tell one where another is reached.",
+    )
+
+    @model_validator(mode="after")
+    def _is_a_system(self) -> ApplicationDocument:
+        insist_on_a_system(self.role, self.server, self.members)
+        return self
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The roles of the further members, in their order."""
+        return tuple(member.role for member in self.members)
+
+    def placed(self, addresses: Mapping[str, str]) -> ApplicationDocument:
+        """The same where its members are reached at these addresses of their hosts (role -> address, `sut` the loaded
+        server's). ValueError for what does not fit any more with them."""
+        if not self.members:
+            return self
+        places = self.places(addresses)
+        body = self.model_dump(mode="json", by_alias=True)
+        return type(self).model_validate(with_places(body, places))
+
+    def places(self, addresses: Mapping[str, str]) -> Places:
+        """Role -> address and port of each member; none of a single server."""
+        return places_of(self.role, self.server, self.members, addresses) if self.members else {}
 
 
 class WorkloadDocument(Frozen):
@@ -129,23 +186,67 @@ class Workload(WorkloadDocument):
         return self.own_rate_rps is not None or self.own_concurrency is not None
 
 
+class MemberPlace(Frozen):
+    """Where a member of the application runs, and the steps of the recipe that are meant for it."""
+
+    role: MemberRole
+    host: HostAddress
+    steps: tuple[AnyStep, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """A server of a run: the one that is loaded (role `sut`, place 0), or a further member of its system.
+
+    `waits_for` are the roles that must be ready before it starts, `asked_from` the hosts that see whether it is ready.
+    """
+
+    role: Role
+    title: str
+    place: int
+    server: Server
+    steps: tuple[AnyStep, ...]
+    host: HostAddress
+    ready_urls: tuple[str, ...]
+    waits_for: tuple[Role, ...] = ()
+    asked_from: tuple[Role, ...] = ()
+
+
 class RunSpec(Frozen):
-    """Everything that one run needs, frozen when it is launched. No secret in it."""
+    """Everything that one run needs, frozen when it is launched. No secret in it.
+
+    `members` are the places of the application's further members, in their order.
+    """
 
     application: Application
     recipe: Recipe
     workload: Workload
     sut: HostAddress
+    members: tuple[MemberPlace, ...] = Field((), max_length=MAX_MEMBERS, exclude_if=_is_empty)
     drivers: tuple[HostAddress, ...] = Field(min_length=1, max_length=MAX_DRIVERS)
     monitor_interval_s: float = Field(1.0, ge=0.2, le=60)
 
     @model_validator(mode="after")
+    def _every_member_has_its_place(self) -> RunSpec:
+        if self.application.roles != tuple(member.role for member in self.members):
+            wanted = ", ".join(self.application.roles) or "none"
+            raise ValueError(f"members: name a host for each member of the application, in its order: {wanted}")
+        taken: dict[tuple[str, int], str] = {}
+        for part in self.parts:
+            for port in range(part.server.port, part.server.port + part.server.count):
+                other = taken.setdefault((part.host.name, port), part.title)
+                if other != part.title:
+                    raise ValueError(f"members: {other} and {part.title} both want port {port} of {part.host.name}")
+        return self
+
+    @model_validator(mode="after")
     def _bound_once(self) -> RunSpec:
-        if self.application.server.instance_cpus and any(step.binds_server for step in self.recipe.steps):
-            raise ValueError(
-                "the recipe binds the server to CPUs, but the instances of the application have CPU sets of their own: "
-                "take out the affinity step, or instance_cpus"
-            )
+        for part in self.parts:
+            if part.server.instance_cpus and any(step.binds_server for step in part.steps):
+                raise ValueError(
+                    "the recipe binds the server to CPUs, but the instances of the application have CPU sets of their "
+                    "own: take out the affinity step, or instance_cpus"
+                )
         return self
 
     @model_validator(mode="after")
@@ -160,8 +261,54 @@ class RunSpec(Frozen):
 
     @property
     def hosts(self) -> dict[Role, HostAddress]:
-        """All hosts of the run by their part in it, the SUT first."""
-        return {"sut": self.sut, **{driver_role(n): driver for n, driver in enumerate(self.drivers)}}
+        """All hosts of the run by their part in it, the SUT first, then its members."""
+        members = {member.role: member.host for member in self.members}
+        return {"sut": self.sut, **members, **{driver_role(n): driver for n, driver in enumerate(self.drivers)}}
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The servers of the run: the one that is loaded, and the further members in the application's order."""
+        own, members = self.application, self.application.members
+        waits = awaited(own.role, members)
+        askers = {role: tuple(other for other in waits if role in waits[other]) or (LOADED,) for role in waits}
+        loaded = Part(
+            LOADED,
+            own.role or LOADED,
+            0,
+            own.server,
+            self.recipe.steps,
+            self.sut,
+            self.ready_urls,
+            waits[LOADED],
+            self.driver_roles,
+        )
+        return (
+            loaded,
+            *(
+                Part(
+                    member.role,
+                    member.role,
+                    number,
+                    member.server,
+                    place.steps,
+                    place.host,
+                    tuple(f"http://{at}{member.server.ready.path}" for at in _where(place.host, member.server)),
+                    waits[member.role],
+                    askers[member.role],
+                )
+                for number, (member, place) in enumerate(zip(members, self.members, strict=True), start=1)
+            ),
+        )
+
+    def part(self, role: Role) -> Part:
+        """The server with this role. KeyError when the role is that of a driver host."""
+        return {part.role: part for part in self.parts}[role]
+
+    @property
+    def parts_in_order(self) -> tuple[Part, ...]:
+        """The servers in the order in which they start: each behind those that it waits for."""
+        by_role = {part.role: part for part in self.parts}
+        return tuple(by_role[role] for role in start_order(self.application.role, self.application.members))
 
     @property
     def driver_roles(self) -> tuple[Role, ...]:
@@ -195,10 +342,14 @@ class RunSpec(Frozen):
     @property
     def _servers(self) -> tuple[str, ...]:
         """Address and port of each instance of the server, as the driver hosts reach it."""
-        address = self.sut.target_address
-        host = f"[{address}]" if ":" in address else address
-        server = self.application.server
-        return tuple(f"{host}:{port}" for port in range(server.port, server.port + server.count))
+        return _where(self.sut, self.application.server)
+
+
+def _where(host: HostAddress, server: Server) -> tuple[str, ...]:
+    """Address and port of each instance of a server."""
+    address = host.target_address
+    name = f"[{address}]" if ":" in address else address
+    return tuple(f"{name}:{port}" for port in range(server.port, server.port + server.count))
 
 
 def driver_role(number: int) -> Role:
@@ -206,9 +357,11 @@ def driver_role(number: int) -> Role:
     return f"driver-{number + 1}" if number else "driver"
 
 
-def fingerprint(spec: RunSpec, *, driver_version: str, profile_digest: str) -> str:
+def fingerprint(
+    spec: RunSpec, *, driver_version: str, profile_digest: str, member_digests: Mapping[str, str] | None = None
+) -> str:
     """Runs with one fingerprint form a series: same workload, tool, number of driver hosts, latency basis, SUT hardware
-    and application.
+    and application; of a system also the hardware of each member (`member_digests`, role -> digest of its profile).
 
     Recipe and labels vary inside a series: they are what teams compare.
     """
@@ -222,5 +375,6 @@ def fingerprint(spec: RunSpec, *, driver_version: str, profile_digest: str) -> s
         driver.latency_basis,
         profile_digest,
         f"{spec.application.name}@{spec.application.version}",
+        *(f"{member.role} {(member_digests or {}).get(member.role, '')}" for member in spec.members),
     )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

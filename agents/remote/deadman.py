@@ -98,10 +98,10 @@ for file in "$1"/claim-*; do
 done
 """
 
-# Nothing of this part is left there: whoever surveys the host finds the journal of the SUT settled.
+# Nothing of this part is left there: whoever surveys the host finds the journal of the last server settled.
 _GIVE_UP_SHARE = """
 cd -- "$1" || exit 1
-[ "$2" != sut ] || : >settled || exit 1
+[ "$3" != yes ] || : >settled || exit 1
 rm -f -- "claim-$2"
 """
 
@@ -110,7 +110,8 @@ rm -f -- "claim-$2"
 class DeadMan:
     """The timer of one run on one host, and the run's claim of the machine, which lives as long as it does.
 
-    `journalled`: from now on the host has changes to undo, and the claim says so.
+    `journalled`: from now on the host has changes to undo, and the claim says so. `servers` are the parts of the run
+    that have any: those that share the directory share the journal and its timer, too.
     """
 
     session: Session
@@ -119,6 +120,7 @@ class DeadMan:
     after_s: int
     journalled: bool = True
     role: str = "sut"
+    servers: frozenset[str] = frozenset({"sut"})
 
     async def arm(self) -> None:
         """Start the timer unless it runs. HostError when it has gone off already."""
@@ -149,9 +151,9 @@ class DeadMan:
         result = await self.session.run(script(_SHARED_WITH, self.directory, self.role))
         return frozenset(result.check(f"Looking at {self.directory} on {self.session.host}").text.split())
 
-    async def give_up_share(self) -> None:
-        """Leave the directory to the other parts of the run."""
-        result = await self.session.mutate(script(_GIVE_UP_SHARE, self.directory, self.role))
+    async def give_up_share(self, *, settle: bool) -> None:
+        """Leave the directory to the other parts of the run. `settle`: none of those has anything in its journal."""
+        result = await self.session.mutate(script(_GIVE_UP_SHARE, self.directory, self.role, "yes" if settle else ""))
         result.check(f"Leaving {self.directory} on {self.session.host}")
 
     async def leave(self) -> None:

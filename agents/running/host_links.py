@@ -34,6 +34,7 @@ class HostLinks:
         self._control = control
         self._on_trouble = on_trouble
         self._hosts = spec.hosts
+        self._journalled = frozenset(part.role for part in spec.parts)
         self._links: dict[Role, Link] = {}
         self._occupied: set[Role] = set()
 
@@ -99,8 +100,9 @@ class HostLinks:
     def deadman(self, role: Role) -> DeadMan:
         """The timer that puts the host back when no worker comes any more."""
         session = self.session(role)
-        after_s, is_sut = self._control.deadman_s, role == "sut"
-        return DeadMan(session, self.directory(role), session.hold, after_s, journalled=is_sut, role=role)
+        after_s, changes = self._control.deadman_s, role in self._journalled
+        servers, directory = self._journalled, self.directory(role)
+        return DeadMan(session, directory, session.hold, after_s, journalled=changes, role=role, servers=servers)
 
     def leftovers(self, role: Role, *, force: bool = False) -> Leftovers:
         """What other runs have left on the host."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import combinations
 
 from agents.base.clock import ahead_of_run_s, run_clock_s
 from agents.base.command import Command, script
@@ -21,7 +22,8 @@ from agents.remote.claiming import Taken
 from agents.remote.fencing import FencedSession
 from agents.running.needs import insist_on_needs, missing_room
 from agents.running.step_programs import insist_on_step_programs
-from agents.spec import RunSpec
+from agents.spec import Part, RunSpec
+from agents.system import LOADED
 
 _CLOCK = "date +%s.%N"
 
@@ -54,8 +56,10 @@ async def look_at_host(
     leave a directory behind that nobody knows of. OccupiedError when another installation of BenchHub does not leave
     the machine in time.
     """
-    home = await insist_on_needs(session, "all" if role == "sut" else "driver", spec.hosts[role].user)
-    await _insist_on_room(session, home, spec.application.server.count)
+    parts = {part.role: part for part in spec.parts}
+    asks = any(role in part.asked_from for part in parts.values())
+    home = await insist_on_needs(session, "driver" if asks else "all", spec.hosts[role].user)
+    await _insist_on_room(session, home, parts.get(role, parts[LOADED]).server.count)
     taken = await take()
     try:
         return await _facts(session, role, spec, taken)
@@ -68,8 +72,9 @@ async def look_at_host(
 async def _facts(session: Session, role: Role, spec: RunSpec, taken: Taken) -> FactsCollected:
     tool_version = await _version(session, role, spec)
     await insist_on_recorders(session, spec.workload.recorders)
-    if role == "sut":
-        await insist_on_step_programs(session, spec.recipe.steps)
+    for part in spec.parts:
+        if part.role == role:
+            await insist_on_step_programs(session, part.steps)
     facts = await collect(session)
     who = facts.access
     asked_s = run_clock_s()
@@ -127,7 +132,8 @@ def _clock_midpoint_s(clock: str, asked_s: float, answered_s: float) -> float | 
 
 
 async def _version(session: Session, role: Role, spec: RunSpec) -> str:
-    what = spec.application.server if role == "sut" else spec.workload.driver
+    parts = {part.role: part.server for part in spec.parts}
+    what = parts.get(role, spec.workload.driver)
     result = await session.run(what.version_command())
     if result.exit_status != 0:
         said = (result.stderr or result.stdout).decode("utf-8", "replace").strip().splitlines()
@@ -139,22 +145,27 @@ async def _version(session: Session, role: Role, spec: RunSpec) -> str:
 
 
 def check_cpus(spec: RunSpec, record: Record) -> None:
-    """PlanError when server and load tool would share a CPU of one machine that has two or more.
+    """PlanError when two servers, or a server and the load tool, would share a CPU of one machine with two or more.
 
     One machine = the same boot_id: two addresses of it do not make it two.
     """
-    sut = record.facts["sut"]
-    if not sut.boot_id or sut.boot_id not in {record.facts[role].boot_id for role in spec.driver_roles}:
-        return
-    online = set(parse_cpus(sut.profile.get("cpu.online", "")))
-    server = set(parse_cpus(server_cpus(spec))) or online
-    tool = set(parse_cpus(spec.workload.cpus)) or online
-    shared = server & tool
-    if len(online) > 1 and shared:
-        raise PlanError(
-            f"Server and load tool would share CPU {format_cpus(tuple(shared))} of one machine.",
-            hint="Give the application and the workload CPU sets that do not overlap.",
-        )
+    users = [(part.role, _called(spec, part), server_cpus(part)) for part in spec.parts]
+    users += [(role, "load tool", spec.workload.cpus) for role in spec.driver_roles]
+    for (one_role, one, one_cpus), (other_role, other, other_cpus) in combinations(users, 2):
+        facts, others = record.facts[one_role], record.facts[other_role]
+        if one == other or not facts.boot_id or facts.boot_id != others.boot_id:
+            continue
+        online = set(parse_cpus(facts.profile.get("cpu.online", "")))
+        shared = (set(parse_cpus(one_cpus)) or online) & (set(parse_cpus(other_cpus)) or online)
+        if len(online) > 1 and shared:
+            raise PlanError(
+                f"{one[0].upper()}{one[1:]} and {other} would share CPU {format_cpus(tuple(shared))} of one machine.",
+                hint="Give the application and the workload CPU sets that do not overlap.",
+            )
+
+
+def _called(spec: RunSpec, part: Part) -> str:
+    return part.title if spec.members else "server"
 
 
 def check_drivers(spec: RunSpec, record: Record) -> None:
@@ -168,14 +179,15 @@ def check_drivers(spec: RunSpec, record: Record) -> None:
         )
 
 
-def server_cpus(spec: RunSpec) -> str:
-    """The CPU set that the server will get: the recipe's affinity step wins over the application's own."""
-    return launch_of(spec).cpus or spec.application.server.all_cpus
+def server_cpus(of: RunSpec | Part) -> str:
+    """The CPU set that the (loaded) server will get: the recipe's affinity step wins over the application's own."""
+    part = of.part(LOADED) if isinstance(of, RunSpec) else of
+    return launch_of(part).cpus or part.server.all_cpus
 
 
-def launch_of(spec: RunSpec) -> ProcessStart:
-    """How the server is started: what the steps of the recipe add up to."""
+def launch_of(of: RunSpec | Part) -> ProcessStart:
+    """How the (loaded) server is started: what the recipe's steps for it add up to."""
     launch = ProcessStart()
-    for step in spec.recipe.steps:
+    for step in of.recipe.steps if isinstance(of, RunSpec) else of.steps:
         launch = step.contribute(launch)
     return launch

@@ -91,8 +91,9 @@ async def wait_until_ready(
     read_log: Callable[[], Awaitable[str]],
     ask: Callable[[], Awaitable[str]],
     check: Callable[[], None],
+    called: str = "The server",
 ) -> None:
-    """Returns when the server is ready.
+    """Returns when the server is ready; `called` is what sentences call it.
 
     Raises NotReady with the last answer when it is not within `ready.timeout_s`, CommandError when its process ended.
     `log_file` is the file of the run that the whole log of this server is kept as, `read_log` is awaited for its end,
@@ -108,7 +109,7 @@ async def wait_until_ready(
         status = await server.status()
         if status.state != "running":  # whatever answered, it was not this server
             tail = (await read_log()).strip().splitlines()[-5:]
-            message = f"The server ended while starting (exit status {status.exit_status})."
+            message = f"{called} ended while starting (exit status {status.exit_status})."
             ended = failure(message, status.exit_status, by_author=True)
             ended.hint = f"Its last lines: {' / '.join(tail) or 'none'}. Its whole log is kept: {log_file}."
             raise ended
@@ -118,7 +119,7 @@ async def wait_until_ready(
             hint = f"See the server's log: {log_file}."
             if not on_host:  # else nobody has tried the way to it
                 hint = f"{_asked(ready, url, driver.host)}{hint}{_way(ready, driver.host)}"
-            raise NotReady(f"The server was not ready within {ready.timeout_s:g} s: {wrong}.", hint=hint)
+            raise NotReady(f"{called} was not ready within {ready.timeout_s:g} s: {wrong}.", hint=hint)
         await asyncio.sleep(PAUSE_S)
 
 

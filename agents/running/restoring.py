@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 
 from agents.base.clock import run_clock_s
 from agents.base.command import Command
@@ -29,8 +30,9 @@ from agents.running import snapshot
 from agents.running.control import Control
 from agents.running.host_links import HostLinks, raise_first
 from agents.running.preparation import boot_id_command
-from agents.running.tuning import Tuning, host_steps
-from agents.spec import RunSpec
+from agents.running.server_names import server_job
+from agents.running.tuning import host_steps, tuning_of
+from agents.spec import Part, RunSpec
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +58,7 @@ class Restoring:
         self._roles = roles
         self._attempt = attempt
         self._force = force
+        self._parts = {part.role: part for part in reversed(spec.parts)}
         self._left: dict[Role, list[str]] = {role: [] for role in reach.roles}
         self._away: set[Role] = set()
         self._emit = control.emit_into(record)
@@ -67,10 +70,12 @@ class Restoring:
             timers = [self._reach.deadman(role) for role in seen]
             await self._keep_quiet(timers)
             async with Renewal(timers, arm=False):  # an undo may take longer than the timers wait
-                await self._do("stop", self._stop)
-                if "sut" in self._roles:
-                    await self._do("restore", self._restore)
-                    await self._do("verify", self._verify)
+                await self._do("stop", {self._roles: self._stop})
+                parts = [part for role, part in self._parts.items() if role in seen]
+                parts.sort(key=lambda part: part.role in self._away)  # nobody else's host waits for one that is away
+                if parts:
+                    await self._do("restore", {(part.role,): partial(self._restore, part) for part in parts})
+                    await self._do("verify", {(part.role,): partial(self._verify, part) for part in parts})
                 for role in seen:
                     await self._look_for_others(role)
         for role in reversed(seen):  # the SUT last: its timer and journal may be those of a driver on the same host
@@ -90,40 +95,54 @@ class Restoring:
             with suppress(CommandError, ConnectError, HostError):
                 await timer.renew()
 
-    async def _do(self, phase: PhaseName, action: Callable[[], Awaitable[None]]) -> None:
-        """One phase of the way back; what stops it is written down, and the next one is tried all the same."""
+    async def _do(self, phase: PhaseName, actions: Mapping[tuple[Role, ...], Callable[[], Awaitable[None]]]) -> None:
+        """One phase of the way back; what stops it is written down, and what comes next is tried all the same.
+
+        The roles of an action are those whose hosts cannot be called proven when it failed as a whole.
+        """
         with bound(step=phase):
             await self._emit(PhaseStarted(phase, run_clock_s()))
-            try:
-                await action()
-            except FenceError:
-                raise
-            except AgentError as error:
-                for role in self._touched_by(phase):
-                    self._note(role, f"{phase}: {error.message}", error)
-            except Exception:
-                logger.exception("could not %s, in a way that nobody foresaw", phase)
-                for role in self._touched_by(phase):
-                    self._left[role].append(f"{phase}: BenchHub made a mistake. {MISTAKE_HINT}")
-            else:
+            done = [await self._try(phase, roles, action) for roles, action in actions.items()]
+            if all(done):
                 await self._emit(PhaseFinished(phase, self._record.phase_s(phase)))
 
-    def _touched_by(self, phase: PhaseName) -> tuple[Role, ...]:
-        """The hosts that cannot be called proven when this phase failed as a whole."""
-        return self._roles if phase == "stop" else ("sut",)
+    async def _try(self, phase: PhaseName, roles: tuple[Role, ...], action: Callable[[], Awaitable[None]]) -> bool:
+        try:
+            await action()
+        except FenceError:
+            raise
+        except AgentError as error:
+            for role in roles:
+                self._note(role, f"{phase}: {error.message}", error)
+        except Exception:
+            logger.exception("could not %s, in a way that nobody foresaw", phase)
+            for role in roles:
+                self._left[role].append(f"{phase}: BenchHub made a mistake. {MISTAKE_HINT}")
+        else:
+            return True
+        return False
 
     async def _stop(self) -> None:
         """End every job that was ever intended, except undos; what is left counts as not restored.
 
-        A tuning step that has ended may have left a process on purpose, which its undo ends.
+        A tuning step that has ended may have left a process on purpose, which its undo ends. The servers of a system
+        end one after the other, those first that started last.
         """
-        ends = [
-            self._end(name, intended)
+        servers = [
+            {server_job(part.role, number) for number in range(part.server.count)}
+            for part in reversed(self._spec.parts_in_order)
+        ]
+        all_servers = set().union(*servers)
+        jobs = {
+            name: intended
             for name, intended in self._record.jobs.items()
             if intended.role in self._roles
             and not (name.startswith("undo-") or (name.startswith("step-") and name in self._record.ended_jobs))
-        ]
-        raise_first(await asyncio.gather(*ends, return_exceptions=True))
+        }
+        others = {name for name in jobs if name not in all_servers}
+        for names in (others | servers[0], *servers[1:]):
+            ends = [self._end(name, intended) for name, intended in jobs.items() if name in names]
+            raise_first(await asyncio.gather(*ends, return_exceptions=True))
 
     async def _end(self, name: str, intended: JobIntended) -> None:
         role = intended.role
@@ -139,33 +158,25 @@ class Restoring:
         else:
             self._left[role] += [f"process {process} of {name} is still running" for process in remaining]
 
-    async def _restore(self) -> None:
-        sut = self._reach.session("sut")
-        tuning = Tuning(
-            sut,
-            self._reach.directory("sut"),
-            self._record,
-            self._emit,
-            attempt=self._attempt,
-            force=self._force,
-            instances=self._spec.application.server.count,
-        )
-        if problems := await tuning.revert(host_steps(self._spec)):
-            boot_id = (await sut.run(boot_id_command())).text.strip()
-            if boot_id and boot_id != self._record.facts["sut"].boot_id:
-                self._left["sut"].append(f"{sut.host} was restarted during the run")
-            self._left["sut"] += problems
+    async def _restore(self, part: Part) -> None:
+        host, role = self._reach.session(part.role), part.role
+        tuning = tuning_of(self._spec, part, host, self._record, self._emit, attempt=self._attempt, force=self._force)
+        if problems := await tuning.revert(host_steps(part)):
+            boot_id = (await host.run(boot_id_command())).text.strip()
+            if boot_id and boot_id != self._record.facts[role].boot_id:
+                self._left[role].append(f"{host.host} was restarted during the run")
+            self._left[role] += problems
         for name, intended in self._record.jobs.items():
-            if name.startswith(("step-", "undo-")):
+            if name.startswith(("step-", "undo-")) and intended.role == role:
                 await self._end(name, intended)
 
-    async def _verify(self) -> None:
-        before = self._record.snapshots.get("before")
+    async def _verify(self, part: Part) -> None:
+        before = self._record.snapshots.get((part.role, "before"))
         if before is None:
             return
-        after = await snapshot.read(self._reach.session("sut"))
-        await self._emit(SnapshotTaken("after", after))
-        self._left["sut"] += snapshot.differences(before.values, after)
+        after = await snapshot.read(self._reach.session(part.role))
+        await self._emit(SnapshotTaken("after", after, part.role))
+        self._left[part.role] += snapshot.differences(before.values, after)
 
     async def _look_for_others(self, role: Role) -> None:
         """No host is called as before on which another run has left something."""
@@ -192,13 +203,13 @@ class Restoring:
             )
             try:
                 others = await timer.shared_with()
-                if "sut" not in others:
+                if not others & timer.servers:
                     await timer.disarm()
             except ConnectError as error:  # it would go off later, perhaps in the middle of another run
                 self._note(role, f"the dead-man timer could not be ended: {error.message}", error)
                 return
             if others:
-                await timer.give_up_share()
+                await timer.give_up_share(settle=role in timer.servers and not others & timer.servers)
             else:
                 remove = Command(("rm", "-rf", "--", directory), privileged=self._has_files_of_root(role))
                 (await session.mutate(remove)).check(f"Removing {directory}")
@@ -223,7 +234,9 @@ class Restoring:
         """End the timer: a worker has been here, and restore.sh would overwrite what somebody else has changed."""
         timer = self._reach.deadman(role)
         try:
-            if role == "sut" or "sut" not in await timer.shared_with():  # else it is the SUT's, which may be away
+            others = await timer.shared_with() & timer.servers if timer.servers - {role} else frozenset()
+            # Else the timer is that of a server, which may be away.
+            if not others or (role in timer.servers and not others & self._away):
                 await timer.disarm(left=bool(self._record.intended))
         except FenceError:
             raise

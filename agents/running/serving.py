@@ -1,4 +1,4 @@
-"""The server under test: started once, waited for, looked at, and still there at the end of the load."""
+"""One server of a run: started once, waited for, looked at, and still there at the end of the load."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import replace
 from agents.base.command import Command, CommandResult, failure
 from agents.base.cpuset import parse_cpus
 from agents.base.errors import AgentError, CommandError, FenceError, HostError, NotReady, PlanError
-from agents.base.redaction import masked, without_secrets
+from agents.base.redaction import without_secrets
 from agents.base.session import Session
-from agents.events import ConfigurationCaptured, GcPausesRead, JobIntended, JobStarted, Logged
+from agents.events import GcPausesRead, JobIntended, JobStarted, Logged
 from agents.formats import gc_log
 from agents.record import Record
 from agents.remote.jobs import Job
@@ -24,8 +24,9 @@ from agents.running.preparation import boot_id_command, insist_same_boot, launch
 from agents.running.readiness import listening_command, wait_until_ready
 from agents.running.recipe_settings import built_in, environment_of, files_of, kept_by_steps
 from agents.running.server_files import ServerFiles, log_file
+from agents.running.server_names import server_job
 from agents.running.tuning import instance_directory
-from agents.spec import RunSpec
+from agents.spec import Part
 
 MAX_LOG_BYTES = 256 << 10
 MAX_GC_LOG_BYTES = 8 << 20
@@ -40,13 +41,24 @@ KILLED = 137
 
 
 class Serving:
-    """The server of one run. Safe to call again: a server that runs already is found, not started twice."""
+    """A server of one run. Safe to call again: a server that runs already is found, not started twice.
+
+    `called` is what sentences call it: "The server" where it is the only one.
+    """
 
     def __init__(
-        self, spec: RunSpec, reach: HostLinks, record: Record, control: Control, check: Callable[[], None]
+        self,
+        part: Part,
+        called: str,
+        reach: HostLinks,
+        record: Record,
+        control: Control,
+        check: Callable[[], None],
     ) -> None:
-        self._spec = spec
-        self._server = spec.application.server
+        self._part = part
+        self._role = part.role
+        self._called = called
+        self._server = part.server
         self._reach = reach
         self._record = record
         self._check = check
@@ -57,29 +69,32 @@ class Serving:
     @property
     def pids(self) -> list[int]:
         """The processes of all instances that are known to have started."""
-        started = [self._record.started_jobs.get(_name(number)) for number in range(self._server.count)]
+        started = [self._record.started_jobs.get(self._name(number)) for number in range(self._server.count)]
         return [job.pid for job in started if job is not None and job.pid is not None]
 
+    @property
+    def part(self) -> Part:
+        return self._part
+
     async def start(self) -> None:
-        """Start every instance, wait until all are ready, and capture what they and the hosts really have."""
-        sut = self._reach.session("sut")
-        address = await own_address(sut, self._spec.sut.target_address)
+        """Start every instance, and wait until all are ready."""
+        sut = self._reach.session(self._role)
+        address = await own_address(sut, self._part.host.target_address)
         for number in range(self._server.count):
             await self._start(sut, number, address)
         for number in range(self._server.count):
             await self._until_ready(sut, number, address)
-        await self._capture(sut)
 
     async def _start(self, sut: Session, number: int, address: str) -> None:
-        server, name = self._server.instance(number, address), _name(number)
-        instance, job, launch = self._instance(number), self._job(number), launch_of(self._spec)
+        server, name = self._server.instance(number, address), self._name(number)
+        instance, job, launch = self._instance(number), self._job(number), launch_of(self._part)
         if name not in self._record.jobs:
             if (await sut.run(listening_command(server.port))).ok:
                 raise PlanError(
                     f"Another server listens on port {server.port} of {sut.host}.",
                     hint="Stop it, or give the application another port.",
                 )
-            await self._emit(JobIntended(name, "sut", job.directory, secrets.token_hex(16)))
+            await self._emit(JobIntended(name, self._role, job.directory, secrets.token_hex(16)))
         cookie = self._record.jobs[name].cookie
         command = server.start_command(instance, launch)
         started = await job.start(
@@ -90,9 +105,9 @@ class Serving:
             limits=launch.limits,
             cpus=launch.cpus or server.cpus,
         )
-        insist_same_boot(self._record.facts["sut"], sut.host, started.boot_id)
+        insist_same_boot(self._record.facts[self._role], sut.host, started.boot_id)
         if name not in self._record.started_jobs:
-            await self._emit(JobStarted(name, "sut", job.directory, started.pid, cookie))
+            await self._emit(JobStarted(name, self._role, job.directory, started.pid, cookie))
 
     async def _until_ready(self, sut: Session, number: int, address: str) -> None:
         server = self._server.instance(number, address)
@@ -103,26 +118,27 @@ class Serving:
             return server.unready(await sut.run(command)) if command is not None else ""
 
         try:
-            for role in self._spec.driver_roles:
+            for role in self._part.asked_from:
                 await wait_until_ready(
                     ready,
-                    self._spec.ready_urls[number],
+                    self._part.ready_urls[number],
                     driver=self._reach.session(role),
                     server=self._job(number),
-                    log_file=_log_file(number),
+                    log_file=self._log_file(number),
+                    called=self._called,
                     read_log=lambda: self._log(number),
                     ask=ask,
                     check=self._check,
                 )
         except (CommandError, NotReady) as error:
             boot_id = (await sut.run(boot_id_command())).text.strip()
-            insist_same_boot(self._record.facts["sut"], sut.host, boot_id)  # then that is why
+            insist_same_boot(self._record.facts[self._role], sut.host, boot_id)  # then that is why
             refused = " ".join(self._server.problems(await self._log(number))[:MAX_PROBLEMS])
             raise type(error)(f"{error.message} {refused}".strip(), hint=error.hint) from error
 
     async def settle(self) -> None:
         """Let the instances finish what the warm-up left, all at once. CommandError when one of them cannot."""
-        sut = self._reach.session("sut")
+        sut = self._reach.session(self._role)
         commands = [self._server.instance(n).settling_command(self._instance(n)) for n in range(self._server.count)]
         results = await asyncio.gather(*(sut.run(command) for command in commands if command), return_exceptions=True)
         raise_first(results)
@@ -136,39 +152,41 @@ class Serving:
         What hinders it is said and is no further failure: the hosts have to be put back.
         """
         jobs = self._record.started_jobs
-        started = [n for n in range(self._server.count) if _name(n) in jobs and n not in self._kept]
+        started = [n for n in range(self._server.count) if self._name(n) in jobs and n not in self._kept]
         try:
             for number in started:
                 await self._keep_words(number)
         except FenceError:
             raise
         except AgentError as error:
-            await self._emit(Logged("runner", (f"The server's log was not kept: {error.message}",), "warning"))
+            await self._emit(Logged("runner", (f"{self._called}'s log was not kept: {error.message}",), "warning"))
 
     async def _keep_words(self, number: int) -> None:
         """The end of the log as lines, all of it and of the files that were asked for as files."""
-        name, sut, instance = _name(number), self._reach.session("sut"), self._instance(number)
+        name, sut, instance = self._name(number), self._reach.session(self._role), self._instance(number)
         lines = without_secrets(await self._log(number)).splitlines()  # before the cut, which may lie in a key
         await self._emit(Logged(name, tuple(lines[-LAST_LINES:])))
         files = ServerFiles(sut, instance, name, keep=self._keep, emit=self._emit)
         await files.keep_log(self._job(number), self._server.log_path(instance))
-        await files.keep_named((*self._server.keep_files, *kept_by_steps(self._spec)))
+        await files.keep_named((*self._server.keep_files, *kept_by_steps(self._part)))
         self._kept.add(number)
 
     async def keep_last_words(self) -> None:
-        """What the server wrote; HostError or CommandError when it did not live through the load."""
+        """What the server wrote; AgentError when it cannot be read."""
         for number in range(self._server.count):
             await self._keep_words(number)
-        await self.insist()
+
+    async def read_gc_logs(self) -> None:
+        """The pauses of the JVM's garbage collector in each instance."""
         for number in range(self._server.count):
             await self._read_gc_log(number)
 
     async def _read_gc_log(self, number: int) -> None:
-        """The pauses of the JVM's garbage collector; a server without such a log has none to tell."""
+        """A server without such a log has no pauses to tell."""
         path = self._server.gc_log_path(self._instance(number))
         if path is None:
             return
-        result = await self._reach.session("sut").run(gc_log.read_command(path), max_output_bytes=MAX_GC_LOG_BYTES)
+        result = await self._reach.session(self._role).run(gc_log.read_command(path), max_output_bytes=MAX_GC_LOG_BYTES)
         if not result.ok:
             return
         pauses = gc_log.parse_pauses(result.text)
@@ -188,48 +206,48 @@ class Serving:
             status = await self._job(number).status()
             if status.state == "running":
                 continue
-            sut = self._reach.session("sut")
-            insist_same_boot(self._record.facts["sut"], sut.host, (await sut.run(boot_id_command())).text.strip())
+            sut = self._reach.session(self._role)
+            insist_same_boot(self._record.facts[self._role], sut.host, (await sut.run(boot_id_command())).text.strip())
             how = "in an unknown way" if status.exit_status is None else f"with exit status {status.exit_status}"
             if status.exit_status == KILLED:
                 how += ": it was killed, by somebody or by the kernel when memory ran out"
             last = (await self._log(number)).strip().splitlines()[-1:] if status.state != "absent" else []
-            ended = failure(f"The server ended during the load {how}.", status.exit_status, by_author=True)
+            ended = failure(f"{self._called} ended during the load {how}.", status.exit_status, by_author=True)
             ended.hint = "It left no log; was its directory removed?"
             if last:
-                ended.hint = f"Its last line: {last[0][:300]} Its whole log is kept: {_log_file(number)}."
+                ended.hint = f"Its last line: {last[0][:300]} Its whole log is kept: {self._log_file(number)}."
             raise ended
 
-    async def _capture(self, sut: Session) -> None:
-        """What the machines really have now that the server runs; and what the server says it ignored."""
-        directory = self._reach.directory("sut")
-        facts = self._record.facts
-        values = {f"{role}.{k}": v for role in self._reach.roles for k, v in facts[role].profile.items()}
-        values |= await files_of(sut, self._spec, self._instance(0))
-        values |= environment_of(self._spec)
-        values |= built_in(self._spec, self._record)
+    async def captured(self) -> dict[str, str]:
+        """What the server and its host really have now that it runs, flat; secrets are not hidden yet."""
+        sut = self._reach.session(self._role)
+        values = await files_of(sut, self._part, self._instance(0))
+        values |= environment_of(self._part)
+        values |= built_in(self._part, self._record)
         values |= await self._effective(sut, 0)
         for number in range(1, self._server.count):
             effective = await self._effective(sut, number)
             values |= {f"instances.{number + 1}.{path}": effective[path] for path in OF_EACH if path in effective}
         values |= await snapshot.read(sut)
-        values["load_tool.version"] = facts["driver"].tool_version
-        values["server.version"] = facts["sut"].tool_version
-        shown = {path: masked(path, value).replace(directory, "$RUN") for path, value in values.items()}
-        await self._emit(ConfigurationCaptured(shown))
+        values["server.version"] = self._record.facts[self._role].tool_version
+        return values
+
+    async def tell_problems(self) -> None:
+        """What the server says it ignored, as warnings."""
         for number in range(self._server.count):
             for problem in self._server.problems(await self._log(number)):
                 await self._emit(Logged("runner", (problem,), "warning"))
 
     async def _effective(self, sut: Session, number: int) -> Mapping[str, str]:
         """What one instance really has. HostError when the kernel does not let it run on exactly its own CPUs."""
-        server, started = self._server.instance(number), self._record.started_jobs[_name(number)]
+        server, started = self._server.instance(number), self._record.started_jobs[self._name(number)]
         if started.pid is None:
-            raise CommandError("The server's process is not known.", hint=f"See the server's log: {_log_file(number)}.")
+            hint = f"See the server's log: {self._log_file(number)}."
+            raise CommandError(f"{self._called}'s process is not known.", hint=hint)
         command = server.effective_command(self._instance(number), started.pid)
         result = await sut.run(command, max_output_bytes=4 << 20)
         values = server.parse_effective(result.check("Reading the effective configuration").stdout)
-        asked, found = launch_of(self._spec).cpus or server.cpus, values.get("process.cpus")
+        asked, found = launch_of(self._part).cpus or server.cpus, values.get("process.cpus")
         if asked and found is not None and parse_cpus(found) != parse_cpus(asked):
             raise HostError(
                 f"The server on port {server.port} was bound to the CPUs {asked}, but /proc shows {found}.",
@@ -249,16 +267,14 @@ class Serving:
         return (out + err).decode("utf-8", "replace")
 
     def _job(self, number: int) -> Job:
-        return Job(self._reach.session("sut"), f"{self._reach.directory('sut')}/jobs/{_name(number)}")
+        return Job(self._reach.session(self._role), f"{self._reach.directory(self._role)}/jobs/{self._name(number)}")
 
     def _instance(self, number: int) -> str:
-        return instance_directory(self._reach.directory("sut"), number)
+        return instance_directory(self._reach.directory(self._role), number, self._role)
 
+    def _name(self, number: int) -> str:
+        """The job of the instance with this number, counted from 0."""
+        return server_job(self._role, number)
 
-def _name(number: int) -> str:
-    """The job of the instance with this number, counted from 0."""
-    return f"server-{number + 1}" if number else "server"
-
-
-def _log_file(number: int) -> str:
-    return log_file(_name(number))
+    def _log_file(self, number: int) -> str:
+        return log_file(self._name(number))

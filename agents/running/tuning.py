@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from agents.base.command import Command, failure
 from agents.base.errors import AgentError, CommandError, ConnectError, FenceError, PlanError, ProgramError
 from agents.base.redaction import masked, masked_outcome, without_secrets
 from agents.base.session import Session
 from agents.base.setting_outcome import SettingOutcome
-from agents.events import AnyEvent, JobEnded, JobIntended, Logged, StepApplied, StepIntended, StepReverted
+from agents.events import AnyEvent, JobEnded, JobIntended, Logged, Role, StepApplied, StepIntended, StepReverted
 from agents.record import Record
 from agents.remote.jobs import Job, JobStatus
 from agents.remote.journal import undo_text, write_command
 from agents.servers.base.server import Server
-from agents.spec import RunSpec
+from agents.spec import Part, RunSpec
 from agents.steps import is_host_step
 from agents.steps.base.step import HostStep, State, StepContext
+from agents.system import LOADED
 
 Emit = Callable[[AnyEvent], Awaitable[None]]
 
@@ -27,6 +28,8 @@ INSTANCE = 0
 """Index of the journal entry for the private instance directories; the recipe's steps count from 1."""
 EACH = 1000
 """A step inside the instance is repeated in every instance: in the one with number n at its index + n times this."""
+MEMBER = 100_000
+"""The entries of a further member of a system count from its place times this."""
 
 MAX_STEP_OUTPUT_BYTES = 1 << 16
 LAST_LINES = 200
@@ -36,11 +39,12 @@ SELDOM_S = 1.0
 
 
 class Tuning:
-    """The changes of one run on its SUT. Every method may be called again after a crash at any line.
+    """The changes of one run on the host of a server. Every method may be called again after a crash at any line.
 
     `check` raises when the run is to end; it is asked while a long step runs. `attempt` tells a later try at the way
     back from the first one, so that what may only run once per try runs again. `force` also puts back what somebody
-    else has changed since.
+    else has changed since. `role` and `place` are those of a member of a system, `journal` the places whose entries
+    stand in one journal with its own.
     """
 
     def __init__(
@@ -54,7 +58,13 @@ class Tuning:
         attempt: str = "",
         force: bool = False,
         instances: int = 1,
+        role: Role = LOADED,
+        place: int = 0,
+        journal: Collection[int] | None = None,
     ) -> None:
+        self._role = role
+        self._place = place
+        self._journal = {place} if journal is None else set(journal)
         self._sut = sut
         self._directory = directory
         self._record = record
@@ -62,25 +72,29 @@ class Tuning:
         self._check = check
         self._attempt = attempt
         self._force = force
-        self._instances = [instance_directory(directory, number) for number in range(instances)]
+        self._instances = [instance_directory(directory, number, role) for number in range(instances)]
 
     async def create_instances(self, server: Server, address: str) -> None:
         """Make the private instance directories of a server that is to listen on `address` ("": everywhere).
 
         Their removal is the first entry of the journal.
         """
-        remove = Command(("rm", "-rf", "--", *self._instances))
-        await self._intend(StepIntended(INSTANCE, "Private instance directory", {}, undo_text([remove])))
-        if INSTANCE in self._record.applied:
+        remove, index = Command(("rm", "-rf", "--", *self._instances)), self._place * MEMBER + INSTANCE
+        await self._intend(StepIntended(index, self._of("Private instance directory"), {}, undo_text([remove])))
+        if index in self._record.applied:
             return
         await self._change(remove, "Clearing the instance directory")
         for number, directory in enumerate(self._instances):
             made = server.instance(number, address).create_instance(directory)
             await self._change(made, f"Creating a private {server.kind} instance")
-        await self._emit(StepApplied(INSTANCE, (), {}))
+        await self._emit(StepApplied(index, (), {}))
 
     def _context(self, index: int) -> StepContext:
-        return StepContext(instance=self._instances[index // EACH])
+        return StepContext(instance=self._instances[index % MEMBER // EACH])
+
+    def _of(self, title: str) -> str:
+        """The title with the member that it is meant for."""
+        return f"{self._role}: {title}" if self._place else title
 
     async def apply(self, index: int, step: HostStep) -> None:
         """Journal, apply and read back one step. PlanError when a setting is unsupported and the recipe says fail."""
@@ -91,7 +105,7 @@ class Tuning:
         context = self._context(index)
         before: State = intended.before if intended else await self._state(step, context)
         commands = step.apply(context, before)
-        await self._intend(StepIntended(index, step.title(), before, undo_text(step.revert(context, before))))
+        await self._intend(StepIntended(index, self._of(step.title()), before, undo_text(step.revert(context, before))))
         for number, command in enumerate(commands):
             if step.once:
                 await self._change_once(f"step-{index}-{number}", command, step.title(), check=self._check)
@@ -106,7 +120,7 @@ class Tuning:
             f"({o.result}{', ' if o.detail else ''}{o.detail})"
             for o in shown
         )
-        await self._emit(Logged("runner", (step.title(), *lines)))
+        await self._emit(Logged("runner", (self._of(step.title()), *lines)))
         self._insist(step, outcomes)
 
     async def revert(self, steps: Mapping[int, HostStep]) -> tuple[str, ...]:
@@ -115,7 +129,8 @@ class Tuning:
         ConnectError when the host stays away: then none of the others can be taken back either.
         """
         problems: list[str] = []
-        todo = [index for index in sorted(self._record.intended, reverse=True) if index not in self._record.reverted]
+        mine = (index for index in self._record.intended if index // MEMBER == self._place)
+        todo = [index for index in sorted(mine, reverse=True) if index not in self._record.reverted]
         kept = bool(todo) and (await self._sut.run(Command(("test", "-d", self._instances[0])))).ok
         for index in todo:
             step = steps.get(index)
@@ -132,7 +147,7 @@ class Tuning:
         return tuple(problems)
 
     async def _revert_one(self, index: int, step: HostStep | None) -> list[str]:
-        if index == INSTANCE:
+        if index % MEMBER == INSTANCE:
             await self._change(Command(("rm", "-rf", "--", *self._instances)), "Removing the instance directory")
             await self._emit(StepReverted(index))
             return []
@@ -199,7 +214,8 @@ class Tuning:
     async def _intend(self, entry: StepIntended) -> None:
         if entry.index not in self._record.intended:
             await self._emit(entry)  # PostgreSQL first, then the host, then the change
-        command = write_command(f"{self._directory}/journal", self._record.intended, entry.index)
+        entries = {index: one for index, one in self._record.intended.items() if index // MEMBER in self._journal}
+        command = write_command(f"{self._directory}/journal", entries, entry.index)
         await self._change(command, "Writing the undo journal")
 
     async def _change(self, command: Command, what: str) -> None:
@@ -210,7 +226,7 @@ class Tuning:
         running or ended. CommandError when it fails, or when nobody knows how it ended."""
         job = Job(self._sut, f"{self._directory}/jobs/{name}", privileged=command.privileged)
         if name not in self._record.jobs:
-            await self._emit(JobIntended(name, "sut", job.directory, secrets.token_hex(16), command.privileged))
+            await self._emit(JobIntended(name, self._role, job.directory, secrets.token_hex(16), command.privileged))
         cookie = self._record.jobs[name].cookie
         await job.start(command, cookie=cookie, max_output_bytes=MAX_STEP_OUTPUT_BYTES)
         status = await _until_ended(job, cookie, command, what, check)
@@ -272,13 +288,56 @@ def _shown(key: str, value: str | None) -> str:
     return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
-def instance_directory(directory: str, number: int) -> str:
-    """Where the instance with this number, counted from 0, lives in the run's directory."""
-    return f"{directory}/instance-{number + 1}" if number else f"{directory}/instance"
+def instance_directory(directory: str, number: int, role: Role = LOADED) -> str:
+    """Where the instance with this number, counted from 0, of a server lives in the run's directory."""
+    own = f"{directory}/instance" if role == LOADED else f"{directory}/instance-{role}"
+    return f"{own}-{number + 1}" if number else own
 
 
-def host_steps(spec: RunSpec) -> dict[int, HostStep]:
-    """The recipe's host steps by their place in it, counted from 1, and again for each further instance."""
-    steps = {i: step for i, step in enumerate(spec.recipe.steps, start=1) if is_host_step(step)}
-    again = range(1, spec.application.server.count)
-    return steps | {n * EACH + i: step for n in again for i, step in steps.items() if step.in_instance}
+def host_steps(of: RunSpec | Part) -> dict[int, HostStep]:
+    """The host steps for a server by their place among its steps, counted from 1, and again for each further instance.
+
+    Those of a further member of a system begin at its own place.
+    """
+    part = of.part(LOADED) if isinstance(of, RunSpec) else of
+    steps = {i: step for i, step in enumerate(part.steps, start=1) if is_host_step(step)}
+    again = range(1, part.server.count)
+    steps |= {n * EACH + i: step for n in again for i, step in steps.items() if step.in_instance}
+    return {part.place * MEMBER + i: step for i, step in steps.items()}
+
+
+def shared_journal(spec: RunSpec, record: Record, role: Role) -> frozenset[int]:
+    """The places of the servers whose entries stand in one journal with those of this one: they share its directory."""
+    here = record.facts[role]
+    return frozenset(
+        part.place
+        for part in spec.parts
+        if (there := record.facts.get(part.role)) and (there.directory, there.boot_id) == (here.directory, here.boot_id)
+    )
+
+
+def tuning_of(
+    spec: RunSpec,
+    part: Part,
+    session: Session,
+    record: Record,
+    emit: Emit,
+    *,
+    check: Callable[[], None] = lambda: None,
+    attempt: str = "",
+    force: bool = False,
+) -> Tuning:
+    """The changes of the run for one of its servers."""
+    return Tuning(
+        session,
+        record.facts[part.role].directory,
+        record,
+        emit,
+        check=check,
+        attempt=attempt,
+        force=force,
+        instances=part.server.count,
+        role=part.role,
+        place=part.place,
+        journal=shared_journal(spec, record, part.role),
+    )

@@ -16,8 +16,11 @@ from agents.steps import AnyStep
 Value = bool | int | float | str
 ParameterName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 MAX_STEPS = 200
+ON = "on"
+"""The key of a step that names the member of a system that it is meant for."""
+_ROLE = re.compile(r"(?:[a-z][a-z0-9_]{0,11})?")
 
-_REFERENCE = re.compile(r"\$\{\s*([a-z][a-z0-9_]*)\s*(?:([-+*])\s*(\d{1,9})\s*)?\}")
+_REFERENCE = re.compile(r"\$\{\s*([a-z][a-z0-9_]*(?:\.(?:address|port))?)\s*(?:([-+*])\s*(\d{1,9})\s*)?\}")
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 _STEPS: TypeAdapter[tuple[AnyStep, ...]] = TypeAdapter(tuple[AnyStep, ...])
 
@@ -57,6 +60,13 @@ class RecipeDocument(Frozen):
     steps: tuple[dict[str, Any], ...] = Field((), max_length=MAX_STEPS)
 
     @model_validator(mode="after")
+    def _is_meant_for_members(self) -> RecipeDocument:
+        for number, step in enumerate(self.steps, start=1):
+            if not isinstance(role := step.get(ON, ""), str) or not _ROLE.fullmatch(role):
+                raise ValueError(f"step {number}: `{ON}` is the role of a member, such as database")
+        return self
+
+    @model_validator(mode="after")
     def _defaults_fit(self) -> RecipeDocument:
         for name, parameter in self.parameters.items():
             if parameter.default is not None:
@@ -65,6 +75,11 @@ class RecipeDocument(Frozen):
                 except PlanError as error:
                     raise ValueError(error.message) from error
         return self
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """For each step the member of a system that it is meant for; "" = the server that is loaded."""
+        return tuple(str(step.get(ON, "")) for step in self.steps)
 
     def values(self, given: Mapping[str, Value]) -> dict[str, Value]:
         """Every parameter's value: the given one, else its default. PlanError names what is unknown or missing."""
@@ -85,11 +100,11 @@ class RecipeDocument(Frozen):
     ) -> tuple[AnyStep, ...]:
         """Typed steps with every `${name}`, `${name - 1}` replaced.
 
-        `built_in` are the values that every recipe may use (`sut_cpu_count`). PlanError names the step and the field
-        that is wrong.
+        `built_in` are the values that every recipe may use (`sut_cpu_count`, of a system `database.address`). PlanError
+        names the step and the field that is wrong.
         """
         values = {**(built_in or {}), **self.values(given)}
-        raw = [_filled_in(step, values) for step in self.steps]
+        raw = [_filled_in(_alone(step), values) for step in self.steps]
         try:
             return _STEPS.validate_python(raw)
         except ValidationError as error:
@@ -98,6 +113,11 @@ class RecipeDocument(Frozen):
             where = ".".join(str(p) for p in path)
             step = int(index) + 1 if isinstance(index, int) else 1
             raise PlanError(f"Step {step} of the recipe, {where or 'kind'}: {problem}.") from error
+
+
+def _alone(step: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The step without the member that it is meant for."""
+    return {name: child for name, child in step.items() if name != ON}
 
 
 def _filled_in(step: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:
@@ -120,6 +140,8 @@ def substitute(node: Any, values: Mapping[str, Value]) -> Any:
 
 def _value(match: re.Match[str], values: Mapping[str, Value]) -> Value:
     name, sign, operand = match.groups()
+    if name not in values and "." in name and not any("." in known for known in values):
+        return match[0]  # of no system: a text of somebody else's, such as ${server.port} of Spring
     if name not in values:
         raise PlanError(f"${{{name}}} is used in the recipe but is no parameter; known: {', '.join(sorted(values))}.")
     value = values[name]
@@ -136,8 +158,8 @@ def _text(value: Value) -> str:
 
 
 def references(step: Mapping[str, Any]) -> set[str]:
-    """The names that the step refers to as `${name}`."""
-    return {match[1] for text in _texts(step) for match in _REFERENCE.finditer(text)}
+    """The parameters that the step refers to as `${name}`."""
+    return {match[1] for text in _texts(step) for match in _REFERENCE.finditer(text) if "." not in match[1]}
 
 
 def wrong_name(step: Mapping[str, Any]) -> str:
@@ -146,7 +168,7 @@ def wrong_name(step: Mapping[str, Any]) -> str:
     Names hold no references, so they are known before any parameter has a value.
     """
     try:
-        _STEPS.validate_python([step])
+        _STEPS.validate_python([_alone(step)])
     except ValidationError as error:
         for one in error.errors(include_url=False):
             if one["loc"] and one["loc"][-1] == "[key]":

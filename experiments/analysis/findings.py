@@ -266,6 +266,7 @@ class HostFigures:
     sut_unseen_s: float | None = None
     driver_unseen_s: float | None = None
     recorded_cpus: tuple[RecordedCpu, ...] = ()
+    member_uses: Mapping[str, float | None] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)
 
 

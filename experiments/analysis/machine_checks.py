@@ -5,6 +5,7 @@ from __future__ import annotations
 from experiments.analysis.findings import Finding, HostFigures, Level, LoadFigures, Thresholds, known, percent, skipped
 from experiments.analysis.host_checks import HostCheck
 from experiments.analysis.recorder_checks import recorders_agree
+from experiments.analysis.system_limit import a_member_is_the_limit
 from experiments.analysis.thread_checks import threads_were_seen
 
 OURS = "BenchHub's choice"
@@ -209,4 +210,5 @@ MACHINE_CHECKS: tuple[HostCheck, ...] = (
     collector_paused_little,
     threads_were_seen,
     recorders_agree,
+    a_member_is_the_limit,
 )

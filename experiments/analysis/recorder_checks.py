@@ -42,5 +42,7 @@ def _both(one: RecordedCpu) -> str:
 
 
 def _of(one: RecordedCpu) -> str:
-    host = "SUT" if one.role == "sut" else f"driver host{one.role.removeprefix('driver').replace('-', ' ')}"
+    host = "SUT" if one.role == "sut" else f"host of the {one.role}"
+    if one.role.startswith("driver"):
+        host = f"driver host{one.role.removeprefix('driver').replace('-', ' ')}"
     return f"{one.tool} on the {host}"

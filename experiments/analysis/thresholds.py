@@ -279,6 +279,7 @@ LIMITS_OF: Mapping[str, tuple[str, ...]] = {
     "start_together": ("start_spread_warn_ratio", "start_spread_invalid_ratio"),
     "monitors": ("monitor_missing_ratio",),
     "recorders": (),
+    "system_limit": (),
 }
 """Every check by its name, with the thresholds it looks at. docs/validity.md has a paragraph on each."""
 

@@ -151,6 +151,7 @@ def start_bisection(request: HttpRequest, payload: BisectionIn) -> Status[Bisect
         workload=choice.workload,
         sut=choice.sut,
         drivers=choice.drivers,
+        members=choice.members,
         labels_in_order=_candidates(choice.recipe, payload),
         labels=payload.labels,
         priority=PRIORITIES[payload.priority],

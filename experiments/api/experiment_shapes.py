@@ -12,6 +12,7 @@ from experiments.api.shapes import (
     DriverNames,
     Flag,
     Labels,
+    MemberNames,
     Named,
     Parameters,
     Priority,
@@ -38,6 +39,9 @@ class VariantOut(BaseModel):
     parameters: Parameters
     sut: str
     drivers: list[str]
+    members: dict[str, str] = Field(
+        {}, exclude_if=lambda members: not members, description="Of a system: role -> host; left out of a single server"
+    )
     offered_rate_rps: float | None
     concurrency: int | None
 
@@ -161,6 +165,7 @@ class VariantIn(Body):
     recipe: Reference
     sut: str = Field(min_length=1, max_length=120)
     drivers: DriverNames
+    members: MemberNames = {}
     parameters: Parameters = {}
     is_baseline: Flag = False
     offered_rate_rps: float | None = Field(None, ge=1, le=1e9, description="In place of the workload's own rate")

@@ -23,7 +23,7 @@ from experiments.api.experiment_shapes import (
     LookOut,
     VariantOut,
 )
-from experiments.api.finding import find_experiment, named_document, named_host, named_hosts
+from experiments.api.finding import find_experiment, named_document, named_host, named_hosts, named_members
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.sparse import FIELDS, sparse
@@ -223,6 +223,7 @@ def _candidates(member: Member, payload: ExperimentIn) -> list[Candidate]:
             sut=named_host(member, variant.sut, field=f"variants.{index}.sut"),
             drivers=named_hosts(member, variant.drivers, field=f"variants.{index}.drivers"),
             parameters=variant.parameters,
+            members=named_members(member, variant.members, field=f"variants.{index}.members"),
             is_baseline=variant.is_baseline,
             offered_rate_rps=variant.offered_rate_rps,
             concurrency=variant.concurrency,
@@ -266,6 +267,7 @@ def _detail(member: Member, experiment: Experiment) -> ExperimentOut:
                 parameters=variant.parameters,
                 sut=variant.sut.name,
                 drivers=variant.drivers.names,
+                members={role: host.name for role, host in variant.drivers.members.items()},
                 offered_rate_rps=variant.offered_rate_rps,
                 concurrency=variant.concurrency,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -67,6 +67,11 @@ def named_document(member: Member, model: type[Document], reference: str, *, fie
 def named_hosts(member: Member, names: Sequence[str], *, field: str) -> list[Host]:
     """The hosts of these names. RequestError names the one that does not exist."""
     return [named_host(member, name, field=f"{field}.{place}") for place, name in enumerate(names)]
+
+
+def named_members(member: Member, names: Mapping[str, str], *, field: str) -> dict[str, Host]:
+    """Role -> host of the given name. RequestError names the role whose host does not exist."""
+    return {role: named_host(member, name, field=f"{field}.{role}") for role, name in names.items()}
 
 
 def named_host(member: Member, name: str, *, field: str) -> Host:

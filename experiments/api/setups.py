@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from experiments.api.finding import named_document, named_host, named_hosts
-from experiments.api.shapes import Body, DriverNames, Labels, Named, Parameters, Priority, Reference
+from experiments.api.finding import named_document, named_host, named_hosts, named_members
+from experiments.api.shapes import Body, DriverNames, Labels, MemberNames, Named, Parameters, Priority, Reference
 from experiments.asking.launching.choices import Choice
 from experiments.models import Application, Member, Recipe, Workload
 from experiments.models.inquiries import Inquiry
@@ -22,6 +22,7 @@ class SetupIn(Body):
     workload: Reference
     sut: str = Field(min_length=1, max_length=120)
     drivers: DriverNames
+    members: MemberNames = {}
     parameters: Parameters = {}
     labels: Labels = {}
     priority: Priority = "normal"
@@ -35,6 +36,7 @@ class SetupIn(Body):
             sut=named_host(member, self.sut, field="sut"),
             drivers=named_hosts(member, self.drivers, field="drivers"),
             parameters=self.parameters,
+            members=named_members(member, self.members, field="members"),
         )
 
 

@@ -27,6 +27,10 @@ Parameters = Annotated[dict[str, Value], Field(max_length=100)]
 Reference = Annotated[
     str, Field(min_length=1, max_length=130, description="A name, or `name@3` for a version that is not the newest")
 ]
+MemberNames = Annotated[
+    dict[str, str],
+    Field(max_length=8, description="Of a system: the role of each further member of the application, and its host"),
+]
 DriverNames = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=120)]],
     Field(min_length=1, max_length=MAX_DRIVERS, description="The driver hosts; several divide the load between them"),

@@ -115,9 +115,11 @@ class Host(models.Model):
 
 
 class DriverSet(models.Model):
-    """The driver hosts that load a server together. The same hosts are the same set; a single one is a set, too.
+    """The hosts of a run beside its SUT: the driver hosts, and those of a system's further members.
 
-    `key`: their ids in ascending order, which is the order of their parts in a run (driver, driver-2 and so on).
+    The same hosts are the same set; a single one is a set, too. `key`: the ids of the driver hosts in ascending order,
+    which is the order of their parts in a run (driver, driver-2 and so on), then `;cache=12,database=12`, the members'
+    roles in alphabetical order with their hosts.
     """
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="+")
@@ -131,8 +133,28 @@ class DriverSet(models.Model):
 
     @property
     def in_order(self) -> tuple[Host, ...]:
-        """The hosts in the order of their parts; no query where they were prefetched."""
-        return tuple(sorted(self.hosts.all(), key=lambda host: int(host.pk)))
+        """The driver hosts in the order of their parts; no query where they were prefetched."""
+        drivers = set(map(int, self.key.partition(";")[0].split(",")))
+        found = sorted(self.hosts.all(), key=lambda host: int(host.pk))
+        return tuple(host for host in found if host.pk in drivers)
+
+    @property
+    def member_ids(self) -> dict[str, int]:
+        """Role of each further member of the system -> the id of its host."""
+        pairs = (one.partition("=") for one in self.key.partition(";")[2].split(",") if one)
+        return {role: int(pk) for role, _, pk in pairs}
+
+    @property
+    def members(self) -> dict[str, Host]:
+        """Role -> host; no query where the hosts were prefetched."""
+        ids = self.member_ids
+        by_id = {host.pk: host for host in self.hosts.all()} if ids else {}
+        return {role: by_id[pk] for role, pk in ids.items()}
+
+    @property
+    def everyone(self) -> tuple[Host, ...]:
+        """All of its hosts, each once, the members' first."""
+        return tuple(dict.fromkeys((*self.members.values(), *self.in_order)))
 
     @property
     def names(self) -> list[str]:

@@ -225,7 +225,7 @@ class Run(models.Model):
     def hosts(self) -> tuple[Host, ...]:
         """Its hosts, each once, the SUT first; none of an imported run."""
         found = [self.sut] if self.sut else []
-        return tuple(dict.fromkeys([*found, *(self.drivers.in_order if self.drivers else ())]))
+        return tuple(dict.fromkeys([*found, *(self.drivers.everyone if self.drivers else ())]))
 
     @property
     def is_live(self) -> bool:

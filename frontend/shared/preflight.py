@@ -92,7 +92,7 @@ def preview_of(request: TeamRequest, choice: Choice) -> dict[str, Any]:
         "checks": problems + plan_problems + checks_of(request.member, choice, spec),
         "spec": spec,
         "plan": plan,
-        "place": place_in_queue(request.team, (choice.sut, *choice.drivers)),
+        "place": place_in_queue(request.team, choice.hosts),
     }
 
 

@@ -247,9 +247,9 @@ async def die_when(lab: Lab, spec: RunSpec, kind: type[e.AnyEvent], *, deadman_s
     return watched.events
 
 
-async def die_after(lab: Lab, spec: RunSpec, count: int) -> list[e.AnyEvent]:
+async def die_after(lab: Lab, spec: RunSpec, count: int, *, watched: Watched | None = None) -> list[e.AnyEvent]:
     """The events of a run whose worker died right after event `count` was stored."""
-    watched = Watched(lab)
+    watched = watched or Watched(lab)
 
     def die(event: e.AnyEvent) -> None:
         if len(stored(watched.events)) > count:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from agents.spec import HostAddress, RunSpec
@@ -20,8 +21,13 @@ def make_spec(
     workload: dict[str, Any] | None = None,
     sut: HostAddress | None = None,
     drivers: tuple[HostAddress, ...] = (),
+    members: Mapping[str, tuple[dict[str, Any], HostAddress, tuple[dict[str, Any], ...]]] | None = None,
 ) -> RunSpec:
-    """A whole RunSpec; what is given replaces the defaults field by field. A server without a kind is a command."""
+    """A whole RunSpec; what is given replaces the defaults field by field. A server without a kind is a command.
+
+    `members`: role -> its server, its host and its steps.
+    """
+    system = members or {}
     plain = {} if server and "kind" in server else {"kind": "command", "argv": ["true"]}
     return RunSpec.model_validate(
         {
@@ -29,6 +35,7 @@ def make_spec(
                 "name": "app",
                 "version": 1,
                 "server": {**plain, **(server or {})},
+                "members": [{"role": role, "server": one} for role, (one, _, _) in system.items()],
             },
             "recipe": {"name": "recipe", "version": 1, "steps": steps},
             "workload": {
@@ -42,6 +49,9 @@ def make_spec(
                 **(workload or {}),
             },
             "sut": (sut or address("sut")).model_dump(),
+            "members": [
+                {"role": role, "host": host.model_dump(), "steps": own} for role, (_, host, own) in system.items()
+            ],
             "drivers": [one.model_dump() for one in drivers or (address("driver"),)],
         }
     )

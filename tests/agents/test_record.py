@@ -37,8 +37,8 @@ def test_events_add_up() -> None:
     assert record.facts == {"sut": facts}
     assert (record.intended, record.applied, record.reverted) == ({1: intended}, {1: applied}, {1})
     assert {name: snapshot.values for name, snapshot in record.snapshots.items()} == {
-        "before": {"x": "1"},
-        "after": {"x": "2"},
+        ("sut", "before"): {"x": "1"},
+        ("sut", "after"): {"x": "2"},
     }
     assert (record.loads, record.reports) == ({0: load}, {0: report})
     assert record.started_jobs["server"].pid == 7

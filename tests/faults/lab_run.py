@@ -65,21 +65,24 @@ CONNECT_TIMEOUT_S, HASTY_S = 15, 2
 
 @dataclass
 class Play:
-    """Two lab hosts and one run on them. `patience_s` is how long a host may stay away; it is asked at each failure."""
+    """Lab hosts and one run on them. `patience_s` is how long a host may stay away; it is asked at each failure.
+
+    Hosts besides `sut` and `driver` are those of members of a system, each with a server of its own.
+    """
 
     lab: Lab
     patience_s: float = 600.0
     fence: int = 1
     events: list[tuple[e.AnyEvent, int, datetime]] = field(default_factory=list)
     cancelled: bool = False
-    before: dict[str, str] = field(default_factory=dict)
+    befores: dict[str, dict[str, str]] = field(default_factory=dict)
     kept: dict[str, bytes] = field(default_factory=dict)
     _acts: list[tuple[type[e.AnyEvent], dict[str, Any], Callable[[], object]]] = field(default_factory=list)
     _when_lost: dict[str, Callable[[], object]] = field(default_factory=dict)
     _spec: RunSpec | None = None
 
     def lay_out(self) -> None:
-        """What is watched on both hosts, new; nothing of an earlier run is left on them."""
+        """What is watched on all hosts, new; nothing of an earlier run is left on them."""
         for host in self.lab.hosts():
             root = self.root(host)
             for folder in (root, host.home / ".benchhub"):
@@ -91,7 +94,16 @@ class Play:
             server = f"/usr/bin/python3 {INSIDE}/server.py 0.0.0.0"
             write_program(root / "server", WITNESS.format(root=INSIDE, program=server))
             write_program(root / "wrk", WITNESS.format(root=INSIDE, program="wrk"))
-        self.before = self.values()
+        self.befores = {host.name: self.values(host.name) for host in self.servers}
+
+    @property
+    def before(self) -> dict[str, str]:
+        return self.befores["sut"]
+
+    @property
+    def servers(self) -> tuple[LabHost, ...]:
+        """The hosts with a server, the SUT first."""
+        return tuple(host for host in self.lab.hosts() if host.name != "driver")
 
     @property
     def sut(self) -> LabHost:
@@ -109,10 +121,11 @@ class Play:
         """The run's own directory on a host, as this machine sees it."""
         return self.lab.host(name).home / ".benchhub/runs" / KEY
 
-    def values(self) -> dict[str, str]:
-        """What TUNING changes on the SUT, as it is now."""
-        shown = self.sut.exec("cat", *WATCHED).stdout.decode().splitlines()
-        return host_values(self.root(self.sut) / "etc", dict(zip(WATCHED, shown, strict=True)))
+    def values(self, name: str = "sut") -> dict[str, str]:
+        """What TUNING changes on a host, as it is now."""
+        host = self.lab.host(name)
+        shown = host.exec("cat", *WATCHED).stdout.decode().splitlines()
+        return host_values(self.root(host) / "etc", dict(zip(WATCHED, shown, strict=True)))
 
     def spec(
         self,
@@ -124,16 +137,19 @@ class Play:
         **server: Any,
     ) -> RunSpec:
         phases = [("warm_up", warm_up_s), ("measure", measure_s)]
+        own = {
+            "kind": "command",
+            "argv": [f"{INSIDE}/server", str(PORT)],
+            "port": PORT,
+            "files": {"index.html": "hello\n"},
+            "ready": {"body_contains": "hello", "timeout_s": 600},
+            "cpus": "0",
+        }
+        members = [host for host in self.servers if host.name != "sut"]
         return make_spec(
             steps=steps,
-            server={
-                "argv": [f"{INSIDE}/server", str(PORT)],
-                "port": PORT,
-                "files": {"index.html": "hello\n"},
-                "ready": {"body_contains": "hello", "timeout_s": 600},
-                "cpus": "0",
-                **server,
-            },
+            server={**own, **server},
+            members={host.name: (own, _address(host, data_address), steps) for host in members},
             workload={
                 "driver": {"kind": "wrk", "connections": CONNECTIONS, "threads": 1, "binary": binary},
                 "phases": [{"name": kind, "kind": kind, "duration_s": s} for kind, s in phases if s],
@@ -225,13 +241,13 @@ class Play:
         self.fence += 1
         return await self.run(self._spec)
 
-    async def restore_again(self, *, force: bool = False) -> e.Restored:
+    async def restore_again(self, *, force: bool = False, roles: tuple[str, ...] | None = None) -> e.Restored:
         """What BenchHub does with a host that was not proven to be as before."""
         assert self._spec is not None
         self.fence += 1
         self.patience_s = 600.0
         agents.remote.ssh.CONNECT_TIMEOUT_S = CONNECT_TIMEOUT_S
-        await self.runner(self._spec, self.record).restore_again(force=force)
+        await self.runner(self._spec, self.record).restore_again(force=force, roles=roles)
         return self.restored
 
     # What came of it.
@@ -281,7 +297,7 @@ class Play:
             number=1,
             token=TOKEN,
             sut="sut",
-            drivers=("driver",),
+            drivers=tuple(host.name for host in self.lab.hosts() if host.name != "sut"),
             state="finished" if record.restored is not None else "running",
             outcome=outcome,
             validity="",
@@ -294,13 +310,11 @@ class Play:
             loads=len(self._spec.workload.phases) if self._spec else 0,
             events=tuple(rows),
             processes=tuple(
-                f"{p.pid} {p.name}" for host in (self.sut, self.driver) for p in host.processes() if _cookies(p.pid)
+                f"{p.pid} {p.name}" for host in self.lab.hosts() for p in host.processes() if _cookies(p.pid)
             ),
         )
-        hosts = (
-            self._host(self.sut, record.restored.differences.get("sut", ()) if record.restored else ()),
-            self._host(self.driver, record.restored.differences.get("driver", ()) if record.restored else ()),
-        )
+        left = record.restored.differences if record.restored else {}
+        hosts = tuple(self._host(host, left.get(host.name, ())) for host in self.lab.hosts())
         return Story((run,), hosts)
 
     def _told(self) -> list[tuple[e.AnyEvent, int, datetime]]:
@@ -314,8 +328,8 @@ class Play:
             name=host.name,
             state="dirty" if differences else "ready",
             differences=differences,
-            before=self.before if host.name == "sut" else {},
-            after=self.values() if host.name == "sut" else {},
+            before=self.befores.get(host.name, {}),
+            after=self.values(host.name) if host.name in self.befores else {},
             starts=self.lines(host, "starts"),
             changes=self.lines(host, "changes"),
             directories=tuple(path.name for path in directory.iterdir()) if directory.exists() else (),
@@ -327,9 +341,7 @@ class Play:
         The far end of a connection that was cut learns of it only when it next says something: its monitor ends then.
         """
         assert self._spec is not None
-        restored = [self.sut] if not self.restored.differences.get("sut") else []
-        restored += [self.driver] if not self.restored.differences.get("driver") else []
-        await self.assert_empty(*restored)
+        await self.assert_empty(*(host for host in self.lab.hosts() if not self.restored.differences.get(host.name)))
         assert check(self.story()) == []
         assert self.load_starts <= len(self._spec.workload.phases)
 
@@ -340,9 +352,9 @@ class Play:
         assert [process.argv for host in hosts for process in host.processes()] == []
 
     async def assert_restored(self) -> None:
-        """Proven equal, on both hosts, and in truth."""
+        """Proven equal, on all hosts, and in truth."""
         assert self.restored == e.Restored({})
-        assert self.values() == self.before
+        assert {name: self.values(name) for name in self.befores} == self.befores
         await self.assert_sound()
 
 

@@ -9,8 +9,10 @@ from pydantic import StringConstraints
 WHERE_IT_LISTENS = "{address}:{port}"
 """What stands in a configuration of one's own in place of the address and the port of the run."""
 
-Backend = Annotated[str, StringConstraints(pattern=r"^(?:[A-Za-z0-9.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):[0-9]{1,5}$")]
-"""HOST:PORT, an IPv6 address in brackets."""
+_HOST = r"[A-Za-z0-9.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]|\$\{[a-z][a-z0-9_]{0,11}\.address\}"
+_PORT = r"[0-9]{1,5}|\$\{[a-z][a-z0-9_]{0,11}\.port\}"
+Backend = Annotated[str, StringConstraints(pattern=rf"^(?:{_HOST}):(?:{_PORT})$")]
+"""HOST:PORT, an IPv6 address in brackets; `${app.address}:${app.port}` for a member of the system."""
 
 SELF_SIGNED = """
 self_signed() {

@@ -126,7 +126,9 @@ def run_ended(event: RunEnded) -> None:
 
 def start_bisection(member: Member, plan: BisectionPlan) -> Bisection:
     """Store a bisection and launch its first step. RequestError names the field that does not fit."""
-    BISECTIONS.check(member, name=plan.name, hosts=(plan.sut, *plan.drivers), priority=plan.priority)
+    BISECTIONS.check(
+        member, name=plan.name, hosts=(plan.sut, *plan.members.values(), *plan.drivers), priority=plan.priority
+    )
     bisection = plan.checked(member.team)
     BISECTIONS.start(member, bisection)
     return bisection

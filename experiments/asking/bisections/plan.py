@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from django.db.models import Q
 
 from agents.steps.recipe import RecipeDocument, Value
-from experiments.asking.launching.choices import Candidate, Choice, freeze
+from experiments.asking.launching.choices import Candidate, choice_with, freeze
 from experiments.models import Application, Bisection, Experiment, Host, Recipe, Run, Team, Workload
 from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import RequestError
@@ -42,6 +42,7 @@ class BisectionPlan:
     max_blocks: int = 20
     labels: Mapping[str, str] = field(default_factory=dict)
     priority: int = Run.Priority.NORMAL
+    members: Mapping[str, Host] = field(default_factory=dict)
 
     def checked(self, team: Team) -> Bisection:
         """The bisection, not stored yet, every candidate checked as if it were launched now."""
@@ -70,7 +71,7 @@ class BisectionPlan:
             parameters=dict(self.parameters),
             workload=self.workload,
             sut=self.sut,
-            drivers=driver_set(self.drivers),
+            drivers=driver_set(self.drivers, self.members),
             parameter=self.parameter,
             candidates=names,
             metric=self.metric,
@@ -82,7 +83,7 @@ class BisectionPlan:
         for index, name in enumerate(names):
             one = _candidate(bisection, index)
             try:
-                freeze(Choice(one.application, one.recipe, self.workload, one.sut, one.drivers, one.parameters))
+                freeze(choice_with(one, self.workload))
             except RequestError as error:
                 raise RequestError(f"Candidate {name}: {error.message}", field=error.field or "candidates") from error
         return bisection
@@ -122,6 +123,7 @@ def _candidate(bisection: Bisection, index: int, *, is_baseline: bool = False) -
         bisection.drivers.in_order,
         parameters,
         is_baseline,
+        members=bisection.drivers.members,
     )
 
 

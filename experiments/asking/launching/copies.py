@@ -48,6 +48,7 @@ def copy_experiment(
                 variant.is_baseline,
                 variant.offered_rate_rps,
                 variant.concurrency,
+                variant.drivers.members,
             )
             for variant in experiment.variants.select_related("application", "recipe", "sut__profile", "drivers")
         ],

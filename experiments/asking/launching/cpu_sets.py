@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from agents.base.cpuset import format_cpus, parse_cpus
 from agents.running.preparation import server_cpus
 from agents.spec import RunSpec
+from agents.system import LOADED
 from experiments.models import Host
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.machines import are_one
@@ -37,11 +39,13 @@ def shared_cpus(spec: RunSpec, sut: Host) -> tuple[int, ...]:
     return () if len(online) == 1 else tuple(sorted(server & tool))
 
 
-def check_cpu_sets(spec: RunSpec, sut: Host, drivers: Sequence[Host]) -> None:
-    """RequestError (field `workload.cpus`) when a driver host is the SUT's machine and the two would share a CPU.
+def check_cpu_sets(spec: RunSpec, sut: Host, drivers: Sequence[Host], members: Mapping[str, Host]) -> None:
+    """RequestError (field `workload.cpus`) when a driver host is the SUT's machine and the two would share a CPU, and
+    (field `members`) when a member of a system shares one with another or with a load tool.
 
     Two hosts that nobody has looked at yet are told to be one machine by the run itself, which sees it.
     """
+    _check_members(spec, sut, drivers, members)
     same = next((host for host in drivers if are_one(sut, host)), None)
     if same is None or not (shared := shared_cpus(spec, sut)):
         return
@@ -53,6 +57,23 @@ def check_cpu_sets(spec: RunSpec, sut: Host, drivers: Sequence[Host]) -> None:
         f"and the workload CPU sets that do not overlap.{example}",
         field="workload.cpus",
     )
+
+
+def _check_members(spec: RunSpec, sut: Host, drivers: Sequence[Host], members: Mapping[str, Host]) -> None:
+    hosts = {LOADED: sut, **members}
+    servers = [(part.title, part.role in members, server_cpus(part), hosts[part.role]) for part in spec.parts]
+    tools = [("the load tool", False, spec.workload.cpus, driver) for driver in drivers]
+    for (one, is_member, cpus, host), (other, other_is, other_cpus, other_host) in combinations([*servers, *tools], 2):
+        if not (is_member or other_is) or not are_one(host, other_host):
+            continue
+        online = set(_online(host))
+        shared = (set(parse_cpus(cpus)) or online) & (set(parse_cpus(other_cpus)) or online)
+        if shared and len(online) != 1:
+            raise RequestError(
+                f"{one} and {other} would share CPU {format_cpus(tuple(shared))} of {host.name}; give each CPUs "
+                "of its own (`cpus` of the server, of the workload), or another host.",
+                field="members",
+            )
 
 
 def propose(setups: Iterable[tuple[RunSpec, Host]]) -> CpuSets | None:

@@ -48,7 +48,7 @@ def create_experiment(
     _check_experiment(candidates, repetitions, margin_ratio)
     metric_named(member.team_id, primary_metric, field="primary_metric")
     for candidate in candidates:
-        require_launch_on(member, candidate.sut, *candidate.drivers)
+        require_launch_on(member, *candidate.hosts)
         try:
             freeze_for(member, choice_with(candidate, workload))
         except RequestError as error:
@@ -79,7 +79,7 @@ def create_experiment(
                 recipe=candidate.recipe,
                 parameters=dict(candidate.parameters),
                 sut=candidate.sut,
-                drivers=driver_set(candidate.drivers),
+                drivers=driver_set(candidate.drivers, candidate.members),
                 offered_rate_rps=candidate.offered_rate_rps,
                 concurrency=candidate.concurrency,
             )

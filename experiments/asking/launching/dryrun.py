@@ -13,11 +13,10 @@ from experiments.registry.workers.outbox import DRY_RUN, send
 
 def request(member: Member, choice: Choice) -> DryRun:
     """Ask a worker for a dry run of this choice; its row says how it went."""
-    require_launch_on(member, choice.sut, *choice.drivers)
+    require_launch_on(member, *choice.hosts)
     spec = freeze_for(member, choice)
     with transaction.atomic():
-        dry_run = DryRun.objects.create(
-            team=member.team, sut=choice.sut, drivers=driver_set(choice.drivers), spec=spec.model_dump(mode="json")
-        )
+        hosts = {"sut": choice.sut, "drivers": driver_set(choice.drivers, choice.members)}
+        dry_run = DryRun.objects.create(team=member.team, **hosts, spec=spec.model_dump(mode="json"))
         transaction.on_commit(lambda: send(DRY_RUN, dry_run.pk), robust=True)
     return dry_run

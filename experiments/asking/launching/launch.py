@@ -38,14 +38,14 @@ def launch_run(
 
     `retries`: how often it is queued again when BenchHub or a host was at fault.
     """
-    require_launch_on(member, choice.sut, *choice.drivers)
+    require_launch_on(member, *choice.hosts)
     check_priority(member, priority)
     check_retries(retries)
     parts = (choice.application.pk, choice.recipe.pk, choice.workload.pk, choice.sut.pk)
     spec = freeze_for(member, choice).model_dump(mode="json")
     terms = Terms(member.user_id, priority, retries, labels=dict(labels or {}), tags=tuple(tags), notes=notes)
     with transaction.atomic():
-        setup = Setup(spec, *parts, driver_set(choice.drivers).pk)
+        setup = Setup(spec, *parts, driver_set(choice.drivers, choice.members).pk)
         run = queue_run(member.team, setup, terms, number=admit_runs(member.team, 1))
         audit.record(member, "run.launch", f"run #{run.number}", after=_described(choice))
     return run
@@ -57,7 +57,8 @@ def rerun(member: Member, run: Run) -> Run:
         raise Conflict("An imported run has nothing to execute again.")
     parameters = run.spec["recipe"]["parameters"]
     hosts = (run.sut, run.drivers.in_order)
-    choice = Choice(run.application, run.recipe, run.workload, *hosts, parameters, *own_load(run.spec))
+    load = own_load(run.spec)
+    choice = Choice(run.application, run.recipe, run.workload, *hosts, parameters, *load, run.drivers.members)
     return launch_run(member, choice, labels=run.labels, tags=run.tags)
 
 
@@ -80,7 +81,7 @@ def launch_experiment(
         ).prefetch_related("drivers__hosts")
     )
     for variant in variants:
-        require_launch_on(member, variant.sut, *variant.drivers.in_order)
+        require_launch_on(member, variant.sut, *variant.drivers.everyone)
     with transaction.atomic():
         locked = Experiment.objects.select_for_update().get(pk=experiment.pk)
         if locked.state == Experiment.State.RUNNING:
@@ -107,7 +108,8 @@ def _described(choice: Choice) -> dict[str, object]:
     """The choice in names, for the audit trail."""
     parts = {name: str(getattr(choice, name)) for name in ("application", "recipe", "workload", "sut")}
     drivers = ", ".join(host.name for host in choice.drivers)
-    return {**parts, "drivers": drivers, "parameters": dict(choice.parameters)}
+    members = {"members": {role: host.name for role, host in choice.members.items()}} if choice.members else {}
+    return {**parts, **members, "drivers": drivers, "parameters": dict(choice.parameters)}
 
 
 def _first_runs(experiment: Experiment, variants: list[Variant], repetitions: int | None) -> list[tuple[int, Variant]]:

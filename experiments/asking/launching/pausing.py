@@ -30,7 +30,7 @@ def resume_experiment(member: Member, experiment: Experiment) -> None:
     """Go on. Whoever resumes an experiment that its A/A check blocked takes its figures as they are."""
     require(member, Role.LAUNCHER)
     for variant in experiment.variants.select_related("sut", "drivers").prefetch_related("drivers__hosts"):
-        require_launch_on(member, variant.sut, *variant.drivers.in_order)
+        require_launch_on(member, variant.sut, *variant.drivers.everyone)
     with transaction.atomic():
         locked = _locked(experiment)
         if locked.state not in HELD:

@@ -29,6 +29,7 @@ def contents_of_experiment(experiment: Experiment) -> dict[str, str]:
             **_own_load(variant),
             **_host("SUT", variant.sut),
             **_drivers(variant.drivers.in_order),
+            **_members(variant.drivers.members),
         }
         found |= {f"{name} of {variant.name}": value for name, value in parts.items()}
     return found
@@ -45,6 +46,7 @@ def contents_of_choice(choice: Choice, labels: Mapping[str, str]) -> dict[str, s
         **_own_load(choice),
         **_host("SUT", choice.sut),
         **_drivers(choice.drivers),
+        **_members(choice.members),
     }
 
 
@@ -64,6 +66,13 @@ def _drivers(hosts: Sequence[Host]) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, host in enumerate(hosts, start=1):
         found |= _host("driver host" if number == 1 else f"driver host {number}", host)
+    return found
+
+
+def _members(hosts: Mapping[str, Host]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for role, host in hosts.items():
+        found |= _host(role, host)
     return found
 
 

@@ -169,7 +169,8 @@ def _choice(schedule: Schedule) -> Choice:
             for name, value in parameters.items()
             if name in known and not (name in declared and declared[name].default == value)
         }
-    return Choice(application, recipe, workload, run.sut, run.drivers.in_order, parameters, *own_load(run.spec))
+    hosts, load = (run.sut, run.drivers.in_order), own_load(run.spec)
+    return Choice(application, recipe, workload, *hosts, parameters, *load, run.drivers.members)
 
 
 def _still_open(last: Occasion) -> str:

@@ -137,11 +137,11 @@ def _may_launch(member: Member, experiment: Experiment | None, run: Run | None) 
         raise RequestError("What it launches is in the trash.", field="experiment" if experiment else "run")
     if experiment is not None:
         for variant in experiment.variants.select_related("sut", "drivers").prefetch_related("drivers__hosts"):
-            require_launch_on(member, variant.sut, *variant.drivers.in_order)
+            require_launch_on(member, variant.sut, *variant.drivers.everyone)
     if run is not None:
         if not (run.spec and run.application and run.recipe and run.workload and run.sut and run.drivers):
             raise RequestError("An imported run has nothing to execute again.", field="run")
-        require_launch_on(member, run.sut, *run.drivers.in_order)
+        require_launch_on(member, run.sut, *run.drivers.everyone)
 
 
 def _locked(schedule: Schedule) -> Schedule:

@@ -121,7 +121,7 @@ def start_search(
     priority: int = Run.Priority.NORMAL,
 ) -> CapacitySearch:
     """Store a search and launch its first trial. RequestError names the field that does not fit."""
-    SEARCHES.check(member, name=name, hosts=(choice.sut, *choice.drivers), priority=priority)
+    SEARCHES.check(member, name=name, hosts=choice.hosts, priority=priority)
     checked_labels = check_labels(labels or {})
     if objective_metric not in OBJECTIVES:
         raise RequestError(f"The objective is one of {', '.join(OBJECTIVES)}.", field="objective_metric")
@@ -142,7 +142,7 @@ def start_search(
             parameters=dict(choice.parameters),
             workload=choice.workload,
             sut=choice.sut,
-            drivers=driver_set(choice.drivers),
+            drivers=driver_set(choice.drivers, choice.members),
             objective_metric=objective_metric,
             objective_ms=objective_ms,
             start_low_rps=low_rps,
@@ -210,6 +210,7 @@ def _choice_at(search: CapacitySearch, rate_rps: float) -> Choice:
         search.drivers.in_order,
         search.parameters,
         rate_rps,
+        members=search.drivers.members,
     )
 
 

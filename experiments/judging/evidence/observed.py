@@ -81,7 +81,8 @@ def host_figures(
     """All that was seen on the hosts in the measured window."""
     sut, drivers = record.facts["sut"], [record.facts[role] for role in spec.driver_roles]
     shared = _shares_cpus(spec, sut, drivers)
-    further_off = max((sut, *drivers), key=lambda facts: abs(facts.clock_offset_s or 0.0))
+    servers = [record.facts[part.role] for part in spec.parts]
+    further_off = max((*servers, *drivers), key=lambda facts: abs(facts.clock_offset_s or 0.0))
     # Of the card that carried the load: others go on with what is none of it, such as the monitors' own connection.
     carried = channels.series["sut", busiest] if (busiest := _busiest(channels, duration_s)) else None
     neighbours_ratio, no_neighbours = _neighbours(spec, channels, duration_s, shared=shared)
@@ -95,7 +96,7 @@ def host_figures(
         exit_status=measured.exit_status,
         # A job of another boot is dead: the tool's exit status and the server that lived on prove that there was none.
         boot_id_changed=False
-        if "collect" in record.finished_phases and all(facts.boot_id for facts in (sut, *drivers))
+        if "collect" in record.finished_phases and all(facts.boot_id for facts in (*servers, *drivers))
         else None,
         driver_cpu_mean_ratio=busiest_use(spec.driver_roles, channels, duration_s),
         driver_thread_max_ratio=max(
@@ -131,6 +132,7 @@ def host_figures(
         sut_unseen_s=_unseen_s(spec, channels, "sut", duration_s),
         driver_unseen_s=max(_unseen_s(spec, channels, role, duration_s) for role in spec.driver_roles),
         recorded_cpus=recorded_cpus(spec, channels, duration_s),
+        member_uses={part.title: cpu_use(part.role, channels, duration_s) for part in spec.parts if spec.members},
         unknown={check: why for check, why in (("neighbours", no_neighbours), ("numa", no_numa), ("gc", no_gc)) if why},
     )
 
@@ -164,7 +166,7 @@ def _quotas(spec: RunSpec, channels: Channels, duration_s: float) -> tuple[CpuQu
     return tuple(
         CpuQuota(
             spec.hosts[role].name,
-            "sut" if role == "sut" else "driver",
+            "driver" if role in spec.driver_roles else "sut",
             cpus,
             channels.mean(role, ["cpu_quota.throttled_ratio"], duration_s),
         )
@@ -206,9 +208,9 @@ def gc_points(record: Record, started_unix_s: float) -> tuple[list[float], list[
 
 def recorded_cpus(spec: RunSpec, channels: Channels, duration_s: float) -> tuple[RecordedCpu, ...]:
     """What each recorder saw of the CPUs on which server and load tool ran, beside what the own monitor saw."""
-    found = []
+    found, parts = [], {part.role: part for part in spec.parts}
     for role in spec.hosts:
-        cpus = parse_cpus(server_cpus(spec) if role == "sut" else spec.workload.cpus)
+        cpus = parse_cpus(server_cpus(parts[role]) if role in parts else spec.workload.cpus)
         own = channels.mean(role, ["cpu_set.busy_ratio"], duration_s)
         for tool in spec.workload.recorders:
             names = [f"{tool}.cpu.{cpu}.busy_ratio" for cpu in cpus] or [f"{tool}.cpu.busy_ratio"]

@@ -10,9 +10,15 @@ from agents.recordings.tools import RECORDERS
 from experiments.analysis import wording
 from experiments.analysis.findings import percent
 from experiments.analysis.quadrant import SAME_DEMAND_RATIO, CpuVerdict, Demand, judge_cpu
+from experiments.analysis.system_limit import limit_of
 from experiments.analysis.verdict import Arms, Interval, Verdict, judge
 from experiments.judging.verdicts.verdict_numbers import VerdictNumbers
 from experiments.models import Experiment, Run, StoredVerdict, Variant
+
+LOADED = "sut"
+"""What the loaded server is called where its application has no name for it."""
+MEMBER_CPU = ".cpu_ratio"
+"""How the CPU use of a further member ends among the figures of a run: `database.cpu_ratio`."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,8 @@ class _Side:
     ms: Mapping[int | None, float]
     recorded_ratios: Mapping[str, float]
     recorded_ms: Mapping[str, Mapping[int | None, float]]
+    limit: str = ""
+    """Of a system of several hosts: which member limits it, as a sentence."""
 
 
 def _judged(
@@ -127,6 +135,7 @@ def _judged(
             said.append(f"{tool} recorded {saw}, BenchHub saw {own}.")
         else:
             said.append(f"{tool} comes to the same: {saw}.")
+    said += [candidate.limit] if candidate.limit else []
     return replace(verdict, sentence=" ".join([verdict.sentence, *said]))
 
 
@@ -160,7 +169,19 @@ def _side_of(runs: Sequence[Run]) -> _Side | None:
             tool: {block: replace(demands[block], cpu_ratio=ratio).ms_per_request for block, ratio in found.items()}
             for tool, found in known.items()
         },
+        _limit([run for run, _ in counted]),
     )
+
+
+def _limit(runs: Sequence[Run]) -> str:
+    """Which member of a system is the limit, by the means of these runs; "" for a single server."""
+    names = {name for run in runs for name in run.metrics if name.endswith(MEMBER_CPU)}
+    if not names:
+        return ""
+    own = next((run.spec["application"].get("role") for run in runs if run.spec), None)
+    uses = {name.removesuffix(MEMBER_CPU): _mean_if_all([run.metrics.get(name) for run in runs]) for name in names}
+    limit = limit_of({own or LOADED: mean(run.sut_cpu_ratio or 0.0 for run in runs), **dict(sorted(uses.items()))})
+    return limit.sentence if limit else ""
 
 
 def _recorded_ratio(run: Run, tool: str) -> float | None:

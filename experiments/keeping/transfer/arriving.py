@@ -65,7 +65,10 @@ def _trend(row: Row, _pk: int | None, ids: Ids) -> None:
 
 def _driver_set(row: Row, _pk: int | None, ids: Ids) -> None:
     """Its key names hosts by their ids, which keep their order."""
-    row["key"] = ",".join(str(ids[Host][int(one)]) for one in str(row["key"]).split(","))
+    drivers, semicolon, members = str(row["key"]).partition(";")
+    pairs = (one.partition("=") for one in members.split(",") if one)
+    row["key"] = ",".join(str(ids[Host][int(one)]) for one in drivers.split(","))
+    row["key"] += semicolon + ",".join(f"{role}={ids[Host][int(pk)]}" for role, _, pk in pairs)
 
 
 _RULES: Mapping[type[Model], Callable[[Row, int | None, Ids], None]] = {

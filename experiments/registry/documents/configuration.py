@@ -16,6 +16,7 @@ NOISE = (
     "*uptime*",
     "*.pid",
     "process.threads",
+    "members.*.process.threads",
     "*boot_id",
     "*ns_last_pid",
     "*random.uuid",
@@ -29,8 +30,11 @@ NOISE = (
 )
 """Paths that change by themselves (measured on idle hosts)."""
 
-_LISTS = re.compile(r"(process\.arguments|jvm\.arguments\.jvm_options|files\.[^\n]{1,300}@line)\[([0-9]{1,6})\]")
-_FILES = "files."
+_LISTS = re.compile(
+    r"((?:members\.[a-z0-9_]{1,12}\.)?"
+    r"(?:process\.arguments|jvm\.arguments\.jvm_options|files\.[^\n]{1,300}@line))\[([0-9]{1,6})\]"
+)
+_FILES = re.compile(r"(?:members\.[a-z0-9_]{1,12}\.)?files\.")
 """Whole files: they are compared by their settings, and where they are no list of settings, by their lines."""
 _OPTIONS = "jvm.arguments"
 """Command lines: one option more moves all that follow, and what only moved does not differ."""
@@ -96,7 +100,7 @@ def _in_part(side: Mapping[str, str]) -> bool:
 
 def _in_settings(sides: list[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """The sides with each file that differs as its settings: `files.nginx.conf@http.server.listen`."""
-    texts = [{path: text for path, text in side.items() if path.startswith(_FILES)} for side in sides]
+    texts = [{path: text for path, text in side.items() if _FILES.match(path)} for side in sides]
     differing = [path for path in set().union(*texts) if len({one.get(path) for one in texts}) > 1]
     if not any("\n" in one.get(path, "") for path in differing for one in texts):
         return sides

@@ -40,9 +40,16 @@ def insist_on_saving(member: Member, document: Any, *, trusted: Trusted = frozen
 
 
 def insist_on_launching(
-    member: Member, document: RecipeDocument, given: Mapping[str, Value], steps: Sequence[Step]
+    member: Member,
+    document: RecipeDocument,
+    given: Mapping[str, Value],
+    steps: Sequence[Step],
+    *,
+    built_in: Mapping[str, Value],
 ) -> None:
     """Forbidden when parameters make of a recipe what its author, an admin or not, has not saved.
+
+    `steps` are all of the document's, for whichever member, as these values and those that are `built_in` make them.
 
     Text of the launcher's own may not change what is reserved; numbers and choices are bounded by the author, and may
     change it where it is reserved without them, too.
@@ -50,8 +57,9 @@ def insist_on_launching(
     if member.role == Role.ADMIN:
         return
     own = {name for name, one in document.parameters.items() if one.type == "str" and not one.choices}
-    saved = _steps(document, {})
-    bounded = _steps(document, {name: value for name, value in given.items() if name not in own})
+    places = {name: value for name, value in built_in.items() if "." in name}
+    saved = _steps(document, {}, places)
+    bounded = _steps(document, {name: value for name, value in given.items() if name not in own}, places)
     for index, step in enumerate(steps):
         before = {one.field for one in saved[index].reserved()} if saved else set()
         allowed = {(one.field, one.value) for one in bounded[index].reserved()} if bounded else set()
@@ -68,8 +76,10 @@ def _reserved(document: Any) -> list[tuple[str, Any, Reserved]]:
     if isinstance(document, RecipeDocument):
         return list(_reserved_steps(document))
     name = _WHERE[type(document)]
-    part = getattr(document, name)
-    return [(name, part, one) for one in part.reserved()]
+    parts = [(name, getattr(document, name))]
+    if isinstance(document, ApplicationDocument):
+        parts += [(f"members.{number}.server", member.server) for number, member in enumerate(document.members)]
+    return [(place, part, one) for place, part in parts for one in part.reserved()]
 
 
 def _reserved_steps(document: RecipeDocument) -> Iterator[tuple[str, Any, Reserved]]:
@@ -88,11 +98,13 @@ def _reserved_steps(document: RecipeDocument) -> Iterator[tuple[str, Any, Reserv
             yield f"steps.{index}", None, Reserved("kind", kind.rights.whole or UNJUDGED, "")
 
 
-def _steps(document: RecipeDocument, given: Mapping[str, Value]) -> tuple[Step, ...] | None:
+def _steps(
+    document: RecipeDocument, given: Mapping[str, Value], places: Mapping[str, Value] | None = None
+) -> tuple[Step, ...] | None:
     """The steps with these parameters and something for what has no default; None when that does not fit them."""
     filled = {name: _some(one) for name, one in document.parameters.items() if one.default is None}
     try:
-        return document.resolve({**filled, **given}, built_in={"sut_cpu_count": ASSUMED_CPUS})
+        return document.resolve({**filled, **given}, built_in={"sut_cpu_count": ASSUMED_CPUS, **(places or {})})
     except PlanError:
         return None
 

@@ -59,6 +59,7 @@ LABELS: Mapping[str, str] = {
     "writes_per_s": "Writes",
     "fsyncs_per_s": "Syncs",
     "bits_per_s": "Bandwidth",
+    "cpu_ratio": "CPU",
     **{name: metric.label for name, metric in METRICS.items()},
 }
 """How people call the figures of the load tools, whose units are not BenchHub's alone."""

@@ -194,6 +194,10 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
         server_cpu_ratio=channels.mean("sut", ["process.cpu_ratio"], duration_s),
         sut_mhz=channels.mean("sut", ["cpu_set.mean_mhz"], duration_s),
     )
+    for part in spec.parts[1:]:
+        own = {"cpu_ratio": cpu_use(part.role, channels, duration_s)}
+        own["server_cpu_ratio"] = channels.mean(part.role, ["process.cpu_ratio"], duration_s)
+        metrics |= _known(**{f"{part.role}.{name}": value for name, value in own.items()})
     recorded = [one for one in recorded_cpus(spec, channels, duration_s) if one.role == "sut"]
     metrics |= _known(**{f"{one.tool}_sut_cpu_ratio": one.recorded_ratio for one in recorded})
     cpus = sut_cpus(spec, channels.names("sut", "cpu."), record.facts["sut"].profile)
@@ -250,7 +254,8 @@ def _restore_proof(run: Run, record: Record) -> None:
     _quarantine(run, restored)
     if run.restore != Run.Restore.DIRTY:
         for event in RunEvent.objects.filter(run=run, kind="snapshot_taken"):
-            event.payload = to_json(SnapshotTaken(event.payload["moment"], {}))
+            role = event.payload.get("role", "sut")
+            event.payload = to_json(SnapshotTaken(event.payload["moment"], {}, role))
             event.save(update_fields=["payload"])
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from django.db.models import Prefetch
 
 from agents.base.errors import MISTAKE_HINT, AgentError
+from agents.events import Role
 from agents.plan import Plan, build_plan
 from agents.recordings.tools import insist_on_recorders
 from agents.remote.ssh import connect
 from agents.running.step_programs import insist_on_step_programs
-from agents.spec import RunSpec
+from agents.running.tuning import MEMBER
+from agents.spec import Part, RunSpec
 from agents.steps import is_host_step
 from agents.steps.base.step import HostStep, State, StepContext
+from agents.system import LOADED
 from experiments.models import DryRun, Host, Run
 from experiments.registry.hosts.host_keys import connect_args
 from experiments.registry.hosts.machines import sisters_of
@@ -34,15 +37,15 @@ def perform_dry_run(dry_run_id: int) -> None:
     )
     if dry_run is None:
         return
-    drivers = dry_run.drivers.in_order
-    if busy := _measured(dry_run.sut, *drivers):
+    drivers, members = dry_run.drivers.in_order, dry_run.drivers.members
+    if busy := _measured(dry_run.sut, *dry_run.drivers.everyone):
         dry_run.state, dry_run.message = DryRun.State.FAILED, busy
         dry_run.hint = "Ask again when it has ended. A run that is launched now waits by itself, and looks first, too."
         dry_run.save(update_fields=["state", "message", "hint"])
         return
     try:
         spec = RunSpec.model_validate(dry_run.spec)
-        plan = asyncio.run(_plan(spec, dry_run.sut, drivers))
+        plan = asyncio.run(_plan(spec, {LOADED: dry_run.sut, **members}, drivers))
     except AgentError as error:
         dry_run.state, dry_run.message, dry_run.hint = DryRun.State.FAILED, error.message, error.hint
     except Exception:  # nobody would ever see it: the page waits for the row
@@ -54,23 +57,10 @@ def perform_dry_run(dry_run_id: int) -> None:
     dry_run.save(update_fields=["state", "message", "hint", "plan"])
 
 
-async def _plan(spec: RunSpec, sut_host: Host, driver_hosts: Sequence[Host]) -> Plan:
+async def _plan(spec: RunSpec, servers: Mapping[Role, Host], driver_hosts: Sequence[Host]) -> Plan:
     found: dict[int, State] = {}
-    context = StepContext(instance="/nonexistent")
-    sut = await connect(*connect_args(sut_host))
-    try:
-        version = await sut.run(spec.application.server.version_command())
-        version.check(f"Looking for {spec.application.server.kind} on {sut_host.name}", by_author=True)
-        await insist_on_recorders(sut, spec.workload.recorders)
-        await insist_on_step_programs(sut, spec.recipe.steps)
-        for index, step in enumerate(spec.recipe.steps, start=1):
-            if is_host_step(step) and _readable(step):
-                probe = step.probe(context)
-                result = await sut.run(probe, max_output_bytes=4 << 20)
-                read = result.check(f"Reading: {step.title()}", by_author=probe.by_author)
-                found[index] = step.parse(read.stdout)
-    finally:
-        await sut.close()
+    for part in spec.parts:
+        found |= await _read(spec, part, servers[part.role])
     for driver_host in driver_hosts:
         driver = await connect(*connect_args(driver_host))
         try:
@@ -80,6 +70,27 @@ async def _plan(spec: RunSpec, sut_host: Host, driver_hosts: Sequence[Host]) -> 
         finally:
             await driver.close()
     return build_plan(spec, found=found)
+
+
+async def _read(spec: RunSpec, part: Part, host: Host) -> dict[int, State]:
+    """What the steps for a server find on its host, by their places; CommandError when it has no such server."""
+    found: dict[int, State] = {}
+    context = StepContext(instance="/nonexistent")
+    session = await connect(*connect_args(host))
+    try:
+        version = await session.run(part.server.version_command())
+        version.check(f"Looking for {part.server.kind} on {host.name}", by_author=True)
+        await insist_on_recorders(session, spec.workload.recorders)
+        await insist_on_step_programs(session, part.steps)
+        for index, step in enumerate(part.steps, start=part.place * MEMBER + 1):
+            if is_host_step(step) and _readable(step):
+                probe = step.probe(context)
+                result = await session.run(probe, max_output_bytes=4 << 20)
+                read = result.check(f"Reading: {step.title()}", by_author=probe.by_author)
+                found[index] = step.parse(read.stdout)
+    finally:
+        await session.close()
+    return found
 
 
 def _measured(*hosts: Host) -> str:

@@ -171,8 +171,17 @@ class Recorder:
         if event.role != "driver":
             return {}
         spec = RunSpec.model_validate(run.spec)
-        digest = run.sut_profile.digest if run.sut_profile else ""
-        return {"fingerprint": fingerprint(spec, driver_version=event.tool_version, profile_digest=digest)}
+        digest, version = run.sut_profile.digest if run.sut_profile else "", event.tool_version
+        members = self._member_digests(spec)
+        series = fingerprint(spec, driver_version=version, profile_digest=digest, member_digests=members)
+        return {"fingerprint": series}
+
+    def _member_digests(self, spec: RunSpec) -> dict[str, str]:
+        """Role -> digest of the facts of each further member's host: they come before those of the driver hosts."""
+        if not spec.members:
+            return {}
+        told = RunEvent.objects.filter(run_id=self.run_id, kind="facts_collected").order_by("seq")
+        return {one["role"]: one["digest"] for one in told.values_list("payload", flat=True)}
 
 
 def _storable(data: Any) -> Any:

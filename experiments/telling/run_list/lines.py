@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from django.contrib.auth.models import User
-from django.db.models import Value
+from django.db.models import Case, TextField, Value, When
+from django.db.models.functions import Cast, Concat
 
 from experiments.models import Application, DriverSet, Host, Recipe, Run, Team, Variant, Workload
 from experiments.models.runs import RunQuerySet
@@ -47,6 +48,10 @@ COLUMNS = (
     "archived",
 )
 
+_AS_DRIVER = Concat(Value("(^|,)", TextField()), Cast("host_id", TextField()), Value("(,|;|$)", TextField()))
+_PLACE_OF_DRIVER = Case(When(driverset__key__regex=_AS_DRIVER, then="host_id"), default=Value(-1))
+"""A set holds the hosts of a system's members, too; they have no place among the driver hosts."""
+
 _REFERENCES: Mapping[str, tuple[Any, str, Any, str]] = {
     "application_id": (Application, "pk", "version", "name"),
     "recipe_id": (Recipe, "pk", "version", "name"),
@@ -54,7 +59,7 @@ _REFERENCES: Mapping[str, tuple[Any, str, Any, str]] = {
     "sut_id": (Host, "pk", Value(0), "name"),
     "variant_id": (Variant, "pk", Value(0), "name"),
     "created_by_id": (User, "pk", Value(0), "username"),
-    "drivers_id": (DriverSet.hosts.through, "driverset_id", "host_id", "host__name"),
+    "drivers_id": (DriverSet.hosts.through, "driverset_id", _PLACE_OF_DRIVER, "host__name"),
 }
 """Column -> the model that it refers to, and of that the key, the version or the place in a set, and the name."""
 
@@ -74,7 +79,7 @@ class Names:
 
     def several(self, column: str, pk: int | None) -> list[str]:
         """The names of a set, in its order."""
-        return [] if pk is None else [name for _, name in self.found.get((column, pk), ())]
+        return [] if pk is None else [name for place, name in self.found.get((column, pk), ()) if place >= 0]
 
 
 def lines_page(

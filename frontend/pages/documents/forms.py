@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel
 
 from agents.drivers import DRIVERS
 from agents.servers import SERVERS
-from agents.spec import Phase, WorkloadDocument
+from agents.spec import ApplicationDocument, Phase, WorkloadDocument
 from agents.steps import STEPS
-from agents.steps.recipe import RecipeDocument
+from agents.steps.recipe import ON, RecipeDocument
 from experiments.registry.errors import RequestError
 from frontend.pages.documents import jmeter_plan
 from frontend.shared.forms.model_fields import (
@@ -64,12 +64,17 @@ class DocumentForm:
     phases: list[Row]
     plan: jmeter_plan.PlanForm | None = None
 
+    @property
+    def is_system(self) -> bool:
+        """Whether an application has further members, or a name for its loaded server."""
+        return any(field.value for field in self.fields)
+
 
 def form_of(schema: type[BaseModel], texts: Texts) -> DocumentForm:
     """The form that shows `texts`."""
     part, fields, steps, parameters, phases = None, [], [], [], []
     if schema is RecipeDocument:
-        steps = [_part(f"steps.{i}", STEPS, texts) for i in _rows(texts, "steps", "kind")]
+        steps = [_step(f"steps.{i}", texts) for i in _rows(texts, "steps", "kind")]
         parameters = _table(texts, "parameters", PARAMETER_COLUMNS)
     elif schema is WorkloadDocument:
         part = _part("driver", DRIVERS, texts)
@@ -77,6 +82,7 @@ def form_of(schema: type[BaseModel], texts: Texts) -> DocumentForm:
         phases = _table(texts, "phases", PHASE_COLUMNS)
     else:
         part = _part("server", SERVERS, texts)
+        fields = _plain_fields(ApplicationDocument, texts)
     plan = jmeter_plan.plan_form(texts) if part is not None and part.kind == "jmeter" else None
     return DocumentForm(texts.get("description", ""), fields, part, steps, parameters, phases, plan)
 
@@ -91,7 +97,8 @@ def texts_of(schema: type[BaseModel], body: Mapping[str, Any]) -> dict[str, str]
             cells["choices"] = ", ".join(parameter_text(choice) for choice in parameter.get("choices", ()))
             texts |= {f"parameters.{i}.{key}": show_scalar(value) for key, value in cells.items()}
         for i, step in enumerate(body.get("steps", ())):
-            texts |= _part_texts(f"steps.{i}", STEPS, step)
+            on = {f"steps.{i}.{ON}": str(step[ON])} if step.get(ON) else {}
+            texts |= _part_texts(f"steps.{i}", STEPS, step) | on
     elif schema is WorkloadDocument:
         texts |= _part_texts("driver", DRIVERS, body["driver"])
         texts |= {f.name: f.value for f in _plain_fields(schema, flatten(schema, body))}
@@ -100,6 +107,7 @@ def texts_of(schema: type[BaseModel], body: Mapping[str, Any]) -> dict[str, str]
         texts = jmeter_plan.split(texts)
     else:
         texts |= _part_texts("server", SERVERS, body["server"])
+        texts |= {f.name: f.value for f in _plain_fields(schema, flatten(schema, body))}
     return texts
 
 
@@ -111,7 +119,7 @@ def read_body(schema: type[BaseModel], texts: Texts) -> dict[str, Any]:
     if schema is RecipeDocument:
         if parameters := _read_parameters(texts):
             body["parameters"] = parameters
-        body["steps"] = [_read_part(f"steps.{i}", STEPS, texts) for i in _rows(texts, "steps", "kind")]
+        body["steps"] = [_read_step(f"steps.{i}", texts) for i in _rows(texts, "steps", "kind")]
     elif schema is WorkloadDocument:
         body["driver"] = jmeter_plan.with_rows(_read_part("driver", DRIVERS, texts), texts)
         plain = {f.name for f in _plain_fields(WorkloadDocument, texts)}
@@ -123,6 +131,8 @@ def read_body(schema: type[BaseModel], texts: Texts) -> dict[str, Any]:
         ]
     else:
         body["server"] = _read_part("server", SERVERS, texts)
+        plain = {f.name for f in _plain_fields(ApplicationDocument, texts)}
+        body |= read_fields(ApplicationDocument, {name: text for name, text in texts.items() if name in plain})
     return body
 
 
@@ -170,7 +180,9 @@ def _table(texts: Texts, group: str, columns: tuple[str, ...]) -> list[Row]:
 
 
 def _plain_fields(schema: type[BaseModel], texts: Texts) -> list[ModelField]:
-    return [field for field in fields_of(schema, texts) if field.name not in ("description", "driver", "phases")]
+    """Those that stand beside the part and the tables."""
+    known = ("description", "driver", "phases")
+    return [f for f in fields_of(schema, texts) if f.name not in known and f.name.partition(".")[0] != "server"]
 
 
 def _part(name: str, registry: Mapping[str, type[BaseModel]], texts: Texts) -> Part:
@@ -178,6 +190,19 @@ def _part(name: str, registry: Mapping[str, type[BaseModel]], texts: Texts) -> P
     model = registry.get(kind) or next(iter(registry.values()))
     kind = kind if kind in registry else next(iter(registry))
     return Part(name, kind, tuple(registry), _first_paragraph(model), fields_of(model, texts, f"{name}."))
+
+
+def _step(name: str, texts: Texts) -> Part:
+    """A step with the field that says which member of a system it is meant for."""
+    part = _part(name, STEPS, texts)
+    on = f"{name}.{ON}"
+    told = "The member of a system that it is meant for, such as database. Empty: the server that is loaded."
+    return replace(part, fields=[*part.fields, ModelField(on, "On", "str", texts.get(on, ""), help=told)])
+
+
+def _read_step(name: str, texts: Texts) -> dict[str, Any]:
+    on = texts.get(f"{name}.{ON}", "").strip()
+    return _read_part(name, STEPS, texts) | ({ON: on} if on else {})
 
 
 def _part_texts(name: str, registry: Mapping[str, type[BaseModel]], body: Mapping[str, Any]) -> dict[str, str]:

@@ -139,7 +139,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
 
 
 def _hosts(variants: Sequence[Variant]) -> list[Host]:
-    return [host for variant in variants for host in (variant.sut, *variant.drivers.in_order)]
+    return [host for variant in variants for host in (variant.sut, *variant.drivers.everyone)]
 
 
 def _scaling(experiment: Experiment, variants: Sequence[Variant], runs: Sequence[Run]) -> dict[str, object]:

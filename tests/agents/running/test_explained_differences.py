@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from agents.running.explained_differences import explained_by
-from tests.agents.specs import make_spec
+from agents.spec import RunSpec
+from tests.agents.specs import address, make_spec
 
 SWAPPINESS = {"kind": "sysctl", "values": {"vm.swappiness": "10"}}
 THREADS = "tomcat.server_xml.Server/Service/Connector[@port='8080']@maxThreads"
@@ -94,3 +95,16 @@ def test_a_difference_is_asked_when_the_recipes_differ_in_it(
 def test_other_servers_explain_what_belongs_to_the_server(path: str, asked: bool) -> None:
     specs = [make_spec(), make_spec(server={"cpus": "1"})]
     assert explained_by(specs)(path) is asked
+
+
+def test_a_step_on_one_member_explains_nothing_on_another() -> None:
+    nap = {"kind": "command", "argv": ["true"], "port": 5432}
+
+    def system(swappiness: str) -> RunSpec:
+        steps: tuple[dict[str, Any], ...] = ({"kind": "sysctl", "values": {"vm.swappiness": swappiness}},)
+        return make_spec(members={"database": (nap, address("db"), steps)})
+
+    asked = explained_by([system("1"), system("60")])
+    assert asked("members.database.sysctl.vm.swappiness")
+    assert not asked("sysctl.vm.swappiness")
+    assert not asked("members.cache.sysctl.vm.swappiness")
