@@ -74,5 +74,6 @@ class BisectionForm(PartsForm):
             **{name: cleaned[name] for name in same},
             parameters=given,
             labels_in_order=order,
+            members=self.members(),
             margin_ratio=cleaned["margin_pct"] / 100,
         )

@@ -158,7 +158,7 @@ class VariantForm(PartsForm):
         """The variant that the valid row describes."""
         parts = {name: self.cleaned_data[name] for name in ("name", "application", "recipe", "sut", "drivers")}
         parts |= {name: self.cleaned_data[name] for name in OWN_LOAD}
-        return Candidate(parameters=self.given(), is_baseline=is_baseline, **parts)
+        return Candidate(parameters=self.given(), is_baseline=is_baseline, members=self.members(), **parts)
 
     def api_parts(self) -> dict[str, Any]:
         own = {name: self.cleaned_data[name] for name in OWN_LOAD}

@@ -240,6 +240,7 @@ def _start(request: TeamRequest, choices: TeamChoices) -> tuple[ExperimentForm, 
     for row, variant in enumerate(found.variants.all()):
         initial = {"name": variant.name} | {name: getattr(variant, f"{name}_id") for name in PART_NAMES}
         initial["drivers"] = [host.pk for host in variant.drivers.in_order]
+        initial |= {f"m_{role}": pk for role, pk in variant.drivers.member_ids.items()}
         initial |= {f"p_{name}": parameter_text(value) for name, value in variant.parameters.items()}
         initial |= {name: getattr(variant, name) for name in OWN_LOAD}
         forms[str(row)] = VariantForm(choices, prefix=f"v{row}", initial=initial)

@@ -26,7 +26,8 @@ class RunForm(PartsForm):
 
     def choice(self) -> Choice:
         """What the valid form chose."""
-        return Choice(parameters=self.given(), **{name: self.cleaned_data[name] for name in CHOICE_FIELDS})
+        parts = {name: self.cleaned_data[name] for name in CHOICE_FIELDS}
+        return Choice(parameters=self.given(), members=self.members(), **parts)
 
     def clean_tags(self) -> list[str]:
         try:

@@ -69,12 +69,13 @@ def _with_cpu_sets(request: TeamRequest, choices: TeamChoices, form: RunForm) ->
 @require_safe
 @team_view(role=Role.LAUNCHER)
 def run_parameters(request: TeamRequest) -> HttpResponseBase:
-    """The parameter fields of the recipe that was just chosen, for one run or for one variant (`prefix`)."""
+    """The fields that follow from the recipe and the application that were just chosen, for one run or for one variant
+    (`prefix`)."""
     prefix = request.GET.get("prefix", "")
     if prefix and not (prefix.isalnum() and len(prefix) < 10):
         raise BadRequest("prefix")
-    recipe = request.GET.get(f"{prefix}-recipe" if prefix else "recipe", "")
-    form = PartsForm(TeamChoices(request.team), initial={"recipe": recipe}, prefix=prefix or None)
+    chosen = {name: request.GET.get(f"{prefix}-{name}" if prefix else name, "") for name in ("application", "recipe")}
+    form = PartsForm(TeamChoices(request.team), initial=chosen, prefix=prefix or None)
     return render(request, "launching/parameters.html", {"form": form})
 
 

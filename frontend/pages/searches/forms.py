@@ -53,7 +53,8 @@ class SearchForm(PartsForm):
 
     def choice(self) -> Choice:
         """What the valid form chose."""
-        return Choice(parameters=self.given(), **{name: self.cleaned_data[name] for name in CHOICE_FIELDS})
+        parts = {name: self.cleaned_data[name] for name in CHOICE_FIELDS}
+        return Choice(parameters=self.given(), members=self.members(), **parts)
 
     def settings(self) -> dict[str, Any]:
         """The other arguments of `start_search`."""

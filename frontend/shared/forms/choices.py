@@ -37,6 +37,7 @@ class TeamChoices:
         self.team = team
         self._options: dict[str, list[tuple[str, str]]] = {}
         self._recipes: dict[str, RecipeDocument | None] = {}
+        self._roles: dict[str, tuple[str, ...]] = {}
         self._hosts: list[Host] | None = None
         self._metrics: list[tuple[str, str]] | None = None
 
@@ -55,6 +56,13 @@ class TeamChoices:
             recipe = Recipe.objects.for_team(self.team).filter(pk=id_in(chosen)).first()
             self._recipes[chosen] = content_of(recipe) if recipe else None
         return self._recipes[chosen]
+
+    def member_roles(self, chosen: str) -> tuple[str, ...]:
+        """The roles of the chosen application's further members; () for a single server, and when nothing is chosen."""
+        if chosen not in self._roles:
+            application = Application.objects.for_team(self.team).filter(pk=id_in(chosen)).first()
+            self._roles[chosen] = content_of(application).roles if application else ()
+        return self._roles[chosen]
 
     def metrics(self) -> list[tuple[str, str]]:
         """What can decide an experiment: the known metrics, then the team's own."""

@@ -20,5 +20,6 @@ def parts_of(run: Run) -> dict[str, Any]:
     """The parts of a run, by the names of the form's fields."""
     parts: dict[str, Any] = {name: getattr(run, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}
     parts["drivers"] = [host.pk for host in run.drivers.in_order] if run.drivers else []
+    parts |= {f"m_{role}": pk for role, pk in run.drivers.member_ids.items()} if run.drivers else {}
     given = run.spec["recipe"]["parameters"] if run.spec else {}
     return parts | {f"p_{name}": parameter_text(value) for name, value in given.items()}

@@ -18,7 +18,10 @@ CHOICE_FIELDS = ("application", "recipe", "workload", "sut", "drivers")
 
 
 class PartsForm(forms.Form):
-    """Application, recipe with its parameters, and hosts. Parameter fields are named `p_<parameter>`."""
+    """Application, recipe with its parameters, and hosts.
+
+    Parameter fields are named `p_<parameter>`, those of the hosts of a system's further members `m_<role>`.
+    """
 
     application = forms.ModelChoiceField(Application.objects.none(), empty_label="Choose…")
     recipe = forms.ModelChoiceField(Recipe.objects.none(), empty_label="Choose…")
@@ -35,16 +38,24 @@ class PartsForm(forms.Form):
         for name in CHOICE_FIELDS:
             if name in self.fields:
                 choices.fill(cast("forms.ModelChoiceField[Any]", self.fields[name]), name, *self._all_chosen(name))
-        self.fields["recipe"].widget.attrs |= {
-            "hx-get": reverse("run_parameters", args=[choices.team.slug]),
-            "hx-trigger": "change",
-            "hx-target": f"#{self.parameters_id}",
-            "hx-vals": json.dumps({"prefix": self.prefix or ""}),
-        }
+        chosen = [self.add_prefix(name) for name in ("application", "recipe")]
+        for name in ("application", "recipe"):
+            self.fields[name].widget.attrs |= {
+                "hx-get": reverse("run_parameters", args=[choices.team.slug]),
+                "hx-trigger": "change",
+                "hx-target": f"#{self.parameters_id}",
+                "hx-include": ", ".join(f"[name='{one}']" for one in chosen),
+                "hx-vals": json.dumps({"prefix": self.prefix or ""}),
+            }
         document = choices.recipe_document(self._chosen("recipe"))
         self.parameters = dict(document.parameters) if document else {}
         for name, parameter in sorted(self.parameters.items()):
             self.fields[f"p_{name}"] = parameter_field(name, parameter)
+        self.roles = choices.member_roles(self._chosen("application"))
+        for role in self.roles:
+            field = forms.ModelChoiceField(Host.objects.none(), label=f"Host of {role}", empty_label="Choose…")
+            self.fields[f"m_{role}"] = field
+            choices.fill(field, "sut", *self._all_chosen(f"m_{role}"))
 
     @property
     def parameters_id(self) -> str:
@@ -60,11 +71,17 @@ class PartsForm(forms.Form):
             if value is not None and value != self.parameters[name].default
         }
 
+    def members(self) -> dict[str, Host]:
+        """Role -> host of each further member of the application."""
+        return {role: self.cleaned_data[f"m_{role}"] for role in self.roles}
+
     def api_parts(self) -> dict[str, Any]:
         """The parts as the API names them: documents by version, so that the call means the same tomorrow."""
         parts: dict[str, Any] = {name: versioned(self.cleaned_data[name]) for name in ("application", "recipe")}
         parts |= {"sut": self.cleaned_data["sut"].name}
         parts |= {"drivers": [host.name for host in self.cleaned_data["drivers"]]}
+        if members := self.members():
+            parts["members"] = {role: host.name for role, host in members.items()}
         if given := self.given():
             parts["parameters"] = given
         return parts
@@ -72,6 +89,10 @@ class PartsForm(forms.Form):
     @property
     def parameter_fields(self) -> list[forms.BoundField]:
         return [self[f"p_{name}"] for name in sorted(self.parameters)]
+
+    @property
+    def member_fields(self) -> list[forms.BoundField]:
+        return [self[f"m_{role}"] for role in self.roles]
 
     def clean_drivers(self) -> list[Host]:
         """In the order that a set of driver hosts has (`hosts.driver_sets`)."""
