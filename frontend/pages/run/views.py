@@ -36,6 +36,8 @@ from frontend.shared.lookups import find_run
 from frontend.shared.refusals import RefusalSaid
 from frontend.shared.run_story import Story, story_of
 
+MEAN = "latency_mean_ms"
+"""All that some load tools say of latency, such as pgbench."""
 FIGURES = ("throughput_rps", "latency_p50_ms", "latency_p99_ms", "latency_p99.9_ms", "errors_total")
 CPU_FIGURES = ("sut_cpu_ratio", "driver_cpu_ratio")
 NEWEST_LINES = 1000
@@ -112,7 +114,9 @@ def _headline(run: Run) -> list[MetricSpec]:
     """The usual figures; of a run without requests/s what stands for it, and those of the usual ones that it has."""
     usual = [METRICS[name] for name in FIGURES]
     own = standing_metrics(run.team_id, run.metrics or ())
-    known = [metric for metric in usual if metric.name in run.metrics] if own else usual
+    if not own:
+        return usual
+    known = [METRICS[name] for name in (MEAN, *FIGURES) if name in run.metrics]
     return [*own, *known][: len(FIGURES)]
 
 

@@ -24,11 +24,16 @@ PGBENCH = str(embedded_servers.postgres_programs() / "pgbench")
 
 
 def run(driver: Driver, target: Target, folder: Path) -> LoadReport:
-    """One second of the real tool, as it measures."""
+    """One second of the real tool, as it measures, or its amount of work, however long a busy machine takes."""
     for name, text in driver.files().items():
         (folder / name).write_text(text)
     done = subprocess.run(
-        driver.command(target, 1).argv, capture_output=True, text=True, cwd=folder, timeout=300, check=False
+        driver.command(target, 200 if driver.may_end_early else 1).argv,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=300,
+        check=False,
     )
     version = subprocess.run(driver.version_command().argv, capture_output=True, check=True).stdout
     assert driver.parse_version(version)
