@@ -20,6 +20,11 @@ class ShownCell:
     look: str = ""
     icon: str = ""
 
+    @property
+    def icon_label(self) -> str:
+        """What the icon says that no word beside it does."""
+        return {"up": "among the best", "down": "among the worst"}.get(self.icon, "")
+
 
 @dataclass(frozen=True)
 class ShownEffect:
