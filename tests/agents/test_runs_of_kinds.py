@@ -102,7 +102,7 @@ EFFECTIVE: dict[str, tuple[str, str]] = {
     "nginx": ("nginx.workers", "2"),
     "haproxy": ("haproxy.conf.global.nbthread", "2"),
     "node": ("process.arguments[1]", "--max-old-space-size=64"),
-    "jar": ("process.arguments[1]", "-Xmx64m"),
+    "jar": ("process.arguments[1]", "-jar"),
     "python uvicorn": ("process.arguments[0]", sys.executable),
     "python gunicorn": ("process.arguments[0]", sys.executable),
 }
