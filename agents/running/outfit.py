@@ -122,7 +122,8 @@ def ways(output: str) -> tuple[HostFinding, ...]:
         if word != "way" or not server:
             continue
         if status == _TIMED_OUT:
-            text = f"Nothing answers from port {USUAL_PORT} of {server}, as behind a firewall. On {server}:"
+            text = f"Nothing answers from port {USUAL_PORT} of {server}, as behind a firewall."
+            text += f" On {server}, with this host's address for DRIVER:"
             found.append(HostFinding("way", "missing", text, host_commands.FIREWALL))
         elif status in ("0", "22", "52", "56", _REFUSED):
             found.append(HostFinding("way", "there", f"The way to port {USUAL_PORT} of {server} is open."))

@@ -120,6 +120,7 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
                 if host.leased_by_id is not None:
                     raise Conflict(f"A run uses {before['name']} and must put it back; wait for its end.")
                 host.host_key = host.offered_host_key = ""
+                host.last_check = {}  # it was of the other address
                 forget(host)
                 if host.state not in (Host.State.DIRTY, Host.State.DRAINED):
                     host.state, host.state_reason = Host.State.NEW, NOT_APPROVED

@@ -90,7 +90,7 @@ def host_page(request: TeamRequest, pk: int) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 @team_view(role=Role.EDITOR)
 def host_edit(request: TeamRequest, pk: int) -> HttpResponseBase:
-    """Change a host's address, role, jump host or labels."""
+    """Change a host's address, role, jump host or labels. Another way to it is tested at once."""
     host = get_host(request, pk)
     initial = {name: getattr(host, name) for name in ("name", "user", "roles", "data_address", "labels")}
     initial |= {"address": (host.address, host.port), "jump": host.jump_id}
@@ -99,13 +99,20 @@ def host_edit(request: TeamRequest, pk: int) -> HttpResponseBase:
         changes = dict(form.cleaned_data)
         changes["address"], changes["port"] = form.cleaned_data["address"]
         try:
-            inventory.update_host(request.member, host, **changes)
+            changed = inventory.update_host(request.member, host, **changes)
+            if _way_in(changed) != _way_in(host):
+                inventory.request_check(request.member, changed)
         except RequestError as error:
             refuse(form, error)
         else:
             messages.success(request, f"{changes['name']} is saved.")
             return redirect("host", request.team.slug, host.pk)
     return render(request, "hosts/edit.html", {"host": host, "form": form}, status=422 if form.errors else 200)
+
+
+def _way_in(host: Host) -> tuple[object, ...]:
+    """What a login to the host takes, but for keys."""
+    return host.address, host.port, host.user, host.jump_id
 
 
 @require_safe

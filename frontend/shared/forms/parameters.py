@@ -41,7 +41,9 @@ def parameter_field(name: str, parameter: Parameter) -> forms.Field:
         for word, bound in (("at least", parameter.minimum), ("at most", parameter.maximum))
         if bound is not None
     ]
-    empty = f"{EMPTY_TEXT} is the empty text" if parameter.type == "str" and not parameter.choices else ""
+    # An obligatory text is about something; only where leaving it empty means the default is there a doubt.
+    may_be_empty = parameter.type == "str" and not parameter.choices and default is not None
+    empty = f"{EMPTY_TEXT} stands for an empty text" if may_be_empty else ""
     common: dict[str, Any] = {
         "label": label_of(name),
         "required": default is None,

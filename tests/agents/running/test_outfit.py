@@ -104,6 +104,7 @@ def test_a_way_that_is_shut_is_told_with_the_line_that_opens_it() -> None:
     shut, open_ = ways("way 28 sut-1\nway 7 sut 2\nway 6 unknown\nnoise\n")
     assert (shut.result, shut.command) == ("missing", host_commands.FIREWALL)
     assert "port 8080 of sut-1" in shut.sentence
+    assert shut.sentence.endswith("On sut-1, with this host's address for DRIVER:")
     assert (open_.result, open_.sentence) == ("there", "The way to port 8080 of sut 2 is open.")
 
 

@@ -12,7 +12,7 @@ from agents.running.outfit import HostFinding
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import AuditEntry, HardwareProfile, Host, HostProfile, Member, Role, Run, Token
-from experiments.registry.hosts.inventory import add_host, check_state
+from experiments.registry.hosts.inventory import add_host, check_state, update_host
 from experiments.registry.hosts.machines import recognise
 from frontend.pages.hosts.forms import AddressField
 from frontend.pages.hosts.views import install_command
@@ -135,6 +135,28 @@ def test_a_host_behind_another_is_added_with_its_way(admin: Member, stock: dict[
     far = Host.objects.get(name="far")
     assert (far.jump, far.data_address) == (stock["sut"], "10.8.0.5")
     assert "Put the key on sut-1 as well" in client.get(address("host", admin.team, far.pk)).content.decode()
+
+
+def test_another_way_to_a_host_is_tested_at_once_and_another_label_is_not(admin: Member) -> None:
+    """What the old address answered is not said of the new one."""
+    host = add_host(admin, name="sut-1", address="10.0.0.5", port=2222, user="bench", roles="sut")
+    refused = check_state("failed", "10.0.0.5:2222 cannot be reached: the connection was refused.")
+    Host.objects.filter(pk=host.pk).update(last_check=refused)
+    client, url = signed_in(admin), address("edit_host", admin.team, host.pk)
+    form = {"name": "sut-1", "address": "10.0.0.5:2222", "user": "bench", "roles": "sut"}
+    client.post(url, form | {"labels": "rack=4"})
+    assert Host.objects.get(pk=host.pk).last_check == refused
+    client.post(url, form | {"address": "10.0.0.5"})
+    assert Host.objects.get(pk=host.pk).last_check["state"] == "pending"
+    Host.objects.filter(pk=host.pk).update(last_check=refused)
+    client.post(url, form | {"address": "10.0.0.5", "user": "tuner"})
+    assert Host.objects.get(pk=host.pk).last_check["state"] == "pending"
+
+
+def test_an_address_that_changed_keeps_nothing_of_the_test_of_the_old_one(admin: Member) -> None:
+    host = add_host(admin, name="sut-1", address="10.0.0.5", port=2222, user="bench", roles="sut")
+    Host.objects.filter(pk=host.pk).update(last_check=check_state("failed", "refused"))
+    assert update_host(admin, host, port=22).last_check == {}
 
 
 def test_a_dirty_host_is_cleared_with_a_reason_only(admin: Member, stock: dict[str, Any]) -> None:
