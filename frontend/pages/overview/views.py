@@ -198,7 +198,7 @@ def _steps(found: FirstSteps | None) -> list[Step]:
             found.documents,
             "Install a template from the library",
             "library",
-            ("first-verdict", "or begin with PostgreSQL, without Java"),
+            ("postgresql", "or begin with PostgreSQL, without Java"),
         ),
         Step(found.run, "Launch the first run", "new_run"),
         Step(found.experiment, "Answer the first question with an experiment", "new_experiment"),
