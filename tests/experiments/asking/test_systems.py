@@ -27,7 +27,7 @@ from tests.experiments.conftest import MakeMember, ready_host
 
 __all__ = ["api", "make_api"]
 
-SYSTEM = {
+SYSTEM: dict[str, Any] = {
     "role": "web",
     "server": {"kind": "nginx", "proxy_to": ["${app.address}:${app.port}"]},
     "members": [
@@ -115,7 +115,7 @@ def test_a_step_on_a_member_that_the_application_lacks_is_refused(system: dict[s
 def test_two_members_on_one_host_need_cpus_of_their_own(system: dict[str, Any], admin: Member) -> None:
     db = system["members"]["database"]
     together = {**system, "members": {"database": db, "app": db}}
-    web, app = SYSTEM["members"]  # type: ignore[misc]
+    web, app = SYSTEM["members"]
     clash = {**SYSTEM, "members": [web, {**app, "server": {**app["server"], "port": 5432}}]}
     choice = Choice(**{**together, "application": save_version(admin, Application, "same port", clash)})
     with pytest.raises(RequestError, match="database and app both want port"):
@@ -124,7 +124,7 @@ def test_two_members_on_one_host_need_cpus_of_their_own(system: dict[str, Any], 
         **SYSTEM,
         "members": [
             {**one, "server": {**one["server"], "cpus": cpus}}
-            for one, cpus in zip(SYSTEM["members"], ("0-1", "1-2"), strict=True)  # type: ignore[call-overload]
+            for one, cpus in zip(SYSTEM["members"], ("0-1", "1-2"), strict=True)
         ],
     }
     with pytest.raises(RequestError, match="database and app would share CPU 1 of db") as error:
