@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -63,7 +64,28 @@ class Undeciding:
             failed=b.failed,
             zeros=a.zeros + b.zeros,
         )
-        return why, _sentence(why, baseline, candidate, metric, verdict, said, a, b)
+        sentence = _sentence(why, baseline, candidate, metric, verdict, said, a, b)
+        if why in ("baseline", "candidate"):
+            side = baseline if why == "baseline" else candidate
+            sentence += _commonest([run for run in self._finished if run.variant_id == side.pk and not run.is_usable])
+        return why, sentence
+
+
+def _commonest(doubtful: Sequence[Run]) -> str:
+    """What most of these runs do not count for, in the words of the last of them; "" when none of them says."""
+    found = Run.objects.filter(pk__in=[run.pk for run in doubtful]).order_by("pk").values_list("findings", "failure")
+    reasons: dict[str, str] = {}
+    times: Counter[str] = Counter()
+    for findings, failure in found:
+        said = {one["check"]: one["sentence"] for one in findings if one["level"] == "invalid"}
+        if failure:
+            said["failed"] = f"It failed: {_first_sentence(failure)}"
+        times.update(said.keys())
+        reasons |= said
+    if not times:
+        return ""
+    check, count = times.most_common(1)[0]
+    return f" In {count} of {len(doubtful)} that do not: {reasons[check]}"
 
 
 def _sentence(
@@ -92,7 +114,7 @@ def _sentence(
     counts = "counts" if of.counted == 1 else "count"
     return (
         f"{label}: no verdict on {candidate.name}: {of.counted} of {of.finished} runs of {side.name} {counts}, "
-        f"{MIN_FOR_VERDICT} are needed. Their pages say why."
+        f"{MIN_FOR_VERDICT} are needed."
     )
 
 

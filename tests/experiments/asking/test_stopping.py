@@ -109,6 +109,21 @@ def test_added_blocks_are_the_same_runs_in_a_new_order(make: Callable[..., Exper
     assert sorted(experiment.runs.values_list("number", flat=True)) == list(range(1, 17))
 
 
+def test_runs_that_do_not_count_are_explained_by_what_most_of_them_lack(make: Callable[..., Experiment]) -> None:
+    experiment = make(Rules())
+    for _ in range(10):
+        following = experiment.runs.filter(state="queued").order_by("id").first()
+        assert following is not None
+        assert following.variant is not None
+        errors = {"errors_connect": 1280} if following.variant.position == 0 and following.block else {}
+        finish_next(whole_run(report(1000.0, **errors)))
+    verdict = StoredVerdict.objects.get(experiment=experiment, metric="throughput_rps")
+    assert verdict.sentence == (
+        "Throughput: no verdict on v1: 1 of 5 runs of v0 counts, 5 are needed. In 4 of 4 that do not: "
+        "1,280 errors beside 10,000 completed requests: connect 1,280."
+    )
+
+
 def test_further_blocks_hold_only_what_is_undecided_and_the_baseline(make: Callable[..., Experiment]) -> None:
     experiment = make(Rules(stop_rule="until_clear", max_blocks=8), variants=3)
 
