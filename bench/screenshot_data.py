@@ -221,9 +221,9 @@ class _Filling(Answers):
         """A webhook whose receiver was away for a while, and a rule that a run broke."""
         rule = create_rule(self.member, WantedRule(RULE, "figure", "latency_p99_ms", "above", 5.0))
         create_rule(self.member, WantedRule("A candidate lost", "verdict", labels={"branch": "main"}))
-        BrokenRule.objects.create(
-            rule=rule, run=self.newest, sentence=f"Run #{self.newest.number}: Latency, p99 is 6.1 ms, above 5 ms."
-        )
+        last = Run.objects.for_team(self.team).counted().order_by("-number")[0]
+        said = f"Run #{last.number}: Latency, p99 is 6.1 ms, above 5 ms."
+        BrokenRule.objects.create(rule=rule, run=last, sentence=said)
         wanted = Wanted("Team chat", "https://chat.example/hooks/bench", ["verdict.reached", "alert.raised"], "slack")
         create_webhook(self.member, wanted)
         webhook, _ = create_webhook(
