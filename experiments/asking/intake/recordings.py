@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +14,8 @@ from agents.base.errors import ParseError
 from agents.events import Role as Part
 from agents.recordings import read_recording
 from agents.recordings.base import Recording
-from agents.spec import RunSpec
+from agents.spec import MAX_DRIVERS, RunSpec, driver_role
+from agents.system import LOADED
 from experiments.models import Member, Role, Run, SampleSeries
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.runs.artifacts import keep
@@ -58,7 +59,7 @@ def import_recording(
     require(member, Role.LAUNCHER)
     if run.measured_at is None or run.is_live:
         raise Conflict(f"Run #{run.number} has not measured, or still runs: a recording belongs to a finished run.")
-    if run.spec is not None and role not in RunSpec.model_validate(run.spec).hosts:
+    if role not in _parts_of(run):
         raise RequestError(f"Run #{run.number} has no host with the part {role}.", field="role")
     if started_at is not None and timezone.is_naive(started_at):
         raise RequestError("started_at needs an offset, for example Z.", field="started_at")
@@ -88,6 +89,13 @@ def import_recording(
             member, "run.recording", f"run #{run.number}", after={"kind": kind, "role": role, "channels": len(names)}
         )
     return ImportedRecording(names, round(shift_s, 3), round(last_s, 3), notes)
+
+
+def _parts_of(run: Run) -> Collection[str]:
+    """The roles of the run's hosts. A run that was imported says nothing of its own: a SUT and drivers."""
+    if run.spec is not None:
+        return RunSpec.model_validate(run.spec).hosts.keys()
+    return {LOADED, *(driver_role(number) for number in range(MAX_DRIVERS))}
 
 
 def _own_cpus(run: Run, role: str) -> list[str]:

@@ -55,6 +55,7 @@ BODIES: dict[str, Any] = {
     "change_reservation": {"until": "2999-01-01T00:00:00Z"},
     "change_run": {"priority": "low"},
     "save_baseline": {"run": 1},
+    "set_experiment_baseline": {"variant": "b"},
     **{name: {"runs": [1], "tags": ["nightly"]} for name in ("tag_runs", "untag_runs")},
     **{name: {"runs": [1]} for name in ("archive_runs", "unarchive_runs", "rerun_runs")},
     "create_view": {"name": "mine"},
@@ -97,6 +98,8 @@ BODIES: dict[str, Any] = {
     "start_bisection": {"name": "b", **NAMES, "good_version": 1, "bad_version": 2},
     "create_schedule": {"name": "n", "experiment": 1, "cron": "0 0 * * *"},
     "change_schedule": {"labels": {}},
+    "create_alert_rule": {"name": "failed", "kind": "run_failed"},
+    "change_alert_rule": {"is_active": False},
     "create_webhook": {"name": "w", "url": "https://hooks.example.com/", "events": ["run.finished"]},
     "change_webhook": {"is_active": False},
     "change_alert": {"note": "seen"},
@@ -171,12 +174,13 @@ def full(api: ApiClient, admin: Member, stock: dict[str, Any]) -> dict[str, str]
 
 
 def automation_of(admin: Member, parts: dict[str, Any]) -> dict[str, str]:
-    """A schedule, a bisection and a webhook with a delivery."""
+    """A schedule, a bisection, an alert rule, and a webhook with a delivery."""
     schedule = create_schedule(admin, Plan("nightly", "0 0 * * *", run=Run.objects.get(number=1)))
     bisection = Bisection.objects.create(team=admin.team, name="which", **parts, candidates=["1", "2"])
     webhook, _ = create_webhook(admin, Wanted("chat", "https://hooks.example.com/", ["run.finished"]))
     delivery = send_test(admin, webhook)
-    found = {"schedule": schedule, "bisection": bisection, "webhook": webhook, "delivery": delivery}
+    rule = create_rule(admin, WantedRule("failed runs", "run_failed"))
+    found = {"schedule": schedule, "bisection": bisection, "webhook": webhook, "delivery": delivery, "rule": rule}
     return {f"{name}_id": str(one.pk) for name, one in found.items()}
 
 
@@ -229,7 +233,7 @@ def test_another_team_gets_the_same_answer_as_for_what_does_not_exist(
         "search_id": "999999",
         "alert_id": "999999",
         "reservation_id": "999999",
-        **dict.fromkeys(("schedule_id", "bisection_id", "webhook_id", "delivery_id"), "999999"),
+        **dict.fromkeys(("schedule_id", "bisection_id", "webhook_id", "delivery_id", "rule_id"), "999999"),
         **dict.fromkeys(("annotation_id", "view_id"), "999999"),
         "digest": "e" * 64,
         "token_id": "00",
