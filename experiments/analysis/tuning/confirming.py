@@ -1,0 +1,140 @@
+"""Confirmation: finalists against the default in fresh pairs of runs, and what may be claimed of the winner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.analysis.distributions import student_quantile
+from experiments.analysis.families import holm
+from experiments.analysis.tuning.beliefs import Beliefs
+from experiments.analysis.tuning.space import Config
+from experiments.analysis.tuning.trials import Planned, Settings, Trial
+from experiments.analysis.verdict import Verdict, judge
+
+FINALISTS = 3
+FEWEST_PAIRS, SPENT_RATIO = 6, 0.30
+WANTED_SE = 0.012
+BETTER = ("better", "better_size_uncertain")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A configuration that was confirmed: its gain over the default as a ratio, 0.1 = 10 % faster, with interval."""
+
+    config: Config
+    gain: float
+    low: float
+    high: float
+    verdict: Verdict
+    finalists: int
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """One finalist and its pairs: a figure for the default and for the finalist each, None while one is missing."""
+
+    config: Config
+    pairs: dict[int, tuple[float | None, float | None]]
+    bounded: tuple[tuple[float, ...], ...]
+    crashes: int
+
+
+def pairs_wanted(settings: Settings, noise_sd: float) -> int:
+    """How many pairs bring the standard error of the gain to what is wanted, within the share of the budget."""
+    wanted = math.ceil(2 * noise_sd**2 / WANTED_SE**2)
+    most = int(SPENT_RATIO * settings.budget_runs / 2)
+    return max(FEWEST_PAIRS, min(wanted, most))
+
+
+def finalists(beliefs: Beliefs) -> list[Config]:
+    """The best configurations that ran, the one to be confirmed first, first; none when nothing looks better."""
+    known = beliefs.of_known()
+    worth = (known.speed.mean - 0.5 * known.speed.sd) * known.survives
+    able = (known.within >= 0.8) & (known.survives >= 0.6)
+    able[0] = False
+    for number in np.flatnonzero(able):
+        able[number] = beliefs.failures(int(number)) == 0 and bool(beliefs.measured(int(number)))
+    numbers = [n for n in np.argsort(-worth, kind="stable") if able[n] and worth[n] > 0]
+    return [beliefs.configs[n] for n in numbers[:FINALISTS]]
+
+
+def hope(beliefs: Beliefs, config: Config) -> float:
+    """The believed gain of a configuration over its standard deviation."""
+    known, number = beliefs.of_known().speed, beliefs.numbers[beliefs.settings.space.key(config)]
+    return float(known.mean[number] / known.sd[number])
+
+
+def standing(settings: Settings, trials: Sequence[Trial], config: Config) -> Finalist:
+    """What the confirmation has measured of one finalist."""
+    key = settings.space.key(config)
+    mine = [one for one in trials if one.purpose == "confirm" and settings.space.key(one.config) == key]
+    defaults = [
+        one for one in trials if one.purpose == "confirm" and settings.space.key(one.config) == settings.default_key
+    ]
+    figures = {one.block: one.figure for one in mine if one.status == "ok"}
+    base = {one.block: one.figure for one in defaults if one.status == "ok"}
+    blocks = sorted({one.block for one in mine})
+    return Finalist(
+        config,
+        {block: (base.get(block), figures.get(block)) for block in blocks},
+        tuple(one.bounded for one in mine if one.status == "ok"),
+        sum(one.failed for one in mine),
+    )
+
+
+def plan_pair(settings: Settings, config: Config, block: int, host: int) -> tuple[Planned, Planned]:
+    """A pair on one host, the default first in every other block."""
+    why = f"pair {block + 1} of the confirmation"
+    pair = (
+        Planned(config, host, "confirm", why, block),
+        Planned(settings.default, host, "confirm", why, block),
+    )
+    return pair if block % 2 else (pair[1], pair[0])
+
+
+def verdict_on(settings: Settings, finalist: Finalist, tried: int) -> Verdict:
+    """The project's verdict on the complete pairs, at the level of the family of finalists tried so far."""
+    a = [pair[0] for pair in finalist.pairs.values()]
+    b = [pair[1] for pair in finalist.pairs.values()]
+    return judge(
+        a,
+        b,
+        higher_is_better=settings.higher_is_better,
+        margin_ratio=settings.margin_ratio,
+        alpha=settings.alpha / tried,
+        design="blocked",
+    )
+
+
+def keeps_limits(settings: Settings, finalist: Finalist, confidence: float) -> bool:
+    """Whether the mean of each limited metric keeps its limit, with this one-sided confidence."""
+    for place, limit in enumerate(settings.limits):
+        values = np.log([row[place] for row in finalist.bounded])
+        if len(values) < 3:
+            return False
+        half = student_quantile(len(values) - 1, confidence) * float(values.std(ddof=1)) / math.sqrt(len(values))
+        if float(values.mean()) + half > math.log(limit.at_most):
+            return False
+    return True
+
+
+def claim_of(settings: Settings, finalist: Finalist, verdict: Verdict, tried: int) -> Claim | None:
+    """What may be claimed; None when the pairs do not show that it is better, or that it keeps the limits."""
+    if verdict.outcome not in BETTER or verdict.estimate_pct is None or verdict.deciding_pct is None:
+        return None
+    ends = [_gain(settings, pct) for pct in verdict.deciding_pct]
+    return Claim(finalist.config, _gain(settings, verdict.estimate_pct), min(ends), max(ends), verdict, tried)
+
+
+def adjusted(verdicts: Sequence[Verdict]) -> tuple[float, ...]:
+    """Holm's p-values of the finalists that were confirmed or not, in their order."""
+    return holm([1.0 if one.p_value is None else one.p_value for one in verdicts]).adjusted_p
+
+
+def _gain(settings: Settings, pct: float) -> float:
+    """The gain in speed from the change of the figure in percent."""
+    return pct / 100 if settings.higher_is_better else 1 / (1 + pct / 100) - 1

@@ -1,0 +1,195 @@
+"""The search for the best configuration: what to run next, or what came of it. Pure.
+
+A search is a function of its settings and of the trials so far, so any process can carry it on at any time. The
+course: docs/tuning.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.analysis.tuning import confirming
+from experiments.analysis.tuning.beliefs import Beliefs
+from experiments.analysis.tuning.proposing import promising, spread
+from experiments.analysis.tuning.racing import contenders, freest_host
+from experiments.analysis.tuning.space import Config
+from experiments.analysis.tuning.trials import Planned, Settings, Trial, ended_invalid, searched
+
+FEWEST_ROUNDS = 12
+CONTROL_EVERY = 6
+FEWEST_SPREAD, SPREAD_RATIO = 8, 0.25
+REPEATED_RATIO = 1 / 3
+LEAST_HOPE = 1.0
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Round:
+    """Runs to be made next: those of one host in this order, the hosts at once."""
+
+    planned: tuple[Planned, ...]
+
+
+@dataclass(frozen=True)
+class Better:
+    """A configuration is confirmed to be better than the default."""
+
+    claim: confirming.Claim
+
+
+@dataclass(frozen=True)
+class NothingBetter:
+    """No configuration was confirmed to be better."""
+
+    sentence: str
+
+
+Decision = Round | Better | NothingBetter
+
+
+def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
+    """What follows after these trials, in the order in which they were planned."""
+    if ended_invalid(trials):
+        return NothingBetter("The newest runs were all invalid: see why, then start again.")
+    if any(one.purpose == "confirm" for one in trials):
+        return _confirm(settings, trials)
+    if len(trials) < FEWEST_SPREAD:
+        return Round(_first(settings, trials))
+    beliefs = Beliefs(settings, trials)
+    pairs = confirming.pairs_wanted(settings, beliefs.noise_sd)
+    if len(trials) < settings.budget_runs - 2 * pairs:
+        return Round(_next(settings, trials, beliefs))
+    return _confirm(settings, trials)
+
+
+def _first(settings: Settings, trials: Sequence[Trial]) -> tuple[Planned, ...]:
+    count = max(FEWEST_SPREAD - len(trials), 1)
+    controls = 0 if any(one.purpose == "control" for one in trials) else 1
+    configs = spread(settings.space, FEWEST_SPREAD * 2, settings.seed)[len(trials) :]
+    planned = [Planned(settings.default, 0, "control", "the default, to compare with")] * controls
+    for place, config in enumerate(configs[: count - controls]):
+        planned.append(Planned(config, (place + controls) % settings.hosts, "explore", "spread over the space"))
+    return tuple(planned)
+
+
+def round_size(settings: Settings) -> int:
+    """Runs of one round: as many as there are hosts, but at least twelve rounds."""
+    return max(1, min(settings.hosts, math.ceil(settings.budget_runs / FEWEST_ROUNDS)))
+
+
+def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs) -> tuple[Planned, ...]:
+    size = round_size(settings)
+    used = Counter(one.host for one in trials)
+    hosts = sorted(range(settings.hosts), key=lambda host: (used[host], host))[:size]
+    planned: list[Planned] = []
+
+    def add(config: Config, host: int, purpose: str, why: str) -> None:
+        hosts.remove(host)
+        planned.append(Planned(config, host, purpose, why))  # type: ignore[arg-type]
+
+    for one in owed(settings, trials)[: len(hosts)]:
+        host = one.host if one.host in hosts else hosts[0]
+        add(one.config, host, one.purpose, "again, for that run was invalid")
+    controls = Counter(one.host for one in trials if one.purpose == "control" and one.status == "ok")
+    if hosts and sum(controls.values()) * CONTROL_EVERY <= len(trials):
+        add(settings.default, min(hosts, key=lambda host: controls[host]), "control", "the default, as control")
+    explored = sum(one.purpose == "explore" for one in trials)
+    wanted = max(FEWEST_SPREAD, int(SPREAD_RATIO * settings.budget_runs * 0.7))
+    source = np.random.default_rng([settings.seed, len(trials), 5])
+    if explored < wanted:
+        new = spread(settings.space, explored + len(hosts), settings.seed)[explored:]
+        why = "spread over the space"
+    else:
+        again = contenders(beliefs, round(len(hosts) * REPEATED_RATIO + source.random() - 0.5))
+        for config in again:
+            add(config, freest_host(beliefs, config, hosts), "repeat", "among the best so far: on another host")
+        new = promising(beliefs, len(hosts), source)
+        why = "the most is to be gained here"
+    for config in new:
+        add(config, hosts[0], "explore", why)
+    return tuple(planned)
+
+
+def owed(settings: Settings, trials: Sequence[Trial]) -> list[Trial]:
+    """Invalid runs that have not been made up for yet."""
+    done: Counter[object] = Counter()
+    tried: Counter[object] = Counter()
+    last: dict[object, Trial] = {}
+    for one in trials:
+        key = settings.space.key(one.config), one.purpose, one.block
+        tried[key] += 1
+        done[key] += one.status != "invalid"
+        if one.status == "invalid":
+            last[key] = one
+        else:
+            last.pop(key, None)
+    return [one for key, one in last.items() if tried[key] - done[key] < ATTEMPTS]
+
+
+def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
+    before = searched(trials)
+    beliefs = Beliefs(settings, before)
+    wanted = confirming.pairs_wanted(settings, beliefs.noise_sd)
+    tried = 0
+    for config in confirming.finalists(beliefs):
+        if confirming.hope(beliefs, config) < LEAST_HOPE:
+            continue
+        tried += 1
+        finalist = confirming.standing(settings, trials, config)
+        step = _pairs(settings, trials, beliefs, finalist, wanted)
+        if step:
+            return Round(step)
+        if dropped(settings, finalist):
+            continue
+        verdict = confirming.verdict_on(settings, finalist, tried)
+        claim = confirming.claim_of(settings, finalist, verdict, tried)
+        if claim and confirming.keeps_limits(settings, finalist, 0.9):
+            return Better(claim)
+    return NothingBetter("No configuration was confirmed to be better than the default.")
+
+
+def dropped(settings: Settings, finalist: confirming.Finalist) -> bool:
+    """Whether a finalist is out before its pairs are complete."""
+    if finalist.crashes > 1:
+        return True
+    figures = [pair for pair in finalist.pairs.values() if None not in pair]
+    return len(figures) >= 4 and not confirming.keeps_limits(settings, finalist, 0.2)
+
+
+def _pairs(
+    settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, finalist: confirming.Finalist, wanted: int
+) -> tuple[Planned, ...]:
+    """The next runs of a finalist's pairs, none when they are complete, or cannot be completed."""
+    left = settings.budget_runs - len(trials)
+    complete = [block for block, pair in finalist.pairs.items() if None not in pair]
+    open_blocks = [block for block in finalist.pairs if block not in complete]
+    if len(complete) >= wanted or dropped(settings, finalist) or left <= 0:
+        return ()
+    confirm = [one for one in trials if one.purpose == "confirm"]
+    planned: list[Planned] = []
+    for block in open_blocks:
+        host = next(one.host for one in confirm if one.block == block)
+        base, mine = finalist.pairs[block]
+        for missing, config in ((base, settings.default), (mine, finalist.config)):
+            tries = sum(
+                one.block == block and settings.space.key(one.config) == settings.space.key(config) for one in confirm
+            )
+            if missing is None and tries < ATTEMPTS:
+                planned.append(Planned(config, host, "confirm", "again, for that run was invalid", block))
+    if planned:
+        return tuple(planned[:left])
+    first = max((one.block for one in confirm), default=-1) + 1
+    if not complete and left < 2 * 5:
+        return ()
+    count = min(wanted - len(complete), settings.hosts, left // 2)
+    runs = Counter(one.host for one in confirm)
+    seen = Counter(one.host for one in beliefs.measured(beliefs.numbers[settings.space.key(finalist.config)]))
+    hosts = sorted(range(settings.hosts), key=lambda host: (runs[host], seen[host], host))[:count]
+    for place, host in enumerate(hosts):
+        planned += confirming.plan_pair(settings, finalist.config, first + place, host)
+    return tuple(planned)
