@@ -52,6 +52,7 @@ class BenchHub:
                 figure=result.figure if result.status == "ok" else None,
                 bounded=(result.p99_ms,) if result.status == "ok" and result.p99_ms is not None else (),
                 block=planned.block,
+                asked=planned.config,
             )
             for result, planned in zip(history, self.planned[: len(history)], strict=True)
         ]

@@ -185,10 +185,11 @@ def steep(name: str, source: Generator, *, crashing: bool = True, hidden_sd: flo
     """
     parameters = numeric(6) + switches(4) + choices(3, 4)
     configs = some(source, parameters, 260)
+    height = source.uniform(0.2, 0.9)
 
     def log_speed(x: Floats) -> Floats:
         columns = source.choice(x.shape[1], 4, replace=False)
-        steps = (x[:, columns] > source.uniform(0.2, 0.8, 4)) @ source.normal(0, 0.45, 4)
+        steps = (x[:, columns] > source.uniform(0.2, 0.8, 4)) @ source.normal(0, height, 4)
         return np.asarray(steps + source.normal(0, hidden_sd, len(x)))
 
     table = made(

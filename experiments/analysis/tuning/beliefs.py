@@ -51,8 +51,8 @@ class Beliefs:
                 self.configs.append(one.config)
         self.number_of = [self.numbers[settings.space.key(one.config)] for one in self.trials]
         self.positions = settings.space.positions(self.configs)
-        self._unordered = np.array([not one.is_ordered for one in settings.space.parameters])
-        self._speed = self._surface([_log_speed(settings, one) for one in self.trials])
+        self.unordered = np.array([not one.is_ordered for one in settings.space.parameters])
+        self._speed = self._surface(compressed([_log_speed(settings, one) for one in self.trials], self.number_of))
         self._limited = [
             self._surface([math.log(one.bounded[place]) if one.status == "ok" else None for one in self.trials])
             for place in range(len(settings.limits))
@@ -94,7 +94,7 @@ class Beliefs:
         y = np.array([values[place] for place in at], dtype=float)
         seen = Observations(
             positions=self.positions[numbers],
-            unordered=self._unordered,
+            unordered=self.unordered,
             config=numbers,
             host=np.array([self.trials[place].host if placed else 0 for place in at], dtype=np.int64),
             hours=np.array([self.trials[place].start_hours if placed else 0.0 for place in at]),
@@ -118,7 +118,11 @@ def _log_speed(settings: Settings, trial: Trial) -> float | None:
     return math.log(trial.figure) * (1 if settings.higher_is_better else -1)
 
 
-def compressed(values: Floats, level: float) -> Floats:
-    """Logs of speeds, with those far below `level` drawn together: how bad the bad ones are bends no surface."""
-    below = np.minimum(values - level + SLOW_LOG, 0.0)
-    return np.asarray(np.maximum(values, level - SLOW_LOG) - SLOW_LOG * np.log1p(-below / SLOW_LOG))
+def compressed(values: Sequence[float | None], numbers: Sequence[int]) -> list[float | None]:
+    """Logs of speeds, with those far below the default drawn together: how bad the bad ones are bends no surface."""
+    default = [value for value, number in zip(values, numbers, strict=True) if number == 0 and value is not None]
+    level = float(np.mean(default)) - SLOW_LOG if default else -math.inf
+    return [
+        value if value is None or value >= level else level - SLOW_LOG * math.log1p((level - value) / SLOW_LOG)
+        for value in values
+    ]

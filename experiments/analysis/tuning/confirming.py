@@ -10,14 +10,15 @@ import numpy as np
 
 from experiments.analysis.distributions import student_quantile
 from experiments.analysis.families import holm
+from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.analysis.tuning.beliefs import Beliefs
 from experiments.analysis.tuning.space import Config
 from experiments.analysis.tuning.trials import Planned, Settings, Trial
 from experiments.analysis.verdict import Verdict, judge
 
 FINALISTS = 3
-FEWEST_PAIRS, SPENT_RATIO = 6, 0.30
-WANTED_SE = 0.012
+FEWEST_PAIRS, FEWEST_RESERVED, RESERVED_RATIO, MOST_RATIO = 8, 6, 0.24, 0.32
+WANTED_HALF = 0.025
 BETTER = ("better", "better_size_uncertain")
 
 
@@ -43,11 +44,24 @@ class Finalist:
     crashes: int
 
 
-def pairs_wanted(settings: Settings, noise_sd: float) -> int:
-    """How many pairs bring the standard error of the gain to what is wanted, within the share of the budget."""
-    wanted = math.ceil(2 * noise_sd**2 / WANTED_SE**2)
-    most = int(SPENT_RATIO * settings.budget_runs / 2)
-    return max(FEWEST_PAIRS, min(wanted, most))
+def reserved(settings: Settings) -> int:
+    """Runs that the search leaves for the confirmation."""
+    return FEWEST_RESERVED + math.ceil(RESERVED_RATIO * settings.budget_runs)
+
+
+def pairs_wanted(settings: Settings, finalist: Finalist, tried: int) -> int:
+    """How many pairs there shall be: so many that the interval is narrow enough, judged by its width alone.
+
+    What the pairs say of the gain does not enter, so that their interval keeps its meaning.
+    """
+    few = max(MIN_FOR_VERDICT, min(FEWEST_PAIRS, reserved(settings) // 2))
+    logs = [math.log(b / a) for a, b in finalist.pairs.values() if a is not None and b is not None]
+    if len(logs) < few:
+        return few
+    quantile = student_quantile(len(logs) - 1, 1 - settings.alpha / tried / 2)
+    half = quantile * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
+    most = max(few, int(MOST_RATIO * settings.budget_runs / 2))
+    return len(logs) if half <= WANTED_HALF else min(len(logs) + 2, most)
 
 
 def finalists(beliefs: Beliefs) -> list[Config]:

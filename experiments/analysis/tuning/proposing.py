@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
@@ -16,7 +17,8 @@ from experiments.analysis.tuning.space import Config, Key, Space, Value
 Floats = NDArray[np.float64]
 
 RANDOM, NEAR_EACH, NEAR_BEST = 200, 30, 6
-LEAST_WITHIN, LEAST_SURVIVES = 0.02, 0.5
+LEAST_WITHIN, LEAST_SURVIVES, ABLE = 0.02, 0.5, 0.5
+APART, CAUTION = 0.5, 1.5
 
 
 def spread(space: Space, count: int, seed: int) -> list[dict[str, Value]]:
@@ -42,7 +44,28 @@ def candidates(beliefs: Beliefs, best: Sequence[Config], source: Generator) -> l
         key = space.key(config)
         if key not in beliefs.numbers and not space.is_forbidden(config):
             new[key] = config
-    return list(new.values())
+    return _apart(beliefs, list(new.values()))
+
+
+def _apart(beliefs: Beliefs, configs: list[dict[str, Value]]) -> list[dict[str, Value]]:
+    """Without those that the host would probably turn into one that ran: it does so within the usual distance."""
+    space = beliefs.settings.space
+    moved = [one for one in beliefs.trials if one.purpose == "explore" and one.asked is not None]
+    if not configs or not moved:
+        return configs
+    asked, applied = space.positions([one.asked or one.config for one in moved]), beliefs.positions
+    to = space.positions([one.config for one in moved])
+    usual = float(np.median(_distance(asked[:, None], to[:, None], beliefs.unordered)[:, 0]))
+    if usual == 0:
+        return configs
+    positions = space.positions(configs)
+    nearest = _distance(positions[:, None], applied[None, :], beliefs.unordered).min(axis=1)
+    return [config for config, distance in zip(configs, nearest, strict=True) if distance >= APART * usual]
+
+
+def _distance(a: Floats, b: Floats, unordered: NDArray[np.bool_]) -> Floats:
+    """The sum over the last axis: fractions of the ranges, 1 for each choice that differs."""
+    return np.asarray(np.where(unordered, a != b, np.abs(a - b)).sum(axis=-1))
 
 
 def _near(space: Space, config: Config, source: Generator) -> dict[str, Value]:
@@ -59,34 +82,51 @@ def _near(space: Space, config: Config, source: Generator) -> dict[str, Value]:
     return found
 
 
-def promising(beliefs: Beliefs, count: int, source: Generator) -> list[dict[str, Value]]:
-    """New configurations by their expected improvement over the best one that is believed to be admissible.
+@dataclass(frozen=True)
+class Proposal:
+    """A configuration to be run, new or known."""
 
-    One after the other, each as if those before it had already been measured (the improvement: Jones, Schonlau and
-    Welch 1998; with limits: Gardner and others, 2014).
+    config: Config
+    is_new: bool
+
+
+def promising(beliefs: Beliefs, count: int, source: Generator) -> list[Proposal]:
+    """Runs by how much the best configuration is expected to improve through each; one that ran may come again.
+
+    One after the other, each as if those before it had already been measured. The improvement counts as far as the
+    noise of one run lets it be seen, and as far as limits hold and nothing crashes (expected improvement: Jones,
+    Schonlau and Welch 1998; with noise: Frazier, Powell and Dayanik 2009; with limits: Gardner and others 2014).
     """
     known = beliefs.of_known()
-    worth = known.speed.mean - (known.within < 0.5) * 10 - (known.survives < 0.5) * 10
+    ran = len(beliefs.configs)
+    worth = np.where((known.within < ABLE) | (known.survives < ABLE), -np.inf, known.speed.mean)
     order = np.argsort(-worth, kind="stable")
     new = candidates(beliefs, [beliefs.configs[n] for n in order[:NEAR_BEST]], source)
-    if not new:
-        return []
-    positions = np.concatenate([beliefs.positions[:1], beliefs.settings.space.positions(new)])
-    prospect = beliefs.of(positions, np.arange(0, -len(positions), -1))
-    allowed = prospect.within * prospect.survives
+    positions = np.concatenate([beliefs.positions, beliefs.settings.space.positions(new)]) if new else beliefs.positions
+    prospect = beliefs.of(positions, np.concatenate([np.arange(ran), -np.arange(1, len(new) + 1)]))
+    allowed = prospect.within * prospect.survives**CAUTION
     allowed[(prospect.survives < LEAST_SURVIVES) | (prospect.within < LEAST_WITHIN)] = 0.0
     allowed[0] = 0.0
     mean, covariance = prospect.speed.mean, prospect.speed.covariance.copy()
     noise = beliefs.noise_sd**2
-    level = max(0.0, float(worth.max()))
-    chosen: list[dict[str, Value]] = []
-    for _ in range(min(count, len(new))):
-        sd = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
-        z = (mean - level) / sd
+    able = np.where((prospect.within < ABLE) | (prospect.survives < ABLE), -np.inf, mean)
+    able[ran:] = -np.inf
+    able[0] = 0.0
+    best, second = np.sort(able)[::-1][:2] if len(able) > 1 else (0.0, 0.0)
+    rival = np.where(able == best, second, best)
+    chosen: list[Proposal] = []
+    for _ in range(count):
+        variance = np.maximum(np.diag(covariance), 1e-12)
+        sd = variance / np.sqrt(variance + noise)
+        z = -np.abs(mean - rival) / sd
         gain = sd * (z * ndtr(z) + np.exp(-z * z / 2) / np.sqrt(2 * np.pi)) * allowed
-        best = int(np.argmax(gain))
-        chosen.append(new[best - 1])
-        allowed[best] = 0.0
-        column = covariance[:, best]
-        covariance = covariance - np.outer(column, column) / (covariance[best, best] + noise)
+        gain[ran:] += np.maximum(mean[ran:] - rival[ran:], 0.0) * allowed[ran:]
+        pick = int(np.argmax(gain))
+        if gain[pick] <= 0:
+            break
+        chosen.append(Proposal(new[pick - ran], True) if pick >= ran else Proposal(beliefs.configs[pick], False))
+        column = covariance[:, pick]
+        covariance = covariance - np.outer(column, column) / (covariance[pick, pick] + noise)
+        if pick >= ran:
+            allowed[pick] = 0.0
     return chosen

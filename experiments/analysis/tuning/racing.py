@@ -1,4 +1,4 @@
-"""Which of the configurations that ran are measured again: the most promising ones, on hosts they have not seen."""
+"""The race at the end of a search: the most promising configurations are measured again, on hosts they have not seen."""
 
 from __future__ import annotations
 
@@ -9,24 +9,28 @@ from experiments.analysis.tuning.space import Config
 
 STAGES = (1, 3, 9)
 """Runs of a configuration after each stage of the race; only the better third of a stage goes on."""
-LIKELY_WITHIN, LIKELY_SURVIVES = 0.2, 0.6
+LIKELY_WITHIN, LIKELY_SURVIVES, BEHIND_SDS = 0.3, 0.6, 2.0
 
 
 def contenders(beliefs: Beliefs, count: int) -> list[Config]:
-    """So many configurations to be measured again, the best first; one may come several times."""
+    """So many configurations to be measured again, the best first; each at most once."""
     known = beliefs.of_known()
-    hopeful = known.speed.mean + known.speed.sd
+    mean, sd = known.speed.mean, known.speed.sd
     runs = np.array([len(beliefs.measured(number)) for number in range(len(beliefs.configs))])
     able = (known.within >= LIKELY_WITHIN) & (known.survives >= LIKELY_SURVIVES) & (runs > 0)
     able[0] = False
+    if not able.any():
+        return []
+    leader = int(np.argmax(np.where(able & (known.within > 0.5), mean - sd, -np.inf)))
+    able &= mean + BEHIND_SDS * sd > max(0.0, float(mean[leader] - sd[leader]))
     numbers = np.flatnonzero(able)
-    numbers = numbers[np.argsort(-hopeful[numbers], kind="stable")]
+    numbers = numbers[np.argsort(-(mean * known.within)[numbers], kind="stable")]
     found: list[Config] = []
     for stage, most in enumerate(STAGES[1:]):
         entered = [n for n in numbers if runs[n] >= STAGES[stage]]
-        for n in entered[: max(1, len(entered) // 3)]:
-            if STAGES[stage] <= runs[n] < most and hopeful[n] > 0:
-                found.append(beliefs.configs[n])
+        found += [
+            beliefs.configs[n] for n in entered[: max(2, len(entered) // 3)] if STAGES[stage] <= runs[n] < most
+        ]
     return found[:count]
 
 

@@ -23,7 +23,7 @@ from experiments.analysis.tuning.trials import Planned, Settings, Trial, ended_i
 FEWEST_ROUNDS = 12
 CONTROL_EVERY = 6
 FEWEST_SPREAD, SPREAD_RATIO = 8, 0.25
-REPEATED_RATIO = 1 / 3
+RACED_RATIO = 0.15
 LEAST_HOPE = 1.0
 ATTEMPTS = 3
 
@@ -61,9 +61,9 @@ def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
     if len(trials) < FEWEST_SPREAD:
         return Round(_first(settings, trials))
     beliefs = Beliefs(settings, trials)
-    pairs = confirming.pairs_wanted(settings, beliefs.noise_sd)
-    if len(trials) < settings.budget_runs - 2 * pairs:
-        return Round(_next(settings, trials, beliefs))
+    left = settings.budget_runs - confirming.reserved(settings) - len(trials)
+    if left > 0:
+        return Round(_next(settings, trials, beliefs)[:left])
     return _confirm(settings, trials)
 
 
@@ -105,11 +105,15 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs) -> tupl
         new = spread(settings.space, explored + len(hosts), settings.seed)[explored:]
         why = "spread over the space"
     else:
-        again = contenders(beliefs, round(len(hosts) * REPEATED_RATIO + source.random() - 0.5))
-        for config in again:
-            add(config, freest_host(beliefs, config, hosts), "repeat", "among the best so far: on another host")
-        new = promising(beliefs, len(hosts), source)
-        why = "the most is to be gained here"
+        left = settings.budget_runs - confirming.reserved(settings) - len(trials)
+        if left <= RACED_RATIO * settings.budget_runs * 0.7:
+            for config in contenders(beliefs, len(hosts)):
+                add(config, freest_host(beliefs, config, hosts), "repeat", "among the best so far: on another host")
+        for one in promising(beliefs, len(hosts), source):
+            why = "the most is to be gained here" if one.is_new else "perhaps the best: on another host"
+            add(one.config, freest_host(beliefs, one.config, hosts), "explore" if one.is_new else "repeat", why)
+        new = []
+        why = ""
     for config in new:
         add(config, hosts[0], "explore", why)
     return tuple(planned)
@@ -134,23 +138,28 @@ def owed(settings: Settings, trials: Sequence[Trial]) -> list[Trial]:
 def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
     before = searched(trials)
     beliefs = Beliefs(settings, before)
-    wanted = confirming.pairs_wanted(settings, beliefs.noise_sd)
     tried = 0
     for config in confirming.finalists(beliefs):
         if confirming.hope(beliefs, config) < LEAST_HOPE:
             continue
         tried += 1
         finalist = confirming.standing(settings, trials, config)
-        step = _pairs(settings, trials, beliefs, finalist, wanted)
+        step = _pairs(settings, trials, beliefs, finalist, tried)
         if step:
             return Round(step)
         if dropped(settings, finalist):
             continue
         verdict = confirming.verdict_on(settings, finalist, tried)
         claim = confirming.claim_of(settings, finalist, verdict, tried)
-        if claim and confirming.keeps_limits(settings, finalist, 0.9):
+        if claim and within(settings, trials, config) >= 0.85:
             return Better(claim)
     return NothingBetter("No configuration was confirmed to be better than the default.")
+
+
+def within(settings: Settings, trials: Sequence[Trial], config: Config) -> float:
+    """The probability that a configuration keeps every limit, from all trials."""
+    beliefs = Beliefs(settings, trials)
+    return float(beliefs.of_known().within[beliefs.numbers[settings.space.key(config)]])
 
 
 def dropped(settings: Settings, finalist: confirming.Finalist) -> bool:
@@ -158,18 +167,23 @@ def dropped(settings: Settings, finalist: confirming.Finalist) -> bool:
     if finalist.crashes > 1:
         return True
     figures = [pair for pair in finalist.pairs.values() if None not in pair]
-    return len(figures) >= 4 and not confirming.keeps_limits(settings, finalist, 0.2)
+    if len(figures) >= 4 and not confirming.keeps_limits(settings, finalist, 0.2):
+        return True
+    sign = 1 if settings.higher_is_better else -1
+    gains = [sign * math.log(mine / base) for base, mine in figures if mine is not None and base is not None]
+    return len(gains) >= 5 and math.fsum(gains) <= 0
 
 
 def _pairs(
-    settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, finalist: confirming.Finalist, wanted: int
+    settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, finalist: confirming.Finalist, tried: int
 ) -> tuple[Planned, ...]:
     """The next runs of a finalist's pairs, none when they are complete, or cannot be completed."""
     left = settings.budget_runs - len(trials)
     complete = [block for block, pair in finalist.pairs.items() if None not in pair]
     open_blocks = [block for block in finalist.pairs if block not in complete]
-    if len(complete) >= wanted or dropped(settings, finalist) or left <= 0:
+    if dropped(settings, finalist) or left <= 0:
         return ()
+    wanted = confirming.pairs_wanted(settings, finalist, tried)
     confirm = [one for one in trials if one.purpose == "confirm"]
     planned: list[Planned] = []
     for block in open_blocks:
@@ -183,6 +197,8 @@ def _pairs(
                 planned.append(Planned(config, host, "confirm", "again, for that run was invalid", block))
     if planned:
         return tuple(planned[:left])
+    if len(complete) >= wanted:
+        return ()
     first = max((one.block for one in confirm), default=-1) + 1
     if not complete and left < 2 * 5:
         return ()

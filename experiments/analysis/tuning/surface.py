@@ -25,6 +25,8 @@ HOST_SD, LAB_DRIFT_SD, HOST_DRIFT_SD, DRIFT_HOURS = 0.05, 0.02, 0.015, 6.0
 LEVEL_SD = 1.0
 NOISE_PRIOR = math.log(0.03), 0.8
 MOST_STEPS = 40
+TAIL_DEGREES, ROBUST_ROUNDS = 4.0, 2
+"""Noise has the tails of Student's t with so many degrees of freedom: a slow mode is an outlier, not the noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +99,9 @@ def _circumstances(a: Observations, b: Observations) -> Floats:
 class _Likelihood:
     """Minus the log posterior of the weights and its gradient, in logs of the weights."""
 
-    def __init__(self, seen: Observations) -> None:
+    def __init__(self, seen: Observations, scale: Floats) -> None:
         self.y = seen.y - seen.y.mean()
+        self.scale = scale
         self.apart = squared_differences(seen.positions, seen.positions, seen.unordered)
         self.flat = self.apart.reshape(len(self.apart), -1)
         self.main = _main_effects(self.apart)
@@ -120,7 +123,7 @@ class _Likelihood:
         closeness = np.exp(logs[4:])
         matern, slope = _matern((closeness @ self.flat).reshape(self.same.shape))
         k = main * self.main + surface * matern + special * self.same + self.around
-        k.flat[:: len(k) + 1] += noise + 1e-8
+        k.flat[:: len(k) + 1] += noise * self.scale + 1e-8
         try:
             lower = cholesky(k, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
@@ -131,7 +134,7 @@ class _Likelihood:
         value = 0.5 * float(self.y @ alpha) + float(np.log(np.diag(lower)).sum()) + 0.5 * float(away @ away)
         a = np.outer(alpha, alpha) - inverse
         parts = [main * (a * self.main).sum(), surface * (a * matern).sum(), special * (a * self.same).sum()]
-        parts.append(noise * float(np.trace(a)))
+        parts.append(noise * float(np.diag(a) @ self.scale))
         lengths = closeness * (self.flat @ (a * slope * surface).ravel())
         return value, -0.5 * np.concatenate([parts, lengths]) + away / self.sds
 
@@ -156,17 +159,52 @@ class _Hashed:
 
 @lru_cache(maxsize=64)
 def _weights(hashed: _Hashed) -> Weights:
-    likelihood = _Likelihood(hashed.seen)
-    found = minimize(
-        likelihood,
-        likelihood.start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(mean - 12, mean + 12) for mean in likelihood.means],
-        options={"maxiter": MOST_STEPS},
-    )
-    values = np.exp(found.x)
-    return Weights(*(float(value) for value in values[:4]), closeness=values[4:])
+    scale, start = np.ones(len(hashed.seen)), None
+    for _ in range(ROBUST_ROUNDS):
+        likelihood = _Likelihood(hashed.seen, scale)
+        found = minimize(
+            likelihood,
+            likelihood.start if start is None else start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(mean - 12, mean + 12) for mean in likelihood.means],
+            options={"maxiter": MOST_STEPS},
+        )
+        start = found.x
+        values = np.exp(found.x)
+        weights = Weights(*(float(value) for value in values[:4]), closeness=values[4:])
+        scale = outlying(hashed.seen, weights, scale)
+    return weights
+
+
+def outlying(seen: Observations, weights: Weights, scale: Floats) -> Floats:
+    """By what factor the variance of each run's noise is larger, from how far it lies from what the others say."""
+    _, inverse = _solved(seen, weights, scale)
+    z_squared = (inverse @ (seen.y - seen.y.mean())) ** 2 / np.diag(inverse)
+    return np.asarray(np.maximum(1.0, (TAIL_DEGREES + z_squared) / (TAIL_DEGREES + 1)))
+
+
+def _covariance(seen: Observations, weights: Weights, scale: Floats) -> Floats:
+    k = _between(weights, seen.unordered, (seen.positions, seen.config), (seen.positions, seen.config))
+    k = k + _circumstances(seen, seen)
+    k.flat[:: len(k) + 1] += weights.noise * scale + 1e-8
+    return k
+
+
+def _solved(seen: Observations, weights: Weights, scale: Floats) -> tuple[Floats, Floats]:
+    """The lower triangle of the covariance of the runs, and its inverse."""
+    lower = cholesky(_covariance(seen, weights, scale), lower=True, check_finite=False)
+    return lower, cho_solve((lower, True), np.eye(len(seen)), check_finite=False)
+
+
+def _between(
+    weights: Weights, unordered: NDArray[np.bool_], a: tuple[Floats, Ints], b: tuple[Floats, Ints]
+) -> Floats:
+    """The covariance that comes from the configurations, given as positions and numbers."""
+    apart = squared_differences(a[0], b[0], unordered)
+    squared = (weights.closeness @ apart.reshape(len(apart), -1)).reshape(apart.shape[1:])
+    special = weights.special * (a[1][:, None] == b[1][None, :])
+    return np.asarray(weights.main * _main_effects(apart) + weights.surface * _matern(squared)[0] + special)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,17 +224,16 @@ class Surface:
 
     def __init__(self, seen: Observations, weights: Weights) -> None:
         self.seen, self.weights = seen, weights
-        k = self._configs(seen.positions, seen.config, seen.positions, seen.config) + _circumstances(seen, seen)
-        k.flat[:: len(k) + 1] += weights.noise + 1e-8
-        self._lower = cholesky(k, lower=True, check_finite=False)
+        scale = np.ones(len(seen))
+        for _ in range(ROBUST_ROUNDS):
+            scale = outlying(seen, weights, scale)
+        self.scale = scale
+        self._lower = cholesky(_covariance(seen, weights, scale), lower=True, check_finite=False)
         self._level = float(seen.y.mean())
         self._alpha = cho_solve((self._lower, True), seen.y - self._level, check_finite=False)
 
     def _configs(self, a: Floats, a_config: Ints, b: Floats, b_config: Ints) -> Floats:
-        weights, apart = self.weights, squared_differences(a, b, self.seen.unordered)
-        squared = (weights.closeness @ apart.reshape(len(apart), -1)).reshape(apart.shape[1:])
-        special = weights.special * (a_config[:, None] == b_config[None, :])
-        return np.asarray(weights.main * _main_effects(apart) + weights.surface * _matern(squared)[0] + special)
+        return _between(self.weights, self.seen.unordered, (a, a_config), (b, b_config))
 
     def believe(self, positions: Floats, config: Ints) -> Belief:
         """Of these configurations; the first one is the default. `config` numbers them as the runs do, new ones < 0."""

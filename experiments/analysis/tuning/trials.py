@@ -66,7 +66,8 @@ class Trial:
     """One run that ended. Figures are None, or must not be looked at, unless its status is ok.
 
     `figure` is the objective in its own unit, `bounded` the limited metrics in the order of the settings. `block` is
-    the pair of a confirmation to which the run belongs. `start_hours` counts from the beginning of the search.
+    the pair of a confirmation to which the run belongs. `start_hours` counts from the beginning of the search. `asked` is
+    the configuration that was planned, where the host made something else of it: it rounds, or knows steps only.
     """
 
     config: Config
@@ -77,6 +78,7 @@ class Trial:
     figure: float | None = None
     bounded: tuple[float, ...] = ()
     block: int = 0
+    asked: Config | None = None
 
     def __post_init__(self) -> None:
         if self.status == "ok" and not (self.figure is not None and 0 < self.figure < math.inf):
