@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,13 +53,22 @@ class Beliefs:
         self.number_of = [self.numbers[settings.space.key(one.config)] for one in self.trials]
         self.positions = settings.space.positions(self.configs)
         self.unordered = np.array([not one.is_ordered for one in settings.space.parameters])
-        self._speed = self._surface(compressed([_log_speed(settings, one) for one in self.trials], self.number_of))
-        self._limited = [
+
+    @cached_property
+    def _speed(self) -> Surface:
+        return self._surface(compressed([_log_speed(self.settings, one) for one in self.trials], self.number_of))
+
+    @cached_property
+    def _limited(self) -> list[Surface]:
+        return [
             self._surface([math.log(one.bounded[place]) if one.status == "ok" else None for one in self.trials])
-            for place in range(len(settings.limits))
+            for place in range(len(self.settings.limits))
         ]
+
+    @cached_property
+    def _crash(self) -> Surface | None:
         crashed = [float(one.failed) for one in self.trials]
-        self._crash = self._surface(crashed, placed=False) if any(crashed) else None
+        return self._surface(crashed, placed=False) if any(crashed) else None
 
     @property
     def noise_sd(self) -> float:
@@ -80,13 +90,23 @@ class Beliefs:
 
     def of(self, positions: Floats, numbers: NDArray[np.int64]) -> Prospect:
         """Of configurations at these positions, one row each, the default first; numbers below 0 are new ones."""
-        within, survives = np.ones(len(positions)), np.ones(len(positions))
+        survives = np.ones(len(positions))
+        if self._crash is not None:
+            survives = 1 - np.clip(self._crash.absolute(positions, numbers, self.settings.hosts)[0], 0.0, 1.0)
+        return Prospect(self._speed.believe(positions, numbers), self.within(positions, numbers), survives)
+
+    def within(self, positions: Floats, numbers: NDArray[np.int64]) -> Floats:
+        """The probability that every limit holds, for configurations at these positions, one row each."""
+        within = np.ones(len(positions))
         for limit, surface in zip(self.settings.limits, self._limited, strict=True):
             mean, sd = surface.absolute(positions, numbers, self.settings.hosts)
             within = within * ndtr((math.log(limit.at_most) - mean) / sd)
-        if self._crash is not None:
-            survives = 1 - np.clip(self._crash.absolute(positions, numbers, self.settings.hosts)[0], 0.0, 1.0)
-        return Prospect(self._speed.believe(positions, numbers), within, survives)
+        return within
+
+    def within_of(self, config: Config) -> float:
+        """The probability that a configuration that ran keeps every limit."""
+        number = self.numbers[self.settings.space.key(config)]
+        return float(self.within(self.positions[[number]], np.array([number]))[0])
 
     def _surface(self, values: Sequence[float | None], *, placed: bool = True) -> Surface:
         at = [place for place, value in enumerate(values) if value is not None]

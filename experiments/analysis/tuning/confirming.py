@@ -67,7 +67,7 @@ def pairs_wanted(settings: Settings, finalist: Finalist, tried: int) -> int:
 def finalists(beliefs: Beliefs) -> list[Config]:
     """The best configurations that ran, the one to be confirmed first, first; none when nothing looks better."""
     known = beliefs.of_known()
-    worth = (known.speed.mean - 0.5 * known.speed.sd) * known.survives
+    worth = (known.speed.mean - 0.5 * known.speed.sd) * known.survives * known.within
     able = (known.within >= 0.8) & (known.survives >= 0.6)
     able[0] = False
     for number in np.flatnonzero(able):
@@ -122,18 +122,6 @@ def verdict_on(settings: Settings, finalist: Finalist, tried: int) -> Verdict:
         alpha=settings.alpha / tried,
         design="blocked",
     )
-
-
-def keeps_limits(settings: Settings, finalist: Finalist, confidence: float) -> bool:
-    """Whether the mean of each limited metric keeps its limit, with this one-sided confidence."""
-    for place, limit in enumerate(settings.limits):
-        values = np.log([row[place] for row in finalist.bounded])
-        if len(values) < 3:
-            return False
-        half = student_quantile(len(values) - 1, confidence) * float(values.std(ddof=1)) / math.sqrt(len(values))
-        if float(values.mean()) + half > math.log(limit.at_most):
-            return False
-    return True
 
 
 def claim_of(settings: Settings, finalist: Finalist, verdict: Verdict, tried: int) -> Claim | None:

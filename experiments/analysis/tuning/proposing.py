@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,8 @@ from experiments.analysis.tuning.space import Config, Key, Space, Value
 
 Floats = NDArray[np.float64]
 
-RANDOM, NEAR_EACH, NEAR_BEST = 200, 30, 6
+RANDOM, NEAR_EACH, NEAR_BEST = 150, 20, 6
+NEAR_DEFAULT = 0.25
 LEAST_WITHIN, LEAST_SURVIVES, ABLE = 0.02, 0.5, 0.5
 APART, CAUTION = 0.5, 1.5
 
@@ -31,6 +33,20 @@ def spread(space: Space, count: int, seed: int) -> list[dict[str, Value]]:
         if len(found) >= count:
             break
     return found[:count]
+
+
+def opening(space: Space, default: Config, count: int, seed: int) -> list[dict[str, Value]]:
+    """The first configurations: some spread over the space, some that differ from the default in a few parameters."""
+    source = np.random.default_rng([seed, 13])
+    everywhere = iter(spread(space, count, seed))
+    found: list[dict[str, Value]] = []
+    for _ in range(4 * count):
+        config = _near(space, default, source) if source.random() < NEAR_DEFAULT else next(everywhere, None)
+        if config is not None and not space.is_forbidden(config) and space.key(config) != space.key(default):
+            found.append(config)
+        if len(found) == count:
+            break
+    return found
 
 
 def candidates(beliefs: Beliefs, best: Sequence[Config], source: Generator) -> list[dict[str, Value]]:
@@ -82,6 +98,26 @@ def _near(space: Space, config: Config, source: Generator) -> dict[str, Value]:
     return found
 
 
+def chance_of_margin(beliefs: Beliefs, source: Generator) -> float:
+    """The probability that a gain beyond the margin, within the limits, is where it is most likely."""
+    positions, numbers, _ = _considered(beliefs, source)
+    prospect = beliefs.of(positions, numbers)
+    above = (prospect.speed.mean - math.log1p(beliefs.settings.margin_ratio)) / prospect.speed.sd
+    chance = ndtr(above) * prospect.within * prospect.survives
+    return float(chance[1:].max(initial=0.0))
+
+
+def _considered(beliefs: Beliefs, source: Generator) -> tuple[Floats, NDArray[np.int64], list[dict[str, Value]]]:
+    """Positions and numbers of all configurations that ran and of new candidates, and these."""
+    known = beliefs.of_known()
+    ran = len(beliefs.configs)
+    worth = np.where((known.within < ABLE) | (known.survives < ABLE), -np.inf, known.speed.mean)
+    order = np.argsort(-worth, kind="stable")
+    new = candidates(beliefs, [beliefs.configs[n] for n in order[:NEAR_BEST]], source)
+    positions = np.concatenate([beliefs.positions, beliefs.settings.space.positions(new)]) if new else beliefs.positions
+    return positions, np.concatenate([np.arange(ran), -np.arange(1, len(new) + 1)]), new
+
+
 @dataclass(frozen=True)
 class Proposal:
     """A configuration to be run, new or known."""
@@ -97,13 +133,9 @@ def promising(beliefs: Beliefs, count: int, source: Generator) -> list[Proposal]
     noise of one run lets it be seen, and as far as limits hold and nothing crashes (expected improvement: Jones,
     Schonlau and Welch 1998; with noise: Frazier, Powell and Dayanik 2009; with limits: Gardner and others 2014).
     """
-    known = beliefs.of_known()
     ran = len(beliefs.configs)
-    worth = np.where((known.within < ABLE) | (known.survives < ABLE), -np.inf, known.speed.mean)
-    order = np.argsort(-worth, kind="stable")
-    new = candidates(beliefs, [beliefs.configs[n] for n in order[:NEAR_BEST]], source)
-    positions = np.concatenate([beliefs.positions, beliefs.settings.space.positions(new)]) if new else beliefs.positions
-    prospect = beliefs.of(positions, np.concatenate([np.arange(ran), -np.arange(1, len(new) + 1)]))
+    positions, numbers, new = _considered(beliefs, source)
+    prospect = beliefs.of(positions, numbers)
     allowed = prospect.within * prospect.survives**CAUTION
     allowed[(prospect.survives < LEAST_SURVIVES) | (prospect.within < LEAST_WITHIN)] = 0.0
     allowed[0] = 0.0

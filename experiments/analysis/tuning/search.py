@@ -15,7 +15,7 @@ import numpy as np
 
 from experiments.analysis.tuning import confirming
 from experiments.analysis.tuning.beliefs import Beliefs
-from experiments.analysis.tuning.proposing import promising, spread
+from experiments.analysis.tuning.proposing import chance_of_margin, opening, promising
 from experiments.analysis.tuning.racing import contenders, freest_host
 from experiments.analysis.tuning.space import Config
 from experiments.analysis.tuning.trials import Planned, Settings, Trial, ended_invalid, searched
@@ -24,7 +24,9 @@ FEWEST_ROUNDS = 12
 CONTROL_EVERY = 6
 FEWEST_SPREAD, SPREAD_RATIO = 8, 0.25
 RACED_RATIO = 0.15
-LEAST_HOPE = 1.0
+LEAST_HOPE = 0.7
+EARLIEST_STOP_RATIO, LEAST_CHANCE = 0.5, 0.45
+LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
 ATTEMPTS = 3
 
 
@@ -62,6 +64,13 @@ def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
         return Round(_first(settings, trials))
     beliefs = Beliefs(settings, trials)
     left = settings.budget_runs - confirming.reserved(settings) - len(trials)
+    if len(trials) >= EARLIEST_STOP_RATIO * settings.budget_runs:
+        likely = chance_of_margin(beliefs, _source(settings, trials))
+        if likely < LEAST_CHANCE:
+            return NothingBetter(
+                f"No setting is likely to beat the default by {settings.margin_ratio:.0%}: the most likely one has a "
+                f"chance of {likely:.0%}."
+            )
     if left > 0:
         return Round(_next(settings, trials, beliefs)[:left])
     return _confirm(settings, trials)
@@ -70,7 +79,7 @@ def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
 def _first(settings: Settings, trials: Sequence[Trial]) -> tuple[Planned, ...]:
     count = max(FEWEST_SPREAD - len(trials), 1)
     controls = 0 if any(one.purpose == "control" for one in trials) else 1
-    configs = spread(settings.space, FEWEST_SPREAD * 2, settings.seed)[len(trials) :]
+    configs = opening(settings.space, settings.default, FEWEST_SPREAD * 2, settings.seed)[len(trials) :]
     planned = [Planned(settings.default, 0, "control", "the default, to compare with")] * controls
     for place, config in enumerate(configs[: count - controls]):
         planned.append(Planned(config, (place + controls) % settings.hosts, "explore", "spread over the space"))
@@ -100,9 +109,9 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs) -> tupl
         add(settings.default, min(hosts, key=lambda host: controls[host]), "control", "the default, as control")
     explored = sum(one.purpose == "explore" for one in trials)
     wanted = max(FEWEST_SPREAD, int(SPREAD_RATIO * settings.budget_runs * 0.7))
-    source = np.random.default_rng([settings.seed, len(trials), 5])
+    source = _source(settings, trials)
     if explored < wanted:
-        new = spread(settings.space, explored + len(hosts), settings.seed)[explored:]
+        new = opening(settings.space, settings.default, explored + len(hosts), settings.seed)[explored:]
         why = "spread over the space"
     else:
         left = settings.budget_runs - confirming.reserved(settings) - len(trials)
@@ -117,6 +126,11 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs) -> tupl
     for config in new:
         add(config, hosts[0], "explore", why)
     return tuple(planned)
+
+
+def _source(settings: Settings, trials: Sequence[Trial]) -> np.random.Generator:
+    """The same chance for whoever goes on from here."""
+    return np.random.default_rng([settings.seed, len(trials), 5])
 
 
 def owed(settings: Settings, trials: Sequence[Trial]) -> list[Trial]:
@@ -147,27 +161,26 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
         step = _pairs(settings, trials, beliefs, finalist, tried)
         if step:
             return Round(step)
-        if dropped(settings, finalist):
+        if dropped(settings, trials, finalist):
             continue
         verdict = confirming.verdict_on(settings, finalist, tried)
         claim = confirming.claim_of(settings, finalist, verdict, tried)
-        if claim and within(settings, trials, config) >= 0.85:
+        if claim and within(settings, trials, config) >= LEAST_WITHIN:
             return Better(claim)
     return NothingBetter("No configuration was confirmed to be better than the default.")
 
 
 def within(settings: Settings, trials: Sequence[Trial], config: Config) -> float:
     """The probability that a configuration keeps every limit, from all trials."""
-    beliefs = Beliefs(settings, trials)
-    return float(beliefs.of_known().within[beliefs.numbers[settings.space.key(config)]])
+    return Beliefs(settings, trials).within_of(config)
 
 
-def dropped(settings: Settings, finalist: confirming.Finalist) -> bool:
+def dropped(settings: Settings, trials: Sequence[Trial], finalist: confirming.Finalist) -> bool:
     """Whether a finalist is out before its pairs are complete."""
     if finalist.crashes > 1:
         return True
     figures = [pair for pair in finalist.pairs.values() if None not in pair]
-    if len(figures) >= 4 and not confirming.keeps_limits(settings, finalist, 0.2):
+    if len(figures) >= 3 and within(settings, trials, finalist.config) < DROPPED_WITHIN:
         return True
     sign = 1 if settings.higher_is_better else -1
     gains = [sign * math.log(mine / base) for base, mine in figures if mine is not None and base is not None]
@@ -181,7 +194,7 @@ def _pairs(
     left = settings.budget_runs - len(trials)
     complete = [block for block, pair in finalist.pairs.items() if None not in pair]
     open_blocks = [block for block in finalist.pairs if block not in complete]
-    if dropped(settings, finalist) or left <= 0:
+    if dropped(settings, trials, finalist) or left <= 0:
         return ()
     wanted = confirming.pairs_wanted(settings, finalist, tried)
     confirm = [one for one in trials if one.purpose == "confirm"]

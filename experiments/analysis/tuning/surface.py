@@ -23,9 +23,9 @@ Ints = NDArray[np.int64]
 LENGTH_PRIOR = math.sqrt(2.0), math.sqrt(3.0)
 HOST_SD, LAB_DRIFT_SD, HOST_DRIFT_SD, DRIFT_HOURS = 0.05, 0.02, 0.015, 6.0
 LEVEL_SD = 1.0
-NOISE_PRIOR = math.log(0.03), 0.8
+NOISE_PRIOR = math.log(0.03), 0.5
 MOST_STEPS = 40
-TAIL_DEGREES, ROBUST_ROUNDS = 4.0, 2
+TAIL_DEGREES, ROBUST_ROUNDS = 3.0, 2
 """Noise has the tails of Student's t with so many degrees of freedom: a slow mode is an outlier, not the noise."""
 
 
@@ -73,7 +73,9 @@ class Weights:
 def squared_differences(a: Floats, b: Floats, unordered: NDArray[np.bool_]) -> Floats:
     """Parameter by parameter, shape (parameters, rows of a, rows of b); 1 for choices that differ."""
     away = a.T[:, :, None] - b.T[:, None, :]
-    return np.where(unordered[:, None, None], away != 0, away * away).astype(float)
+    away *= away
+    away[unordered] = away[unordered] != 0
+    return np.asarray(away)
 
 
 def _matern(squared: Floats) -> tuple[Floats, Floats]:
