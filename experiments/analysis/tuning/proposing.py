@@ -18,9 +18,10 @@ from experiments.analysis.tuning.space import Config, Key, Space, Value
 Floats = NDArray[np.float64]
 
 RANDOM, NEAR_EACH, NEAR_BEST = 150, 20, 6
-NEAR_DEFAULT = 0.25
+NEAR_DEFAULT = 0.0
 LEAST_WITHIN, LEAST_SURVIVES, ABLE = 0.02, 0.5, 0.5
-APART, CAUTION = 0.5, 1.5
+CAUTION = 1.5
+MOVED_POWER = 0.5
 
 
 def spread(space: Space, count: int, seed: int) -> list[dict[str, Value]]:
@@ -60,23 +61,31 @@ def candidates(beliefs: Beliefs, best: Sequence[Config], source: Generator) -> l
         key = space.key(config)
         if key not in beliefs.numbers and not space.is_forbidden(config):
             new[key] = config
-    return _apart(beliefs, list(new.values()))
+    return list(new.values())
 
 
-def _apart(beliefs: Beliefs, configs: list[dict[str, Value]]) -> list[dict[str, Value]]:
-    """Without those that the host would probably turn into one that ran: it does so within the usual distance."""
+def newness(beliefs: Beliefs, positions: Floats) -> Floats:
+    """How likely a host applies each of these configurations as something that did not run yet, 0 to 1.
+
+    Hosts may round what is asked, or know certain configurations only. Nothing that could be applied lies nearer to
+    what was asked than what was applied then: around every question so far is a ball without anything new. A candidate
+    counts by the part of its way to the nearest configuration that ran which leads out of these balls, and by how
+    often questions were moved by no more than that way.
+    """
     space = beliefs.settings.space
-    moved = [one for one in beliefs.trials if one.purpose == "explore" and one.asked is not None]
-    if not configs or not moved:
-        return configs
-    asked, applied = space.positions([one.asked or one.config for one in moved]), beliefs.positions
-    to = space.positions([one.config for one in moved])
-    usual = float(np.median(_distance(asked[:, None], to[:, None], beliefs.unordered)[:, 0]))
-    if usual == 0:
-        return configs
-    positions = space.positions(configs)
-    nearest = _distance(positions[:, None], applied[None, :], beliefs.unordered).min(axis=1)
-    return [config for config, distance in zip(configs, nearest, strict=True) if distance >= APART * usual]
+    explored = [one for one in beliefs.trials if one.purpose == "explore"]
+    if not explored or len(positions) == 0:
+        return np.ones(len(positions))
+    asked = space.positions([one.asked or one.config for one in explored])
+    applied = space.positions([one.config for one in explored])
+    moved = _distance(asked, applied, beliefs.unordered)
+    if not moved.any():
+        return np.ones(len(positions))
+    nearest = _distance(positions[:, None], beliefs.positions[None, :], beliefs.unordered).min(axis=1)
+    inside = moved[None, :] - _distance(positions[:, None], asked[None, :], beliefs.unordered)
+    outside = 1 - np.clip(inside.max(axis=1) / np.maximum(nearest, 1e-9), 0.0, 1.0)
+    usual = np.searchsorted(np.sort(moved), nearest - 1e-9, side="right") / len(moved)
+    return np.asarray(outside * usual**MOVED_POWER)
 
 
 def _distance(a: Floats, b: Floats, unordered: NDArray[np.bool_]) -> Floats:
@@ -138,6 +147,7 @@ def promising(beliefs: Beliefs, count: int, source: Generator) -> list[Proposal]
     prospect = beliefs.of(positions, numbers)
     allowed = prospect.within * prospect.survives**CAUTION
     allowed[(prospect.survives < LEAST_SURVIVES) | (prospect.within < LEAST_WITHIN)] = 0.0
+    allowed[ran:] *= newness(beliefs, positions[ran:])
     allowed[0] = 0.0
     mean, covariance = prospect.speed.mean, prospect.speed.covariance.copy()
     noise = beliefs.noise_sd**2

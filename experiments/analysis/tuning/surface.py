@@ -23,6 +23,7 @@ Ints = NDArray[np.int64]
 LENGTH_PRIOR = math.sqrt(2.0), math.sqrt(3.0)
 HOST_SD, LAB_DRIFT_SD, HOST_DRIFT_SD, DRIFT_HOURS = 0.05, 0.02, 0.015, 6.0
 LEVEL_SD = 1.0
+JITTER_RATIO, WIDEST_LOG = 1e-6, 8.0
 NOISE_PRIOR = math.log(0.03), 0.5
 MOST_STEPS = 40
 TAIL_DEGREES, ROBUST_ROUNDS = 3.0, 2
@@ -86,8 +87,9 @@ def _matern(squared: Floats) -> tuple[Floats, Floats]:
 
 
 def _main_effects(apart: Floats) -> Floats:
-    """Correlation of sums of one effect for each parameter: by how much the configurations agree, 0 to 1."""
-    return np.asarray(1 - apart.mean(axis=0))
+    """Correlation of sums of one smooth effect for each parameter (Duvenaud and others, Additive Gaussian Processes,
+    2011)."""
+    return np.asarray(np.exp(-apart).mean(axis=0))
 
 
 def _circumstances(a: Observations, b: Observations) -> Floats:
@@ -125,7 +127,7 @@ class _Likelihood:
         closeness = np.exp(logs[4:])
         matern, slope = _matern((closeness @ self.flat).reshape(self.same.shape))
         k = main * self.main + surface * matern + special * self.same + self.around
-        k.flat[:: len(k) + 1] += noise * self.scale + 1e-8
+        k.flat[:: len(k) + 1] += noise * self.scale + JITTER_RATIO * (LEVEL_SD**2 + main + surface + special)
         try:
             lower = cholesky(k, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
@@ -169,7 +171,7 @@ def _weights(hashed: _Hashed) -> Weights:
             likelihood.start if start is None else start,
             jac=True,
             method="L-BFGS-B",
-            bounds=[(mean - 12, mean + 12) for mean in likelihood.means],
+            bounds=[(mean - WIDEST_LOG, mean + WIDEST_LOG) for mean in likelihood.means],
             options={"maxiter": MOST_STEPS},
         )
         start = found.x
@@ -189,7 +191,8 @@ def outlying(seen: Observations, weights: Weights, scale: Floats) -> Floats:
 def _covariance(seen: Observations, weights: Weights, scale: Floats) -> Floats:
     k = _between(weights, seen.unordered, (seen.positions, seen.config), (seen.positions, seen.config))
     k = k + _circumstances(seen, seen)
-    k.flat[:: len(k) + 1] += weights.noise * scale + 1e-8
+    whole = LEVEL_SD**2 + weights.main + weights.surface + weights.special
+    k.flat[:: len(k) + 1] += weights.noise * scale + JITTER_RATIO * whole
     return k
 
 

@@ -11,7 +11,7 @@ from experiments.analysis.limits import ALPHA, MARGIN_RATIO
 from experiments.analysis.tuning.space import Config, Key, Space
 
 Status = Literal["ok", "invalid", "crashed", "refused"]
-Purpose = Literal["control", "explore", "repeat", "confirm"]
+Purpose = Literal["control", "explore", "repeat", "confirm", "revert"]
 
 FEWEST_RUNS = 20
 MOST_INVALID = 5
