@@ -62,7 +62,9 @@ def mean_row(policy: str, summaries: Mapping[str, Summary]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", type=Path, help="a folder of measured tables; without it made-up systems are played")
+    parser.add_argument(
+        "--tables", type=Path, help="a folder of measured tables; without it made-up systems are played"
+    )
     parser.add_argument("--budgets", type=int, nargs="+", default=[50, 100, 200], help="runs")
     parser.add_argument("--seeds", type=int, default=30, help="games of each system")
     parser.add_argument("--null-seeds", type=int, default=100, help="games of each system without anything to gain")

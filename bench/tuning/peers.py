@@ -78,7 +78,9 @@ class Peer:
         return dict(found)
 
     def p99_ms(self, history: Sequence[Result], key: Key) -> float:
-        values = [one.p99_ms or 0.0 for one in history if one.status == "ok" and self.problem.space.key(one.config) == key]
+        values = [
+            one.p99_ms or 0.0 for one in history if one.status == "ok" and self.problem.space.key(one.config) == key
+        ]
         return float(np.mean(values)) if values else math.inf
 
 
@@ -175,13 +177,18 @@ class Tuna(OptunaBest):
             waiting = {key: self.value(mine) for key, mine in arrived.items() if len(mine) == here}
             if waiting and promoted < len(arrived) // 3:
                 best = max(waiting, key=lambda key: waiting[key])
-                self.current, self.goal = next(one.config for one in history if space.key(one.config) == best), following
+                self.current, self.goal = (
+                    next(one.config for one in history if space.key(one.config) == best),
+                    following,
+                )
                 return self.current
         self.current, self.goal = None, 1
         return self.ask()
 
     def tell(self, config: Config, runs: Sequence[Result]) -> None:
-        super().tell(config, sorted(runs, key=lambda one: one.figure or 0.0, reverse=not self.problem.higher_is_better)[:1])
+        super().tell(
+            config, sorted(runs, key=lambda one: one.figure or 0.0, reverse=not self.problem.higher_is_better)[:1]
+        )
 
     def value(self, logs: list[float]) -> float:
         unstable = max(logs) - min(logs) > math.log1p(self.UNSTABLE_RATIO)

@@ -177,6 +177,21 @@ def well_set(name: str, source: Generator) -> Table:
     )
 
 
+def walked(source: Generator, parameters: tuple[Parameter, ...], speed: Callable[[Floats], Floats]) -> list[Floats]:
+    """Positions of what ten tuners tried: each ten at random, then sixteen near the best it had seen."""
+    found: list[Floats] = []
+    for _ in range(10):
+        mine = [source.random(len(parameters)) for _ in range(10)]
+        for _ in range(16):
+            values = speed(np.array(mine)) + source.normal(0, 0.05, len(mine))
+            here = mine[int(np.argmax(values))].copy()
+            changed = source.choice(len(parameters), int(source.integers(1, 4)), replace=False)
+            here[changed] = np.clip(here[changed] + source.normal(0, 0.15, len(changed)), 0, 1)
+            mine.append(here)
+        found += mine
+    return found
+
+
 def steep(name: str, source: Generator, *, crashing: bool = True, hidden_sd: float = 0.15) -> Table:
     """Few configurations of many parameters, of which only twelve are seen; gains of several times the default.
 
@@ -184,13 +199,20 @@ def steep(name: str, source: Generator, *, crashing: bool = True, hidden_sd: flo
     reasons that are not seen.
     """
     parameters = numeric(6) + switches(4) + choices(3, 4)
-    configs = some(source, parameters, 260)
-    height = source.uniform(0.2, 0.9)
+    heights, where = source.normal(0, source.uniform(0.2, 0.9), 5), source.uniform(0.2, 0.8, 5)
+    columns = source.choice(len(parameters), 5, replace=False)
+
+    def seen_speed(fractions: Floats) -> Floats:
+        """Cliffs; the last one stands only above the first one."""
+        steps = fractions[:, columns] > where
+        steps[:, 4] &= steps[:, 0]
+        return np.asarray(steps @ heights)
+
+    fractions = walked(source, parameters, seen_speed)
+    configs = [Space(parameters).at(row) for row in fractions]
 
     def log_speed(x: Floats) -> Floats:
-        columns = source.choice(x.shape[1], 4, replace=False)
-        steps = (x[:, columns] > source.uniform(0.2, 0.8, 4)) @ source.normal(0, height, 4)
-        return np.asarray(steps + source.normal(0, hidden_sd, len(x)))
+        return np.asarray(seen_speed(np.array(fractions)) + source.normal(0, hidden_sd, len(x)))
 
     table = made(
         name,

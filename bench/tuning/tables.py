@@ -146,9 +146,7 @@ def _table_before(name: str, better: str, noise: float, path: Path, default: tup
     noises = np.array([float(row.get("rel_dev") or noise) for row in _rows(path)])
     place = int(np.argsort(means)[len(means) // 2])
     base = np.repeat(means[:, None], HOSTS, axis=1)
-    table = Table(
-        name, space, configs, place, better == "higher", base, np.clip(noises, LEAST_NOISE, MOST_NOISE)
-    )
+    table = Table(name, space, configs, place, better == "higher", base, np.clip(noises, LEAST_NOISE, MOST_NOISE))
     return replace(table, default=table.nearest(dict(default))) if default else table
 
 

@@ -65,9 +65,7 @@ class Table:
         columns: list[float] = []
         for one in self.space.parameters:
             value = config[one.name]
-            columns += (
-                [one.position(value)] if one.is_ordered else [0.5 * (value == choice) for choice in one.choices]
-            )
+            columns += [one.position(value)] if one.is_ordered else [0.5 * (value == choice) for choice in one.choices]
         return np.array(columns)
 
     def nearest(self, config: Config) -> int:

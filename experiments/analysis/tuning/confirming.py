@@ -54,7 +54,7 @@ def pairs_wanted(settings: Settings, finalist: Finalist, tried: int) -> int:
 
     What the pairs say of the gain does not enter, so that their interval keeps its meaning.
     """
-    few = max(MIN_FOR_VERDICT, min(FEWEST_PAIRS, reserved(settings) // 2))
+    few = max(MIN_FOR_VERDICT, min(max(FEWEST_PAIRS, settings.hosts), reserved(settings) // 2))
     logs = [math.log(b / a) for a, b in finalist.pairs.values() if a is not None and b is not None]
     if len(logs) < few:
         return few

@@ -22,6 +22,7 @@ NEAR_DEFAULT = 0.0
 LEAST_WITHIN, LEAST_SURVIVES, ABLE = 0.02, 0.5, 0.5
 CAUTION = 1.5
 MOVED_POWER = 0.5
+NARROW_DECADES = 1.0
 
 
 def spread(space: Space, count: int, seed: int) -> list[dict[str, Value]]:
@@ -102,7 +103,7 @@ def _near(space: Space, config: Config, source: Generator) -> dict[str, Value]:
         if one.choices:
             found[one.name] = one.choices[int(source.integers(len(one.choices)))]
         else:
-            step = one.position(found[one.name]) + source.normal(0, 0.2)
+            step = one.position(found[one.name]) + source.normal(0, 0.3 * 10 ** -source.uniform(0, NARROW_DECADES))
             found[one.name] = one.at(float(np.clip(step, 0.0, 1.0)))
     return found
 

@@ -28,9 +28,7 @@ def contenders(beliefs: Beliefs, count: int) -> list[Config]:
     found: list[Config] = []
     for stage, most in enumerate(STAGES[1:]):
         entered = [n for n in numbers if runs[n] >= STAGES[stage]]
-        found += [
-            beliefs.configs[n] for n in entered[: max(2, len(entered) // 3)] if STAGES[stage] <= runs[n] < most
-        ]
+        found += [beliefs.configs[n] for n in entered[: max(2, len(entered) // 3)] if STAGES[stage] <= runs[n] < most]
     return found[:count]
 
 

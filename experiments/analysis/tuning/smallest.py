@@ -77,9 +77,7 @@ def runs_needed(settings: Settings, winner: Config) -> int:
     return BLOCKS * (len(variants(settings, winner)) + 3)
 
 
-def _missing(
-    settings: Settings, configs: Sequence[Config], trials: Sequence[Trial], first: int
-) -> tuple[Planned, ...]:
+def _missing(settings: Settings, configs: Sequence[Config], trials: Sequence[Trial], first: int) -> tuple[Planned, ...]:
     """The runs that the first unfinished blocks lack, in a random order in each, one block for each host."""
     planned: list[Planned] = []
     for block in range(first, first + BLOCKS):
@@ -101,9 +99,7 @@ def _runs(settings: Settings, config: Config, trials: Sequence[Trial], block: in
     return [one for one in trials if one.block == block and settings.space.key(one.config) == key]
 
 
-def _verdict(
-    settings: Settings, winner: Config, config: Config, trials: Sequence[Trial], first: int
-) -> Verdict:
+def _verdict(settings: Settings, winner: Config, config: Config, trials: Sequence[Trial], first: int) -> Verdict:
     """The variant against the winner over its blocks; a block without one of the two does not count."""
 
     def figures(of: Config) -> list[float | None]:

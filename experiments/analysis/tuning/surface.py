@@ -202,9 +202,7 @@ def _solved(seen: Observations, weights: Weights, scale: Floats) -> tuple[Floats
     return lower, cho_solve((lower, True), np.eye(len(seen)), check_finite=False)
 
 
-def _between(
-    weights: Weights, unordered: NDArray[np.bool_], a: tuple[Floats, Ints], b: tuple[Floats, Ints]
-) -> Floats:
+def _between(weights: Weights, unordered: NDArray[np.bool_], a: tuple[Floats, Ints], b: tuple[Floats, Ints]) -> Floats:
     """The covariance that comes from the configurations, given as positions and numbers."""
     apart = squared_differences(a[0], b[0], unordered)
     squared = (weights.closeness @ apart.reshape(len(apart), -1)).reshape(apart.shape[1:])
