@@ -32,8 +32,8 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "tuna": Tuna,
 }
 HEAD = (
-    "| policy | system | says better | error | 90 % | bias | covered | false better | violation | gain | regret | missed "
-    "| runs | crashes | host hours |\n|" + " --- |" * 2 + " ---: |" * 13
+    "| policy | system | says better | error | 90 % | bias | covered | false better | violation | gain | regret "
+    "| missed | runs | crashes | host hours |\n|" + " --- |" * 2 + " ---: |" * 13
 )
 
 

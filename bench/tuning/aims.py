@@ -34,8 +34,8 @@ class Aim:
 
     def line(self) -> str:
         """One row of the table of aims."""
-        sign = "at least" if self.at_least else "at most"
-        return f"| {self.budget} | {self.name} | {self.value:.1%} | {sign} {self.aim:.1%} | {'met' if self.met else 'MISSED'} |"
+        sign, met = "at least" if self.at_least else "at most", "met" if self.met else "MISSED"
+        return f"| {self.budget} | {self.name} | {self.value:.1%} | {sign} {self.aim:.1%} | {met} |"
 
 
 def mean_of(summaries: Mapping[str, Summary], field: str) -> float:

@@ -100,6 +100,7 @@ class OptunaBest(Peer):
         self.sampler = optuna.samplers.TPESampler(
             seed=int(problem.source.integers(1 << 31)), multivariate=True, constraints_func=_constraint
         )
+        self.worst = math.inf
         self.study = optuna.create_study(direction="maximize", sampler=self.sampler)
         self.told = 0
 
@@ -116,9 +117,9 @@ class OptunaBest(Peer):
     def tell(self, config: Config, runs: Sequence[Result]) -> None:
         sign = 1 if self.problem.higher_is_better else -1
         good = [one for one in runs if one.figure is not None and one.p99_ms is not None and one.status == "ok"]
-        value = float(np.mean([sign * math.log(one.figure or 1.0) for one in good])) if good else self.worst
+        value = float(np.mean([sign * math.log(one.figure or 1.0) for one in good])) if good else min(self.worst, 0.0)
         over = float(np.mean([one.p99_ms or 0.0 for one in good])) / self.problem.p99_limit_ms - 1 if good else 1.0
-        self.worst = min(getattr(self, "worst", value), value)
+        self.worst = min(self.worst, value)
         self.study.add_trial(
             create_trial(
                 state=TrialState.COMPLETE,

@@ -87,7 +87,7 @@ NULLS = ("mariadb", "apache", "openvpn")
 
 
 def measured(folder: Path) -> dict[str, Callable[[int], Table]]:
-    """Each system of a folder, made for a seed: those of its systems.json (name to fields of Source), or the known ones.
+    """Each system of a folder, made for a seed: those of its systems.json (name: fields of Source), or the known ones.
 
     A system of the file with `"null_of": NAME` is that one with all means equal.
     """

@@ -50,7 +50,7 @@ class Table:
 
     @property
     def hosts(self) -> int:
-        return self.base.shape[1]
+        return int(self.base.shape[1])
 
     @cached_property
     def features(self) -> Floats:

@@ -1,4 +1,4 @@
-"""The race at the end of a search: the most promising configurations are measured again, on hosts they have not seen."""
+"""The race at the end of a search: the most promising configurations are measured again, on other hosts."""
 
 from __future__ import annotations
 

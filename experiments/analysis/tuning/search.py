@@ -18,14 +18,14 @@ from experiments.analysis.tuning.beliefs import Beliefs
 from experiments.analysis.tuning.proposing import chance_of_margin, opening, promising
 from experiments.analysis.tuning.racing import contenders, freest_host
 from experiments.analysis.tuning.space import Config
-from experiments.analysis.tuning.trials import Planned, Settings, Trial, ended_invalid, searched
+from experiments.analysis.tuning.trials import Planned, Purpose, Settings, Trial, ended_invalid, searched
 
 FEWEST_ROUNDS = 12
 CONTROL_EVERY = 6
 FEWEST_SPREAD, SPREAD_RATIO = 8, 0.25
 RACED_RATIO = 0.15
 LEAST_HOPE = 0.7
-EARLIEST_STOP_RATIO, LEAST_CHANCE = 0.5, 0.45
+EARLIEST_STOP_RATIO, LEAST_CHANCE = 0.5, 0.35
 LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
 ATTEMPTS = 3
 
@@ -62,18 +62,31 @@ def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
         return _confirm(settings, trials)
     if len(trials) < FEWEST_SPREAD:
         return Round(_first(settings, trials))
+    if missing := _default_first(settings, trials):
+        return missing
     beliefs = Beliefs(settings, trials)
-    left = settings.budget_runs - confirming.reserved(settings) - len(trials)
-    if len(trials) >= EARLIEST_STOP_RATIO * settings.budget_runs:
+    left = searching(settings) - len(trials)
+    if left > 0 and len(trials) >= EARLIEST_STOP_RATIO * settings.budget_runs:
         likely = chance_of_margin(beliefs, _source(settings, trials))
         if likely < LEAST_CHANCE:
             return NothingBetter(
                 f"No setting is likely to beat the default by {settings.margin_ratio:.0%}: the most likely one has a "
                 f"chance of {likely:.0%}."
             )
-    if left > 0:
-        return Round(_next(settings, trials, beliefs)[:left])
+    if left > 0 and (planned := _next(settings, trials, beliefs, left)):
+        return Round(planned)
     return _confirm(settings, trials)
+
+
+def _default_first(settings: Settings, trials: Sequence[Trial]) -> Decision | None:
+    """The default once more while it has no figure; without one there is nothing to compare with."""
+    controls = [one for one in trials if one.purpose == "control"]
+    if any(one.status == "ok" for one in controls):
+        return None
+    if sum(one.failed for one in controls) >= ATTEMPTS or len(trials) >= settings.budget_runs:
+        return NothingBetter("The default itself does not run: mend that, then start again.")
+    host = len(controls) % settings.hosts
+    return Round((Planned(settings.default, host, "control", "the default, which has no figure yet"),))
 
 
 def _first(settings: Settings, trials: Sequence[Trial]) -> tuple[Planned, ...]:
@@ -91,41 +104,51 @@ def round_size(settings: Settings) -> int:
     return max(1, min(settings.hosts, math.ceil(settings.budget_runs / FEWEST_ROUNDS)))
 
 
-def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs) -> tuple[Planned, ...]:
-    size = round_size(settings)
-    used = Counter(one.host for one in trials)
-    hosts = sorted(range(settings.hosts), key=lambda host: (used[host], host))[:size]
-    planned: list[Planned] = []
+class _Slots:
+    """The hosts of one round that are still free, and what is planned on the others."""
 
-    def add(config: Config, host: int, purpose: str, why: str) -> None:
-        hosts.remove(host)
-        planned.append(Planned(config, host, purpose, why))  # type: ignore[arg-type]
+    def __init__(self, settings: Settings, trials: Sequence[Trial], size: int) -> None:
+        used = Counter(one.host for one in trials)
+        self.free = sorted(range(settings.hosts), key=lambda host: (used[host], host))[:size]
+        self.planned: list[Planned] = []
 
-    for one in owed(settings, trials)[: len(hosts)]:
-        host = one.host if one.host in hosts else hosts[0]
-        add(one.config, host, one.purpose, "again, for that run was invalid")
+    def add(self, config: Config, host: int, purpose: Purpose, why: str) -> None:
+        self.free.remove(host)
+        self.planned.append(Planned(config, host, purpose, why))
+
+
+def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: int) -> tuple[Planned, ...]:
+    """One round of the search, of at most `left` runs."""
+    slots = _Slots(settings, trials, min(round_size(settings), left))
+    for one in owed(settings, trials)[: len(slots.free)]:
+        host = one.host if one.host in slots.free else slots.free[0]
+        slots.add(one.config, host, one.purpose, "again, for that run was invalid")
     controls = Counter(one.host for one in trials if one.purpose == "control" and one.status == "ok")
-    if hosts and sum(controls.values()) * CONTROL_EVERY <= len(trials):
-        add(settings.default, min(hosts, key=lambda host: controls[host]), "control", "the default, as control")
+    if slots.free and sum(controls.values()) * CONTROL_EVERY <= len(trials):
+        host = min(slots.free, key=lambda host: controls[host])
+        slots.add(settings.default, host, "control", "the default, as control")
     explored = sum(one.purpose == "explore" for one in trials)
-    wanted = max(FEWEST_SPREAD, int(SPREAD_RATIO * settings.budget_runs * 0.7))
-    source = _source(settings, trials)
-    if explored < wanted:
-        new = opening(settings.space, settings.default, explored + len(hosts), settings.seed)[explored:]
-        why = "spread over the space"
-    else:
-        left = settings.budget_runs - confirming.reserved(settings) - len(trials)
-        if left <= RACED_RATIO * settings.budget_runs * 0.7:
-            for config in contenders(beliefs, len(hosts)):
-                add(config, freest_host(beliefs, config, hosts), "repeat", "among the best so far: on another host")
-        for one in promising(beliefs, len(hosts), source):
-            why = "the most is to be gained here" if one.is_new else "perhaps the best: on another host"
-            add(one.config, freest_host(beliefs, one.config, hosts), "explore" if one.is_new else "repeat", why)
-        new = []
-        why = ""
-    for config in new:
-        add(config, hosts[0], "explore", why)
-    return tuple(planned)
+    if explored < max(FEWEST_SPREAD, int(SPREAD_RATIO * searching(settings))):
+        new = opening(settings.space, settings.default, explored + len(slots.free), settings.seed)
+        for config in new[explored:][: len(slots.free)]:
+            slots.add(config, slots.free[0], "explore", "spread over the space")
+        return tuple(slots.planned)
+    if left <= RACED_RATIO * searching(settings):
+        for contender in contenders(beliefs, len(slots.free)):
+            host = freest_host(beliefs, contender, slots.free)
+            slots.add(contender, host, "repeat", "among the best so far: on another host")
+    for proposal in promising(beliefs, len(slots.free), _source(settings, trials)):
+        host = freest_host(beliefs, proposal.config, slots.free)
+        if proposal.is_new:
+            slots.add(proposal.config, host, "explore", "the most is to be gained here")
+        else:
+            slots.add(proposal.config, host, "repeat", "perhaps the best: on another host")
+    return tuple(slots.planned)
+
+
+def searching(settings: Settings) -> int:
+    """Runs that the search has before the confirmation."""
+    return settings.budget_runs - confirming.reserved(settings)
 
 
 def _source(settings: Settings, trials: Sequence[Trial]) -> np.random.Generator:

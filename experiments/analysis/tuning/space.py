@@ -85,7 +85,7 @@ class Parameter:
         if self.choices:
             return self.choices[min(int(fraction * len(self.choices)), len(self.choices) - 1)]
         if self.log:
-            value = self.low * (self.high / self.low) ** fraction
+            value = self.low * math.exp(fraction * math.log(self.high / self.low))
         else:
             value = self.low + fraction * (self.high - self.low)
         value = min(max(value, self.low), self.high)

@@ -166,7 +166,7 @@ def _weights(hashed: _Hashed) -> Weights:
     scale, start = np.ones(len(hashed.seen)), None
     for _ in range(ROBUST_ROUNDS):
         likelihood = _Likelihood(hashed.seen, scale)
-        found = minimize(
+        found = minimize(  # type: ignore[call-overload]  # a function that gives its gradient, too
             likelihood,
             likelihood.start if start is None else start,
             jac=True,
@@ -176,7 +176,8 @@ def _weights(hashed: _Hashed) -> Weights:
         )
         start = found.x
         values = np.exp(found.x)
-        weights = Weights(*(float(value) for value in values[:4]), closeness=values[4:])
+        main, surface, special, noise = (float(value) for value in values[:4])
+        weights = Weights(main, surface, special, noise, closeness=values[4:])
         scale = outlying(hashed.seen, weights, scale)
     return weights
 

@@ -66,8 +66,8 @@ class Trial:
     """One run that ended. Figures are None, or must not be looked at, unless its status is ok.
 
     `figure` is the objective in its own unit, `bounded` the limited metrics in the order of the settings. `block` is
-    the pair of a confirmation to which the run belongs. `start_hours` counts from the beginning of the search. `asked` is
-    the configuration that was planned, where the host made something else of it: it rounds, or knows steps only.
+    the pair of a confirmation to which the run belongs. `start_hours` counts from the beginning of the search.
+    `asked` is the configuration that was planned, where the host made something else of it: it rounds, or knows steps.
     """
 
     config: Config

@@ -63,8 +63,17 @@ class Server:
         figure = 1000 * self.truth(planned.config) * HOST_SPEED[planned.host] * math.exp(source.normal(0, NOISE))
         figure = figure if self.higher_is_better else 1e6 / figure
         p99 = self.p99_ms(planned.config) * math.exp(source.normal(0, 0.03))
-        seen = (figure, (p99,)) if status == "ok" else (None, ())
-        return Trial(planned.config, planned.host, number / 15, status, planned.purpose, *seen, planned.block)
+        is_ok = status == "ok"
+        return Trial(
+            planned.config,
+            planned.host,
+            number / 15,
+            status,
+            planned.purpose,
+            figure=figure if is_ok else None,
+            bounded=(p99,) if is_ok else (),
+            block=planned.block,
+        )
 
 
 def searched(given: Settings, server: Server) -> tuple[Decision, list[Trial]]:
@@ -144,6 +153,27 @@ def test_nothing_but_invalid_runs_ends_the_search() -> None:
     assert len(trials) <= 2 * MOST_INVALID + 3
 
 
+def test_a_default_that_does_not_run_ends_the_search() -> None:
+    decision, trials = searched(
+        settings(), Server(status=lambda config, number: "crashed" if config == DEFAULT else "ok")
+    )
+    assert isinstance(decision, NothingBetter)
+    assert "default itself" in decision.sentence
+    assert sum(one.config == DEFAULT for one in trials) == 3
+
+
+def test_a_space_in_which_everything_was_tried_is_no_dead_end() -> None:
+    space = Space((Parameter("cache", "switch", (False, True)), Parameter("mode", "choice", ("a", "b"))))
+    given = replace(settings(), space=space, default={"cache": False, "mode": "a"})
+
+    def cached(config: Config) -> float:
+        return 1.2 if config["cache"] else 1.0
+
+    decision, _ = searched(given, Server(cached))
+    assert isinstance(decision, Better)
+    assert decision.claim.config["cache"]
+
+
 def test_what_crashes_is_not_recommended_and_soon_not_tried_any_more() -> None:
     crashing = Server(status=lambda config, number: "crashed" if config["mode"] == "b" else "ok")
     decision, trials = searched(settings(budget_runs=80), crashing)
@@ -196,7 +226,7 @@ def reduced(given: Settings, winner: Config, server: Server) -> tuple[Smallest, 
 
 
 def test_the_smallest_recipe_keeps_what_brings_the_gain_and_nothing_else() -> None:
-    winner = {"threads": 100, "cache": True, "mode": "b", "buffer": 0.9}
+    winner: dict[str, Value] = {"threads": 100, "cache": True, "mode": "b", "buffer": 0.9}
     smallest, trials = reduced(settings(), winner, Server())
     assert set(smallest.dropped) == {"mode", "buffer"}
     assert smallest.config == {"threads": 100, "cache": True, "mode": "a", "buffer": 0.5}
@@ -209,7 +239,7 @@ def test_parameters_that_only_together_keep_the_gain_stay() -> None:
     def either(config: Config) -> float:
         return 1.2 if config["cache"] or config["mode"] == "b" else 1.0
 
-    winner = {**DEFAULT, "cache": True, "mode": "b"}
+    winner: dict[str, Value] = {**DEFAULT, "cache": True, "mode": "b"}
     smallest, _ = reduced(settings(), winner, Server(either))
     assert all(one.may_go for one in smallest.each)
     assert smallest.config == winner
