@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import TrialState, create_trial
 
 from bench.tuning.game import Ask, Claim, Problem, Result
-from experiments.analysis.tuning.space import Config, Key, Parameter, Value
+from experiments.analysis.tuning.space import Config, Key, Parameter
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
@@ -97,9 +97,7 @@ class OptunaBest(Peer):
     def start(self, problem: Problem) -> None:
         super().start(problem)
         self.distributions = {one.name: distribution(one) for one in problem.space.parameters}
-        self.sampler = optuna.samplers.TPESampler(
-            seed=int(problem.source.integers(1 << 31)), multivariate=True, constraints_func=_constraint
-        )
+        self.sampler = optuna.samplers.TPESampler(seed=int(problem.source.integers(1 << 31)), multivariate=True)
         self.worst = math.inf
         self.study = optuna.create_study(direction="maximize", sampler=self.sampler)
         self.told = 0
@@ -126,8 +124,7 @@ class OptunaBest(Peer):
                 params=dict(config),
                 distributions=self.distributions,
                 value=value,
-                user_attrs={"over": over},
-                system_attrs={"constraints": (over,)},
+                constraints={"p99": over},
             )
         )
 
@@ -203,15 +200,7 @@ class Tuna(OptunaBest):
 def distribution(one: Parameter) -> BaseDistribution:
     """The parameter in Optuna's words."""
     if one.choices:
-        return CategoricalDistribution([_plain(choice) for choice in one.choices])
+        return CategoricalDistribution(one.choices)
     if one.kind == "integer":
         return IntDistribution(round(one.low), round(one.high), log=one.log)
     return FloatDistribution(one.low, one.high, log=one.log)
-
-
-def _plain(value: Value) -> Value:
-    return value
-
-
-def _constraint(trial: FrozenTrial) -> tuple[float, ...]:
-    return (float(trial.user_attrs["over"]),)

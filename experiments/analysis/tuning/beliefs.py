@@ -1,4 +1,7 @@
-"""What the trials of a search say of configurations: how fast, within the limits or not, and whether they crash."""
+"""What the trials of a search say of configurations: how fast, within the limits or not, and whether they crash.
+
+The model is that of surface.py; docs/tuning.md.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,10 @@ class Beliefs:
         return Prospect(self._speed.believe(positions, numbers), self.within(positions, numbers), survives)
 
     def within(self, positions: Floats, numbers: NDArray[np.int64]) -> Floats:
-        """The probability that every limit holds, for configurations at these positions, one row each."""
+        """The probability that every limit holds, one for each row of `positions`.
+
+        `positions` are as of Space.positions, fractions of the ranges; `numbers` count the configurations, as in `of`.
+        """
         within = np.ones(len(positions))
         for limit, surface in zip(self.settings.limits, self._limited, strict=True):
             mean, sd = surface.absolute(positions, numbers, self.settings.hosts)

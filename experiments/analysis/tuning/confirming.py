@@ -1,4 +1,7 @@
-"""Confirmation: finalists against the default in fresh pairs of runs, and what may be claimed of the winner."""
+"""Confirmation: finalists against the default in fresh pairs of runs, and what may be claimed of the winner.
+
+Stopping by the width of the interval: docs/verdicts.md; the course: docs/tuning.md.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ def finalists(beliefs: Beliefs) -> list[Config]:
 
 
 def hope(beliefs: Beliefs, config: Config) -> float:
-    """The believed gain of a configuration over its standard deviation."""
+    """The believed gain of a configuration, as a number of its standard deviations."""
     known, number = beliefs.of_known().speed, beliefs.numbers[beliefs.settings.space.key(config)]
     return float(known.mean[number] / known.sd[number])
 

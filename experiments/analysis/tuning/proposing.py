@@ -1,4 +1,7 @@
-"""Which configurations are tried next: spread over the space first, then where the most is to be gained."""
+"""Which configurations are tried next: spread over the space first, then where the most is to be gained.
+
+The course and its sources: docs/tuning.md.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ RANDOM, NEAR_EACH, NEAR_BEST = 150, 20, 6
 NEAR_DEFAULT = 0.0
 LEAST_WITHIN, LEAST_SURVIVES, ABLE = 0.02, 0.5, 0.5
 CAUTION = 1.5
+HOPELESS_LOG = 5.0
 MOVED_POWER = 0.5
 NARROW_DECADES = 1.0
 
@@ -66,7 +70,9 @@ def candidates(beliefs: Beliefs, best: Sequence[Config], source: Generator) -> l
 
 
 def newness(beliefs: Beliefs, positions: Floats) -> Floats:
-    """How likely a host applies each of these configurations as something that did not run yet, 0 to 1.
+    """The probability that a host applies a configuration as something that did not run yet, one for each row.
+
+    `positions` has one row for each configuration, as of Space.positions: fractions of the ranges.
 
     Hosts may round what is asked, or know certain configurations only. Nothing that could be applied lies nearer to
     what was asked than what was applied then: around every question so far is a ball without anything new. A candidate
@@ -156,7 +162,7 @@ def promising(beliefs: Beliefs, count: int, source: Generator) -> list[Proposal]
     able[ran:] = -np.inf
     able[0] = 0.0
     best, second = np.sort(able)[::-1][:2] if len(able) > 1 else (0.0, 0.0)
-    rival = np.where(able == best, second, best)
+    rival = np.where(able == best, max(second, best - HOPELESS_LOG), best)
     chosen: list[Proposal] = []
     for _ in range(count):
         variance = np.maximum(np.diag(covariance), 1e-12)

@@ -1,4 +1,7 @@
-"""The race at the end of a search: the most promising configurations are measured again, on other hosts."""
+"""The race at the end of a search: the most promising configurations are measured again, on other hosts.
+
+Source: Birattari and others, A Racing Algorithm for Configuring Metaheuristics, 2002; the course: docs/tuning.md.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The smallest recipe that keeps the gain: each parameter of the winner goes back alone to its default.
 
 In every block, on one host, the winner and each variant run once. A parameter may go when the project's verdict leaves
-out a loss beyond the margin; then all that may go do so together, and that is measured against the winner, too.
+out a loss beyond the margin; then all that may go do so together, and that is measured against the winner, too
+(docs/tuning.md).
 """
 
 from __future__ import annotations

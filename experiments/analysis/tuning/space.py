@@ -1,4 +1,4 @@
-"""What may be tried: parameters with their ranges, conditions and forbidden combinations."""
+"""What may be tried: parameters with their ranges, conditions and forbidden combinations (docs/tuning.md)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ class Parameter:
         return self.low <= value <= self.high and (self.kind == "number" or float(value).is_integer())
 
     def position(self, value: Value) -> float:
-        """Where an ordered value lies, as a fraction of the range from 0 to 1; for unordered choices its number."""
+        """Where an ordered value lies, as a fraction of the range from 0 to 1; for unordered choices its number.
+
+        ValueError: a range has no place for a text.
+        """
         if self.choices:
             index = self.choices.index(value)
             return index / (len(self.choices) - 1) if self.is_ordered else float(index)

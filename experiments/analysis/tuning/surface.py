@@ -72,7 +72,11 @@ class Weights:
 
 
 def squared_differences(a: Floats, b: Floats, unordered: NDArray[np.bool_]) -> Floats:
-    """Parameter by parameter, shape (parameters, rows of a, rows of b); 1 for choices that differ."""
+    """How far apart configurations are, in each parameter: squared fractions of the range, 1 for choices that differ.
+
+    `a` and `b` have one row for each configuration, as of Space.positions, in fractions; `unordered` one flag for each
+    parameter. What is returned has the shape (parameters, rows of a, rows of b).
+    """
     away = a.T[:, :, None] - b.T[:, None, :]
     away *= away
     away[unordered] = away[unordered] != 0
@@ -183,7 +187,10 @@ def _weights(hashed: _Hashed) -> Weights:
 
 
 def outlying(seen: Observations, weights: Weights, scale: Floats) -> Floats:
-    """By what factor the variance of each run's noise is larger, from how far it lies from what the others say."""
+    """By what factor the variance of each run's noise is larger, from how far it lies from what the others say.
+
+    `scale` has that factor as it was before, one for each run, and so has what is returned.
+    """
     _, inverse = _solved(seen, weights, scale)
     z_squared = (inverse @ (seen.y - seen.y.mean())) ** 2 / np.diag(inverse)
     return np.asarray(np.maximum(1.0, (TAIL_DEGREES + z_squared) / (TAIL_DEGREES + 1)))
@@ -240,7 +247,10 @@ class Surface:
         return _between(self.weights, self.seen.unordered, (a, a_config), (b, b_config))
 
     def believe(self, positions: Floats, config: Ints) -> Belief:
-        """Of these configurations; the first one is the default. `config` numbers them as the runs do, new ones < 0."""
+        """Of these configurations; the first one is the default.
+
+        `positions` has one row for each, fractions of the ranges; `config` numbers them as the runs do, new ones < 0.
+        """
         cross = self._configs(self.seen.positions, self.seen.config, positions, config)
         prior = self._configs(positions, config, positions, config)
         half = solve_triangular(self._lower, cross, lower=True, check_finite=False)
@@ -249,7 +259,10 @@ class Surface:
         return Belief(mean - mean[0], covariance)
 
     def absolute(self, positions: Floats, config: Ints, hosts: int) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of the log of the figure itself on the mean of the hosts, one entry each."""
+        """Mean and standard deviation of the log of the figure itself on the mean of the hosts, one entry each.
+
+        `positions` has one row for each configuration, fractions of the ranges; the logs are relative to the unit.
+        """
         common = LEVEL_SD**2 + HOST_SD**2 / hosts
         cross = self._configs(self.seen.positions, self.seen.config, positions, config) + common
         prior = self._configs(positions[:1], config[:1], positions[:1], config[:1])[0, 0] + common

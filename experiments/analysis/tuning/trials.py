@@ -1,4 +1,4 @@
-"""What a search is given, the trials that it has made so far, and those that it wants next."""
+"""What a search is given, the trials that it has made so far, and those that it wants next (docs/tuning.md)."""
 
 from __future__ import annotations
 
