@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.analysis.tuning import confirming
 from experiments.analysis.tuning.beliefs import Beliefs
 from experiments.analysis.tuning.proposing import chance_of_margin, opening, promising
@@ -28,6 +29,8 @@ LEAST_HOPE = 0.7
 EARLIEST_STOP_RATIO, LEAST_CHANCE = 0.5, 0.35
 LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
 ATTEMPTS = 3
+PAIRS_AT_ONCE = 5
+"""More at once could not be saved when the first ones show that a finalist is out."""
 
 
 @dataclass(frozen=True)
@@ -236,9 +239,9 @@ def _pairs(
     if len(complete) >= wanted:
         return ()
     first = max((one.block for one in confirm), default=-1) + 1
-    if not complete and left < 2 * 5:
+    if not complete and left < 2 * MIN_FOR_VERDICT:
         return ()
-    count = min(wanted - len(complete), settings.hosts, left // 2)
+    count = min(wanted - len(complete), settings.hosts, PAIRS_AT_ONCE, left // 2)
     runs = Counter(one.host for one in confirm)
     seen = Counter(one.host for one in beliefs.measured(beliefs.numbers[settings.space.key(finalist.config)]))
     hosts = sorted(range(settings.hosts), key=lambda host: (runs[host], seen[host], host))[:count]
