@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.analysis.distributions import student_quantile
-from experiments.analysis.families import holm
 from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.analysis.tuning.beliefs import Beliefs
 from experiments.analysis.tuning.space import Config
@@ -20,8 +19,11 @@ from experiments.analysis.tuning.trials import Planned, Settings, Trial
 from experiments.analysis.verdict import Verdict, judge
 
 FINALISTS = 3
-FEWEST_PAIRS, FEWEST_RESERVED, RESERVED_RATIO, MOST_RATIO = 8, 6, 0.24, 0.32
-WANTED_HALF = 0.025
+FEWEST_PAIRS, WANTED_HALF = 8, 0.025
+"""Pairs before the width is looked at, and half the length of the interval, in logs, that is narrow enough."""
+FEWEST_RESERVED, RESERVED_RATIO, MOST_RATIO = 6, 0.24, 0.32
+"""Runs that the search leaves: so many, and this part of the budget; pairs of one finalist take at most the last."""
+SURE_WITHIN, SURE_SURVIVES = 0.8, 0.6
 BETTER = ("better", "better_size_uncertain")
 
 
@@ -71,7 +73,7 @@ def finalists(beliefs: Beliefs) -> list[Config]:
     """The best configurations that ran, the one to be confirmed first, first; none when nothing looks better."""
     known = beliefs.of_known()
     worth = (known.speed.mean - 0.5 * known.speed.sd) * known.survives * known.within
-    able = (known.within >= 0.8) & (known.survives >= 0.6)
+    able = (known.within >= SURE_WITHIN) & (known.survives >= SURE_SURVIVES)
     able[0] = False
     for number in np.flatnonzero(able):
         able[number] = beliefs.failures(int(number)) == 0 and bool(beliefs.measured(int(number)))
@@ -133,11 +135,6 @@ def claim_of(settings: Settings, finalist: Finalist, verdict: Verdict, tried: in
         return None
     ends = [_gain(settings, pct) for pct in verdict.deciding_pct]
     return Claim(finalist.config, _gain(settings, verdict.estimate_pct), min(ends), max(ends), verdict, tried)
-
-
-def adjusted(verdicts: Sequence[Verdict]) -> tuple[float, ...]:
-    """Holm's p-values of the finalists that were confirmed or not, in their order."""
-    return holm([1.0 if one.p_value is None else one.p_value for one in verdicts]).adjusted_p
 
 
 def _gain(settings: Settings, pct: float) -> float:

@@ -20,39 +20,32 @@ from experiments.analysis.tuning.space import Config, Key, Space, Value
 
 Floats = NDArray[np.float64]
 
+MOST_SPREAD_TRIES = 8
 RANDOM, NEAR_EACH, NEAR_BEST = 150, 20, 6
-NEAR_DEFAULT = 0.0
+"""Candidates of one round: so many at random, and so many near each of the best."""
+WIDE_STEP, NARROW_DECADES = 0.3, 1.0
+"""Steps near the best, as fractions of a range: from a tenth of the wide one up to it."""
 LEAST_WITHIN, LEAST_SURVIVES, ABLE = 0.02, 0.5, 0.5
 CAUTION = 1.5
-HOPELESS_LOG = 5.0
+"""Power of the probability to survive: a crash teaches less than a figure."""
 MOVED_POWER = 0.5
-NARROW_DECADES = 1.0
+HOPELESS_LOG = 5.0
 
 
-def spread(space: Space, count: int, seed: int) -> list[dict[str, Value]]:
-    """So many configurations, evenly over the space: a scrambled Sobol sequence without what is forbidden."""
+def spread(space: Space, default: Config, count: int, seed: int) -> list[dict[str, Value]]:
+    """So many configurations, evenly over the space: a scrambled Sobol sequence, without the default and the forbidden.
+
+    There are fewer when hardly anything is allowed.
+    """
     source = qmc.Sobol(len(space.parameters), rng=np.random.default_rng([seed, 11]))
     found: list[dict[str, Value]] = []
-    for _ in range(8):
+    for _ in range(MOST_SPREAD_TRIES):
         rows = source.random(max(8, 1 << (2 * count - 1).bit_length()))
-        found += [config for config in map(space.at, rows) if not space.is_forbidden(config)]
+        allowed = (config for config in map(space.at, rows) if not space.is_forbidden(config))
+        found += [config for config in allowed if space.key(config) != space.key(default)]
         if len(found) >= count:
             break
     return found[:count]
-
-
-def opening(space: Space, default: Config, count: int, seed: int) -> list[dict[str, Value]]:
-    """The first configurations: some spread over the space, some that differ from the default in a few parameters."""
-    source = np.random.default_rng([seed, 13])
-    everywhere = iter(spread(space, count, seed))
-    found: list[dict[str, Value]] = []
-    for _ in range(4 * count):
-        config = _near(space, default, source) if source.random() < NEAR_DEFAULT else next(everywhere, None)
-        if config is not None and not space.is_forbidden(config) and space.key(config) != space.key(default):
-            found.append(config)
-        if len(found) == count:
-            break
-    return found
 
 
 def candidates(beliefs: Beliefs, best: Sequence[Config], source: Generator) -> list[dict[str, Value]]:
@@ -109,7 +102,9 @@ def _near(space: Space, config: Config, source: Generator) -> dict[str, Value]:
         if one.choices:
             found[one.name] = one.choices[int(source.integers(len(one.choices)))]
         else:
-            step = one.position(found[one.name]) + source.normal(0, 0.3 * 10 ** -source.uniform(0, NARROW_DECADES))
+            step = one.position(found[one.name]) + source.normal(
+                0, WIDE_STEP * 10 ** -source.uniform(0, NARROW_DECADES)
+            )
             found[one.name] = one.at(float(np.clip(step, 0.0, 1.0)))
     return found
 

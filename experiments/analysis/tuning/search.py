@@ -16,18 +16,20 @@ import numpy as np
 from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.analysis.tuning import confirming
 from experiments.analysis.tuning.beliefs import Beliefs
-from experiments.analysis.tuning.proposing import chance_of_margin, opening, promising
+from experiments.analysis.tuning.proposing import chance_of_margin, promising, spread
 from experiments.analysis.tuning.racing import contenders, freest_host
 from experiments.analysis.tuning.space import Config
 from experiments.analysis.tuning.trials import Planned, Purpose, Settings, Trial, ended_invalid, searched
 
 FEWEST_ROUNDS = 12
 CONTROL_EVERY = 6
-FEWEST_SPREAD, SPREAD_RATIO = 8, 0.25
-RACED_RATIO = 0.15
-LEAST_HOPE = 0.7
+FEWEST_SPREAD, SPREAD_RATIO, RACED_RATIO = 8, 0.25, 0.15
+"""Parts of the search's runs: the first ones are spread over the space, the last ones belong to the race."""
 EARLIEST_STOP_RATIO, LEAST_CHANCE = 0.5, 0.35
+LEAST_HOPE = 0.7
+"""A finalist's believed gain, in its standard deviations."""
 LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
+"""Probability that the limits hold, below which nothing is claimed, and a finalist is out before its pairs are made."""
 ATTEMPTS = 3
 PAIRS_AT_ONCE = 5
 """More at once could not be saved when the first ones show that a finalist is out."""
@@ -95,7 +97,7 @@ def _default_first(settings: Settings, trials: Sequence[Trial]) -> Decision | No
 def _first(settings: Settings, trials: Sequence[Trial]) -> tuple[Planned, ...]:
     count = max(FEWEST_SPREAD - len(trials), 1)
     controls = 0 if any(one.purpose == "control" for one in trials) else 1
-    configs = opening(settings.space, settings.default, FEWEST_SPREAD * 2, settings.seed)[len(trials) :]
+    configs = spread(settings.space, settings.default, FEWEST_SPREAD * 2, settings.seed)[len(trials) :]
     planned = [Planned(settings.default, 0, "control", "the default, to compare with")] * controls
     for place, config in enumerate(configs[: count - controls]):
         planned.append(Planned(config, (place + controls) % settings.hosts, "explore", "spread over the space"))
@@ -132,7 +134,7 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
         slots.add(settings.default, host, "control", "the default, as control")
     explored = sum(one.purpose == "explore" for one in trials)
     if explored < max(FEWEST_SPREAD, int(SPREAD_RATIO * searching(settings))):
-        new = opening(settings.space, settings.default, explored + len(slots.free), settings.seed)
+        new = spread(settings.space, settings.default, explored + len(slots.free), settings.seed)
         for config in new[explored:][: len(slots.free)]:
             slots.add(config, slots.free[0], "explore", "spread over the space")
         return tuple(slots.planned)
