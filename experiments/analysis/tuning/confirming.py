@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from experiments.analysis.distributions import student_quantile
 from experiments.analysis.limits import MIN_FOR_VERDICT
@@ -81,10 +82,11 @@ def finalists(beliefs: Beliefs) -> list[Config]:
     return [beliefs.configs[n] for n in numbers[:FINALISTS]]
 
 
-def hope(beliefs: Beliefs, config: Config) -> float:
-    """The believed gain of a configuration, as a number of its standard deviations."""
+def chance_of_margin(beliefs: Beliefs, config: Config) -> float:
+    """The probability that a configuration that ran beats the default by the margin."""
     known, number = beliefs.of_known().speed, beliefs.numbers[beliefs.settings.space.key(config)]
-    return float(known.mean[number] / known.sd[number])
+    margin = math.log1p(beliefs.settings.margin_ratio)
+    return float(ndtr((known.mean[number] - margin) / known.sd[number]))
 
 
 def standing(settings: Settings, trials: Sequence[Trial], config: Config) -> Finalist:
@@ -130,13 +132,22 @@ def verdict_on(settings: Settings, finalist: Finalist, tried: int) -> Verdict:
 
 
 def claim_of(settings: Settings, finalist: Finalist, verdict: Verdict, tried: int) -> Claim | None:
-    """What may be claimed; None when the pairs do not show that it is better, or that it keeps the limits."""
+    """What may be claimed; None when the pairs do not show that it is better.
+
+    The verdict speaks of geometric means. Who deploys a configuration gets the arithmetic mean, slow hosts and slow
+    modes included: estimate and interval move to the ratio of the sums.
+    """
     if verdict.outcome not in BETTER or verdict.estimate_pct is None or verdict.deciding_pct is None:
         return None
-    ends = [_gain(settings, pct) for pct in verdict.deciding_pct]
-    return Claim(finalist.config, _gain(settings, verdict.estimate_pct), min(ends), max(ends), verdict, tried)
+    pairs = [(a, b) for a, b in finalist.pairs.values() if a is not None and b is not None]
+    of_sums = math.fsum(b for _, b in pairs) / math.fsum(a for a, _ in pairs)
+    moved = of_sums / (1 + verdict.estimate_pct / 100)
+    ends = [_gain(settings, (1 + pct / 100) * moved) for pct in verdict.deciding_pct]
+    if min(ends) <= 0:
+        return None
+    return Claim(finalist.config, _gain(settings, of_sums), min(ends), max(ends), verdict, tried)
 
 
-def _gain(settings: Settings, pct: float) -> float:
-    """The gain in speed from the change of the figure in percent."""
-    return pct / 100 if settings.higher_is_better else 1 / (1 + pct / 100) - 1
+def _gain(settings: Settings, ratio: float) -> float:
+    """The gain in speed, as a ratio, from the ratio of the figures."""
+    return ratio - 1 if settings.higher_is_better else 1 / ratio - 1

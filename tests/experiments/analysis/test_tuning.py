@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments.analysis.tuning.confirming import Finalist, claim_of, verdict_on
 from experiments.analysis.tuning.search import Better, Decision, NothingBetter, Round, decide
 from experiments.analysis.tuning.smallest import Smallest, reduce
 from experiments.analysis.tuning.space import Clause, Config, Parameter, Space, Value
@@ -123,6 +124,23 @@ def test_the_claim_rests_on_pairs_of_the_confirmation_alone() -> None:
     )
     pairs = Counter((one.block, one.host) for one in trials if one.purpose == "confirm")
     assert set(pairs.values()) == {2}
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_a_slow_host_counts_in_the_claim_as_it_does_where_the_winner_is_deployed(higher_is_better: bool) -> None:
+    speeds = [1.5, 1.5, 0.9] * 4
+    figures = [100 * one if higher_is_better else 100 / one for one in speeds]
+    given = settings(higher_is_better=higher_is_better)
+    finalist = Finalist(DEFAULT, {block: (100.0, figure) for block, figure in enumerate(figures)}, (), 0)
+    verdict = verdict_on(given, finalist, 1)
+    claim = claim_of(given, finalist, verdict, 1)
+    assert claim is not None
+    mean = float(np.mean(figures))
+    true = mean / 100 - 1 if higher_is_better else 100 / mean - 1
+    geometric = 1.5 ** (2 / 3) * 0.9 ** (1 / 3) - 1
+    assert claim.gain == pytest.approx(true)
+    assert claim.gain != pytest.approx(geometric, abs=0.01)
+    assert claim.low < true < claim.high
 
 
 @pytest.mark.parametrize("count", [0, 1, 8, 11, 30, 44, 50])
