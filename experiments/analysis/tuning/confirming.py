@@ -46,7 +46,6 @@ class Finalist:
 
     config: Config
     pairs: dict[int, tuple[float | None, float | None]]
-    bounded: tuple[tuple[float, ...], ...]
     crashes: int
 
 
@@ -102,7 +101,6 @@ def standing(settings: Settings, trials: Sequence[Trial], config: Config) -> Fin
     return Finalist(
         config,
         {block: (base.get(block), figures.get(block)) for block in blocks},
-        tuple(one.bounded for one in mine if one.status == "ok"),
         sum(one.failed for one in mine),
     )
 

@@ -54,7 +54,15 @@ class NothingBetter:
     sentence: str
 
 
-Decision = Round | Better | NothingBetter
+@dataclass(frozen=True)
+class BudgetTooSmall:
+    """A configuration looks better, but the runs did not suffice to tell; `more_runs` is what it takes, about."""
+
+    sentence: str
+    more_runs: int
+
+
+Decision = Round | Better | NothingBetter | BudgetTooSmall
 
 
 def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
@@ -176,9 +184,9 @@ def owed(settings: Settings, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
-    before = searched(trials)
+    before, sign = searched(trials), 1 if settings.higher_is_better else -1
     beliefs = Beliefs(settings, before)
-    tried = 0
+    tried, more_pairs = 0, 0
     for config in confirming.finalists(beliefs):
         if confirming.chance_of_margin(beliefs, config) < LEAST_CHANCE:
             continue
@@ -193,6 +201,16 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
         claim = confirming.claim_of(settings, finalist, verdict, tried)
         if claim and within(settings, trials, config) >= LEAST_WITHIN:
             return Better(claim)
+        if verdict.outcome == "invalid":
+            more_pairs = max(more_pairs, confirming.pairs_wanted(settings, finalist, tried))
+        elif verdict.outcome == "inconclusive" and (verdict.estimate_pct or 0.0) * sign > 0:
+            more_pairs = max(more_pairs, verdict.more_per_arm or 0)
+    if more_pairs:
+        return BudgetTooSmall(
+            f"A configuration looks better, but the budget did not suffice to tell: about {2 * more_pairs:,} more runs "
+            "would do.",
+            2 * more_pairs,
+        )
     return NothingBetter("No configuration was confirmed to be better than the default.")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from experiments.analysis.tuning.confirming import Finalist, claim_of, verdict_on
-from experiments.analysis.tuning.search import Better, Decision, NothingBetter, Round, decide
+from experiments.analysis.tuning.search import Better, BudgetTooSmall, Decision, NothingBetter, Round, decide
 from experiments.analysis.tuning.smallest import Smallest, reduce
 from experiments.analysis.tuning.space import Clause, Config, Parameter, Space, Value
 from experiments.analysis.tuning.trials import MOST_INVALID, Limit, Planned, Settings, Status, Trial
@@ -55,13 +55,15 @@ class Server:
         p99_ms: Callable[[Config], float] = lambda config: 10.0,
         status: Callable[[Config, int], Status] = lambda config, number: "ok",
         higher_is_better: bool = True,
+        noise: float = NOISE,
     ) -> None:
         self.truth, self.p99_ms, self.status, self.higher_is_better = truth, p99_ms, status, higher_is_better
+        self.noise = noise
 
     def run(self, planned: Planned, number: int) -> Trial:
         source = np.random.default_rng([number, 1])
         status = self.status(planned.config, number)
-        figure = 1000 * self.truth(planned.config) * HOST_SPEED[planned.host] * math.exp(source.normal(0, NOISE))
+        figure = 1000 * self.truth(planned.config) * HOST_SPEED[planned.host] * math.exp(source.normal(0, self.noise))
         figure = figure if self.higher_is_better else 1e6 / figure
         p99 = self.p99_ms(planned.config) * math.exp(source.normal(0, 0.03))
         is_ok = status == "ok"
@@ -131,7 +133,7 @@ def test_a_slow_host_counts_in_the_claim_as_it_does_where_the_winner_is_deployed
     speeds = [1.5, 1.5, 0.9] * 4
     figures = [100 * one if higher_is_better else 100 / one for one in speeds]
     given = settings(higher_is_better=higher_is_better)
-    finalist = Finalist(DEFAULT, {block: (100.0, figure) for block, figure in enumerate(figures)}, (), 0)
+    finalist = Finalist(DEFAULT, {block: (100.0, figure) for block, figure in enumerate(figures)}, 0)
     verdict = verdict_on(given, finalist, 1)
     claim = claim_of(given, finalist, verdict, 1)
     assert claim is not None
@@ -190,6 +192,21 @@ def test_a_space_in_which_everything_was_tried_is_no_dead_end() -> None:
     decision, _ = searched(given, Server(cached))
     assert isinstance(decision, Better)
     assert decision.claim.config["cache"]
+
+
+def test_a_budget_that_is_too_small_says_how_many_runs_would_do() -> None:
+    def little(config: Config) -> float:
+        return 1.045 if config["cache"] else 1.0
+
+    answers = Counter[str]()
+    for seed in range(6):
+        decision, trials = searched(settings(budget_runs=40, seed=seed), Server(little, noise=0.05))
+        answers[type(decision).__name__] += 1
+        if isinstance(decision, BudgetTooSmall):
+            assert decision.more_runs >= 2
+            assert f"{decision.more_runs:,} more runs" in decision.sentence
+            assert len(trials) > 30
+    assert answers["BudgetTooSmall"] >= 1
 
 
 def test_what_crashes_is_not_recommended_and_soon_not_tried_any_more() -> None:
