@@ -25,7 +25,8 @@ FEWEST_ROUNDS = 12
 CONTROL_EVERY = 6
 FEWEST_SPREAD, SPREAD_RATIO, RACED_RATIO = 8, 0.25, 0.15
 """Parts of the search's runs: the first ones are spread over the space, the last ones belong to the race."""
-EARLIEST_STOP_RATIO, LEAST_CHANCE = 0.5, 0.4
+EARLIEST_STOP_RATIO, LEAST_CHANCE, CONFIRMED_CHANCE = 0.5, 0.33, 0.4
+"""From this part of the budget on a search ends below the chance of a gain; a finalist must have the last one."""
 LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
 """Probability that the limits hold, below which nothing is claimed, and a finalist is out before its pairs are made."""
 ATTEMPTS = 3
@@ -188,7 +189,7 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
     beliefs = Beliefs(settings, before)
     tried, more_pairs = 0, 0
     for config in confirming.finalists(beliefs):
-        if confirming.chance_of_margin(beliefs, config) < LEAST_CHANCE:
+        if confirming.chance_of_margin(beliefs, config) < CONFIRMED_CHANCE:
             continue
         tried += 1
         finalist = confirming.standing(settings, trials, config)
