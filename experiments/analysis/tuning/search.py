@@ -25,7 +25,7 @@ FEWEST_ROUNDS = 12
 CONTROL_EVERY = 6
 FEWEST_SPREAD, SPREAD_RATIO, RACED_RATIO = 8, 0.25, 0.15
 """Parts of the search's runs: the first ones are spread over the space, the last ones belong to the race."""
-EARLIEST_STOP_RATIO, LEAST_CHANCE, CONFIRMED_CHANCE = 0.5, 0.33, 0.4
+EARLIEST_STOP_RATIO, LEAST_CHANCE, CONFIRMED_CHANCE = 0.5, 0.36, 0.4
 """From this part of the budget on a search ends below the chance of a gain; a finalist must have the last one."""
 LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
 """Probability that the limits hold, below which nothing is claimed, and a finalist is out before its pairs are made."""
