@@ -33,7 +33,7 @@ class CanaryChange:
 
 
 def canary_change(earlier: Sequence[float], now: float, *, higher_is_better: bool) -> CanaryChange | None:
-    """The newest check of a host against its earlier ones, oldest first, in the check's own unit.
+    """`now`, the newest check of a host in the unit of its own, against `earlier` ones in that unit, oldest first.
 
     None with fewer than MIN_EARLIER of them, or a figure that is not above 0. The interval is the prediction interval
     of one further observation, on logarithms: t(n-1) * s * sqrt(1 + 1/n) (Hahn and Meeker, Statistical Intervals, 4.8).
