@@ -76,7 +76,7 @@ class FactorCellOut(BaseModel):
         return cells
 
 
-class EffectOut(BaseModel):
+class FactorEffectOut(BaseModel):
     """What a level does in place of the baseline's: of one factor over all levels of the other, or of both together."""
 
     first: Level | None
@@ -87,7 +87,7 @@ class EffectOut(BaseModel):
     stands: bool | None
 
     @classmethod
-    def of(cls, change: Change, first: Level | None, second: Level | None) -> EffectOut:
+    def of(cls, change: Change, first: Level | None, second: Level | None) -> FactorEffectOut:
         return cls(
             first=first,
             second=second,
@@ -101,8 +101,8 @@ class EffectOut(BaseModel):
 class TwoFactorsOut(BaseModel):
     factors: tuple[str, str]
     cells: list[FactorCellOut]
-    effects: list[EffectOut] = Field(description="Empty until every pair of levels has three repetitions")
-    together: list[EffectOut] = Field(description="Beyond the product of what both do alone")
+    effects: list[FactorEffectOut] = Field(description="Empty until every pair of levels has three repetitions")
+    together: list[FactorEffectOut] = Field(description="Beyond the product of what both do alone")
 
     @classmethod
     def of(cls, found: FactorMap) -> TwoFactorsOut:
@@ -113,10 +113,12 @@ class TwoFactorsOut(BaseModel):
             factors=found.factors,
             cells=FactorCellOut.all_of(found),
             effects=[
-                *(EffectOut.of(one, found.rows[one.at[0]], None) for one in effects.first),
-                *(EffectOut.of(one, None, found.columns[one.at[0]]) for one in effects.second),
+                *(FactorEffectOut.of(one, found.rows[one.at[0]], None) for one in effects.first),
+                *(FactorEffectOut.of(one, None, found.columns[one.at[0]]) for one in effects.second),
             ],
-            together=[EffectOut.of(one, found.rows[one.at[0]], found.columns[one.at[1]]) for one in effects.together],
+            together=[
+                FactorEffectOut.of(one, found.rows[one.at[0]], found.columns[one.at[1]]) for one in effects.together
+            ],
         )
 
 

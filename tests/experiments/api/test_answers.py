@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from pydantic import BaseModel
 
 from experiments.api.plumbing.answers import FILE, HOW_TO_RECORD, recorded_answers
 from tests.experiments.api.conftest import ApiClient
@@ -88,3 +91,16 @@ def test_examples_of_filters_are_understood(api: ApiClient, full: dict[str, str]
             for part in value if isinstance(value, list) else [value]:
                 answer = api.get(f"{path}?{one['name']}={str(part).replace(' ', '%20')}")
                 assert answer.status_code in {200, 404}, (path, one["name"], json.dumps(part), answer.content)
+
+
+def test_no_two_shapes_have_one_name() -> None:
+    """The description would keep one of them, and say it of the other's answers, too."""
+
+    def below(shape: type[BaseModel]) -> Iterator[type[BaseModel]]:
+        for one in shape.__subclasses__():
+            yield one
+            yield from below(one)
+
+    names = Counter(one.__name__ for one in set(below(BaseModel)) if one.__module__.startswith("experiments.api."))
+    assert len(names) > 200
+    assert [name for name, count in names.items() if count > 1] == []
