@@ -154,11 +154,19 @@ def test_fifty_runs_on_three_hosts_survive_workers_that_are_killed_every_few_sec
     def finished() -> int:
         return Run.objects.filter(state=Run.State.FINISHED).count()
 
+    def adopted() -> bool:
+        return Run.objects.filter(attempts__gt=1).exists()
+
+    def busy() -> list[str]:
+        """Who has a run now: where few are killed, chance alone may only ever find the idle ones."""
+        holders = {stage.worker_of(run) for run in Run.objects.exclude(owner="").exclude(state=Run.State.FINISHED)}
+        return sorted(holders - {""})
+
     while finished() < len(runs):
         goal = min(len(runs), finished() + chance.randint(1, 3))
         stage.until(lambda goal=goal: finished() >= goal)  # type: ignore[misc]
         if finished() < len(runs):
-            victim = chance.choice(names)
+            victim = chance.choice(names if adopted() else busy() or names)
             stage.kill_worker(victim)
             stage.start_worker(victim, lease_s=LEASE_S, concurrency=1)
             killed += 1
@@ -166,7 +174,7 @@ def test_fifty_runs_on_three_hosts_survive_workers_that_are_killed_every_few_sec
     assert killed > 5  # about 25, fewer where this process is slower than the runs
     assert {run.outcome for run in Run.objects.all()} == {"succeeded"}
     assert Run.objects.count() == len(runs)
-    assert Run.objects.filter(attempts__gt=1).exists()
+    assert adopted()
 
 
 @pytest.mark.parametrize("migrated", (False, True), ids=("same database", "migrated meanwhile"))
