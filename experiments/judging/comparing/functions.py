@@ -15,7 +15,8 @@ from agents.spec import RunSpec
 from experiments.analysis.function_costs import FunctionChanges, ProfiledRun, compare_functions, why_incomparable
 from experiments.analysis.number_text import percent_with_interval
 from experiments.analysis.verdict import judge
-from experiments.models import Experiment, Run, RunProfile, Variant
+from experiments.models import Experiment, Run, RunProfile, Team
+from experiments.registry.errors import RequestError
 from experiments.registry.runs.run_profiles import counts_cpu, folded
 
 DISTORTED_RATIO = 0.02
@@ -87,18 +88,36 @@ class ComparedFunctions:
         return call_tree(sides, normal_name)
 
 
-def has_profiles(runs: Sequence[Run]) -> bool:
-    """Whether any of the runs has a profile."""
-    return RunProfile.objects.filter(run__in=[run.pk for run in runs]).exists()
-
-
-def functions_of_variants(
-    experiment: Experiment, baseline: Variant, candidate: Variant, *, role: str = ""
-) -> ComparedFunctions | None:
-    """The profiled runs of two variants of an experiment; None when neither has any."""
+def functions_of_variants(experiment: Experiment, *, role: str = "") -> list[ComparedFunctions]:
+    """The profiled runs of each candidate against those of the baseline; candidates without any are left out."""
     runs = [run for run in usable_runs(experiment) if experiment.compares(run.block)]
-    sides = [[run for run in runs if run.variant_id == variant.pk] for variant in (baseline, candidate)]
-    return compared_functions((baseline.name, candidate.name), sides, role=role, blocks=not experiment.is_sequential)
+    variants = list(experiment.variants.order_by("position"))
+    baseline = next((variant for variant in variants if variant.is_baseline), None)
+    if baseline is None:
+        return []
+    found = []
+    for candidate in variants:
+        if candidate.pk == baseline.pk:
+            continue
+        sides = [[run for run in runs if run.variant_id == variant.pk] for variant in (baseline, candidate)]
+        names = (baseline.name, candidate.name)
+        compared = compared_functions(names, sides, role=role, blocks=not experiment.is_sequential)
+        if compared is not None and compared.candidate.profiles:
+            found.append(compared)
+    return found
+
+
+def runs_listed(team: Team, text: str, *, field: str) -> list[Run]:
+    """The usable runs of a list of numbers such as 12,13. RequestError names the field, or a run that is not there."""
+    words = [word.strip().lstrip("#") for word in text.split(",") if word.strip()]
+    if not words or len(words) > MOST_RUNS or not all(w.isascii() and w.isdigit() and len(w) < 10 for w in words):
+        raise RequestError(f"Give 1 to {MOST_RUNS} run numbers.", field=field)
+    numbers = list(dict.fromkeys(int(word) for word in words))
+    found = {run.number: run for run in Run.objects.for_team(team).filter(number__in=numbers)}
+    missing = [number for number in numbers if number not in found]
+    if missing:
+        raise RequestError(f"There is no run #{missing[0]}.", field=field)
+    return [found[number] for number in numbers]
 
 
 def usable_runs(experiment: Experiment) -> list[Run]:
