@@ -69,16 +69,14 @@ def profiled() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(add_help=False)
     made.add_argument("id", metavar="ID", help="run:12")
     made.add_argument("file", metavar="FILE", help="collapsed, cpuprofile, perf script, pprof or speedscope")
-    made.add_argument(
-        "--profiler", required=True, metavar="NAME", help="who took it: async-profiler, perf, py-spy, node"
-    )
+    made.add_argument("--profiler", required=True, metavar="NAME", help="who took it: async-profiler, perf, py-spy")
     made.add_argument("--name", help="by which the run knows it (made of part, profiler and event)")
     made.add_argument("--role", metavar="MEMBER", help="of the system (the loaded server)")
     made.add_argument("--event", help="what was sampled: cpu, wall, alloc (as the file says)")
     made.add_argument("--engine", help="what sampled it: perf, ctimer (as the file says)")
     made.add_argument("--window", metavar="S-S", help="its start and end, in seconds from where measuring began: 5-65")
     made.add_argument(
-        "--cpu-time", type=seconds, metavar="S", help="of the server in the window (by the run's samples)"
+        "--cpu-time", type=seconds, metavar="S", help="of the server in the window (else: the run's samples)"
     )
     made.add_argument("--requests", type=int, metavar="N", help="answered in the window (by the run's figures)")
     return made

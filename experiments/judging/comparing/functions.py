@@ -39,6 +39,11 @@ class Side:
         return tuple(folded(one) for one in self.profiles)
 
     @property
+    def pairs(self) -> list[tuple[Run, RunProfile]]:
+        """Each run with its profile."""
+        return list(zip(self.runs, self.profiles, strict=True))
+
+    @property
     def samples(self) -> int | None:
         known = [one.samples for one in self.profiles if one.samples is not None]
         return sum(known) if len(known) == len(self.profiles) else None
@@ -63,6 +68,14 @@ class ComparedFunctions:
     why_not: str
     changes: FunctionChanges | None
     notes: tuple[str, ...]
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.baseline, self.candidate
+
+    @property
+    def side_names(self) -> tuple[str, str]:
+        return self.baseline.name, self.candidate.name
 
     @property
     def event(self) -> str:

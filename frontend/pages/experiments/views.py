@@ -16,6 +16,7 @@ from experiments.judging.comparing.history import comparable_runs, configuration
 from experiments.judging.comparing.machines import machines_of_experiment
 from experiments.judging.comparing.rankings import map_of, ranking_of
 from experiments.judging.comparing.scaling import groups_of, scaling_of
+from experiments.judging.explaining.why import why_of_experiment
 from experiments.judging.verdicts import cpu_verdicts
 from experiments.judging.verdicts.looks import looks_of, planned_looks
 from experiments.judging.verdicts.noise_sources import noise_sources
@@ -79,6 +80,13 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     runs = experiment_runs(found)
     if request.GET.get("part") == "noise":
         return render(request, "experiments/_noise.html", {"noise": noise_sources(found, variants, runs)})
+    if request.GET.get("part") == "why":
+        answers = why_of_experiment(found, request.GET.get("metric", "").replace("\0", ""))
+        return render(
+            request,
+            "partials/why.html",
+            {"answers": [one for one in answers if one.why or one.functions], "experiment_id": found.pk},
+        )
     verdicts = list(found.verdicts.select_related("baseline", "candidate").order_by("candidate__position", "metric"))
     judged = {verdict.metric for verdict in verdicts}
     asked = request.GET.get("metric", "").replace("\0", "")
