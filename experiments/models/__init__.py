@@ -12,6 +12,7 @@ from experiments.models.installation import Installation
 from experiments.models.invitations import Invitation
 from experiments.models.notifying import Delivery, DeliveryAttempt, Webhook
 from experiments.models.operations import Canary, Tally, Worker
+from experiments.models.profiles import RunProfile
 from experiments.models.results import Artifact, LatencySpectrum, Metric, SampleSeries, Series
 from experiments.models.runs import ConfigSnapshot, DryRun, Run, RunEvent
 from experiments.models.saved_views import PinnedTrend, SavedView
@@ -60,6 +61,7 @@ __all__ = [
     "Role",
     "Run",
     "RunEvent",
+    "RunProfile",
     "SampleSeries",
     "SavedView",
     "Schedule",

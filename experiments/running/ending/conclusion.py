@@ -42,6 +42,7 @@ from experiments.registry.metrics.own_metrics import learn
 from experiments.registry.metrics.vocabulary import declared, figures
 from experiments.registry.runs.artifacts import keep
 from experiments.registry.runs.latency_spectra import keep_spectrum
+from experiments.registry.runs.run_profiles import complete
 from experiments.registry.runs.series import extend_series
 from experiments.registry.runs.summary import summarise
 from experiments.registry.workers.tallies import tally_run
@@ -67,6 +68,7 @@ def conclude(run_id: int, fence: int, record: Record) -> None:
         if measured := next((r for r in record.reports.values() if r.measured), None):
             _figures(run, spec, record, measured, channels)
             keep_spectrum(run, measured.spectrum)
+            complete(run)
         _restore_proof(run, record)
         _finish(run)
         if run.outcome == Run.Outcome.SUCCEEDED:
