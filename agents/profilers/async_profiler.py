@@ -57,8 +57,8 @@ esac
 
 
 class AsyncProfiler(Profiler):
-    """Weights are samples: each 2 ms of a thread's CPU time (cpu), each 20 ms of every thread (wall), each 512 kB that are
-    allocated (alloc), each 10 us that a thread waits for a lock (lock)."""
+    """Weights are samples: one each 2 ms of a thread's CPU time (cpu), 20 ms of any thread (wall), 512 kB that are
+    allocated (alloc), 10 us that a thread waits for a lock (lock)."""
 
     kind = "async-profiler"
     title = "async-profiler"
