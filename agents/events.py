@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
@@ -227,6 +227,30 @@ class RecordingKept:
 
 
 @dataclass(frozen=True)
+class ProfileTaken:
+    """What a profiler took of a server in a window of the measured load; `file` names the artifact that holds it.
+
+    `role` is "" for the server that is loaded. `start_s` and `end_s` are on the load's clock, `cpu_time_s` is that of
+    all of the server's processes in between, `requests` those answered in between (None: the tool counts none).
+    `engine` is what really sampled. `counters` are the figures of a profiler that only counts.
+    """
+
+    role: str
+    profiler: str
+    event: str
+    engine: str
+    start_s: float
+    end_s: float
+    cpu_time_s: float
+    requests: int | None
+    samples: int | None
+    lost_samples: int | None
+    file: str
+    counters: Mapping[str, float] = field(default_factory=dict)
+    kind: Literal["profile_taken"] = "profile_taken"
+
+
+@dataclass(frozen=True)
 class ConfigurationCaptured:
     """What the machines really had, flat `section.path` -> value."""
 
@@ -282,6 +306,7 @@ AnyEvent = Annotated[
     | Samples
     | GcPausesRead
     | RecordingKept
+    | ProfileTaken
     | ConfigurationCaptured
     | Logged
     | Failed

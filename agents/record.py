@@ -20,6 +20,7 @@ from agents.events import (
     PhaseFinished,
     PhaseName,
     PhaseStarted,
+    ProfileTaken,
     RecordingKept,
     Restored,
     SnapshotTaken,
@@ -48,6 +49,7 @@ class Record:
     configuration: ConfigurationCaptured | None = None
     gc_pauses: dict[int, GcPausesRead] = field(default_factory=dict)
     recordings: dict[tuple[str, str], RecordingKept] = field(default_factory=dict)
+    profiles: dict[tuple[str, str, str], ProfileTaken] = field(default_factory=dict)
     failed: Failed | None = None
     restored: Restored | None = None
 
@@ -94,6 +96,8 @@ class Record:
                 self.gc_pauses[event.instance] = event
             case RecordingKept():
                 self.recordings[event.role, event.recorder] = event
+            case ProfileTaken():
+                self.profiles[event.role, event.profiler, event.event] = event
             case ConfigurationCaptured():
                 self.configuration = event
             case Failed():

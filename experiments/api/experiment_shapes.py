@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from agents.profilers.choosing import ProfilerNames
 from experiments.api.shapes import (
     Body,
     DriverNames,
@@ -63,6 +64,7 @@ class ExperimentRow(BaseModel):
     max_blocks: int
     max_hours: float | None
     aa_first: bool
+    profilers: list[str] = Field(description="What each run has a profiled twin with")
     state_reason: str = Field(description="Why it is paused or blocked, or why it stopped; may be empty")
     labels: dict[str, str]
     created_by: str | None
@@ -87,6 +89,7 @@ class ExperimentRow(BaseModel):
             max_blocks=experiment.max_blocks,
             max_hours=experiment.max_hours,
             aa_first=experiment.aa_first,
+            profilers=experiment.profilers,
             state_reason=experiment.state_reason,
             labels=experiment.labels,
             created_by=experiment.created_by.get_username() if experiment.created_by else None,
@@ -193,6 +196,9 @@ class ExperimentIn(Body):
     max_blocks: Whole = Field(20, ge=1, le=100, description="until_clear takes at most 20")
     max_hours: float | None = Field(None, gt=0, le=10_000, description="Cap of machine time for what a stop rule adds")
     aa_first: Flag = Field(False, description="Ten runs of the baseline against itself first")
+    profilers: ProfilerNames | None = Field(
+        None, description="Each block has a profiled twin of each run; null = those that the workload names"
+    )
     labels: Labels = {}
 
     def rules(self) -> Rules:

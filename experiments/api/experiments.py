@@ -99,6 +99,7 @@ def create_experiment(request: HttpRequest, payload: ExperimentIn) -> Status[Exp
         margin_ratio=payload.margin_ratio,
         labels=check_labels(payload.labels),
         rules=payload.rules(),
+        profilers=payload.profilers,
     )
     return Status(201, _detail(member, experiment))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
@@ -12,6 +13,7 @@ from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Discriminator, Field, Tag
 
+from agents.profilers.choosing import ProfilerNames
 from agents.spec import RunSpec
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
@@ -34,6 +36,7 @@ from experiments.api.shapes import (
 )
 from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
 from experiments.asking.launching import cancelling, launch
+from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.specs import choice_of
 from experiments.judging.comparing.changes import throughput_changes
 from experiments.judging.gate.decision import run_gate
@@ -54,6 +57,10 @@ class RunByNames(SetupIn):
     tags: Tags = []
     notes: str = Field("", max_length=10_000)
     retries: Retries = 0
+    profilers: ProfilerNames = Field((), description="With any, it is a profiled run, which counts nowhere")
+
+    def choice(self, member: Member) -> Choice:
+        return replace(super().choice(member), profilers=tuple(self.profilers))
 
 
 class RunBySpec(Body):

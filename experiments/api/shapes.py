@@ -103,6 +103,7 @@ class RunRow(BaseModel):
     sut_cpu_ratio: float | None
     driver_cpu_ratio: float | None
     archived: bool
+    profiled: bool = Field(description="Profilers worked on it: it counts in no verdict, trend, gate or baseline")
 
     @classmethod
     def of(cls, run: Run, team: str) -> RunRow:
@@ -247,6 +248,7 @@ def _figures(run: Any, team: str) -> dict[str, Any]:
         "sut_cpu_ratio": run.sut_cpu_ratio,
         "driver_cpu_ratio": run.driver_cpu_ratio,
         "archived": run.archived,
+        "profiled": run.profiled,
     }
 
 

@@ -331,8 +331,13 @@ def samples_of(run: Run, *, channels: Sequence[str] = ()) -> list[SampleSeries]:
 
 
 def experiment_runs(experiment: Experiment) -> list[Run]:
-    """The experiment's runs in order, with names, without wide columns."""
-    return list(experiment.runs.kept().with_names().order_by("number"))
+    """The experiment's runs in order, with names, without wide columns; their profiled twins are not among them."""
+    return list(experiment.runs.kept().plain().with_names().order_by("number"))
+
+
+def profiled_runs(experiment: Experiment) -> list[Run]:
+    """The profiled twins of the experiment's runs in order, with names, without wide columns."""
+    return list(experiment.runs.kept().filter(profiled=True).with_names().order_by("number"))
 
 
 def live_runs(team: Team) -> list[Run]:
@@ -366,6 +371,7 @@ def _confounders(runs: Sequence[Run]) -> tuple[Confounder, ...]:
         "SUT hardware": lambda run: str(run.sut_profile) if run.sut_profile else "unknown",
         "driver hosts": lambda run: str(run.drivers or "unknown"),
         "validity": lambda run: str(run.validity or "not judged"),
+        "profiling": lambda run: "profiled" if run.profiled else "not profiled",
     }
     found = []
     for what, read in checks.items():

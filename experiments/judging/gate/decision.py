@@ -141,7 +141,7 @@ def experiment_gate(experiment: Experiment, rules: GateRules | None = None) -> G
     """The decision on an experiment by its own rules, or by others. RequestError: the rules make no sense."""
     rules = rules or GateRules()
     # Before the verdicts: they are committed with the end of the last run, so whoever sees it ended sees them too.
-    runs = list(experiment.runs.kept().with_names().order_by("number"))
+    runs = list(experiment.runs.kept().plain().with_names().order_by("number"))
     evidence = evidence_of(experiment, rules)
     known = metrics_of(experiment.team_id, (judged.metric for judged in evidence.judged))
     numbers = tuple(_compared(judged, known.get(judged.metric), evidence.metrics) for judged in evidence.judged)

@@ -80,9 +80,10 @@ def conclude(run_id: int, fence: int, record: Record) -> None:
 def join_history(run: Run, spec: RunSpec, tool_version: str) -> None:
     """Make a run that counts the newest one of its series; an invalid one is no part of any history.
 
-    A load that is not its workload's own was chosen for this run alone: there is no history of it either.
+    A load that is not its workload's own was chosen for this run alone: there is no history of it either. A profiled
+    run is slower than it would be without, so it has none.
     """
-    if not run.fingerprint or run.validity not in Run.USABLE or spec.workload.is_own_load:
+    if not run.fingerprint or run.validity not in Run.USABLE or run.profiled or spec.workload.is_own_load:
         return
     series = extend_series(
         run,

@@ -66,6 +66,8 @@ async def runner_for(
         fence=recorder.fence,
         patience_s=patience_s,
         deadman_s=settings.BENCHHUB_DEADMAN_S,
+        libraries=settings.BENCHHUB_PROFILERS,
+        keep_profile=lambda taken, content: with_database(run, recorder.keep_profile, taken, content),
         keep_file=lambda name, content, media: with_database(run, recorder.keep_file, name, content, media),
     )
     return Runner(run_key(run), RunSpec.model_validate(run.spec), record, control)

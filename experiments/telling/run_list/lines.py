@@ -46,6 +46,7 @@ COLUMNS = (
     "driver_cpu_ratio",
     "hides_latency",
     "archived",
+    "profiled",
 )
 
 _AS_DRIVER = Concat(Value("(^|,)", TextField()), Cast("host_id", TextField()), Value("(,|;|$)", TextField()))
