@@ -40,6 +40,7 @@ from experiments.api import (
     timers,
     tokens,
     trash,
+    tunings,
     views,
     webhooks,
 )
@@ -79,6 +80,7 @@ for prefix, router in (
     ("/experiments", rankings.router),
     ("/searches", searches.router),
     ("/bisections", bisections.router),
+    ("/tunings", tunings.router),
     ("/schedules", schedules.router),
     ("", timers.router),
     ("", notes.router),
