@@ -47,6 +47,7 @@ from frontend.pages.team import views as team
 from frontend.pages.thresholds import views as thresholds
 from frontend.pages.trash import views as trash
 from frontend.pages.trends import views as trends
+from frontend.pages.tunings import views as tunings
 from frontend.pages.usage import views as usage
 from frontend.pages.webhooks import views as webhooks
 from frontend.shared.document_kinds import KINDS
@@ -152,6 +153,15 @@ urlpatterns = [
     path(TEAM + "experiments/searches/<int:search_id>/", searches.search, name="search"),
     path(TEAM + "experiments/searches/<int:search_id>/chart", searches.search_chart, name="search_chart"),
     path(TEAM + "experiments/searches/<int:search_id>/cancel", searches.cancel_search, name="cancel_search"),
+    # Tuning
+    path(TEAM + "experiments/tunings/", tunings.tuning_list, name="tunings"),
+    path(TEAM + "experiments/tunings/new/", tunings.new_tuning, name="new_tuning"),
+    path(TEAM + "experiments/tunings/new/parameters", tunings.tuning_parameters, name="tuning_parameters"),
+    path(TEAM + "experiments/tunings/<int:tuning_id>/", tunings.tuning, name="tuning"),
+    path(TEAM + "experiments/tunings/<int:tuning_id>/chart", tunings.tuning_chart, name="tuning_chart"),
+    path(TEAM + "experiments/tunings/<int:tuning_id>/budget", tunings.tuning_budget, name="tuning_budget"),
+    path(TEAM + "experiments/tunings/<int:tuning_id>/recipe", tunings.tuning_recipe, name="tuning_recipe"),
+    path(TEAM + "experiments/tunings/<int:tuning_id>/do/<slug:action>", tunings.tuning_action, name="tuning_action"),
     # Bisections
     path(TEAM + "experiments/bisections/", bisections.bisection_list, name="bisections"),
     path(TEAM + "experiments/bisections/new/", bisections.new_bisection, name="new_bisection"),

@@ -17,6 +17,7 @@ from clients.benchhub_ci.judging import address_of, report, rules, wait
 from clients.benchhub_ci.options import parser
 from clients.benchhub_ci.profiles import attach
 from clients.benchhub_ci.starting import SETUP, trigger
+from clients.benchhub_ci.tuning import tune
 from clients.benchhub_ci.words import ERROR, PASS, Trouble, say
 
 VERSION_FILE = "version.txt"
@@ -108,8 +109,9 @@ def followed(api: Api, options: argparse.Namespace) -> int:
         what = trigger(api, options)
     else:
         if missing := [name for name in SETUP if not getattr(options, name)]:
-            raise Trouble(f"A bisection needs --{' --'.join(missing)} as well.")
-        what = bisect(api, options)
+            said = "A bisection" if options.command == "bisect" else "A tuning search"
+            raise Trouble(f"{said} needs --{' --'.join(missing)} as well.")
+        what = bisect(api, options) if options.command == "bisect" else tune(api, options)
         if options.no_wait:
             print(what, flush=True)
             return PASS

@@ -16,6 +16,10 @@ EXIT_STATUS = {
     "found": PASS,
     "not_worse": FAIL,
     "unclear": INCONCLUSIVE,
+    # of a tuning search
+    "better": PASS,
+    "nothing_better": FAIL,
+    "budget_too_small": INCONCLUSIVE,
 }
 
 _COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")

@@ -43,6 +43,7 @@ from experiments.api import (
     timers,
     tokens,
     trash,
+    tunings,
     views,
     webhooks,
 )
@@ -83,6 +84,7 @@ for prefix, router in (
     ("/experiments", rankings.router),
     ("/searches", searches.router),
     ("/bisections", bisections.router),
+    ("/tunings", tunings.router),
     ("/schedules", schedules.router),
     ("", functions.router),
     ("", explaining.router),

@@ -277,6 +277,11 @@ def bisection_url(team: str, bisection_id: int) -> str:
     return f"/t/{team}/experiments/bisections/{bisection_id}/"
 
 
+def tuning_url(team: str, tuning_id: int) -> str:
+    """The tuning search's page, below the installation's address."""
+    return f"/t/{team}/experiments/tunings/{tuning_id}/"
+
+
 def alert_url(team: str, alert_id: int) -> str:
     """The alert's page, below the installation's address."""
     return f"/t/{team}/alerts/{alert_id}/"

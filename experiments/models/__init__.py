@@ -21,6 +21,7 @@ from experiments.models.searches import CapacitySearch, SearchTrial
 from experiments.models.sharing import ShareLink
 from experiments.models.teams import AuditEntry, IdempotencyRecord, Member, Role, Team, Token
 from experiments.models.timers import TimerTable
+from experiments.models.tunings import Tuning, TuningTrial
 
 __all__ = [
     "Alert",
@@ -74,6 +75,8 @@ __all__ = [
     "TimerTable",
     "Token",
     "Trend",
+    "Tuning",
+    "TuningTrial",
     "Variant",
     "Webhook",
     "Worker",

@@ -113,6 +113,17 @@ BADGES: dict[str, dict[str, Badge]] = {
         "bad": Badge("bad", "down", "Worse"),
         "unclear": Badge("warn", "question", "Unclear"),
     },
+    "tuning": {
+        "better": Badge("good", "up", "Better"),
+        "nothing_better": Badge("neutral", "equal", "Nothing better"),
+        "budget_too_small": Badge("warn", "question", "Budget too small"),
+    },
+    "tuning_trial": {
+        "ok": Badge("good", "check", "Measured"),
+        "invalid": Badge("warn", "undo", "Invalid"),
+        "crashed": Badge("bad", "cross", "Crashed"),
+        "refused": Badge("bad", "stop", "Refused"),
+    },
     "schedule": {
         "active": Badge("good", "clock", "Active"),
         "paused": Badge("warn", "stop", "Paused"),

@@ -39,6 +39,7 @@ from experiments.models import (
     ShareLink,
     Team,
     Trend,
+    Tuning,
     Workload,
 )
 from experiments.registry.documents.versions import save_version
@@ -153,13 +154,17 @@ def arguments_of(admin: Member) -> dict[str, dict[str, Any]]:
 
 
 def automation_of(admin: Member, run: Run) -> dict[str, int]:
-    """A schedule, a bisection and a webhook with a delivery."""
+    """A schedule, a bisection, a tuning search and a webhook with a delivery."""
     schedule = create_schedule(admin, Plan("nightly", "0 0 * * *", run=run))
     parts = {name: getattr(run, name) for name in ("application", "recipe", "workload", "sut", "drivers")}
     bisection = Bisection.objects.create(team=admin.team, name="which", **parts, candidates=["1", "2"])
+    tuning = Tuning.objects.create(
+        team=admin.team, name="best", **parts, space={"parameters": [{"name": "nofile", "low": 1024, "high": 70000}]},
+        default={"nofile": 65535}, metric="throughput_rps", higher_is_better=True, budget_runs=20, seed=1,
+    )  # fmt: skip
     webhook, _ = create_webhook(admin, Wanted("chat", "https://hooks.example.com/", ["run.finished"]))
     delivery = send_test(admin, webhook)
-    found = {"schedule": schedule, "bisection": bisection, "webhook": webhook, "delivery": delivery}
+    found = {"schedule": schedule, "bisection": bisection, "tuning": tuning, "webhook": webhook, "delivery": delivery}
     return {f"{name}_id": int(one.pk) for name, one in found.items()}
 
 

@@ -50,9 +50,10 @@ class Better:
 
 @dataclass(frozen=True)
 class NothingBetter:
-    """No configuration was confirmed to be better."""
+    """No configuration was confirmed to be better. `stopped`: the runs could not tell, for something is broken."""
 
     sentence: str
+    stopped: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ Decision = Round | Better | NothingBetter | BudgetTooSmall
 def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
     """What follows after these trials, in the order in which they were planned."""
     if ended_invalid(trials):
-        return NothingBetter("The newest runs were all invalid: see why, then start again.")
+        return NothingBetter("The newest runs were all invalid: see why, then start again.", stopped=True)
     if any(one.purpose == "confirm" for one in trials):
         return _confirm(settings, trials)
     if len(trials) < FEWEST_SPREAD:
@@ -96,7 +97,7 @@ def _default_first(settings: Settings, trials: Sequence[Trial]) -> Decision | No
     if any(one.status == "ok" for one in controls):
         return None
     if sum(one.failed for one in controls) >= ATTEMPTS or len(trials) >= settings.budget_runs:
-        return NothingBetter("The default itself does not run: mend that, then start again.")
+        return NothingBetter("The default itself does not run: mend that, then start again.", stopped=True)
     host = len(controls) % settings.hosts
     return Round((Planned(settings.default, host, "control", "the default, which has no figure yet"),))
 

@@ -115,6 +115,16 @@ BODIES: Mapping[str, Any] = {
         "good_version": 1,
         "bad_version": 3,
     },
+    "start_tuning": {
+        **_RUN,
+        "name": "what makes it fast?",
+        "workload": "home",
+        "recipe": "limits",
+        "space": {"parameters": [{"name": "nofile", "low": 4096, "high": 65536, "log": True}]},
+        "limits": [{"metric": "latency_p99_ms", "at_most": 50}, {"metric": "errors_total", "at_most": 0}],
+        "budget_runs": 40,
+    },
+    "add_tuning_budget": {"runs": 20},
     "create_schedule": {"name": "every night", "experiment": 2, "cron": "30 2 * * 1-5", "time_zone": "Europe/Berlin"},
     "change_schedule": {"labels": {"commit": "abc123"}},
     "create_webhook": {

@@ -149,6 +149,7 @@ _SAID_OF_ONE: Mapping[tuple[str, str], str] = {
     ("list_experiments", "state"): "How far it is",
     ("list_searches", "state"): "How far it is",
     ("list_bisections", "state"): "How far it is",
+    ("list_tunings", "state"): "How far it is",
     ("get_history", "recipe"): "Only the runs with this recipe",
     ("run_verdict", "inconclusive"): "What a suspect run counts as",
     ("experiment_report", "format"): "What comes back",

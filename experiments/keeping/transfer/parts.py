@@ -45,6 +45,8 @@ from experiments.models import (
     Team,
     TimerTable,
     Trend,
+    Tuning,
+    TuningTrial,
     Variant,
     Workload,
 )
@@ -135,6 +137,8 @@ PARTS = (
     Part(SearchTrial, "search__team", state="run__state"),
     Part(Bisection),
     Part(BisectionStep, "bisection__team"),
+    Part(Tuning),
+    Part(TuningTrial, "tuning__team", state="run__state"),
     Part(Schedule, state="run__state"),
     Part(Occasion, "schedule__team"),
     Part(AuditEntry),

@@ -30,6 +30,7 @@ from experiments.models import (
     ShareLink,
     Token,
     Trend,
+    Tuning,
 )
 from experiments.registry.hosts.reservations import reserve
 from experiments.registry.notes.chart_notes import annotate
@@ -97,6 +98,8 @@ BODIES: dict[str, Any] = {
     "add_run_profile": {"profiler": "perf", "content": "YTtiIDEK"},
     "start_search": {"name": "s", **NAMES, "objective_ms": 5, "low_rps": 100, "high_rps": 1000},
     "start_bisection": {"name": "b", **NAMES, "good_version": 1, "bad_version": 2},
+    "start_tuning": {"name": "t", **NAMES, "space": {"parameters": [{"name": "nofile", "low": 1024, "high": 70000}]}},
+    "add_tuning_budget": {"runs": 5},
     "create_schedule": {"name": "n", "experiment": 1, "cron": "0 0 * * *"},
     "change_schedule": {"labels": {}},
     "create_alert_rule": {"name": "failed", "kind": "run_failed"},
@@ -176,14 +179,32 @@ def full(api: ApiClient, admin: Member, stock: dict[str, Any]) -> dict[str, str]
 
 
 def automation_of(admin: Member, parts: dict[str, Any]) -> dict[str, str]:
-    """A schedule, a bisection, an alert rule, and a webhook with a delivery."""
+    """A schedule, a bisection, a tuning search, an alert rule, and a webhook with a delivery."""
     schedule = create_schedule(admin, Plan("nightly", "0 0 * * *", run=Run.objects.get(number=1)))
     bisection = Bisection.objects.create(team=admin.team, name="which", **parts, candidates=["1", "2"])
+    tuning = tuning_of(admin, parts)
     webhook, _ = create_webhook(admin, Wanted("chat", "https://hooks.example.com/", ["run.finished"]))
     delivery = send_test(admin, webhook)
     rule = create_rule(admin, WantedRule("failed runs", "run_failed"))
-    found = {"schedule": schedule, "bisection": bisection, "webhook": webhook, "delivery": delivery, "rule": rule}
+    found = {
+        "schedule": schedule,
+        "bisection": bisection,
+        "tuning": tuning,
+        "webhook": webhook,
+        "delivery": delivery,
+        "rule": rule,
+    }
     return {f"{name}_id": str(one.pk) for name, one in found.items()}
+
+
+def tuning_of(admin: Member, parts: dict[str, Any]) -> Tuning:
+    """A tuning search that has its answer."""
+    space = {"parameters": [{"name": "nofile", "low": 1024, "high": 70000}]}
+    answer = {"winner": {"nofile": 2048}, "gain_ratio": 0.1, "low_ratio": 0.08, "high_ratio": 0.12}
+    return Tuning.objects.create(
+        team=admin.team, name="best", **parts, space=space, default={"nofile": 65535}, metric="throughput_rps",
+        higher_is_better=True, budget_runs=20, seed=1, outcome="better", state="finished", **answer,
+    )  # fmt: skip
 
 
 def address(path: str, said: Any, values: dict[str, str]) -> str:
@@ -235,7 +256,7 @@ def test_another_team_gets_the_same_answer_as_for_what_does_not_exist(
         "search_id": "999999",
         "alert_id": "999999",
         "reservation_id": "999999",
-        **dict.fromkeys(("schedule_id", "bisection_id", "webhook_id", "delivery_id", "rule_id"), "999999"),
+        **dict.fromkeys(("schedule_id", "bisection_id", "tuning_id", "webhook_id", "delivery_id", "rule_id"), "999999"),
         **dict.fromkeys(("annotation_id", "view_id"), "999999"),
         "digest": "e" * 64,
         "token_id": "00",

@@ -71,7 +71,7 @@ def test_every_operation_has_an_example_that_fits_its_schema(client: Client, db:
 
 STARTS = {
     "create_run", "rerun", "rerun_runs", "create_experiment", "launch_copy", "launch_experiment", "start_search",
-    "start_bisection", "create_import", "create_result", "create_results", "create_recording",
+    "start_bisection", "start_tuning", "create_import", "create_result", "create_results", "create_recording",
     "create_schedule", "create_reservation", "import_timers",
 }  # fmt: skip
 

@@ -162,7 +162,7 @@ def test_the_preview_says_what_is_missing(admin: Member, stock: dict[str, Any]) 
     assert "Workload" in answer.content.decode()
 
 
-@pytest.mark.parametrize("page", ["new_run", "new_experiment", "new_search", "new_bisection"])
+@pytest.mark.parametrize("page", ["new_run", "new_experiment", "new_search", "new_bisection", "new_tuning"])
 def test_a_form_says_what_the_team_has_none_of(admin: Member, stock: dict[str, Any], page: str) -> None:
     def note() -> str:
         html = signed_in(admin).get(address(page, admin.team)).content.decode()
