@@ -211,6 +211,7 @@ class GcPausesRead:
     full: tuple[bool, ...]
     cut: bool = False
     instance: int = 0
+    role: Role = "sut"
     kind: Literal["gc_pauses_read"] = "gc_pauses_read"
 
 
@@ -319,7 +320,7 @@ EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 def to_json(event: AnyEvent) -> dict[str, Any]:
     """The event as JSON data, its `kind` in it."""
     data: dict[str, Any] = EVENTS.dump_python(event, mode="json")
-    if isinstance(event, SnapshotTaken) and event.role == "sut":
+    if isinstance(event, SnapshotTaken | GcPausesRead) and event.role == "sut":
         del data["role"]  # as before there were members
     return data
 

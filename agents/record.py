@@ -23,6 +23,7 @@ from agents.events import (
     ProfileTaken,
     RecordingKept,
     Restored,
+    Role,
     SnapshotTaken,
     StepApplied,
     StepIntended,
@@ -47,7 +48,7 @@ class Record:
     loads: dict[int, LoadStarted] = field(default_factory=dict)
     reports: dict[int, LoadReported] = field(default_factory=dict)
     configuration: ConfigurationCaptured | None = None
-    gc_pauses: dict[int, GcPausesRead] = field(default_factory=dict)
+    gc_pauses: dict[tuple[Role, int], GcPausesRead] = field(default_factory=dict)
     recordings: dict[tuple[str, str], RecordingKept] = field(default_factory=dict)
     profiles: dict[tuple[str, str, str], ProfileTaken] = field(default_factory=dict)
     failed: Failed | None = None
@@ -93,7 +94,7 @@ class Record:
             case LoadReported():
                 self.reports[event.index] = event
             case GcPausesRead():
-                self.gc_pauses[event.instance] = event
+                self.gc_pauses[event.role, event.instance] = event
             case RecordingKept():
                 self.recordings[event.role, event.recorder] = event
             case ProfileTaken():

@@ -310,7 +310,7 @@ class RunSpec(Frozen):
                     member.server,
                     place.steps,
                     place.host,
-                    tuple(f"http://{at}{member.server.ready.path}" for at in _where(place.host, member.server)),
+                    _pages(member.server.scheme, place.host, member.server),
                     waits[member.role],
                     askers[member.role],
                     profilers_for(self.profilers, member.server.kind, is_jvm=member.server.is_jvm),
@@ -355,13 +355,17 @@ class RunSpec(Frozen):
     @property
     def ready_urls(self) -> tuple[str, ...]:
         """What each instance of the server is asked for until it is ready, which the load tool need not know."""
-        path = self.application.server.ready.path
-        return tuple(f"{self.workload.scheme}://{server}{path}" for server in self._servers)
+        return _pages(self.workload.scheme, self.sut, self.application.server)
 
     @property
     def _servers(self) -> tuple[str, ...]:
         """Address and port of each instance of the server, as the driver hosts reach it."""
         return _where(self.sut, self.application.server)
+
+
+def _pages(scheme: str, host: HostAddress, server: Server) -> tuple[str, ...]:
+    """What each instance of a server is asked for until it is ready."""
+    return tuple(f"{scheme}://{at}{server.ready.path}" for at in _where(host, server))
 
 
 def _where(host: HostAddress, server: Server) -> tuple[str, ...]:

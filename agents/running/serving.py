@@ -199,6 +199,7 @@ class Serving:
                 tuple(pause.full for pause in pauses),
                 cut=len(pauses) >= gc_log.MAX_PAUSES,
                 instance=number,
+                role=self._role,
             )
         )
 

@@ -69,8 +69,7 @@ class System:
             await serving.keep_last_words()
         await self.insist()
         for serving in self._each:
-            if not serving.part.place:
-                await serving.read_gc_logs()
+            await serving.read_gc_logs()
 
     async def _capture(self) -> None:
         """What the machines really have now that the servers run; and what these say they ignored.

@@ -32,6 +32,7 @@ WORKS: Mapping[int, str] = {
     8: "Redis",
     9: "Node.js",
     10: "Heap and collectors of the JVM",
+    11: "A system of three tiers",
 }
 
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -140,6 +141,8 @@ class Needs(Frozen):
     java: int = Field(17, ge=0)
     root: bool = False
     sut: tuple[str, ...] = ()
+    members: dict[str, tuple[str, ...]] = {}
+    """What the host of each further member must have, by its role."""
     driver: tuple[str, ...] = ()
 
 
@@ -166,6 +169,12 @@ class ExperimentTemplate(Item):
     @property
     def two_suts(self) -> bool:
         return any(variant.other_sut for variant in self.variants)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The further members of its system, each of which needs a host; () where there is one server."""
+        members = (one for shipped in self.applications() for one in shipped.document.get("members", ()))
+        return tuple(dict.fromkeys(str(one["role"]) for one in members))
 
     def variants_at(self, scale: Scale) -> tuple[TemplateVariant, ...]:
         """The variants of a scale, each of them once per number of connections or users."""

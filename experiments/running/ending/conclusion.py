@@ -222,9 +222,10 @@ def _compact_samples(run: Run, record: Record) -> Channels:
     """Turn the samples' events into one row of arrays per channel, and drop the events."""
     started = began_unix_s(record)
     points = load_points(record, started)
-    paused_at_s, pauses_ms = gc_points(record, started)
-    if pauses_ms:
-        points["sut", "gc.pause_ms"] = ("ms", paused_at_s, pauses_ms)
+    for role in dict.fromkeys(role for role, _ in record.gc_pauses):
+        paused_at_s, pauses_ms = gc_points(record, role, started)
+        if pauses_ms:
+            points[role, "gc.pause_ms"] = ("ms", paused_at_s, pauses_ms)
     events = RunEvent.objects.filter(run=run, kind="samples").order_by("seq")
     for payload in events.values_list("payload", flat=True).iterator():
         for channel, (unit, value) in payload["values"].items():

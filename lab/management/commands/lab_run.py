@@ -33,6 +33,7 @@ from lab import loopback
 from lab.demo_hosts import DemoHost, free_port
 from lab.equip import Programs, Spot, equip
 from lab.lab import Lab, LabHost, why_not
+from lab.member_death import insist_on_a_member, left_behind, limits_of, run_with_a_death, story_of
 from lab.shell import LabError
 from lab.tomcat import VERSION, find_java_home
 
@@ -55,6 +56,9 @@ class Command(up.Command):
         parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="given")
         parser.add_argument("--repetitions", type=int, help="of each variant (as in the template)")
         parser.add_argument("--exit", action="store_true", help="stop when the last experiment has its verdict")
+        parser.add_argument(
+            "--kill", metavar="ROLE", help="then one run more, in whose middle this member of the system is killed"
+        )
         parser.add_argument("--published", action="store_true", help="also import the published figures")
         for program in ("tomcat", "liberty", "rest-war", "jmeter"):
             parser.add_argument(f"--{program}", type=Path, help="where it is on this machine")
@@ -69,7 +73,7 @@ class Command(up.Command):
             options["liberty"],
             options["rest_war"] or cache / "rest.war",
             options["jmeter"],
-            catalogue.DIRECTORY / "node" / "server.js",
+            catalogue.DIRECTORY / "node",
         )
         self.directory = data_dir / "lab"
         self.server_cpus, self.driver_cpus = _split_cpus()
@@ -77,6 +81,7 @@ class Command(up.Command):
         self.failed = False
         try:
             self.templates = [template(name) for name in options["names"]]
+            insist_on_a_member(options["kill"], self.templates)
             if options["port"] is None:
                 options["port"] = free_port(ADDRESS, WEB_PORT)
             super().handle(*args, **options)
@@ -90,9 +95,13 @@ class Command(up.Command):
         root_only = [one.title for one in self.templates if one.needs.root]
         if reason is not None and root_only:
             raise LabError(f"{root_only[0]} changes settings of its host, so it needs hosts of its own. {reason}")
+        systems = [one.title for one in self.templates if one.roles]
+        if reason is not None and systems:
+            raise LabError(f"{systems[0]} is a system of several hosts, each with a network of its own. {reason}")
         self.namespaces = reason is None
         if self.namespaces:
-            lab = Lab(self.directory, HOSTS, disk_bytes=DISK_BYTES)
+            members = dict.fromkeys(_host_of(role) for one in self.templates for role in one.roles)
+            lab = Lab(self.directory, (*HOSTS, *members), disk_bytes=DISK_BYTES)
             lab.up()
             self.hosts: tuple[LabHost | DemoHost, ...] = lab.hosts()
         else:
@@ -166,7 +175,9 @@ class Command(up.Command):
         if template.two_suts and other is None:
             raise LabError(f"{template.title} compares two servers, and without namespaces the lab has only one.")
         ready = install(self.member, template, "small", self._settings(terminal, template))
-        experiment = create(self.member, ready, Places(sut, (driver,), other), repetitions=self.options["repetitions"])
+        members = {role: self.registered[_host_of(role)] for role in template.roles}
+        places = Places(sut, (driver,), other, members)
+        experiment = create(self.member, ready, places, repetitions=self.options["repetitions"])
         page = f"{url}t/{TEAM}/experiments/{experiment.pk}/"
         runs = launch_experiment(self.member, experiment)
         terminal.say("lab", f"{template.title}: {len(runs)} runs, {page}")
@@ -179,18 +190,35 @@ class Command(up.Command):
             terminal.say("lab", f"  {verdict.candidate}: {verdict.sentence}")
         for run in experiment.runs.exclude(failure="").order_by("number"):
             terminal.warn("lab", f"  run #{run.number} ({run.variant}): {run.failure}")
+        for sentence in limits_of(experiment):
+            terminal.say("lab", f"  {sentence}")
         terminal.say("lab", f"  {page}")
         self.failed = self.failed or not experiment.verdicts.exists()
+        if self.options["kill"] in template.roles:
+            run = run_with_a_death(self.member, experiment, self.options["kill"], self._on_host)
+            terminal.say("lab", f"{template.title}, {self.options['kill']} killed in the middle of #{run.number}:")
+            for sentence in story_of(run):
+                terminal.say("lab", f"  {sentence}")
+            for name in left_behind(run, self._on_host):
+                terminal.warn("lab", f"  {name}")
+            self.failed = self.failed or run.restore != run.Restore.VERIFIED or bool(left_behind(run, self._on_host))
+
+    def _on_host(self, host: str, *argv: str) -> str:
+        """What the command prints on that host of the lab, past SSH and past BenchHub."""
+        return Lab(self.directory).exec(host, *argv, check=False).stdout.decode("utf-8", "replace")
 
     def _settings(self, terminal: Terminal, template: Any) -> dict[str, Any]:
         wanted = template.settings()
         names = ("sut", "sut2") if template.two_suts else ("sut",)
         spots = {host.name: Spot.of(host) for host in self.hosts}
         terminal.say("lab", f"{template.title}: programs for {', '.join(names)} and driver")
-        values: dict[str, Any] = dict(equip([spots[name] for name in names], spots["driver"], wanted, self.programs))
+        members = {role: spots[_host_of(role)] for role in template.roles}
+        equipped = equip([spots[name] for name in names], spots["driver"], wanted, self.programs, members)
+        values: dict[str, Any] = dict(equipped)
         if "java_home" in wanted:
             values["java_home"] = find_java_home(minimum=template.needs.java) or ""
-        values |= {"server_cpus": self.server_cpus, "driver_cpus": self.driver_cpus}
+        values |= {f"{role}_cpus": self.server_cpus for role in ("server", *template.roles)}
+        values["driver_cpus"] = self.driver_cpus
         if not self.namespaces and "server_port" in wanted:
             values["server_port"] = free_port(self.registered["sut"].address, SERVER_PORT)
         for text in self.options["given"]:
@@ -199,6 +227,11 @@ class Command(up.Command):
                 raise LabError(f"{text!r} is no setting of {template.title}; it has: {', '.join(sorted(wanted))}.")
             values[name] = typed(wanted[name], value)
         return {name: value for name, value in values.items() if name in wanted}
+
+
+def _host_of(role: str) -> str:
+    """The lab's host for a member with this role."""
+    return role.replace("_", "-")
 
 
 def _split_cpus() -> tuple[str, str]:

@@ -34,6 +34,7 @@ PLACES: dict[str, Value] = {
     "rest_war": "/opt/rest.war",
     "jmeter_home": "/opt/jmeter",
     "node_entry": "/opt/node/server.js",
+    "shop_entry": "/opt/node/shop.js",
 }
 SCALES: tuple[Scale, ...] = ("small", "published")
 NAMES = catalogue.names("experiments")
@@ -76,16 +77,22 @@ def two_kernels(places: Places) -> Places:
     return places
 
 
+def further(admin: Member, facts: dict[str, str]) -> dict[str, Host]:
+    """A host for each member of every shipped system."""
+    roles = {role for name in NAMES for role in catalogue.template(name).roles}
+    return {role: profiled(admin, role, "sut", facts) for role in sorted(roles)}
+
+
 @pytest.fixture
 def arm64(admin: Member) -> Places:
     hosts = [profiled(admin, name, role, ARM64) for name, role in (("a", "sut"), ("b", "sut"), ("c", "driver"))]
-    return Places(hosts[0], (hosts[2],), hosts[1])
+    return Places(hosts[0], (hosts[2],), hosts[1], further(admin, ARM64))
 
 
 @pytest.fixture
 def lab(admin: Member) -> Places:
     hosts = [profiled(admin, name, role, LAB) for name, role in (("x", "sut"), ("y", "sut"), ("z", "driver"))]
-    return Places(hosts[0], (hosts[2],), hosts[1])
+    return Places(hosts[0], (hosts[2],), hosts[1], further(admin, LAB))
 
 
 @pytest.mark.parametrize("kind", ["applications", "recipes", "workloads", "experiments", "recorded"])
@@ -185,6 +192,11 @@ ASKED |= {
     },
     "postgresql-shared-buffers": {name: {f"{SETTINGS}shared_buffers"} for name in ("16 MB", "256 MB")},
     "redis-io-threads": {"2 threads": {"redis.settings.io-threads"}},
+    "three-tier": {
+        "proxy, 2 workers": {"nginx.conf.worker_processes"},
+        "application, 2 processes": {"members.app.process.environment.WEB_CONCURRENCY"},
+        "database, 16 MB of buffers": {f"members.database.{SETTINGS}shared_buffers"},
+    },
 }
 PATHS = {path for changes in ASKED.values() for changed in changes.values() for path in changed} | NOBODY_ASKED
 # Another application may explain whatever belongs to the server, and nothing of its host.
@@ -334,6 +346,27 @@ def test_installing_needs_the_role_that_saving_needs(
     else:
         with pytest.raises(Forbidden):
             install(member, template, "small", given(template))
+
+
+@pytest.mark.django_db
+def test_an_editor_installs_a_system_whose_members_name_each_other(team: Team, make_member: MakeMember) -> None:
+    template = catalogue.template("three-tier")
+    ready = install(make_member(team, Role.EDITOR), template, "small", given(template))
+    assert ready.applications["three-tier-shop"].body["server"]["proxy_to"] == ["${app.address}:${app.port}"]
+
+
+@pytest.mark.django_db
+def test_each_further_member_of_a_template_needs_a_host(admin: Member, lab: Places) -> None:
+    template = catalogue.template("three-tier")
+    ready = install(admin, template, "small", given(template))
+    with pytest.raises(RequestError, match="each further member: app") as refused:
+        ready.candidates(Places(lab.sut, lab.drivers, members={"database": lab.members["database"]}))
+    assert refused.value.field == "members"
+    (first, *_) = ready.request_body(lab)["variants"]
+    assert first["members"] == {"database": "database", "app": "app"}
+    assert "app must have Node.js; without it a run fails and says so." in [
+        one.sentence for one in fits(template, "small", lab, {})
+    ]
 
 
 @pytest.mark.parametrize("name", ["nothing-of-the-kind", "../recipes/tomcat-default", "", "Tomcat-baseline"])
