@@ -56,6 +56,7 @@ class Experiment(models.Model):
     max_blocks = models.PositiveSmallIntegerField(default=20)
     max_hours = models.FloatField(null=True)
     aa_first = models.BooleanField(default=False)
+    canaries_first = models.BooleanField(default=False)
     aa_result = models.JSONField(default=dict)
     state_reason = models.TextField(blank=True)
     seed = models.PositiveIntegerField(default=0)

@@ -22,7 +22,7 @@ from agents.base.session import Session
 from agents.record import Record
 from agents.remote.ssh import connect
 from agents.runner import Runner
-from agents.running.control import Control
+from agents.running.control import Control, KeepReadings
 from agents.spec import HostAddress, RunSpec
 from tests import needs
 from tests.agents.specs import make_spec
@@ -155,6 +155,7 @@ class Watched:
     installation: Installation = UNNAMED
     key: str = KEY
     kept: dict[str, bytes] = field(default_factory=dict)
+    keep_readings: KeepReadings | None = None
 
     async def keep(self, name: str, content: bytes, media_type: str) -> None:
         self.kept[name] = content
@@ -177,6 +178,7 @@ class Watched:
             self.deadman_s,
             keep_file=self.keep,
             installation=self.installation,
+            keep_readings=self.keep_readings,
         )
         return Runner(self.key, spec, record or Record(), control)
 
