@@ -40,6 +40,8 @@ from agents.remote.claiming import Taken
 from agents.remote.deadman import Renewal
 from agents.remote.fencing import FencedSession
 from agents.running import snapshot
+from agents.running.canaries import CANARIES
+from agents.running.canary_checks import check_hosts
 from agents.running.control import Cancelled, Control
 from agents.running.host_links import HostLinks, raise_first
 from agents.running.loading import Loading
@@ -144,6 +146,7 @@ class Runner:
         await self._insist_that_hosts_know_it()
         await self._do("connect", self._reach.open)
         await self._do("facts", self._look)
+        await self._check_hosts()
         await self._do("snapshot", self._snapshot)
         async with Renewal([self._reach.deadman(role) for role in self._reach.roles]) as self._renewal:
             await self._do("tune", self._tune)
@@ -224,6 +227,18 @@ class Runner:
                     f"{self._reach.link(role).host} is not as it was before another run: {'; '.join(problems)}.",
                     hint="Put that back, then restore the host on its page.",
                 )
+
+    async def _check_hosts(self) -> None:
+        """Whether the hosts are as fast as ever, before anything is changed there: of an experiment's first run."""
+        if self._control.keep_readings is None or "snapshot" in self._record.finished_phases:
+            return
+        sessions = {role: self._reach.session(role) for role in self._reach.roles}
+        readings = await check_hosts(self._spec, sessions, self._check)
+        for one in readings:
+            if one.problem:
+                name = self._spec.hosts[one.role].name
+                await self._say(f"{CANARIES[one.check].title} of {name} was not checked: {one.problem}")
+        await self._control.keep_readings(readings)
 
     async def _snapshot(self) -> None:
         for part in self._spec.parts:

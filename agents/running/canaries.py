@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,9 +11,10 @@ from agents.base.command import Command, script
 from agents.base.errors import ParseError
 from agents.readers.base.result_reader import Source
 from agents.readers.fio import read as read_fio
+from agents.readers.iperf3 import read as read_iperf3
 
 CanaryName = Literal["cpu", "disk", "network"]
-DISK_S, NETWORK_S = 3, 3
+DISK_S, NETWORK_S, LISTEN_S = 2, 2, 15
 ROUNDS, TURNS = 5, 100_000
 NETWORK_PORT = 5201
 
@@ -31,21 +31,35 @@ done
 echo "$turns turns in $best ns"
 """
 
+# The file lies where runs lie, so that it is the disk that they use, and goes however this ends.
 _DISK = """
 command -v fio >/dev/null || exit 0
-mkdir -p "$1" && cd "$1" || exit 1
-trap 'rm -f canary.0.0' EXIT
-fio --name=canary --rw=randread --bs=4k --size=64m --iodepth=1 --ioengine=psync --direct=1 --time_based \\
-  --runtime="$2" --output-format=json
+cd && home=$(pwd -P) || exit 1
+[ ! -e "$home/.benchhub/machine" ] || home=$home/.benchhub
+place=$(mktemp -d "$home/canary.XXXXXX") || exit 1
+trap 'rm -rf -- "$place"' EXIT
+trap 'exit 1' HUP INT TERM
+cd "$place" || exit 1
+timeout 60 fio --name=canary --rw=randread --bs=4k --size=64m --iodepth=1 --ioengine=psync --direct=1 --time_based \\
+  --runtime="$1" --output-format=json
 """
 
 _LISTEN = """
 command -v iperf3 >/dev/null || exit 0
-exec iperf3 -s -1 -D -p "$1" --idle-timeout 30
+exec timeout "$2" iperf3 -s -1 -p "$1"
 """
+# It begins before the other side listens: until then nobody answers.
 _SEND = """
 command -v iperf3 >/dev/null || exit 0
-exec iperf3 -c "$1" -p "$2" -t "$3" -J
+tries=20
+while :; do
+  said=$(timeout 12 iperf3 -c "$1" -p "$2" -t "$3" -J) && break
+  tries=$((tries - 1))
+  case $said in *refused*) ;; *) break ;; esac
+  [ "$tries" -gt 0 ] || break
+  sleep 0.25
+done
+printf '%s\\n' "$said"
 """
 
 
@@ -69,17 +83,18 @@ def cpu_command() -> Command:
     return script(_CPU, str(ROUNDS), str(TURNS))
 
 
-def disk_command(directory: str) -> Command:
-    """Reads 4 KiB at random places of a file of 64 MiB in `directory`, past the page cache; nothing without fio."""
-    return script(_DISK, directory, str(DISK_S), timeout_s=120)
+def disk_command() -> Command:
+    """Reads 4 KiB at random places of a file of 64 MiB beside the runs, past the page cache; nothing without fio."""
+    return script(_DISK, str(DISK_S), timeout_s=90)
 
 
 def network_commands(address: str, port: int = NETWORK_PORT) -> tuple[Command, Command]:
-    """What listens for one check on the SUT at `address`, and what sends from the driver host.
+    """What listens for one check on the SUT at `address`, and what sends from the driver host, both at the same time.
 
-    Without iperf3 neither does anything.
+    Who listens ends after one check, or after LISTEN_S. Without iperf3 neither does anything.
     """
-    return script(_LISTEN, str(port)), script(_SEND, address, str(port), str(NETWORK_S), timeout_s=60)
+    listen = script(_LISTEN, str(port), str(LISTEN_S), timeout_s=LISTEN_S + 10)
+    return listen, script(_SEND, address, str(port), str(NETWORK_S), timeout_s=60)
 
 
 def parse_cpu(text: str) -> float | None:
@@ -103,11 +118,11 @@ def parse_network(text: str) -> float | None:
     """Bits per second that arrived; None where a host has no iperf3. ParseError when it could not measure."""
     if not text.strip():
         return None
-    try:
-        said = json.loads(text)
-        return float(said["end"]["sum_received"]["bits_per_second"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ParseError("this is no report of iperf3 that measured") from error
+    found = read_iperf3(Source(text)).results
+    values = [result.figures.get("bits_per_s") for result in found if not result.why]
+    if len(values) != 1 or not isinstance(values[0], int | float):
+        raise ParseError(f"iperf3 did not measure: {text.strip()[:200]}")
+    return float(values[0])
 
 
 CANARIES: Mapping[str, Canary] = {

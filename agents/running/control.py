@@ -14,6 +14,7 @@ from agents.facts.access import Access
 from agents.profiles.base.taken import TakenProfile
 from agents.record import Record
 from agents.remote.link import PATIENCE_S
+from agents.running.canary_checks import CanaryReading
 from agents.running.collecting import KeepFile
 from agents.spec import HostAddress
 
@@ -27,6 +28,9 @@ KeepProfile = Callable[[TakenProfile, bytes], Awaitable[str]]
 
 TellLeftovers = Callable[[Role, tuple[str, ...]], Awaitable[None]]
 """Told what other runs had left on a host, one sentence each, once it was put back."""
+
+KeepReadings = Callable[[tuple[CanaryReading, ...]], Awaitable[None]]
+"""Handed what the checks of the hosts gave, before anything is changed on any."""
 
 CANCELLED_PATIENCE_S = 30.0
 """How long a cancelled run waits for a host that is away."""
@@ -56,7 +60,8 @@ class Control:
     """How to connect, where events go, whether to stop, the fence, and how long hosts and workers may be away.
 
     `installation` is whose the run is: hosts keep it beside the fence. `libraries` is the directory of the jars that
-    profilers need (bin/get-profilers).
+    profilers need (bin/get-profilers). `keep_readings`: the hosts are checked first (`agents.running.canaries`), and it
+    is handed what they gave; None = nobody asked for that.
     """
 
     connect: Connect
@@ -71,6 +76,7 @@ class Control:
     installation: Installation = UNNAMED
     admit: Admit = _nobody_else
     tell_leftovers: TellLeftovers = _unheard
+    keep_readings: KeepReadings | None = None
 
     def emit_into(self, record: Record) -> Callable[[AnyEvent], Awaitable[None]]:
         """Stores an event, then takes it into the record: what is not stored has not happened."""

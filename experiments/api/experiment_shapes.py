@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from agents.profilers.choosing import ProfilerNames
+from agents.running.canaries import CANARIES
 from experiments.api.shapes import (
     Body,
     DriverNames,
@@ -25,6 +26,7 @@ from experiments.api.shapes import (
 )
 from experiments.asking.launching import launch
 from experiments.asking.launching.forecast import Forecast
+from experiments.judging.evidence.host_canaries import JudgedCanary
 from experiments.judging.verdicts.looks import PairLooks
 from experiments.models import Experiment
 from experiments.registry.experiments.rules import Rules
@@ -65,6 +67,7 @@ class ExperimentRow(BaseModel):
     max_hours: float | None
     aa_first: bool
     profilers: list[str] = Field(description="What each run has a profiled twin with")
+    canaries_first: bool = Field(description="Whether its hosts are checked before its first run")
     state_reason: str = Field(description="Why it is paused or blocked, or why it stopped; may be empty")
     labels: dict[str, str]
     created_by: str | None
@@ -90,6 +93,7 @@ class ExperimentRow(BaseModel):
             max_hours=experiment.max_hours,
             aa_first=experiment.aa_first,
             profilers=experiment.profilers,
+            canaries_first=experiment.canaries_first,
             state_reason=experiment.state_reason,
             labels=experiment.labels,
             created_by=experiment.created_by.get_username() if experiment.created_by else None,
@@ -146,7 +150,48 @@ class LookOut(BaseModel):
         return found
 
 
+class HostCanaryOut(BaseModel):
+    """One short check of a host; changes are percent of the mean of its earlier ones, of which there must be five."""
+
+    host: str
+    to: str = Field(description="The host at the other end of a check of the network; empty else")
+    check: Literal["cpu", "disk", "network"]
+    unit: str
+    value: float | None
+    problem: str = Field(description="Why there is no figure")
+    earlier: int = Field(description="Checks that it is compared with, at most 30")
+    change_pct: float | None
+    low_pct: float | None = Field(description="Of the 95 % prediction interval")
+    high_pct: float | None
+    slower: bool = Field(description="The host itself got slower: all of the interval says so, by more than 3 %")
+    faster: bool
+    at: datetime
+
+    @classmethod
+    def of(cls, one: JudgedCanary) -> HostCanaryOut:
+        change = one.change
+        low, high = change.interval_ratio if change else (None, None)
+        return cls(
+            host=one.host,
+            to=one.to,
+            check=CANARIES[one.check].name,
+            unit=one.unit,
+            value=one.value,
+            problem=one.problem,
+            earlier=one.earlier,
+            change_pct=None if change is None else change.change_ratio * 100,
+            low_pct=None if low is None else low * 100,
+            high_pct=None if high is None else high * 100,
+            slower=bool(change and change.slower),
+            faster=bool(change and change.faster),
+            at=one.at,
+        )
+
+
 class ExperimentOut(ExperimentRow):
+    hosts_before: str = Field(description="What the checks of its hosts say before any verdict; empty without them")
+    canaries: list[HostCanaryOut]
+
     expected_end_at: datetime | None = Field(
         description="An estimate of the end of its last run; null when there is none"
     )
@@ -199,6 +244,7 @@ class ExperimentIn(Body):
     profilers: ProfilerNames | None = Field(
         None, description="Each block has a profiled twin of each run; null = those that the workload names"
     )
+    canaries_first: Flag = Field(False, description="Check the hosts before its first run: CPUs, disks, network")
     labels: Labels = {}
 
     def rules(self) -> Rules:
@@ -208,6 +254,7 @@ class ExperimentIn(Body):
             max_blocks=self.max_blocks,
             max_hours=self.max_hours,
             aa_first=self.aa_first,
+            canaries_first=self.canaries_first,
             gate_metrics=tuple(self.gate_metrics),
         )
 

@@ -19,6 +19,7 @@ from experiments.api.experiment_shapes import (
     ExperimentPage,
     ExperimentRow,
     ForecastOut,
+    HostCanaryOut,
     LaunchIn,
     LookOut,
     VariantOut,
@@ -35,6 +36,7 @@ from experiments.asking.launching.copies import copy_experiment
 from experiments.asking.launching.forecast import Arm, forecast
 from experiments.asking.launching.stopping import spent_s
 from experiments.judging.comparing.history import experiment_runs
+from experiments.judging.evidence.host_canaries import hosts_before
 from experiments.judging.gate.decision import experiment_gate
 from experiments.judging.verdicts.looks import looks_of
 from experiments.models import Application, Experiment, Member, Recipe, Role, Workload
@@ -253,8 +255,11 @@ def _detail(member: Member, experiment: Experiment) -> ExperimentOut:
         experiment.variants.select_related("application", "recipe", "sut", "drivers").prefetch_related("drivers__hosts")
     )
     runs = experiment_runs(experiment)
+    checked = hosts_before(experiment)
     return ExperimentOut(
         **ExperimentRow.of(experiment, team).model_dump(),
+        hosts_before=checked.sentence,
+        canaries=[HostCanaryOut.of(one) for one in checked.checks],
         expected_end_at=expected_end(member.team, runs),
         spent_s=spent_s(runs),
         looks=[look for pair in looks_of(experiment, variants, runs) for look in LookOut.all_of(pair)],

@@ -4,6 +4,7 @@ from experiments.models.alert_rules import AlertRule, BrokenRule
 from experiments.models.annotations import Annotation
 from experiments.models.baselines import PinnedBaseline
 from experiments.models.bisecting import Bisection, BisectionStep
+from experiments.models.canaries import HostCanary
 from experiments.models.documents import Application, Document, Recipe, Workload
 from experiments.models.experiments import Experiment, StoredVerdict, Variant
 from experiments.models.history import Alert, HistoryLimits, Trend
@@ -45,6 +46,7 @@ __all__ = [
     "HardwareProfile",
     "HistoryLimits",
     "Host",
+    "HostCanary",
     "HostGrant",
     "HostProfile",
     "IdempotencyRecord",

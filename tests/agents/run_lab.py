@@ -23,7 +23,7 @@ from agents.profiles.base.taken import TakenProfile
 from agents.record import Record
 from agents.remote.ssh import connect
 from agents.runner import Runner
-from agents.running.control import Control
+from agents.running.control import Control, KeepReadings
 from agents.spec import HostAddress, RunSpec
 from tests import needs
 from tests.agents.specs import make_spec
@@ -159,6 +159,7 @@ class Watched:
     key: str = KEY
     kept: dict[str, bytes] = field(default_factory=dict)
     profiles: dict[str, TakenProfile] = field(default_factory=dict)
+    keep_readings: KeepReadings | None = None
 
     async def keep(self, name: str, content: bytes, media_type: str) -> None:
         self.kept[name] = content
@@ -188,6 +189,7 @@ class Watched:
             keep_profile=self.keep_profile,
             libraries=LIBRARIES,
             installation=self.installation,
+            keep_readings=self.keep_readings,
         )
         return Runner(self.key, spec, record or Record(), control)
 

@@ -25,6 +25,7 @@ from tests.agents.run_lab import free_port
 from tests.agents.servers.test_postgresql import PROGRAMS, require_postgresql
 from tests.agents.servers.tomcat_install import unpack_tomcat
 from tests.faults.conftest import pair, sshd_hosts, stage
+from tests.faults.programs import WITNESS, write_program
 from tests.faults.stage import TOOL_TIMEOUT_S, Actor, Stage, has_event, spoilt, state_is
 from tests.sshd import exists
 
@@ -133,9 +134,10 @@ def test_a_run_of_a_database_is_told_in_transactions(stage: Stage, pair: tuple[A
     server = PostgreSQL(bin_dir=PROGRAMS, port=free_port(), pgbench_scale=1, keep_data=True)
     require_postgresql(server)
     sut, driver = pair
+    write_program(driver.root / "pgbench", WITNESS.format(root=driver.inside, program=f"{PROGRAMS}/pgbench"))
     step = {"kind": "properties", "path": "postgresql.conf", "values": {"synchronous_commit": "off"}}
     load = {
-        "driver": {"kind": "pgbench", "clients": 2, "binary": f"{PROGRAMS}/pgbench"},
+        "driver": {"kind": "pgbench", "clients": 2, "binary": f"{driver.inside}/pgbench"},
         "phases": [
             {"name": "warm-up", "kind": "warm_up", "duration_s": 1},
             {"name": "load", "kind": "measure", "duration_s": 4},

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from experiments.analysis.number_text import figure_text
 from experiments.analysis.outcomes import WORDS
 from experiments.analysis.verdict import GateResult, gate_of
+from experiments.judging.evidence.host_canaries import hosts_before
 from experiments.judging.gate.rules import Evidence, GateRules, Inconclusive, Judged, evidence_of
 from experiments.models import Experiment, Run, Variant
 from experiments.models.experiments import shown_outcome
@@ -158,7 +159,8 @@ def experiment_gate(experiment: Experiment, rules: GateRules | None = None) -> G
     if experiment.state == Experiment.State.CANCELLED:
         return GateVerdict("error", True, ("The experiment was cancelled.",), numbers)
     outcome, reasons = decide(_pairs(evidence, runs))
-    return _settled(GateVerdict(outcome, True, (*reasons, *evidence.notes), numbers), rules.inconclusive)
+    said = (*hosts_before(experiment).changed, *reasons, *evidence.notes)  # a host that got slower comes before it
+    return _settled(GateVerdict(outcome, True, said, numbers), rules.inconclusive)
 
 
 def run_gate(run: Run, inconclusive: Inconclusive = "neutral") -> GateVerdict:

@@ -60,10 +60,13 @@ def standing_metrics(team_id: int, names: Iterable[str]) -> list[MetricSpec]:
     return list((_own(team_id, Q(followed=True, name__in=own)) or _own(team_id, Q(name__in=own))).values())
 
 
-def learn(team: Team, declared: Iterable[MetricSpec], *, follow: Collection[str] = ()) -> None:
+def learn(
+    team: Team, declared: Iterable[MetricSpec], *, follow: Collection[str] = (), few_as_well: bool = True
+) -> None:
     """Remember unit and direction of own metrics; what is declared last counts. Call inside a transaction.
 
-    New ones are followed when they are few, and those in `follow` always.
+    New ones in `follow` are followed, and with `few_as_well` all of them when they are few: not those of a tool that
+    says itself which figure stands for a run, as its time to connect is none.
     """
     newest = {one.name: one for one in declared if one.name not in METRICS}
     if not newest:
@@ -78,7 +81,7 @@ def learn(team: Team, declared: Iterable[MetricSpec], *, follow: Collection[str]
         if old is not None:
             said = {"unit": old[0], "direction": old[1]}
             record(team, "metric.declare", name, before=said, after={"unit": new.unit, "direction": new.direction})
-        followed = name in follow or len(newest) <= MOST_FOLLOWED
+        followed = name in follow or (few_as_well and len(newest) <= MOST_FOLLOWED)
         changed.append(Metric(team=team, name=name, unit=new.unit, direction=new.direction, followed=followed))
     if not changed:  # in most cases, and with each result
         return

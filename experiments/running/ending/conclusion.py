@@ -39,7 +39,7 @@ from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.quarantine import quarantine
 from experiments.registry.metrics.normalisation import per_cpu, sut_cpus
 from experiments.registry.metrics.own_metrics import learn
-from experiments.registry.metrics.vocabulary import declared, figures
+from experiments.registry.metrics.vocabulary import METRICS, declared, figures
 from experiments.registry.runs.artifacts import keep
 from experiments.registry.runs.latency_spectra import keep_spectrum
 from experiments.registry.runs.run_profiles import complete
@@ -213,7 +213,8 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
         metrics["cpu_ms_per_request"] = metrics["server_cpu_ratio"] * 1000 / metrics["throughput_rps"]
     metrics |= per_cpu(metrics, cpus)
     summarise(run, metrics)
-    learn(run.team, declared(measured.report))
+    headlines = set(spec.workload.driver.headlines()) - METRICS.keys()
+    learn(run.team, declared(measured.report), follow=headlines, few_as_well=not headlines)
     validity = validity_of(spec, record, measured, channels, thresholds_of(run.team))
     run.validity, run.findings, run.hides_latency = validity.state, findings_json(validity), validity.hides_latency
 

@@ -23,6 +23,8 @@ def report_markdown(report: ExperimentReport, *, url: str, plots: Sequence[tuple
     parts = [f"# {cell(report.name)}"]
     if report.question:
         parts.append(f"**Question:** {cell(report.question)}")
+    if report.hosts_before:
+        parts.append(f"**The hosts:** {cell(report.hosts_before)}")
     parts += [f"**Answer:** {cell(report.answer)}", _key_facts(report, url)]
     parts += ["## Figures", *(_figures(one) for one in report.metrics)]
     parts += [f"![{cell(title)}]({address})" for title, address in plots]

@@ -15,6 +15,7 @@ from django.utils import timezone
 from experiments.analysis.interval import Mean, mean_of
 from experiments.analysis.percentiles import PercentilePoint
 from experiments.judging.comparing.history import comparable_runs, configuration_diff
+from experiments.judging.evidence.host_canaries import hosts_before
 from experiments.models import Experiment, Run, Variant
 from experiments.registry.documents.configuration import ConfigurationDiff
 from experiments.registry.documents.contents import content_of
@@ -100,7 +101,8 @@ class Dates:
 
 @dataclass(frozen=True)
 class ExperimentReport:
-    """`answer` is the verdict in one sentence, `state_reason` why it stopped or waits, where that needs saying.
+    """`answer` is the verdict in one sentence, `hosts_before` what checks of its hosts said before it ("" without any),
+    `state_reason` why it stopped or waits, where that needs saying.
 
     `compared_runs` are the numbers of the runs in `difference`.
     """
@@ -110,6 +112,7 @@ class ExperimentReport:
     question: str
     state: str
     state_reason: str
+    hosts_before: str
     answer: str
     changes: tuple[Change, ...]
     margin_ratio: float
@@ -160,6 +163,7 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
         question=experiment.question,
         state=str(experiment.get_state_display()),
         state_reason=experiment.state_reason,
+        hosts_before=hosts_before(experiment).sentence,
         answer=answer_of(experiment, changes, runs),
         changes=tuple(changes),
         margin_ratio=experiment.margin_ratio,

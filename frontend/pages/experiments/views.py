@@ -16,6 +16,7 @@ from experiments.judging.comparing.history import comparable_runs, configuration
 from experiments.judging.comparing.machines import machines_of_experiment
 from experiments.judging.comparing.rankings import map_of, ranking_of
 from experiments.judging.comparing.scaling import groups_of, scaling_of
+from experiments.judging.evidence.host_canaries import hosts_before
 from experiments.judging.explaining.why import why_of_experiment
 from experiments.judging.verdicts import cpu_verdicts
 from experiments.judging.verdicts.looks import looks_of, planned_looks
@@ -102,6 +103,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
         "matrix": matrix_of(variants, runs, metric, first_block=found.first_block),
         "verdicts": [v for v in verdicts if v.metric == metric.name],
         "verdict_table": verdict_table(found, verdicts),
+        "hosts_before": hosts_before(found),
         "looks": looks_of(found, variants, runs),
         "planned_looks": planned_looks(found, len(variants) - 1) if found.stop_rule != "fixed" else "",
         "cost": cost_of(found, variants, runs, needs_s / (found.repetitions * len(variants) + found.first_block or 1)),

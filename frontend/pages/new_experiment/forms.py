@@ -70,6 +70,11 @@ class ExperimentForm(forms.Form):
         label="A/A check first",
         help_text="Ten runs of the baseline against itself; a difference there stops the experiment.",
     )
+    canaries_first = forms.BooleanField(
+        required=False,
+        label="Check the hosts first",
+        help_text="A few seconds of CPU, disk and network: whether a host itself got slower.",
+    )
     gate_metrics = forms.MultipleChoiceField(
         required=False,
         label="Must not get worse either",
@@ -103,6 +108,7 @@ class ExperimentForm(forms.Form):
             max_blocks=cleaned["max_blocks"] or Rules.max_blocks,
             max_hours=cleaned["max_hours"],
             aa_first=cleaned["aa_first"],
+            canaries_first=cleaned["canaries_first"],
             gate_metrics=tuple(cleaned["gate_metrics"]),
         )
 

@@ -34,7 +34,7 @@ from frontend.shared.query import id_in
 from frontend.shared.refusals import refuse
 
 PART_NAMES = ("application", "recipe", "sut")
-RULE_NAMES = ("stop_rule", "max_blocks", "max_hours", "aa_first", "gate_metrics")
+RULE_NAMES = ("stop_rule", "max_blocks", "max_hours", "aa_first", "canaries_first", "gate_metrics")
 
 
 @require_http_methods(["GET", "POST"])

@@ -1,28 +1,37 @@
 from __future__ import annotations
 
+import contextlib
+import os
+import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from agents.base.command import Command
 from agents.base.errors import ParseError
+from agents.remote.ssh import connect
 from agents.running.canaries import (
     CANARIES,
+    NETWORK_PORT,
     cpu_command,
     disk_command,
-    network_commands,
     parse_cpu,
     parse_disk,
     parse_network,
 )
+from agents.running.canary_checks import CanaryReading, check_way
 from tests import needs
-from tests.agents.run_lab import free_port
+from tests.agents.run_lab import Lab, Watched, lab, lab_hosts, needs_wrk, port_is_free
 from tests.sshd import eventually
 
+__all__ = ["lab", "lab_hosts"]
 
-def said(command: Command) -> str:
-    return subprocess.run(command.argv, capture_output=True, text=True, timeout=120, check=True).stdout
+
+def said(command: Command, **more: str) -> str:
+    environment = {**os.environ, **more}
+    return subprocess.run(command.argv, capture_output=True, text=True, env=environment, check=True).stdout
 
 
 def test_the_cpu_check_of_this_machine_gives_a_figure() -> None:
@@ -33,26 +42,63 @@ def test_the_cpu_check_of_this_machine_gives_a_figure() -> None:
 
 def test_the_disk_check_reads_and_leaves_no_file(tmp_path: Path) -> None:
     needs.require_program("fio")
-    figure = parse_disk(said(disk_command(str(tmp_path))))
+    figure = parse_disk(said(disk_command(), HOME=str(tmp_path)))
     assert figure is not None
     assert figure > 1
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_the_network_check_listens_once_and_measures() -> None:
+@needs_wrk
+async def test_a_run_checks_its_hosts_before_it_changes_anything_and_leaves_nothing_of_that(lab: Lab) -> None:
+    readings: list[CanaryReading] = []
+    seen: list[str] = []
+
+    async def keep(found: tuple[CanaryReading, ...]) -> None:
+        readings.extend(found)
+        seen.extend(type(event).__name__ for event in watched.events)
+
+    watched = Watched(lab, keep_readings=keep)
+    record = await watched.run(lab.spec())
+    assert (record.failed, record.restored and record.restored.differences) == (None, {})
+    assert "SnapshotTaken" not in seen
+    assert [(one.role, one.check, one.to) for one in readings] == [
+        ("sut", "cpu", ""),
+        ("sut", "disk", ""),
+        ("driver", "cpu", ""),
+        ("driver", "network", "sut"),
+    ]
+    for one in readings:
+        package = CANARIES[one.check].package
+        if not package or needs.place(package):
+            assert (one.problem, (one.value or 0) > 1) == ("", True), one
+        else:
+            assert (one.problem, one.value) == (f"{package} is not installed there.", None)
+    for host in (lab.sut, lab.driver):
+        assert not [path for path in host.home.rglob("canary*") if ".benchhub/runs" not in str(path)]
+    await eventually(lambda: port_is_free(NETWORK_PORT))
+
+
+async def test_a_check_that_cannot_be_made_says_why_and_ends_nothing(lab: Lab) -> None:
     needs.require_program("iperf3")
-    listen, send = network_commands("127.0.0.1", free_port())
-    said(listen)
-    found: list[float | None] = []
+    sut, driver = [
+        await connect(host.login(name), host.private_key) for name, host in (("sut", lab.sut), ("d", lab.driver))
+    ]
+    with socket.socket() as taken:  # somebody who is no iperf3 has the port
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        taken.settimeout(30)
+        threading.Thread(target=_hang_up, args=(taken,), daemon=True).start()
+        found = await check_way(driver, "driver", sut, "sut", "127.0.0.1", taken.getsockname()[1])
+    assert found.value is None
+    assert found.problem
+    await sut.close()
+    await driver.close()
 
-    def measured() -> bool:
-        done = subprocess.run(send.argv, capture_output=True, text=True, timeout=60, check=False)
-        found.extend([parse_network(done.stdout)] if done.returncode == 0 else [])
-        return bool(found)
 
-    await eventually(measured, within_s=60)
-    assert found[0] is not None
-    assert found[0] > 1e6
+def _hang_up(listening: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            listening.accept()[0].close()
 
 
 @pytest.mark.parametrize("text", ["", "100 turns in 0 ns", "sh: date: not found"])

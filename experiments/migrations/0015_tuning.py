@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("experiments", "0011_alert_rules"),
+        ("experiments", "0014_host_canaries"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
