@@ -11,6 +11,7 @@ const percent = (ratio) => `${(100 * ratio).toFixed(ratio < 0.0995 ? 2 : 1)} %`;
 export class Flame {
   constructor(element) {
     this.element = element;
+    element.flame = this;
     const one = (name) => element.querySelector(`[data-flame-${name}]`);
     this.canvas = element.querySelector("canvas");
     [this.scroll, this.space, this.text, this.tip, this.search, this.thread, this.side] = [
