@@ -58,10 +58,9 @@ def main() -> None:
     answer = client.get(f"{url}tree")
     nodes = len(answer.json()["parent"])
     server_ms = [timed_ms(lambda: client.get(f"{url}tree")) for _ in range(3)]
-    print(
-        f"{large.stacks:,} distinct stacks, {nodes:,} frames in the tree, {len(answer.content) / 1e6:.1f} MB of JSON, "
-    )
-    print(f"{len(large.folded) / 1e6:.1f} MB stored; the server answers in {statistics.median(server_ms):,.0f} ms.\n")
+    sizes = f"{len(answer.content) / 1e6:.1f} MB of JSON, {len(large.folded) / 1e6:.1f} MB stored"
+    print(f"{large.stacks:,} distinct stacks, {nodes:,} frames in the tree, {sizes}; ")
+    print(f"the server answers in {statistics.median(server_ms):,.0f} ms.\n")
     with website() as site, sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu"]
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)

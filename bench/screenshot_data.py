@@ -102,9 +102,11 @@ def arguments_of(member: Member) -> dict[str, Any]:
     link = share(member, Subject(ShareLink.Kind.RUN, runs=(run.number,)))
     return {
         "team_slug": team.slug,
-        "number": dict.fromkeys(("run", "run_log_page", "add_recording"), run.number)
-        | {"run_profile": profiled.number},
-        "numbers_run": run.number,
+        "number": {
+            **dict.fromkeys(("run", "run_log_page", "add_recording"), run.number),
+            "run_profile": profiled.number,
+        },
+        "shared_run": run.number,
         "experiment_id": {
             "experiment": only(Experiment.objects, name=SWEEP),
             "experiment_report": scaling,
