@@ -21,11 +21,12 @@ from django.test import Client
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from agents.profiles.base.taken import TakenProfile
+from agents.profiles.call_tree import call_tree
 from bench.made_up_profiles import many_stacks
 from bench.screenshot_answers import PROFILED, Answers
 from bench.website import Website, session_cookie, signed_in, team_with_runs, timed_ms, website
 from experiments.models import Experiment, Member, Run, RunProfile, Team
-from experiments.registry.runs.run_profiles import store_run_profile
+from experiments.registry.runs.run_profiles import folded, store_run_profile
 
 SLUG = "bench-flames"
 LIMIT_MS = 300.0
@@ -56,19 +57,20 @@ def main() -> None:
     client = signed_in(user)
     url = f"/t/{SLUG}/runs/{large.run.number}/profiles/{large.name}/"
     answer = client.get(f"{url}tree")
-    nodes = len(answer.json()["parent"])
+    tree = call_tree([[(folded(large), 1.0)]], lambda frame: frame.label)
     server_ms = [timed_ms(lambda: client.get(f"{url}tree")) for _ in range(3)]
-    sizes = f"{len(answer.content) / 1e6:.1f} MB of JSON, {len(large.folded) / 1e6:.1f} MB stored"
-    print(f"{large.stacks:,} distinct stacks, {nodes:,} frames in the tree, {sizes}; ")
+    sizes = f"{len(answer.content) / 1e6:.1f} MB to the browser, {len(large.folded) / 1e6:.1f} MB stored"
+    print(f"{large.stacks:,} distinct stacks, {len(tree):,} frames in the tree, {sizes}; ")
     print(f"the server answers in {statistics.median(server_ms):,.0f} ms.\n")
+    pages = _pages(team)
     with website() as site, sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu"]
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
         drawn_ms, whole = _measured(browser, site, client, url, given.times)
         if given.pictures:
-            _pictures(browser, site, client, team, given.pictures)
+            _pictures(browser, site, client, pages, given.pictures)
         browser.close()
-    lost = abs(whole - sum(answer.json()["own"][0])) > 0.5
+    lost = abs(whole - float(tree.own.sum())) > 0.5
     print(f"\nWeight that was lost: {'some' if lost else 'none'}.")
     if lost or drawn_ms >= LIMIT_MS:
         raise SystemExit(1)
@@ -76,7 +78,7 @@ def main() -> None:
 
 def _large(team: Team, stacks: int) -> RunProfile:
     run = Run.objects.for_team(team).counted().earliest("number")
-    name = f"large-{stacks}"
+    name = f"many-{stacks}"
     found = run.profiles.filter(name=name).first()
     if found is None:
         taken = TakenProfile("async-profiler", event="cpu", engine="perf_events", name=name)
@@ -117,17 +119,20 @@ def _measured(browser: Browser, site: Website, client: Client, url: str, times: 
     return statistics.median(first), whole
 
 
-def _pictures(browser: Browser, site: Website, client: Client, team: Team, into: Path) -> None:
-    into.mkdir(parents=True, exist_ok=True)
+def _pages(team: Team) -> dict[str, str]:
+    """The addresses of the pages that are taken, by name."""
     experiment = Experiment.objects.for_team(team).get(name=PROFILED)
     run = experiment.runs.filter(variant__is_baseline=False).latest("number")
-    name = run.profiles.latest("pk").name
-    pages = {
-        "run_profile": f"/t/{SLUG}/runs/{run.number}/profiles/{name}/",
+    return {
+        "run_profile": f"/t/{SLUG}/runs/{run.number}/profiles/{run.profiles.latest('pk').name}/",
         "functions": f"/t/{SLUG}/compare/functions/?experiment={experiment.pk}",
         "experiment": f"/t/{SLUG}/experiments/{experiment.pk}/",
         "run": f"/t/{SLUG}/runs/{run.number}/",
     }
+
+
+def _pictures(browser: Browser, site: Website, client: Client, pages: dict[str, str], into: Path) -> None:
+    into.mkdir(parents=True, exist_ok=True)
     for look, (scheme, width) in LOOKS.items():
         page = _page(browser, site, client, scheme, width)
         for title, path in pages.items():

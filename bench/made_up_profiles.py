@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator, Mapping
 
 from numpy.random import Generator
@@ -52,18 +53,21 @@ def made_up_profile(source: Generator, *, changed: bool = False, samples: int = 
     return "".join(lines).encode()
 
 
-def many_stacks(source: Generator, stacks: int, depth: int = 30, functions: int = 4000) -> bytes:
-    """A profile of that many distinct stacks of about `depth` frames, some shared from the root on."""
-    return "".join(_many(source, stacks, depth, functions)).encode()
+def many_stacks(source: Generator, stacks: int, depth: int = 30, grows: int = 12, functions: int = 4000) -> bytes:
+    """A profile of that many distinct stacks of up to twice `depth` frames, compressed.
+
+    Each has some frames from the root on of the one before, and up to `grows` of its own.
+    """
+    return gzip.compress("".join(_many(source, stacks, depth, grows, functions)).encode(), 6)
 
 
-def _many(source: Generator, stacks: int, depth: int, functions: int) -> Iterator[str]:
+def _many(source: Generator, stacks: int, depth: int, grows: int, functions: int) -> Iterator[str]:
     names = [f"com/acme/p{number % 61}/Class{number % 701}.method{number}" for number in range(functions)]
     before: list[str] = []
     seen = set()
     while len(seen) < stacks:
-        kept = int(source.integers(0, len(before) + 1)) if before else 0
-        grown = int(source.integers(1, 2 * depth - kept)) if kept < 2 * depth - 1 else 1
+        kept = int(len(before) * source.random() ** 0.3)
+        grown = min(int(source.integers(1, grows + 1)), max(1, 2 * depth - kept))
         before = [*before[:kept], *(names[at] for at in source.integers(0, functions, grown))]
         stack = ";".join(before)
         if stack not in seen:
