@@ -94,6 +94,9 @@ def test_a_slower_candidate_is_answered_with_functions_waiting_and_configuration
     table = browser.get(f"{place}/compare/functions/?experiment={slower.pk}&candidate=new").content.decode()
     assert "Costs more" in table
     assert "block by block" in table
+    report = api.get(f"/experiments/{slower.pk}/report?format=markdown").content.decode()
+    assert "Shown: java/math/BigDecimal.<init> costs" in report.replace("\\", "")
+    assert "Why?" in browser.get(f"{place}/experiments/{slower.pk}/report/").content.decode()
     head, name, own = flame_of(browser.get(f"{place}/compare/functions/tree?experiment={slower.pk}").content)
     costs = [functions["whole"]["baseline_us"], functions["whole"]["candidate_us"]]
     assert list(own.sum(axis=1)) == pytest.approx(costs)
