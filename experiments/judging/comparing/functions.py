@@ -193,7 +193,7 @@ def _profiled(side: Side, *, blocks: bool) -> list[ProfiledRun]:
                 cpu_s=stored.cpu_time_s or 0.0,
                 requests=stored.requests or 0,
                 samples=stored.samples,
-                unknown_ratio=functions.unknown_ratio,
+                unknown_ratio=stored.unknown_ratio,
                 self_ratio=functions.self_ratio,
                 total_ratio=functions.total_ratio,
             )

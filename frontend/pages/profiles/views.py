@@ -17,7 +17,7 @@ from experiments.judging.comparing.functions import (
 from experiments.models import RunProfile
 from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.runs.run_profiles import folded, profile_named
-from frontend.charts.flames import compared_flame_json, run_flame_json
+from frontend.charts.flames import compared_flame, run_flame
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.lookups import find_experiment, find_run
 from frontend.shared.query import id_in
@@ -44,7 +44,7 @@ def run_profile(request: TeamRequest, number: int, profile: str) -> HttpResponse
 @team_view()
 def run_profile_tree(request: TeamRequest, number: int, profile: str) -> HttpResponseBase:
     """The calls of the profile, for the flame graph."""
-    return JsonResponse(run_flame_json(_stored(request, number, profile)))
+    return _bytes(run_flame(_stored(request, number, profile)))
 
 
 @require_safe
@@ -89,7 +89,11 @@ def functions_tree(request: TeamRequest) -> HttpResponseBase:
         found, _ = _compared(request)
     except RequestError as error:
         return JsonResponse({"detail": error.message}, status=404 if isinstance(error, NotFound) else 422)
-    return JsonResponse(compared_flame_json(found))
+    return _bytes(compared_flame(found))
+
+
+def _bytes(content: bytes) -> HttpResponse:
+    return HttpResponse(content, content_type="application/octet-stream")
 
 
 def _compared(request: TeamRequest) -> tuple[ComparedFunctions, list[str]]:

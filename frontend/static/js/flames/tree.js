@@ -1,6 +1,7 @@
 // A tree of calls in columns: what hangs below what, how wide each frame is, and the same tree by callers. Pure.
 
 export const ROOT = 0;
+const MOST_BY_HAND = 12; // children that are sorted without calling the browser's own sort
 
 // `width` is what a frame is drawn by: of two sides each stack counts as wide as in the larger one, or one side alone.
 export function widths(own, side) {
@@ -10,20 +11,20 @@ export function widths(own, side) {
   return found;
 }
 
-// Node 0 is all of it; node i + 1 is the i-th of the answer, which names parents before their children.
-export function read(json) {
-  const count = json.parent.length + 1;
-  const parent = new Int32Array(count);
-  const name = new Int32Array(count);
-  const own = json.own.map(() => new Float64Array(count));
-  parent[ROOT] = -1;
-  name[ROOT] = -1;
-  for (let at = 1; at < count; at += 1) {
-    parent[at] = json.parent[at - 1] + 1;
-    name[at] = json.name[at - 1];
-    for (let side = 0; side < own.length; side += 1) own[side][at] = json.own[side][at - 1];
-  }
-  return finished({ names: json.names, parent, name, own });
+// The answer of the page: its head, and the columns that follow (frontend/charts/flames.py). Node 0 is all of it.
+export function unpacked(buffer) {
+  const length = Number(new DataView(buffer).getBigUint64(0, true));
+  const json = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+  let place = 8 + length;
+  const column = (Kind, size) => {
+    const values = new Kind(buffer, place, json.nodes);
+    place += size * json.nodes;
+    return values;
+  };
+  const parent = column(Int32Array, 4);
+  const name = column(Int32Array, 4);
+  const own = Array.from({ length: json.count }, () => column(Float64Array, 8));
+  return { json, tree: finished({ names: json.names, parent, name, own }) };
 }
 
 // The sums of each side, how deep each node lies, and which children it has (`first` to `first` of the next one).
@@ -51,10 +52,26 @@ function finished(tree) {
 // The widths of whole frames for a side, the children of each node widest first.
 export function arranged(tree, side) {
   const { parent, first, children } = tree;
-  const width = widths(tree.own, side);
-  for (let at = parent.length - 1; at > 0; at -= 1) width[parent[at]] += width[at];
+  let width = tree.total[side];
+  if (side === "both") {
+    width = widths(tree.own, side);
+    for (let at = parent.length - 1; at > 0; at -= 1) width[parent[at]] += width[at];
+  }
   for (let at = 0; at < parent.length; at += 1) {
-    if (first[at + 1] - first[at] > 1) children.subarray(first[at], first[at + 1]).sort((a, b) => width[b] - width[a]);
+    const start = first[at];
+    const end = first[at + 1];
+    if (end - start > MOST_BY_HAND) children.subarray(start, end).sort((a, b) => width[b] - width[a]);
+    else {
+      for (let next = start + 1; next < end; next += 1) {
+        const one = children[next];
+        let place = next;
+        while (place > start && width[children[place - 1]] < width[one]) {
+          children[place] = children[place - 1];
+          place -= 1;
+        }
+        children[place] = one;
+      }
+    }
   }
   return { ...tree, width };
 }
@@ -80,7 +97,6 @@ export function below(tree, keeps) {
 
 // By callers: the last function of each stack first, then who called it. Every stack keeps its own path.
 export function reversed(tree) {
-  const size = tree.names.length;
   let room = tree.parent.length + 16;
   let parent = new Int32Array(room);
   let name = new Int32Array(room);
@@ -88,10 +104,11 @@ export function reversed(tree) {
   let count = 1;
   parent[ROOT] = -1;
   name[ROOT] = -1;
-  let slots = new Int32Array(1 << 16);
+  let slots = new Int32Array(1 << Math.ceil(Math.log2(2 * room)));
   const slotOf = (above, named) => {
-    let slot = Math.imul(above * 31 + named * 17 + ((above * size + named) % 65521), 0x9e3779b1) >>> 0;
-    slot &= slots.length - 1;
+    let mixed = Math.imul(above, 0x9e3779b1) ^ Math.imul(named + 1, 0x85ebca6b);
+    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d);
+    let slot = (mixed ^ (mixed >>> 13)) & (slots.length - 1);
     while (slots[slot] !== 0 && (parent[slots[slot]] !== above || name[slots[slot]] !== named)) {
       slot = (slot + 1) & (slots.length - 1);
     }

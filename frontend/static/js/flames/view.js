@@ -2,7 +2,7 @@
 
 import { draw, layout, palette, ROW, shade } from "./drawing.js";
 import { table } from "./table.js";
-import { arranged, below, matching, ROOT, read, reversed, widest } from "./tree.js";
+import { arranged, below, matching, ROOT, reversed, unpacked, widest } from "./tree.js";
 
 const MOST_HIGH = 0.72; // of the window
 const numbers = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
@@ -11,6 +11,7 @@ const percent = (ratio) => `${(100 * ratio).toFixed(ratio < 0.0995 ? 2 : 1)} %`;
 export class Flame {
   constructor(element) {
     this.element = element;
+    element.flame = this;
     const one = (name) => element.querySelector(`[data-flame-${name}]`);
     this.canvas = element.querySelector("canvas");
     [this.scroll, this.space, this.text, this.tip, this.search, this.thread, this.side] = [
@@ -36,14 +37,16 @@ export class Flame {
     try {
       const answer = await fetch(this.element.dataset.url, { credentials: "same-origin" });
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
-      this.json = await answer.json();
+      this.answer = await answer.arrayBuffer();
     } catch (error) {
       this.text.textContent = `The profile could not be loaded: ${error.message}.`;
       return;
     }
     const began = performance.now();
+    const { json, tree } = unpacked(this.answer);
+    this.json = json;
+    this.whole = tree;
     this.colours = palette();
-    this.whole = read(this.json);
     this.shades = this.json.names.map((name) => shade(name, this.colours.plain.length));
     this.arrange();
     this.element.dataset.drawnMs = (performance.now() - began).toFixed(1);
