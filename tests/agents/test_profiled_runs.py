@@ -20,6 +20,7 @@ from agents.record import Record
 from agents.spec import RunSpec
 from tests import needs
 from tests.agents.run_lab import LIBRARIES, Lab, Watched, WorkerDiedError, address_of, assert_left_as_it_was
+from tests.agents.servers.test_liberty import ARCHIVE as LIBERTY
 from tests.agents.servers.tomcat_install import unpack_tomcat
 from tests.agents.specs import make_spec
 from tests.sshd import exists
@@ -76,6 +77,13 @@ def server_of(kind: str, folder: Path) -> dict[str, Any]:
             needs.require(Path(sys.executable).with_name("gunicorn").exists(), "gunicorn", "pip install gunicorn")
             of_python = {"binary": sys.executable, "server": "gunicorn", "workers": 2}
             return {"kind": "python", "application": "shop:app", "directory": str(folder), **of_python}
+        case "liberty":
+            how = "bin/lab liberty-baseline fetches it; BENCHHUB_LIBERTY_ARCHIVE names another place"
+            needs.require(LIBERTY.is_file(), f"the Liberty archive {LIBERTY.name}", how)
+            needs.require_program("java", "unzip")
+            subprocess.run(["unzip", "-q", str(LIBERTY), "-d", str(folder)], check=True)
+            pages, ready = {"hello.war/index.html": "hello\n"}, {"path": "/hello/", "timeout_s": 600}
+            return {"kind": "liberty", "home": f"{folder}/wlp", "dropins": pages, "ready": ready}
         case "tomcat":
             return {"kind": "tomcat", "home": str(unpack_tomcat(folder)), "jvm_options": ["-Xmx128m"]}
     needs.require_program("java", "javac")
@@ -96,6 +104,7 @@ def profiled_spec(lab: Lab, server: Mapping[str, Any], *profilers: str, load_s: 
                 {"name": "load", "kind": "measure", "duration_s": load_s},
             ],
             "cpus": str(cpus[-1]),
+            "path": server.get("ready", {}).get("path", "/"),
         },
         sut=address_of("sut", lab.sut),
         drivers=(address_of("driver", lab.driver),),
@@ -137,6 +146,7 @@ CASES = [
     ("jar", "async-profiler:alloc", ""),
     ("jar", "jfr", "Main.burn"),
     ("tomcat", "async-profiler", "org/apache/tomcat"),
+    ("liberty", "async-profiler", "com/ibm/ws"),
     ("nginx", "perf", ""),
     ("python", "py-spy", "burn"),
     ("node", "node", "burn"),
