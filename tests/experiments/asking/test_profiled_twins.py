@@ -14,7 +14,7 @@ from experiments.asking.launching.launch import launch_experiment, launch_run, r
 from experiments.judging.alerts.trends import rebuild
 from experiments.judging.comparing.changes import throughput_changes
 from experiments.judging.comparing.history import compare, experiment_runs, profiled_runs
-from experiments.judging.gate.decision import experiment_gate
+from experiments.judging.gate.decision import experiment_gate, run_gate
 from experiments.judging.verdicts.profiling_costs import profiling_costs
 from experiments.models import Alert, Experiment, Member, Run, Series, StoredVerdict, Trend, Workload
 from experiments.registry.documents.versions import save_version
@@ -22,6 +22,7 @@ from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.experiments.rules import Rules
 from experiments.registry.runs.baselines import pin
 from experiments.running.ending.rejudging import rejudge
+from experiments.telling.reports.report import report_of
 from tests.experiments.conftest import WORKLOAD
 from tests.experiments.finished import finish_next, report, whole_run
 
@@ -73,6 +74,8 @@ def test_twins_are_in_the_same_blocks_and_count_nowhere(admin: Member, stock: di
     assert (verdict.numbers["n_a"], verdict.numbers["n_b"]) == (5, 5)
     assert verdict.outcome == "no_practical_difference"
     assert experiment_gate(experiment).outcome == "pass"
+    assert run_gate(twins[0]).outcome == "inconclusive"
+    assert not report_of(experiment, base_url="http://here").left_out
     assert not set(throughput_changes(admin.team, twins))
     assert set(Run.objects.for_team(admin.team).counted()) == set(plain)
     with pytest.raises(Conflict):
