@@ -20,6 +20,7 @@ from agents.record import Record
 from agents.spec import RunSpec
 from tests import needs
 from tests.agents.run_lab import LIBRARIES, Lab, Watched, WorkerDiedError, address_of, assert_left_as_it_was
+from tests.agents.servers.test_liberty import ARCHIVE as LIBERTY
 from tests.agents.servers.tomcat_install import unpack_tomcat
 from tests.agents.specs import make_spec
 from tests.sshd import exists
@@ -76,6 +77,13 @@ def server_of(kind: str, folder: Path) -> dict[str, Any]:
             needs.require(Path(sys.executable).with_name("gunicorn").exists(), "gunicorn", "pip install gunicorn")
             of_python = {"binary": sys.executable, "server": "gunicorn", "workers": 2}
             return {"kind": "python", "application": "shop:app", "directory": str(folder), **of_python}
+        case "liberty":
+            how = "bin/lab liberty-baseline fetches it; BENCHHUB_LIBERTY_ARCHIVE names another place"
+            needs.require(LIBERTY.is_file(), f"the Liberty archive {LIBERTY.name}", how)
+            needs.require_program("java", "unzip")
+            subprocess.run(["unzip", "-q", str(LIBERTY), "-d", str(folder)], check=True)
+            pages, ready = {"hello.war/index.html": "hello\n"}, {"path": "/hello/", "timeout_s": 600}
+            return {"kind": "liberty", "home": f"{folder}/wlp", "dropins": pages, "ready": ready}
         case "tomcat":
             return {"kind": "tomcat", "home": str(unpack_tomcat(folder)), "jvm_options": ["-Xmx128m"]}
     needs.require_program("java", "javac")
@@ -96,6 +104,7 @@ def profiled_spec(lab: Lab, server: Mapping[str, Any], *profilers: str, load_s: 
                 {"name": "load", "kind": "measure", "duration_s": load_s},
             ],
             "cpus": str(cpus[-1]),
+            "path": server.get("ready", {}).get("path", "/"),
         },
         sut=address_of("sut", lab.sut),
         drivers=(address_of("driver", lab.driver),),
@@ -126,12 +135,18 @@ def homes(lab: Lab) -> list[str]:
     return sorted(map(str, found))
 
 
+def attached_to(pid: int | None) -> list[Path]:
+    """What a JVM and who spoke to it leave in /tmp."""
+    return list(Path("/tmp").glob(f".*_pid{pid}"))
+
+
 CASES = [
     ("jar", "async-profiler", "Main.burn"),
     ("jar", "async-profiler:wall", "Main.burn"),
     ("jar", "async-profiler:alloc", ""),
     ("jar", "jfr", "Main.burn"),
     ("tomcat", "async-profiler", "org/apache/tomcat"),
+    ("liberty", "async-profiler", "com/ibm/ws"),
     ("nginx", "perf", ""),
     ("python", "py-spy", "burn"),
     ("node", "node", "burn"),
@@ -202,7 +217,7 @@ async def test_another_worker_takes_the_profile_and_removes_what_the_dead_one_br
     assert_left_as_it_was(lab, record)
     assert homes(lab) == before
     assert len(second.of(e.ProfileTaken)) == 1
-    assert not os.path.lexists(f"/tmp/.java_pid{record.started_jobs['server'].pid}")
+    assert not attached_to(record.started_jobs["server"].pid)
 
 
 async def test_a_host_that_cannot_be_profiled_says_so_before_anything_is_changed(lab: Lab, tmp_path: Path) -> None:

@@ -163,6 +163,9 @@ def experiment_gate(experiment: Experiment, rules: GateRules | None = None) -> G
     return _settled(GateVerdict(outcome, True, said, numbers), rules.inconclusive)
 
 
+PROFILED = "The run was profiled, which costs the server something: its figures count nowhere."
+
+
 def run_gate(run: Run, inconclusive: Inconclusive = "neutral") -> GateVerdict:
     """The decision on a single run: whether its figures may be trusted."""
     numbers = tuple(
@@ -175,6 +178,8 @@ def run_gate(run: Run, inconclusive: Inconclusive = "neutral") -> GateVerdict:
     if run.outcome != Run.Outcome.SUCCEEDED:
         return GateVerdict("error", True, (_failure(run),), numbers)
     outcome: GateOutcome = "inconclusive"
+    if run.profiled and run.validity in Run.USABLE:
+        return _settled(GateVerdict("inconclusive", True, (PROFILED,), numbers), inconclusive)
     if run.validity == Run.Validity.INVALID:
         outcome = "fail"
     elif run.validity == Run.Validity.VALID:

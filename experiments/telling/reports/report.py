@@ -151,7 +151,7 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
             "drivers__hosts__profile"
         )
     )
-    runs = list(experiment.runs.kept().with_names().defer(None).defer("spec").order_by("number"))
+    runs = list(experiment.runs.kept().plain().with_names().defer(None).defer("spec").order_by("number"))
     comparing = [run for run in runs if experiment.compares(run.block)]
     counted = {variant.pk: [run for run in comparing if run.repeats(variant)] for variant in variants}
     changes = changes_of(experiment)

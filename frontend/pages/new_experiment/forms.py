@@ -16,7 +16,7 @@ from experiments.registry.documents.standing_metric import standing_metric
 from experiments.registry.experiments.rules import Rules
 from frontend.pages.new_experiment.sweep import contradiction
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.fields import LabelsField, PriorityField, RetriesField
+from frontend.shared.forms.fields import LabelsField, PriorityField, ProfilersField, RetriesField
 from frontend.shared.forms.parts import PartsForm
 
 WORKLOADS_OWN = ("", "What the workload measures: throughput, transactions, …")
@@ -80,6 +80,9 @@ class ExperimentForm(forms.Form):
         label="Must not get worse either",
         help_text="They decide beside the metric above; all are corrected for their number (Holm).",
         widget=forms.SelectMultiple(attrs={"size": 4}),
+    )
+    profilers = ProfilersField(
+        "Each block then has a profiled twin of each run, which counts nowhere. None chosen: those of the workload."
     )
     priority = PriorityField()
     retries = RetriesField(EXPERIMENT_RETRIES)
