@@ -179,15 +179,25 @@ def read_csv(source: Source) -> Readout:
 
 
 def _take_aggregate(one: _Benchmark, kind: str, row: Row) -> None:
-    """The row of an aggregate; a coefficient of variation is written as if it were a time of all repetitions."""
+    """The row of an aggregate, behind those of mean and deviation when it is a coefficient of variation."""
     factor, of = _factor(row.text("time_unit") or "ns", f"line {row.line}"), row.count("iterations")
     one.repetitions = max(one.repetitions, of)
+    both = ("real_time", "cpu_time")
     if kind == "cv":
-        factor *= of / _NS["s"]
-    suffix = "cv" if kind == "cv" else "ns"
-    one.aggregates[kind] = {f"{what}_{suffix}": times(row.known(what), factor) for what in ("real_time", "cpu_time")}
+        one.aggregates[kind] = {f"{what}_cv": _variation(one, what, row.known(what), factor * of) for what in both}
+    else:
+        one.aggregates[kind] = {f"{what}_ns": times(row.known(what), factor) for what in both}
     if kind == "mean":
         one.rates = {ours: value for theirs, ours in _RATES if (value := row.known(theirs)) is not None}
+
+
+def _variation(one: _Benchmark, what: str, written: float | None, factor: float) -> float | None:
+    """A coefficient of variation; until 1.7 it is written as if it were a time of all repetitions."""
+    spread, middle = (one.aggregates.get(kind, {}).get(f"{what}_ns") for kind in ("stddev", "mean"))
+    if not written or not isinstance(spread, int | float) or not isinstance(middle, int | float) or not middle:
+        return written
+    as_time = written * factor / _NS["s"]
+    return min(written, as_time, key=lambda value: abs(value - spread / middle))
 
 
 def _take_row(one: _Benchmark, row: Row) -> None:
