@@ -32,6 +32,16 @@ from agents.results.report import LoadModel, LoadReport
 
 SIMULATION_NAME = "Load.java"
 ASKED_NAME = "asked.properties"
+LOGGING_NAME = "logback.xml"
+# Without it every step of each request is logged, which is load of its own.
+_LOGGING = """\
+<configuration>
+  <appender name="console" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%-5level %logger{20} - %msg%n%rEx</pattern></encoder>
+  </appender>
+  <root level="WARN"><appender-ref ref="console"/></root>
+</configuration>
+"""
 _VERSION_SCRIPT = """
 command -v javac >/dev/null || { echo "there is no javac on this host: install a JDK" >&2; exit 127; }
 find "$1/lib/" -name 'gatling-app-*.jar' | grep . || {
@@ -52,7 +62,7 @@ BENCHHUB_URL=$url BENCHHUB_DURATION_S=$seconds exec java --add-opens=java.base/j
   -Dgatling.http.requestTimeout="$timeout_ms" -Dgatling.ssl.useInsecureTrustManager="$insecure" \\
   -Dgatling.charting.indicators.percentile1=50 -Dgatling.charting.indicators.percentile2=90 \\
   -Dgatling.charting.indicators.percentile3=99 -Dgatling.charting.indicators.percentile4=99.9 \\
-  -cp "classes:$home/lib/*" io.gatling.app.Gatling -s Load -rf results
+  -cp ".:classes:$home/lib/*" io.gatling.app.Gatling -s Load -rf results
 """
 _OWN_SIMULATION = f"""\
 import static io.gatling.javaapi.core.CoreDsl.*;
@@ -76,23 +86,21 @@ public class Load extends Simulation {{
     return found;
   }}
 
-  static String literal(String text) {{
-    return text.replace("#{{", "##{{").replace("${{", "$${{");
-  }}
-
   {{
     Properties asked = asked();
     int seconds = Integer.parseInt(System.getenv("BENCHHUB_DURATION_S"));
-    HttpRequestActionBuilder ask =
-        http("ask").httpRequest(asked.getProperty("method"), literal(System.getenv("BENCHHUB_URL")));
+    String url = System.getenv("BENCHHUB_URL");
+    // Functions, as a text would be one of Gatling's expressions.
+    HttpRequestActionBuilder ask = http("ask").httpRequest(asked.getProperty("method"), session -> url);
     for (String name : asked.stringPropertyNames()) {{
       if (name.startsWith("header.")) {{
-        ask = ask.header(name.substring("header.".length()), literal(asked.getProperty(name)));
+        String value = asked.getProperty(name);
+        ask = ask.header(name.substring("header.".length()), session -> value);
       }}
     }}
     String body = asked.getProperty("body");
     if (!body.isEmpty()) {{
-      ask = ask.body(StringBody(literal(body)));
+      ask = ask.body(StringBody(session -> body));
     }}
     HttpProtocolBuilder protocol = http.disableFollowRedirect().disableCaching().shareConnections();
     String users = asked.getProperty("users");
@@ -190,7 +198,7 @@ class Gatling(BenchmarkTool):
 
     def files(self) -> dict[str, str]:
         if self.simulation:
-            return {SIMULATION_NAME: self.simulation}
+            return {SIMULATION_NAME: self.simulation, LOGGING_NAME: _LOGGING}
         asked = {
             "users": str(self.users or ""),
             "rate": str(self.offered_rate_rps or ""),
@@ -199,7 +207,7 @@ class Gatling(BenchmarkTool):
             **{f"header.{name}": value for name, value in self.headers.items()},
         }
         lines = [f"{_escaped(name)}={_escaped(value)}\n" for name, value in asked.items()]
-        return {SIMULATION_NAME: _OWN_SIMULATION, ASKED_NAME: "".join(lines)}
+        return {SIMULATION_NAME: _OWN_SIMULATION, ASKED_NAME: "".join(lines), LOGGING_NAME: _LOGGING}
 
     def command(self, target: Target, duration_s: float) -> Command:
         """The command line. PlanError when the duration is not whole seconds or the URL is not HTTP."""

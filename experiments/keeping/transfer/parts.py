@@ -24,6 +24,7 @@ from experiments.models import (
     HardwareProfile,
     HistoryLimits,
     Host,
+    HostCanary,
     HostGrant,
     HostProfile,
     LatencySpectrum,
@@ -98,7 +99,7 @@ PARTS = (
     Part(
         Host,
         without=(
-            *("private_key", "public_key", "offered_host_key", "leased_by"),
+            *("private_key", "public_key", "offered_host_key", "leased_by", "canaries_until"),
             *("machine", "place", "boot_id", "installation", "hardware"),
         ),
     ),
@@ -110,6 +111,7 @@ PARTS = (
     Part(Recipe),
     Part(Workload),
     Part(Experiment),
+    Part(HostCanary, "host__team"),
     Part(Variant, "experiment__team"),
     Part(StoredVerdict, "experiment__team"),
     Part(ConfigSnapshot),
