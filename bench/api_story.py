@@ -161,6 +161,9 @@ def _hosts(player: Player) -> None:
     profiles = player.ask("list_profiles")
     player.ask("get_profile", digest=profiles[0]["digest"])
     player.ask("get_host", name="sut-1")
+    player.ask("check_host_speed", name="sut-1")
+    player.until(lambda: player.ask("get_host", name="sut-1", keep=False)["canaries"]["state"] != "pending")
+    player.ask("list_host_canaries", name="sut-1")
     player.ask("list_hosts", query={"name__in": "sut-1,driver-1"})
     hours = [(timezone.now() + timedelta(hours=count)).isoformat() for count in (2, 3)]
     reservation = player.ask("create_reservation", body=BODIES["create_reservation"] | {"until": hours[0]})

@@ -46,7 +46,13 @@ timeout 60 fio --name=canary --rw=randread --bs=4k --size=64m --iodepth=1 --ioen
 
 _LISTEN = """
 command -v iperf3 >/dev/null || exit 0
-exec timeout "$2" iperf3 -s -1 -p "$1"
+tries=$((4 * $2))
+while [ "$tries" -gt 0 ]; do
+  timeout "$2" iperf3 -s -1 -p "$1"
+  case $? in 0 | 124) exit ;; esac
+  tries=$((tries - 1))
+  sleep 0.25
+done
 """
 # It begins before the other side listens: until then nobody answers.
 _SEND = """
@@ -55,11 +61,11 @@ tries=20
 while :; do
   said=$(timeout 12 iperf3 -c "$1" -p "$2" -t "$3" -J) && break
   tries=$((tries - 1))
-  case $said in *refused*) ;; *) break ;; esac
+  case $said in *refused* | *busy*) ;; *) break ;; esac
   [ "$tries" -gt 0 ] || break
   sleep 0.25
 done
-printf '%s\\n' "$said"
+printf '%s\\n' "${said:-{\\"error\\": \\"it did not end in time\\"\\}}"
 """
 
 
@@ -118,10 +124,10 @@ def parse_network(text: str) -> float | None:
     """Bits per second that arrived; None where a host has no iperf3. ParseError when it could not measure."""
     if not text.strip():
         return None
-    found = read_iperf3(Source(text)).results
-    values = [result.figures.get("bits_per_s") for result in found if not result.why]
+    found = read_iperf3(Source(text))
+    values = [result.figures.get("bits_per_s") for result in found.results if not result.why]
     if len(values) != 1 or not isinstance(values[0], int | float):
-        raise ParseError(f"iperf3 did not measure: {text.strip()[:200]}")
+        raise ParseError(f"iperf3 did not measure: {found.why or 'it does not say what arrived'}")
     return float(values[0])
 
 

@@ -24,6 +24,7 @@ from experiments.models import (
     HardwareProfile,
     HistoryLimits,
     Host,
+    HostCanary,
     HostGrant,
     HostProfile,
     LatencySpectrum,
@@ -101,7 +102,7 @@ PARTS = (
     Part(
         Host,
         without=(
-            *("private_key", "public_key", "offered_host_key", "leased_by"),
+            *("private_key", "public_key", "offered_host_key", "leased_by", "canaries_until"),
             *("machine", "place", "boot_id", "installation", "hardware"),
         ),
     ),
@@ -113,6 +114,7 @@ PARTS = (
     Part(Recipe),
     Part(Workload),
     Part(Experiment),
+    Part(HostCanary, "host__team"),
     Part(Variant, "experiment__team"),
     Part(StoredVerdict, "experiment__team"),
     Part(ConfigSnapshot),

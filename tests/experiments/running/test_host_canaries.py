@@ -21,9 +21,14 @@ from experiments.registry.hosts.host_keys import key_row
 from experiments.registry.hosts.keys import seal
 from experiments.running.executing.host_canaries import perform_canaries
 from experiments.running.queue.dispatch import claim_next, hold_for_canaries, let_go_after_canaries
+from experiments.telling.reports.report import report_of
 from tests import needs
+from tests.experiments.api.conftest import MakeApi, make_api
 from tests.experiments.conftest import ready_host
+from tests.frontend.test_forms_access import address, signed_in
 from tests.sshd import running_sshd
+
+__all__ = ["make_api"]
 
 pytestmark = pytest.mark.django_db
 
@@ -82,7 +87,9 @@ def test_checks_are_due_once_for_each_host_of_an_experiment(admin: Member, stock
     assert not are_due(made_experiment(admin, stock), hosts)
 
 
-def test_a_host_that_got_slower_is_said_before_the_verdict(admin: Member, stock: dict[str, Any]) -> None:
+def test_a_host_that_got_slower_is_said_before_the_verdict(
+    admin: Member, stock: dict[str, Any], make_api: MakeApi
+) -> None:
     experiment = made_experiment(admin, stock)
     hosts = {"sut": stock["sut"].pk}
 
@@ -101,5 +108,19 @@ def test_a_host_that_got_slower_is_said_before_the_verdict(admin: Member, stock:
     assert said.sentence.startswith("sut-1 itself got slower: its CPU loop is \N{MINUS SIGN}20.")
     experiment.state = Experiment.State.FINISHED
     assert experiment_gate(experiment).reasons[0] == said.sentence
+    assert report_of(experiment, base_url="http://hub").hosts_before == said.sentence
+    client = signed_in(admin)
+    page = client.get(address("experiment", admin.team, experiment.pk)).content.decode()
+    assert page.index("itself got slower") < page.index("variants by block")
+    host_page = client.get(address("host", admin.team, stock["sut"].pk)).content.decode()
+    assert "<strong>slower</strong>" in host_page
+    api = make_api(admin)
+    told = api.get(f"/experiments/{experiment.pk}").json()
+    assert (told["hosts_before"], told["canaries"][0]["slower"]) == (said.sentence, True)
+    history = api.get("/hosts/sut-1/canaries").json()
+    assert [(one["check"], one["slower"], one["earlier"]) for one in history[:2]] == [
+        ("cpu", False, 6),
+        ("cpu", True, 5),
+    ]
     HostCanary.objects.filter(experiment=experiment).update(value=1002.0)
     assert hosts_before(experiment).sentence == "The hosts were checked first: no change in 1 check."
