@@ -1,7 +1,8 @@
 """The calls whose answers become the examples of the OpenAPI schema, in an order in which all of them succeed.
 
 Two runs are really executed on the demonstration's hosts. What takes many of them (an experiment with its verdict, a
-rate search, a scaling measurement, a bisection) is asked of a second team; bench.screenshot_answers makes up its runs.
+rate search, a scaling measurement, a bisection, a tuning) is asked of a second team; bench.screenshot_answers makes up
+its runs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from bench.website import team_with_runs
 from experiments.api.plumbing.examples import BODIES
 from experiments.asking.bisections.live import BISECTIONS
 from experiments.asking.searches.live import SEARCHES
-from experiments.models import Bisection, CapacitySearch, Delivery, Experiment, Host, Member, Role, Run
+from experiments.asking.tunings.live import TUNINGS
+from experiments.models import Bisection, CapacitySearch, Delivery, Experiment, Host, Member, Role, Run, Tuning
 from experiments.registry.teams.members import add_member
 from experiments.registry.teams.tokens import SCOPES, issue
 
@@ -52,7 +54,7 @@ def _second_team() -> str:
     if not CapacitySearch.objects.for_team(team).exists():
         with transaction.atomic():  # a worker sees only what is over
             _Inquiries(member).everything()
-    return issue(member, name="examples", scopes=["read"])[1]
+    return issue(member, name="examples", scopes=["read", "launch", "write"])[1]
 
 
 class _Inquiries(Answers):
@@ -61,6 +63,9 @@ class _Inquiries(Answers):
         self.capacity()
         self.scaling()
         self.bisection()
+        self.tuning()
+        for tuning in Tuning.objects.for_team(self.team).filter(state="running"):
+            TUNINGS.cancel(self.member, tuning)
         for search in CapacitySearch.objects.for_team(self.team).filter(state="running"):
             SEARCHES.cancel(self.member, search)
         for bisection in Bisection.objects.for_team(self.team).filter(state="running"):
@@ -295,11 +300,25 @@ def _experiments(player: Player) -> None:
         player.ask("experiment_report", experiment_id=over, query={"format": name}, accept=accept, team="pictures")
 
 
+def _tunings(player: Player) -> None:
+    started = player.ask("start_tuning")["id"]
+    for word in ("pause_tuning", "resume_tuning", "add_tuning_budget", "cancel_tuning"):
+        player.ask(word, tuning_id=started)
+    Tuning.objects.filter(team__slug=PICTURES, outcome="better").update(smallest=None)  # looked for once more below
+    found = player.ask("list_tunings", query={"state": "finished"}, team="pictures")["items"][0]["id"]
+    player.ask("get_tuning", tuning_id=found, team="pictures")
+    player.ask("tuning_verdict", tuning_id=found, query={"wait": 60}, team="pictures")
+    player.ask("save_tuned_recipe", tuning_id=found, team="pictures")
+    player.ask("find_smallest_recipe", tuning_id=found, team="pictures")
+    player.ask("cancel_tuning", tuning_id=found, team="pictures", keep=False)
+
+
 def _inquiries(player: Player) -> None:
     started = player.ask("start_search")["id"]
     player.ask("cancel_search", search_id=started)
     started = player.ask("start_bisection")["id"]
     player.ask("cancel_bisection", bisection_id=started)
+    _tunings(player)
     for noun in ("search", "bisection"):
         plural = "searches" if noun == "search" else "bisections"
         found = player.ask(f"list_{plural}", query={"state": "finished"}, team="pictures")["items"][0]["id"]

@@ -1,4 +1,4 @@
-"""Made-up answers for the pictures: a rate search, a scaling measurement, a sweep and a bisection, each played out.
+"""Made-up answers for the pictures: a rate search, a scaling measurement, a sweep, a bisection, a tuning.
 
 Every one is launched and concluded by the product's own code; only the figures of the runs are made up.
 """
@@ -26,6 +26,8 @@ from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.library.install import install_recipe
 from experiments.asking.searches.live import start_search
+from experiments.asking.tunings.live import start_tuning
+from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.keeping.demo.made_up import made_up_metrics
 from experiments.models import Application, CapacitySearch, Experiment, Host, Member, Recipe, Run, Workload
 from experiments.registry.documents.versions import save_version
@@ -199,6 +201,44 @@ class Answers:
                 if not is_over and step.position == 2:
                     break
                 self._run_out(step.experiment, self._speed_of_version)
+
+    def tuning(self) -> None:
+        """A search that came to its answer and its smallest recipe, and one that is under way."""
+        recipe = install_recipe(self.member, "tomcat-nio-executor")
+        choice = Choice(self.application, recipe, self.workload, self.sut, (self.driver,))
+        space = {
+            "parameters": [
+                {"name": "max_threads", "low": 50, "high": 800, "log": True},
+                {"name": "max_connections", "low": 200, "high": 1600, "log": True},
+                {"name": "accept_count", "low": 50, "high": 800},
+            ],
+            "forbidden": ["max_connections < max_threads"],
+        }
+        limits = [LimitWanted("latency_p99_ms", at_most=40.0), LimitWanted("errors_total", at_most=0)]
+        for name, most in (("Threads and queues", 400), ("The same on another day", 12)):
+            plan = TuningPlan(name, choice, space, limits=limits, budget_runs=40, reduces=True, seed=SEED)
+            tuning = start_tuning(self.member, plan)
+            for _ in range(3 if self.few else most):
+                trial = tuning.trials.select_related("run").filter(result="").exclude(run=None).first()
+                if trial is None or trial.run is None:
+                    break
+                self._end_tuning_trial(trial.run)
+            if self.few:
+                return
+
+    def _end_tuning_trial(self, run: Run) -> None:
+        given = _recipe(run)["parameters"]
+        threads, queue = given["max_threads"], given["accept_count"]
+        speed = 24_000 * (1 - 0.06 * math.log(threads / 130) ** 2) * (0.97 if queue < 150 else 1.0)
+        metrics = made_up_metrics(speed * math.exp(self.random.normal(0, 0.008)), self.random, connections=32)
+        metrics["latency_p99_ms"], metrics["errors_total"] = round(18 + threads / 40, 2), 0.0
+        with transaction.atomic():
+            self._end(run, metrics)
+            if threads < 60:
+                run.outcome, run.validity, run.cause = Run.Outcome.FAILED, Run.Validity.NONE, Run.Cause.SPECIFICATION
+                run.failure = "The server did not become ready within 60 s."
+                run.save()
+            run_ended(run)
 
     def _candidate(self, name: str, recipe: Recipe, given: dict[str, Any], *, is_baseline: bool) -> Candidate:
         return Candidate(name, self.application, recipe, self.sut, (self.driver,), given, is_baseline)

@@ -44,6 +44,7 @@ from experiments.models import (
     Series,
     ShareLink,
     Trend,
+    Tuning,
     Webhook,
     Workload,
 )
@@ -115,6 +116,7 @@ def arguments_of(member: Member) -> dict[str, Any]:
         },
         "search_id": only(CapacitySearch.objects, state=CapacitySearch.State.FINISHED),
         "bisection_id": only(Bisection.objects, state=Bisection.State.FINISHED),
+        "tuning_id": only(Tuning.objects, outcome=Tuning.Outcome.BETTER),
         "schedule_id": only(Schedule.objects, name=WEEKLY),
         "rule_id": only(AlertRule.objects, name=RULE),
         "webhook_id": only(Webhook.objects, name="Dashboard"),
@@ -161,6 +163,7 @@ class _Filling(Answers):
         self.sweep()
         self.profiled()
         self.bisection()
+        self.tuning()
         self.history()
         self.messages()
         self.links()
@@ -173,6 +176,7 @@ class _Filling(Answers):
         self.documents()
         self.capacity()
         self.bisection()
+        self.tuning()
         self.scaling()
         self.profiled()
         self.messages()

@@ -1,4 +1,4 @@
-"""What is launched on which hosts, by names: what runs, searches and bisections share as they come in and go out."""
+"""What is launched on which hosts, by names: what runs, searches, bisections and tuning searches share."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ def save_tuned_recipe(request: HttpRequest, tuning_id: int) -> Status[Named]:
     """Make the answer a version of the recipe, with its evidence as the note."""
     member = member_of(request)
     made = save_recipe(member, live.TUNINGS.find(member.team, tuning_id))
-    return Status(201, Named.of(made))
+    return Status(201, Named(name=made.name, version=made.version))
 
 
 @router.post("/{int:tuning_id}/cancel", response={202: TuningOut}, auth=LAUNCH)

@@ -1,4 +1,4 @@
-"""Launching: page, API, schedule, search and bisection all come here."""
+"""Launching: page, API, schedule, search, bisection and tuning search all come here."""
 
 from __future__ import annotations
 

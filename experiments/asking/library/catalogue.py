@@ -204,6 +204,24 @@ class ExperimentTemplate(Item):
         return found | {n: s for n, s in shipped.settings.items() if n not in self.workload.fixed}
 
 
+class TuningTemplate(ExperimentTemplate):
+    """A tuning search that can be started: its one variant is the default, `space` what may be tried of its recipe.
+
+    `limits` are metrics with the largest value that they may have, `unsafe` what is never proposed, and why.
+    """
+
+    variants: tuple[TemplateVariant, ...] = Field(min_length=1, max_length=1)
+    space: dict[str, Any]
+    limits: dict[str, float] = {}
+    unsafe: dict[str, str] = Field(min_length=1)
+    budget_runs: int = Field(60, ge=20, le=300)
+
+    @property
+    def recipe_title(self) -> str:
+        """The name that its recipe has where it was installed."""
+        return recipe(self.variants[0].recipe).title
+
+
 class RecordedReport(Frozen):
     """One report as its tool wrote it (a `file`, or `text`), the recipe behind it, labels, and tables of timers.
 
@@ -252,6 +270,16 @@ def template(name: str) -> ExperimentTemplate:
     return _read("experiments", name, ExperimentTemplate)
 
 
+def tuning(name: str) -> TuningTemplate:
+    return _read("tunings", name, TuningTemplate)
+
+
+def known_space(recipe_name: str) -> dict[str, Any] | None:
+    """What may be tried of the installed recipe of this name; None of a recipe that the library does not know."""
+    found = (tuning(name) for name in names("tunings"))
+    return next((one.space for one in found if one.recipe_title == recipe_name), None)
+
+
 def application(name: str) -> ShippedDocument:
     return _read("applications", name, ShippedDocument)
 
@@ -269,7 +297,7 @@ def recorded(name: str) -> Recorded:
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """The names of the files of one kind: applications, recipes, workloads, experiments, recorded."""
+    """The names of the files of one kind: applications, recipes, workloads, experiments, tunings, recorded."""
     return tuple(sorted(path.stem for path in (DIRECTORY / kind).glob("*.yaml")))
 
 

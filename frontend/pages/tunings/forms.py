@@ -108,7 +108,7 @@ class TuningForm(PartsForm):
         same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "labels", "priority")
         return TuningPlan(
             **{name: cleaned[name] for name in same},
-            choice=Choice(parameters=self.given(), members=self.members(), workload=cleaned["workload"], **parts),
+            choice=Choice(parameters=self.given(), members=self.members(), **parts),
             space={"parameters": [self._range(name) for name in self._in_order()], "forbidden": self._forbidden()},
             limits=[self._limit(number) for number in LIMITS if cleaned[f"limit{number}_metric"]],
             margin_ratio=cleaned["margin_pct"] / 100,

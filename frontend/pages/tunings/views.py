@@ -10,12 +10,13 @@ from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from experiments.asking.library.catalogue import known_space
 from experiments.asking.tunings import live
 from experiments.asking.tunings.reading import cost_of, limits_text, reduction_runs, shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
 from experiments.asking.tunings.wording import config_text
 from experiments.asking.tunings.wording import shown as value_text
-from experiments.models import Member, Role, Tuning
+from experiments.models import Member, Recipe, Role, Tuning
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
 from frontend.pages.tunings.forms import LIMITS, TuningForm, initial_of
@@ -62,9 +63,12 @@ def new_tuning(request: TeamRequest) -> HttpResponseBase:
 @require_safe
 @team_view(role=Role.LAUNCHER)
 def tuning_parameters(request: TeamRequest) -> HttpResponseBase:
-    """The fields that follow from the recipe and the application that were just chosen."""
+    """The fields that follow from the recipe and the application that were just chosen, with the library's bounds."""
     chosen = {name: request.GET.get(name, "") for name in ("application", "recipe")}
-    form = TuningForm(TeamChoices(request.team), initial=chosen)
+    choices = TeamChoices(request.team)
+    recipe = Recipe.objects.for_team(request.team).filter(pk=id_in(chosen["recipe"])).first()
+    known = known_space(recipe.name) if recipe else None
+    form = TuningForm(choices, initial=chosen | (initial_of(known) if known else {}))
     return render(request, "tunings/_parameters.html", {"form": form})
 
 

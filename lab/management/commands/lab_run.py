@@ -18,14 +18,18 @@ from agents.base.cpuset import parse_cpus
 from benchhub.management.commands import up
 from benchhub.supervisor import ADDRESS
 from benchhub.terminal import Terminal
+from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.library import catalogue
-from experiments.asking.library.catalogue import template
+from experiments.asking.library.catalogue import ExperimentTemplate, TuningTemplate, template
 from experiments.asking.library.install import Places, create, install
 from experiments.asking.library.published import import_published
+from experiments.asking.tunings.answer import answer_of
+from experiments.asking.tunings.live import start_tuning
+from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.judging.gate.decision import experiment_gate
 from experiments.keeping.demo.records import ON_ONE_MACHINE, split_cpus
-from experiments.models import Experiment, Host, Member, Role, Team
+from experiments.models import Experiment, Host, Member, Role, Team, Tuning
 from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
 from frontend.shared.forms.parameters import typed
@@ -52,9 +56,9 @@ class Command(up.Command):
     def add_arguments(self, parser: CommandParser | ArgumentParser) -> None:
         super().add_arguments(parser)  # type: ignore[arg-type]
         parser.set_defaults(port=None)
-        parser.add_argument("names", nargs="+", metavar="NAME", help="an experiment of the library")
+        parser.add_argument("names", nargs="+", metavar="NAME", help="an experiment or a tuning search of the library")
         parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="given")
-        parser.add_argument("--repetitions", type=int, help="of each variant (as in the template)")
+        parser.add_argument("--repetitions", type=int, help="of each variant, or runs of a search (as in the template)")
         parser.add_argument("--exit", action="store_true", help="stop when the last experiment has its verdict")
         parser.add_argument(
             "--kill", metavar="ROLE", help="then one run more, in whose middle this member of the system is killed"
@@ -80,7 +84,7 @@ class Command(up.Command):
         self.options = options
         self.failed = False
         try:
-            self.templates = [template(name) for name in options["names"]]
+            self.templates = [_shipped(name) for name in options["names"]]
             insist_on_a_member(options["kill"], self.templates)
             if options["port"] is None:
                 options["port"] = free_port(ADDRESS, WEB_PORT)
@@ -158,7 +162,10 @@ class Command(up.Command):
                             f"published: {url}t/{TEAM}/runs/{run.number}/   {run.labels['variant']}: {run.validity}",
                         )
             for template in self.templates:
-                self._run(terminal, url, template)
+                if isinstance(template, TuningTemplate):
+                    self._tune(terminal, url, template)
+                else:
+                    self._run(terminal, url, template)
         except (LabError, RequestError) as error:
             self.failed = True
             terminal.warn("lab", str(error))
@@ -207,6 +214,39 @@ class Command(up.Command):
         """What the command prints on that host of the lab, past SSH and past BenchHub."""
         return Lab(self.directory).exec(host, *argv, check=False).stdout.decode("utf-8", "replace")
 
+    def _tune(self, terminal: Terminal, url: str, template: TuningTemplate) -> None:
+        ready = install(self.member, template, "small", self._settings(terminal, template))
+        variant = template.variants[0]
+        choice = Choice(
+            ready.applications[variant.application],
+            ready.recipes[variant.recipe],
+            ready.workload,
+            self.registered["sut"],
+            (self.registered["driver"],),
+            variant.parameters_at("small"),
+        )
+        plan = TuningPlan(
+            template.title,
+            choice,
+            template.space,
+            metric=template.metric or "throughput_rps",
+            limits=[LimitWanted(name, at_most=value) for name, value in template.limits.items()],
+            margin_ratio=template.margin_ratio,
+            budget_runs=self.options["repetitions"] or template.budget_runs,
+            reduces=True,
+            labels={"library": template.name},
+        )
+        tuning = start_tuning(self.member, plan)
+        page = f"{url}t/{TEAM}/experiments/tunings/{tuning.pk}/"
+        terminal.say("lab", f"{template.title}: at most {tuning.budget_runs} runs, {page}")
+        while tuning.state == Tuning.State.RUNNING:
+            time.sleep(LOOK_S)
+            tuning.refresh_from_db()
+        for reason in answer_of(tuning).reasons:
+            terminal.say("lab", f"  {reason}")
+        terminal.say("lab", f"  {page}")
+        self.failed = self.failed or not tuning.outcome
+
     def _settings(self, terminal: Terminal, template: Any) -> dict[str, Any]:
         wanted = template.settings()
         names = ("sut", "sut2") if template.two_suts else ("sut",)
@@ -232,6 +272,11 @@ class Command(up.Command):
 def _host_of(role: str) -> str:
     """The lab's host for a member with this role."""
     return role.replace("_", "-")
+
+
+def _shipped(name: str) -> ExperimentTemplate:
+    """The experiment or the tuning search of this name."""
+    return catalogue.tuning(name) if name in catalogue.names("tunings") else template(name)
 
 
 def _split_cpus() -> tuple[str, str]:

@@ -21,6 +21,7 @@ from experiments.asking.library.catalogue import ExperimentTemplate, Scale
 from experiments.asking.library.fit import fits
 from experiments.asking.library.install import Installed, Places, create, install, installed
 from experiments.asking.library.published import import_published
+from experiments.asking.tunings.space import default_of, read_space, space_of
 from experiments.models import Application, HardwareProfile, Host, Member, Recipe, Role, Run, Team, TimerTable, Workload
 from experiments.registry.documents.configuration import diff
 from experiments.registry.errors import Forbidden, NotFound, RequestError
@@ -95,13 +96,14 @@ def lab(admin: Member) -> Places:
     return Places(hosts[0], (hosts[2],), hosts[1], further(admin, LAB))
 
 
-@pytest.mark.parametrize("kind", ["applications", "recipes", "workloads", "experiments", "recorded"])
+@pytest.mark.parametrize("kind", ["applications", "recipes", "workloads", "experiments", "tunings", "recorded"])
 def test_everything_that_is_shipped_is_read_and_names_its_source(kind: str) -> None:
     read = {
         "applications": catalogue.application,
         "recipes": catalogue.recipe,
         "workloads": catalogue.workload,
         "experiments": catalogue.template,
+        "tunings": catalogue.tuning,
         "recorded": catalogue.recorded,
     }[kind]
     names = catalogue.names(kind)
@@ -119,6 +121,19 @@ def test_a_shipped_recipe_resolves_with_its_defaults_and_reserves_no_value(name:
     assert steps
     assert document.description
     assert {one.field for step in steps for one in step.reserved()} <= {"kind"}
+
+
+@pytest.mark.parametrize("name", catalogue.names("tunings"))
+def test_a_shipped_space_fits_its_recipe_begins_at_its_defaults_and_says_what_is_unsafe(name: str) -> None:
+    shipped = catalogue.tuning(name)
+    document, wanted = catalogue.recipe(shipped.variants[0].recipe).document, read_space(shipped.space)
+    space, default = space_of(wanted, document), default_of(wanted, document, {})
+    space.check(default)
+    for one in space.parameters:
+        for value in one.choices or (one.at(0.0), one.at(1.0)):
+            assert document.resolve({**default, one.name: value}, built_in={"sut_cpu_count": 8})
+    assert catalogue.known_space(shipped.recipe_title) == shipped.space
+    assert shipped.unsafe
 
 
 def test_every_work_has_an_experiment_and_every_part_is_used_or_stands_for_itself() -> None:

@@ -355,12 +355,8 @@ def test_conditions_and_forbidden_mixtures_are_kept(admin: Member, choice: Choic
 
 def test_a_viewer_changes_nothing(admin: Member, choice: Choice, make_member: MakeMember) -> None:
     viewer, tuning = make_member(admin.team, Role.VIEWER, "vic"), start(admin, choice)
-    for refused in (
-        lambda: pause(viewer, tuning),
-        lambda: resume(viewer, tuning),
-        lambda: add_budget(viewer, tuning, runs=5),
-        lambda: find_smallest(viewer, tuning),
-        lambda: TUNINGS.cancel(viewer, tuning),
-    ):
+    for act in (pause, resume, find_smallest, TUNINGS.cancel):
         with pytest.raises(Forbidden):
-            refused()
+            act(viewer, tuning)
+    with pytest.raises(Forbidden):
+        add_budget(viewer, tuning, runs=5)
