@@ -85,6 +85,7 @@ def explain(
 
     `differences` are sentences about what differs without being a measured figure. What was shown to change in the
     direction that does not fit stands last, as `against`: leaving it out would make the rest look surer than it is.
+    The method and its sources: docs/profiles.md, docs/verdicts.md.
     """
     shown = [*_functions(functions, worse), *_figures(figures, worse, "blocked" if paired else "independent")]
     plain = [Explanation(kind, "difference", "", text) for kind in KINDS for text in differences.get(kind, ())]
