@@ -28,6 +28,8 @@ def report_markdown(report: ExperimentReport, *, url: str, plots: Sequence[tuple
     parts += [f"![{cell(title)}]({address})" for title, address in plots]
     if report.changes:
         parts += ["## Verdicts", _list(change.sentence for change in report.changes)]
+    if report.limits:
+        parts += ["## Which member was the limit", _list(f"{one.variant}: {one.sentence}" for one in report.limits)]
     if report.curves:
         parts += ["## Latency percentiles", _curves(report.curves, report.latency_basis)]
     parts += ["## Variants", _variants(report), "## What differed", _difference(report)]
@@ -115,7 +117,7 @@ def _variants(report: ExperimentReport) -> str:
             one.recipe,
             ", ".join(f"{name}={value}" for name, value in one.parameters) or "—",
             one.application,
-            one.sut,
+            ", ".join([one.sut, *(f"{role} {host}" for role, host in one.members)]),
             one.drivers,
             f"{one.counted} of {one.runs}",
         ]

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
 from django.conf import settings
 from django.utils import timezone
+from pydantic import Field
 
 from experiments.analysis.interval import Mean, mean_of
 from experiments.analysis.percentiles import PercentilePoint
 from experiments.judging.comparing.history import comparable_runs, configuration_diff
+from experiments.judging.evidence.roles import limit_of_runs
 from experiments.models import Experiment, Run, Variant
 from experiments.registry.documents.configuration import ConfigurationDiff
 from experiments.registry.documents.contents import content_of
@@ -28,10 +31,16 @@ from experiments.telling.reports.machines import Machine, machines_of, versions_
 from experiments.telling.reports.repeat import Repeat, repeat_of
 from experiments.telling.reports.runs import Remark, remarks_on
 
+WHERE_THERE_ARE = Field(exclude_if=lambda found: not found)
+"""Of a single server the report says nothing of members."""
+
 
 @dataclass(frozen=True)
 class ReportVariant:
-    """`runs` were executed, `counted` of them are repetitions whose figures count."""
+    """`runs` were executed, `counted` of them are repetitions whose figures count.
+
+    `members` are the roles of the further members of a system, with their hosts.
+    """
 
     name: str
     is_baseline: bool
@@ -42,6 +51,7 @@ class ReportVariant:
     drivers: str
     runs: int
     counted: int
+    members: Annotated[tuple[tuple[str, str], ...], WHERE_THERE_ARE] = ()
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,15 @@ class VariantCurve:
     runs: int
     samples: int
     points: tuple[PercentilePoint, ...]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Which member of a system of several hosts limited a variant, by the means of its repetitions; "" for none."""
+
+    variant: str
+    role: str
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -131,6 +150,7 @@ class ExperimentReport:
     people: People
     made_at: datetime
     made_by_version: str
+    limits: Annotated[tuple[Limit, ...], WHERE_THERE_ARE]
 
 
 NOTHING_DIFFERS = ConfigurationDiff((), (), ())
@@ -181,6 +201,7 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
         people=_people(experiment, runs),
         made_at=timezone.now(),
         made_by_version=settings.VERSION,
+        limits=_limits(variants, counted),
     )
 
 
@@ -198,6 +219,7 @@ def _variant(variant: Variant, runs: Sequence[Run], counted: Sequence[Run]) -> R
         drivers=str(variant.drivers),
         runs=sum(run.variant_id == variant.pk for run in runs),
         counted=len(counted),
+        members=tuple((role, host.name) for role, host in variant.drivers.members.items()),
     )
 
 
@@ -239,6 +261,12 @@ def _curves(variants: Sequence[Variant], counted: Mapping[int, Sequence[Run]]) -
         for variant in variants
         if (one := merged.get(variant.pk)) and one.curve.points
     )
+
+
+def _limits(variants: Sequence[Variant], counted: Mapping[int, Sequence[Run]]) -> tuple[Limit, ...]:
+    """One for each variant of a system; () where every variant is a single server."""
+    found = ((variant.name, limit_of_runs(counted[variant.pk])) for variant in variants)
+    return tuple(Limit(name, limit.role, limit.sentence) for name, limit in found if limit is not None)
 
 
 def _dates(experiment: Experiment, runs: Sequence[Run]) -> Dates:

@@ -74,6 +74,9 @@ def _sections(report: ExperimentReport) -> list[Table | Sentences]:
         rows = tuple(_verdict_row(change) for change in report.changes)
         heads = ("Verdict", "In words", "p", "Adjusted p")
         found.append(Table(title="Verdicts", heads=heads, rows=rows, numbers_from=2))
+    if report.limits:
+        said = tuple(f"{one.variant}: {one.sentence}" for one in report.limits)
+        found.append(Sentences(title="Which member was the limit", sentences=said))
     found += [_figures(one) for one in report.metrics]
     if report.curves:
         found.append(_curves(report))
