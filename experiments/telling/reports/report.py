@@ -28,11 +28,12 @@ from experiments.registry.runs.latency_spectra import merged_curves
 from experiments.registry.runs.summary import figure
 from experiments.telling.reports.answer import Change, answer_of, changes_of
 from experiments.telling.reports.machines import Machine, machines_of, versions_of
+from experiments.telling.reports.rankings import ReportMap, ReportRanking, report_map, report_ranking
 from experiments.telling.reports.repeat import Repeat, repeat_of
 from experiments.telling.reports.runs import Remark, remarks_on
 
 WHERE_THERE_ARE = Field(exclude_if=lambda found: not found)
-"""Of a single server the report says nothing of members."""
+"""Of a single server the report says nothing of members, of two variants nothing of a ranking."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ class Dates:
 class ExperimentReport:
     """`answer` is the verdict in one sentence, `state_reason` why it stopped or waits, where that needs saying.
 
-    `compared_runs` are the numbers of the runs in `difference`.
+    `compared_runs` are the numbers of the runs in `difference`. `ranking` and `factor_map` are of the primary metric:
+    where three variants have it, and where they differ in two factors.
     """
 
     number: int
@@ -151,6 +153,8 @@ class ExperimentReport:
     made_at: datetime
     made_by_version: str
     limits: Annotated[tuple[Limit, ...], WHERE_THERE_ARE]
+    ranking: Annotated[ReportRanking | None, WHERE_THERE_ARE]
+    factor_map: Annotated[ReportMap | None, WHERE_THERE_ARE]
 
 
 NOTHING_DIFFERS = ConfigurationDiff((), (), ())
@@ -202,6 +206,8 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
         made_at=timezone.now(),
         made_by_version=settings.VERSION,
         limits=_limits(variants, counted),
+        ranking=report_ranking(experiment, variants, comparing, metrics[experiment.primary_metric]),
+        factor_map=report_map(experiment, variants, comparing, metrics[experiment.primary_metric]),
     )
 
 
