@@ -28,6 +28,7 @@ from experiments.asking.library.install import install_recipe
 from experiments.asking.searches.live import start_search
 from experiments.asking.tunings.live import start_tuning
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
+from experiments.judging.evidence.roles import CHECK, limit_of_runs
 from experiments.keeping.demo.made_up import made_up_metrics
 from experiments.models import Application, CapacitySearch, Experiment, Host, Member, Recipe, Run, Workload
 from experiments.registry.documents.versions import save_version
@@ -54,6 +55,28 @@ FINDINGS = [
 ]
 SERVES_RPS: Mapping[int, float] = {1: 6_100, 2: 11_900, 4: 22_600, 8: 40_300, 16: 61_000, 32: 74_500}
 """Requests/s by CPUs of the scaling experiment."""
+
+SHOP = "Shop: nginx before PostgreSQL"
+SHOP_DOCUMENT = {
+    "role": "web",
+    "server": {"kind": "nginx", "proxy_to": ["${database.address}:${database.port}"]},
+    "members": [{"role": "database", "server": {"kind": "postgresql", "port": 5432}}],
+}
+SHOP_RECIPE = {
+    "parameters": {"shared_buffers_mib": {"type": "int", "default": 128}},
+    "steps": [
+        {
+            "kind": "properties",
+            "path": "postgresql.conf",
+            "separator": "=",
+            "values": {"shared_buffers": "${shared_buffers_mib}MB"},
+            "on": "database",
+        }
+    ],
+}
+SHOP_SERVES_RPS: Mapping[int, float] = {128: 8_200, 1024: 13_900}
+SHOP_BUSY: Mapping[int, tuple[float, float]] = {128: (0.40, 0.98), 1024: (0.93, 0.61)}
+"""How busy web server and database were, by the database's buffers."""
 
 
 class Answers:
@@ -120,6 +143,33 @@ class Answers:
             repetitions=1 if self.few else 4,
         )
         self._run_out(experiment, lambda run: SERVES_RPS[_cpus(run)], cpus=_cpus)
+
+    def system(self) -> None:
+        """A web server before a database, whose buffers are made larger: the limit moves from one to the other."""
+        application = save_version(self.member, Application, SHOP, SHOP_DOCUMENT)
+        recipe = save_version(self.member, Recipe, "Shop: shared buffers", SHOP_RECIPE)
+        database = Host.objects.for_team(self.team).exclude(pk__in=[self.sut.pk, self.driver.pk]).order_by("pk")[0]
+        experiment = create_experiment(
+            self.member,
+            name="Shop: buffers of the database",
+            question="Which member is the limit, and does it stay so with larger buffers?",
+            workload=self.workload,
+            candidates=[
+                Candidate(
+                    f"{mib} MiB",
+                    application,
+                    recipe,
+                    self.sut,
+                    (self.driver,),
+                    {"shared_buffers_mib": mib},
+                    mib == 128,
+                    members={"database": database},
+                )
+                for mib in SHOP_SERVES_RPS
+            ],
+            repetitions=1 if self.few else 5,
+        )
+        self._run_out(experiment, lambda run: SHOP_SERVES_RPS[_buffers(run)], members=SHOP_BUSY)
 
     def sweep(self) -> None:
         """Three factors, so that the page draws parallel coordinates."""
@@ -244,7 +294,12 @@ class Answers:
         return Candidate(name, self.application, recipe, self.sut, (self.driver,), given, is_baseline)
 
     def _run_out(
-        self, experiment: Experiment, speed_rps: Callable[[Run], float], *, cpus: Callable[[Run], int] | None = None
+        self,
+        experiment: Experiment,
+        speed_rps: Callable[[Run], float],
+        *,
+        cpus: Callable[[Run], int] | None = None,
+        members: Mapping[int, tuple[float, float]] | None = None,
     ) -> None:
         """Launch it when it is not, and give its runs figures until it is over."""
         if experiment.state == Experiment.State.DRAFT:
@@ -254,6 +309,8 @@ class Answers:
             metrics = made_up_metrics(throughput, self.random, connections=32)
             if cpus is not None:
                 metrics["sut_cpus"] = float(cpus(run))
+            if members is not None:
+                metrics |= _of_members(throughput, *members[_buffers(run)])
             with transaction.atomic():
                 self._end(run, metrics)
                 conclude_experiment(experiment.pk)
@@ -277,11 +334,34 @@ class Answers:
         run.finished_at, run.sut_profile = now, self.sut.profile
         run.findings = FINDINGS
         summarise(run, metrics)
+        if limit := limit_of_runs([run]):
+            run.findings = [*FINDINGS, asdict(Finding(CHECK, "ok", limit.sentence, {"limit": limit.role}, "made up"))]
         run.save()
 
     def _speed_of_version(self, run: Run) -> float:
         version = int(_recipe(run)["version"]) - self.first_version + 1
         return 24_000.0 if version < SLOWER_FROM else 22_300.0
+
+
+def _buffers(run: Run) -> int:
+    return int(_recipe(run)["parameters"]["shared_buffers_mib"])
+
+
+def _of_members(throughput_rps: float, web: float, database: float) -> dict[str, float]:
+    """What the two members of the shop were seen to do."""
+    return {
+        "sut_cpu_ratio": web,
+        "sut_cpus": 32.0,
+        "server_cpu_ratio": web * 31,
+        "web.memory_used_bytes": 3.1e9,
+        "web.received_bytes_per_s": throughput_rps * 520,
+        "web.sent_bytes_per_s": throughput_rps * 6_400,
+        "database.cpu_ratio": database,
+        "database.server_cpu_ratio": database * 15.4,
+        "database.memory_used_bytes": 21.4e9,
+        "database.received_bytes_per_s": throughput_rps * 310,
+        "database.sent_bytes_per_s": throughput_rps * 4_900,
+    }
 
 
 def _range(cpus: int) -> str:

@@ -12,13 +12,15 @@ Look = Literal["light", "dark", "narrow"]
 class Shot:
     """A page's picture: its caption, what is in its address beside the object, in which looks it is taken.
 
-    `scroll_to` is what must be seen (CSS); without it the picture shows the top of the page.
+    `scroll_to` is what must be seen (CSS); without it the picture shows the top of the page. `page` is its page where
+    the name is not, as of a further picture of the same one.
     """
 
     caption: str
     query: str = ""
     looks: tuple[Look, ...] = ("light",)
     scroll_to: str = ""
+    page: str = ""
 
 
 ALL: tuple[Look, ...] = ("light", "dark", "narrow")
@@ -96,13 +98,25 @@ PAGES: dict[str, Shot] = {
     "webhook": Shot("One webhook and its deliveries"),
     "thresholds": Shot("Settings: the thresholds of the checks"),
     "history_limits": Shot("Settings: the limits of the search for change points"),
-    "new_share": Shot("Something is shared by a link", query="kind=run&runs={number}"),
+    "new_share": Shot("Something is shared by a link", query="kind=run&runs={shared_run}"),
     "shared_page": Shot("What somebody sees who was sent a link"),
     "shares": Shot("Settings: shared links"),
     "trash": Shot("Settings: the trash"),
     "usage": Shot("Settings: what the team uses"),
     "audit": Shot("Settings: who changed what, with the values before and after"),
 }
+MORE: dict[str, Shot] = {
+    "run-system": Shot(
+        "A run of a system of several hosts: the figures of its members, and which one is the limit",
+        looks=ALL,
+        scroll_to="#members",
+        page="run",
+    ),
+    "compare-system": Shot(
+        "Two runs of a system side by side", query="runs={system_pair}", scroll_to="#limits", page="compare"
+    ),
+}
+"""Further pictures of pages that have one above."""
 NO_PICTURE = {
     "home": "sends people on to their team",
     "new_team": "of nobody's team",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,7 @@ from agents.spec import MAX_DRIVERS
 from agents.steps.recipe import Value
 from experiments.asking.launching.retries import links_of
 from experiments.judging.comparing.changes import Basis, ThroughputChange, throughput_changes
+from experiments.judging.evidence.roles import members_of
 from experiments.models import Document, Host, Run
 from experiments.running.queue.plan import Expected
 from experiments.running.queue.priorities import MAX_RETRIES, name_of
@@ -149,6 +151,20 @@ class WaitingOut(BaseModel):
         return cls(reason=expected.reason, runs_before=expected.runs_before, expected_start_at=expected.starts_at)
 
 
+class SystemMemberOut(BaseModel):
+    """A member of the system that a run was of, and what it showed; null = not seen."""
+
+    role: str
+    is_loaded: bool = Field(description="Whether it is the server that was loaded")
+    server: str
+    host: str
+    cpu_ratio: float | None = Field(description="How busy the CPUs were that it may use")
+    server_cpu_ratio: float | None = Field(description="How many CPUs its own processes used")
+    memory_used_bytes: float | None
+    received_bytes_per_s: float | None = Field(description="By the network card that carried most")
+    sent_bytes_per_s: float | None
+
+
 class RunDetail(ListedRun):
     """A run with its frozen specification and the reasons for its validity."""
 
@@ -167,6 +183,9 @@ class RunDetail(ListedRun):
     cancel_requested_at: datetime | None
     measured_at: datetime | None
     spec: dict[str, Any] | None = Field(description="The RunSpec; POST /runs takes it back. None for an import")
+    members: list[SystemMemberOut] = Field(
+        [], description="Of a system of several hosts, the loaded server first", exclude_if=lambda found: not found
+    )
 
     @classmethod
     def of(cls, run: Run, team: str) -> RunDetail:
@@ -189,6 +208,7 @@ class RunDetail(ListedRun):
             cancel_requested_at=run.cancel_requested_at,
             measured_at=run.measured_at,
             spec=run.spec,
+            members=[SystemMemberOut(**asdict(one)) for one in members_of(run)],
         )
 
 

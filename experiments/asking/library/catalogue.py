@@ -146,6 +146,17 @@ class Needs(Frozen):
     driver: tuple[str, ...] = ()
 
 
+class Family(Frozen):
+    """Templates that differ in a choice or two are one entry of the library, and each has its own of these choices.
+
+    All of a family have the same title, question and choices; `choices` are what this one is: {"protocol": "HTTPS"}.
+    """
+
+    title: str = Field(pattern=r"^[^/]{1,120}$")
+    question: str = Field(min_length=1, max_length=400)
+    choices: dict[str, str] = Field(min_length=1, max_length=4)
+
+
 class ExperimentTemplate(Item):
     """An experiment that can be launched: the question, what competes, how it is decided, and what hosts it needs.
 
@@ -163,6 +174,7 @@ class ExperimentTemplate(Item):
     needs: Needs
     repetitions: int = Field(5, ge=1, le=100)
     order: Literal["blocks", "interleaved", "sequential"] = "blocks"
+    family: Family | None = None
     metric: str = Field("", description="Empty: the figure that stands for a run of the workload")
     margin_ratio: float = Field(0.03, gt=0, lt=1)
 

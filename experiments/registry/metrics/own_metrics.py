@@ -1,4 +1,4 @@
-"""The metrics of a team: those that BenchHub knows, then those of the team's own benchmarks."""
+"""The metrics of a team: those that BenchHub knows, those of its own benchmarks, and those of its systems' members."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from collections.abc import Collection, Iterable, Sequence
 
 from django.db.models import Q
 
-from experiments.models import Metric, Team
+from experiments.models import Application, Metric, Team
 from experiments.registry.errors import RequestError
-from experiments.registry.metrics.vocabulary import METRICS, THROUGHPUT, MetricSpec, own_metric
+from experiments.registry.metrics.vocabulary import (
+    METRICS,
+    ROLE_FIGURES,
+    THROUGHPUT,
+    MetricSpec,
+    own_metric,
+    role_metric,
+)
 from experiments.registry.teams.audit import record
 
 MOST_FOLLOWED = 4
@@ -17,12 +24,21 @@ _MOST_NAMED = 40
 
 
 def metrics_of(team_id: int, names: Iterable[str] | None = None) -> dict[str, MetricSpec]:
-    """The team's metrics, or those among `names`: the known ones in their order, then its own by name."""
+    """The team's metrics, or those among `names`: the known ones in their order, then its own by name.
+
+    At the end those of the members of a system (`database.cpu_ratio`) that are among `names`, role by role.
+    """
     if names is None:
         return METRICS | _own(team_id, Q())
     wanted = set(names)
     found = {name: metric for name, metric in METRICS.items() if name in wanted}
-    return found | (_own(team_id, Q(name__in=others)) if (others := wanted - METRICS.keys()) else {})
+    if others := wanted - METRICS.keys():
+        found |= _own(team_id, Q(name__in=others))
+        places = {figure: place for place, figure in enumerate(ROLE_FIGURES)}
+        of_roles = [metric for name in others - found.keys() if (metric := role_metric(name))]
+        of_roles.sort(key=lambda one: (one.name.partition(".")[0], places[one.name.partition(".")[2]]))
+        found |= {one.name: one for one in of_roles}
+    return found
 
 
 def metric_named(team_id: int, name: str, *, field: str = "metric") -> MetricSpec:
@@ -33,6 +49,9 @@ def metric_named(team_id: int, name: str, *, field: str = "metric") -> MetricSpe
 def check_metrics(team_id: int, names: Sequence[str], *, field: str) -> dict[str, MetricSpec]:
     """The metrics of these names. RequestError names the field and the first one that the team does not have."""
     found = metrics_of(team_id, (name for name in names if "\0" not in name))
+    roles = {name: name.partition(".")[0] for name in found if role_metric(name) == found[name]}
+    there = _roles_of(team_id, roles.values()) if roles else set()
+    found = {name: metric for name, metric in found.items() if name not in roles or roles[name] in there}
     if (unknown := next((name for name in names if name not in found), None)) is not None:
         known = list(metrics_of(team_id))
         more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
@@ -88,6 +107,16 @@ def learn(
     Metric.objects.bulk_create(
         changed, update_conflicts=True, unique_fields=["team", "name"], update_fields=["unit", "direction"]
     )
+
+
+def _roles_of(team_id: int, roles: Iterable[str]) -> set[str]:
+    """Which of these roles a member of one of the team's applications has."""
+    systems = Application.objects.filter(team_id=team_id)
+    return {
+        role
+        for role in set(roles)
+        if systems.filter(Q(body__role=role) | Q(body__members__contains=[{"role": role}])).exists()
+    }
 
 
 def _own(team_id: int, which: Q) -> dict[str, MetricSpec]:

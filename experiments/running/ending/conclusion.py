@@ -28,6 +28,7 @@ from experiments.judging.evidence.observed import (
     window_s,
 )
 from experiments.judging.evidence.own_recordings import recorded_points
+from experiments.judging.evidence.roles import role_figures
 from experiments.judging.evidence.thresholds import thresholds_of
 from experiments.judging.verdicts.judging import store_verdicts
 from experiments.models import Experiment, Host, Run, RunEvent, SampleSeries
@@ -197,10 +198,7 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
         server_cpu_ratio=channels.mean("sut", ["process.cpu_ratio"], duration_s),
         sut_mhz=channels.mean("sut", ["cpu_set.mean_mhz"], duration_s),
     )
-    for part in spec.parts[1:]:
-        own = {"cpu_ratio": cpu_use(part.role, channels, duration_s)}
-        own["server_cpu_ratio"] = channels.mean(part.role, ["process.cpu_ratio"], duration_s)
-        metrics |= _known(**{f"{part.role}.{name}": value for name, value in own.items()})
+    metrics |= role_figures(spec, channels, duration_s)
     recorded = [one for one in recorded_cpus(spec, channels, duration_s) if one.role == "sut"]
     metrics |= _known(**{f"{one.tool}_sut_cpu_ratio": one.recorded_ratio for one in recorded})
     cpus = sut_cpus(spec, channels.names("sut", "cpu."), record.facts["sut"].profile)

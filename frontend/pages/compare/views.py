@@ -20,6 +20,7 @@ from experiments.judging.comparing.history import (
 from experiments.judging.comparing.machines import machines_of_runs
 from experiments.judging.comparing.scaling import groups_of_runs, scaling_of
 from experiments.judging.comparing.timers import timers_of
+from experiments.judging.evidence.roles import limit_of_runs
 from experiments.judging.verdicts import cpu_verdicts
 from experiments.models import Run, RunProfile, SampleSeries
 from experiments.registry.errors import RequestError
@@ -99,6 +100,7 @@ def compare_runs(request: TeamRequest) -> HttpResponse:
             "percentiles": percentiles_json(runs),
             "history": _history(request, runs, metric.name),
             "cpu_verdicts": cpu_verdicts.of_runs(runs),
+            "limits": [(run, limit.sentence) for run in runs if (limit := limit_of_runs([run]))],
             "machines": machines,
             "machine_splits": with_charts(machines, metric),
             "timer_tables": timers_of(runs),

@@ -18,6 +18,7 @@ from agents.steps.sysctl import SysctlStep
 from experiments.asking.launching.choices import choice_with, freeze
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import ExperimentTemplate, Scale
+from experiments.asking.library.families import entries
 from experiments.asking.library.fit import fits
 from experiments.asking.library.install import Installed, Places, create, install, installed
 from experiments.asking.library.published import import_published
@@ -111,6 +112,17 @@ def test_everything_that_is_shipped_is_read_and_names_its_source(kind: str) -> N
     titles = [read(name).title for name in names]
     assert len(set(titles)) == len(titles)
     assert all(read(name).source for name in names)
+
+
+def test_a_family_has_one_question_and_each_of_its_templates_another_choice() -> None:
+    families: dict[str, list[catalogue.Family]] = {}
+    for one in catalogue.templates():
+        if one.family:
+            families.setdefault(one.family.title, []).append(one.family)
+    for members in families.values():
+        assert len({(one.question, tuple(one.choices)) for one in members}) == 1
+        assert len({tuple(one.choices.values()) for one in members}) == len(members) > 1
+    assert [line.title for line in entries(catalogue.templates())].count("Two machines, REST") == 1
 
 
 @pytest.mark.parametrize("name", catalogue.names("recipes"))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
-from experiments.asking.library.catalogue import names
+from experiments.asking.library.catalogue import names, templates
 from experiments.models import Experiment, HardwareProfile, Host, Member, Recipe, Role, Run, Team
 from tests.experiments.conftest import MakeMember, ready_host
+from tests.frontend.flat import flat
 
 LAB = {"cpu.online": "0-1", "memory.total_bytes": str(8 << 30), "java.path.version": "17.0.15"}
 
@@ -34,7 +36,24 @@ def test_the_list_shows_every_work_with_its_experiments(page: Client) -> None:
     text = page.get("/t/perf/library/").content.decode()
     for words in ("1. Tomcat on a many-core server", "5. Thread pool against virtual threads", "Import figures"):
         assert words in text
-    assert text.count("Launch…") == len(names("experiments"))
+    alike = [one for one in templates() if one.family]
+    families = {one.family.title for one in alike if one.family}
+    assert text.count("Launch…") == len(names("experiments")) - len(alike) + len(families)
+
+
+def test_templates_that_differ_in_a_choice_are_one_entry_and_lead_to_each_other(page: Client) -> None:
+    text = flat(page.get("/t/perf/library/?q=rest+machines").content.decode())
+    assert text.count("Launch…") == text.count(">Two machines, REST</a>") == 1
+    assert "Protocol: HTTP; HTTPS" in text
+    shown = flat(page.get("/t/perf/library/rest-put-https/").content.decode())
+    assert '<strong aria-current="true">PUT alone (wrk)</strong>' in shown
+    for other, words in (
+        ("rest-put", "HTTP"),
+        ("rest-get-https", "GET alone (wrk)"),
+        ("rest-two-machines-https", "PUT, GET"),
+    ):
+        assert re.search(rf'href="/t/perf/library/{other}/"\s*>{re.escape(words)}', shown), other
+    assert 'id="choices"' not in page.get("/t/perf/library/tomcat-baseline/").content.decode()
 
 
 def test_a_template_page_names_its_sources_and_its_published_values(page: Client, hosts: dict[str, int]) -> None:
