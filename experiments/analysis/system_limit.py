@@ -58,17 +58,18 @@ def limit_of(
 
 def _of_shared_cpus(full: Sequence[str], own: Mapping[str, float | None], equally: str) -> SystemLimit | None:
     """The limit among members that are equally full; None where their processes cannot have shared CPUs, or none of
-    them used clearly more than the others."""
+    them used clearly more than the others, of what they used together."""
     used = sorted(((use, role) for role in full if (use := own.get(role)) is not None), reverse=True)
-    if len(used) < len(full) or sum(use for use, _ in used) > SHARED_RATIO:
+    together = sum(use for use, _ in used)
+    if len(used) < len(full) or not 0 < together <= SHARED_RATIO:
         return None
     (most, first), (next_most, _) = used[0], used[1]
-    if most - next_most < CLEAR_RATIO:
+    if (most - next_most) / together < CLEAR_RATIO:
         return None
     others = ", ".join(f"{role} {percent(use)}" for use, role in used[1:])
     return SystemLimit(
         first,
-        f"The {first} is the limit: {equally}, and no more than one machine's work in all, so they may have shared "
+        f"The {first} is the limit: {equally} with no more than one machine's work in all, so they may have shared "
         f"them; the {first}'s own processes used {percent(most)}, those of {others}.",
     )
 

@@ -205,7 +205,7 @@ class Command(up.Command):
 
     def _on_host(self, host: str, *argv: str) -> str:
         """What the command prints on that host of the lab, past SSH and past BenchHub."""
-        return Lab(self.directory).exec(host, *argv, check=False).stdout.decode("utf-8", "replace")
+        return Lab.found(self.directory).exec(host, *argv, check=False).stdout.decode("utf-8", "replace")
 
     def _settings(self, terminal: Terminal, template: Any) -> dict[str, Any]:
         wanted = template.settings()

@@ -39,7 +39,7 @@ EQUAL = {"proxy": 0.98, "app": 0.97, "database": 0.98}
             "app",
             "the app's own processes used 62 %, those of database 22 %, proxy 10 %.",
         ),
-        ({"proxy": 0.4, "app": 0.35, "database": 0.2}, "", "were about equally full (98 %)."),
+        ({"proxy": 0.2, "app": 0.3, "database": 0.27}, "", "were about equally full (98 %)."),
         ({"proxy": 0.7, "app": 0.9, "database": 0.6}, "", "were about equally full (98 %)."),
         ({"proxy": 0.1, "app": 0.62, "database": None}, "", "were about equally full (98 %)."),
     ],
