@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from agents.running.server_names import server_job
 from agents.system import LOADED
@@ -11,13 +11,10 @@ from experiments.asking.launching.launch import rerun
 from experiments.asking.library.catalogue import ExperimentTemplate
 from experiments.models import Experiment, Host, Member, Run
 from experiments.registry.hosts.driver_sets import hosts_by_role
+from lab.lab import Lab
 from lab.shell import LabError
 
 LOOK_S = 0.5
-PROGRAMS = "nginx|node|postgres|wrk"
-
-OnHost = Callable[..., str]
-"""`on_host(host, *argv)`: what the command prints on that host of the lab, past SSH and past BenchHub."""
 
 
 def insist_on_a_member(role: str | None, templates: Iterable[ExperimentTemplate]) -> None:
@@ -37,7 +34,7 @@ def limits_of(experiment: Experiment) -> Iterator[str]:
         yield from (f"{variant.name}, #{run.number}: {sentence}" for sentence in said if run)
 
 
-def run_with_a_death(member: Member, experiment: Experiment, role: str, on_host: OnHost) -> Run:
+def run_with_a_death(member: Member, experiment: Experiment, role: str, lab: Lab) -> Run:
     """The experiment's last run once more, by itself; in the middle of its load the server of `role` gets SIGKILL."""
     last = experiment.runs.order_by("-number").first()
     if last is None:
@@ -48,7 +45,7 @@ def run_with_a_death(member: Member, experiment: Experiment, role: str, on_host:
         time.sleep(max(0.0, load["at_unix_s"] + load["duration_s"] / 2 - time.time()))
         server = _event(run, "job_started", name=server_job(role, 0))
         if server is not None:
-            on_host(_host_names(run)[role], "kill", "-KILL", str(server["pid"]))
+            lab.exec(_host_names(run)[role], "kill", "-KILL", str(server["pid"]))
     while run.state != Run.State.FINISHED:
         time.sleep(LOOK_S)
         run.refresh_from_db()
@@ -68,18 +65,19 @@ def story_of(run: Run) -> Iterator[str]:
         elif role in seen:
             yield f"{host} ({role}): settings read again, equal to those before"
         else:
-            yield f"{host} ({role}): nothing was changed there"
+            yield f"{host} ({role}): a load tool ran there, no setting was changed"
     yield f"restore: {run.get_restore_display()}"
 
 
-def left_behind(run: Run, on_host: OnHost) -> list[str]:
-    """What is still on the run's hosts: its directory, its claim, its programs; [] when there is nothing."""
+def left_behind(run: Run, lab: Lab) -> list[str]:
+    """What is still on the run's hosts, seen past SSH: directories, claims and processes; [] = nothing."""
     found = []
     for host in dict.fromkeys(_host_names(run).values()):
-        there = on_host(host, "sh", "-c", "ls -d /root/.benchhub/runs/* /var/tmp/benchhub-claim.* 2>/dev/null")
-        found += [f"{host}: {line} is still there" for line in there.splitlines()]
-        running = on_host(host, "pgrep", "-l", PROGRAMS)
-        found += [f"{host}: process {line} is still there" for line in running.splitlines()]
+        there = lab.exec(
+            host, "sh", "-c", "ls -d /root/.benchhub/runs/* /var/tmp/benchhub-claim.* 2>/dev/null", check=False
+        )
+        found += [f"{host}: {line} is still there" for line in there.stdout.decode(errors="replace").splitlines()]
+        found += [f"{host}: process {one.pid} {one.name} is still there" for one in lab.processes(host)]
     return found
 
 

@@ -17,6 +17,8 @@ CLEAR_RATIO = 0.10
 """By so much the fullest must be above every other: less is no order that another run would show again."""
 SHARED_RATIO = 1.05
 """Members whose processes used no more than this of their CPUs in all may have shared them. BenchHub's choice."""
+LEAST_OWN_RATIO = 0.5
+"""Below this share of the busy time the members' own processes did not fill the CPUs. BenchHub's choice."""
 OURS = "the station with the highest utilisation bounds a system; the numbers are BenchHub's choice"
 
 
@@ -52,23 +54,29 @@ def limit_of(
     if most - next_most < CLEAR_RATIO:
         full = [role for use, role in seen if most - use < CLEAR_RATIO]
         equally = f"the CPUs of {' and '.join(full)} were about equally full ({percent(most)})"
-        return _of_shared_cpus(full, own, equally) or SystemLimit("", f"No one member is the limit: {equally}.")
+        return _of_shared_cpus(full, own, equally, most) or SystemLimit("", f"No one member is the limit: {equally}.")
     return SystemLimit(first, f"The {first} is the limit: its CPUs were {percent(most)} busy, those of {others}.")
 
 
-def _of_shared_cpus(full: Sequence[str], own: Mapping[str, float | None], equally: str) -> SystemLimit | None:
+def _of_shared_cpus(
+    full: Sequence[str], own: Mapping[str, float | None], equally: str, busy: float
+) -> SystemLimit | None:
     """The limit among members that are equally full; None where their processes cannot have shared CPUs, or none of
-    them used clearly more than the others."""
+    them used clearly more than the others, of what they used together."""
     used = sorted(((use, role) for role in full if (use := own.get(role)) is not None), reverse=True)
-    if len(used) < len(full) or sum(use for use, _ in used) > SHARED_RATIO:
+    together = sum(use for use, _ in used)
+    if len(used) < len(full) or not 0 < together <= SHARED_RATIO:
         return None
+    if together < LEAST_OWN_RATIO * busy:
+        others = f"their own processes used {percent(together)} in all, so other programs filled them"
+        return SystemLimit("", f"No one member is the limit: {equally}, and {others}.")
     (most, first), (next_most, _) = used[0], used[1]
-    if most - next_most < CLEAR_RATIO:
+    if (most - next_most) / together < CLEAR_RATIO:
         return None
     others = ", ".join(f"{role} {percent(use)}" for use, role in used[1:])
     return SystemLimit(
         first,
-        f"The {first} is the limit: {equally}, and no more than one machine's work in all, so they may have shared "
+        f"The {first} is the limit: {equally} with no more than one machine's work in all, so they may have shared "
         f"them; the {first}'s own processes used {percent(most)}, those of {others}.",
     )
 

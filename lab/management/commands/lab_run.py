@@ -202,17 +202,20 @@ class Command(up.Command):
         terminal.say("lab", f"  {page}")
         self.failed = self.failed or not experiment.verdicts.exists()
         if self.options["kill"] in template.roles:
-            run = run_with_a_death(self.member, experiment, self.options["kill"], self._on_host)
-            terminal.say("lab", f"{template.title}, {self.options['kill']} killed in the middle of #{run.number}:")
-            for sentence in story_of(run):
-                terminal.say("lab", f"  {sentence}")
-            for name in left_behind(run, self._on_host):
-                terminal.warn("lab", f"  {name}")
-            self.failed = self.failed or run.restore != run.Restore.VERIFIED or bool(left_behind(run, self._on_host))
+            self._kill(terminal, experiment, self.options["kill"])
 
-    def _on_host(self, host: str, *argv: str) -> str:
-        """What the command prints on that host of the lab, past SSH and past BenchHub."""
-        return Lab(self.directory).exec(host, *argv, check=False).stdout.decode("utf-8", "replace")
+    def _kill(self, terminal: Terminal, experiment: Experiment, role: str) -> None:
+        lab = Lab.found(self.directory)
+        run = run_with_a_death(self.member, experiment, role, lab)
+        terminal.say("lab", f"{experiment.name}, {role} killed in the middle of #{run.number}:")
+        for sentence in story_of(run):
+            terminal.say("lab", f"  {sentence}")
+        left = left_behind(run, lab)
+        for sentence in left:
+            terminal.warn("lab", f"  {sentence}")
+        if not left:
+            terminal.say("lab", "  nothing of it is left on any host: no directory, no claim, no process")
+        self.failed = self.failed or bool(left) or run.restore != run.Restore.VERIFIED
 
     def _tune(self, terminal: Terminal, url: str, template: TuningTemplate) -> None:
         ready = install(self.member, template, "small", self._settings(terminal, template))
