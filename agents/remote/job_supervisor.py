@@ -8,10 +8,13 @@ SCOPE_WAIT_S = 5
 
 # look PID: what the kernel says of a process that has not ended. The second field of its line is a name that the
 # process chooses, with any character in it, so the line may be several. fields: the same of `stat`, which was read.
+# Its longest match takes dash a hundred times as long as the shortest one.
 IDENTITY = """
 fields() {
   [ -n "$stat" ] || return 1
-  set -- ${stat##*) }
+  stat=${stat#*) }
+  case $stat in *') '*) stat=${stat##*) } ;; esac
+  set -- $stat
   parent=$2 group=$3 session_of=$4 ticks=${20}
   [ "$1" != Z ]
 }
