@@ -55,6 +55,12 @@ api = DocumentedAPI(
     version="1",
     description="Experiments, runs and their results. Sign in with `Authorization: Bearer bh_<id>_<secret>`.",
     urls_namespace="api-1",
+    openapi_extra={
+        "info": {
+            "contact": {"name": "Whoever operates this installation"},
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+        }
+    },
     parser=StrictParser(),
     renderer=Renderer(),
     docs_url=None,

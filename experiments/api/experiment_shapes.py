@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import ExperimentOrder, ExperimentState, StopRule, VerdictOutcome
 from experiments.api.shapes import (
     Body,
     DriverNames,
@@ -51,14 +52,14 @@ class ExperimentRow(BaseModel):
     url: str
     name: str
     question: str
-    state: str
+    state: ExperimentState
     workload: Named
     repetitions: int
-    order: str
+    order: ExperimentOrder
     primary_metric: str
     margin_ratio: float
     gate_metrics: list[str] = Field(description="Metrics that decide beside the primary one")
-    stop_rule: str
+    stop_rule: StopRule
     target_ratio: float | None
     max_blocks: int
     max_hours: float | None
@@ -114,7 +115,7 @@ class LookOut(BaseModel):
     blocks: int
     planned: bool
     alpha: float
-    outcome: str
+    outcome: VerdictOutcome
     change_pct: float | None
     low_pct: float | None
     high_pct: float | None
