@@ -13,6 +13,7 @@ from experiments.api import (
     compare,
     documents,
     experiments,
+    frames,
     hosts,
     imports,
     ingest,
@@ -68,6 +69,7 @@ api = DocumentedAPI(
 install(api)
 for prefix, router in (
     ("", me.router),
+    ("", frames.router),  # before the series, whose fingerprint could end so
     ("/hosts", hosts.router),
     ("/reservations", reservations.router),
     ("/profiles", profiles.router),
