@@ -260,6 +260,8 @@ def _runs(player: Player) -> None:
             player.ask(name, query=query | ({"columns": "number,throughput_rps"} if name.endswith("csv") else {}))
         else:
             player.ask(name)
+    player.ask("runs_parquet", query={"validity": "valid"})
+    player.ask("samples_parquet", number=first)
     for number in player.ask("rerun_runs")["queued"]:
         player.ask("cancel_run", number=number, keep=False)
 

@@ -8,8 +8,8 @@ import time
 from typing import Any
 from urllib.parse import urlencode
 
-from clients.benchhub_ci.connection import ANSWER_TIMEOUT_S, Api
-from clients.benchhub_ci.words import EXIT_STATUS, Trouble, duration, say
+from clients.benchhub_ci.words import EXIT_STATUS, duration, say
+from clients.python.benchhub_client.connection import ANSWER_TIMEOUT_S, Api, Trouble
 
 WAIT_S = 50  # proxies give up on an answer after 60 s
 KINDS = ("run", "experiment", "bisection", "tuning")

@@ -7,8 +7,7 @@ import base64
 import hashlib
 from typing import Any
 
-from clients.benchhub_ci.connection import Api
-from clients.benchhub_ci.words import Trouble
+from clients.python.benchhub_client.connection import Api, Trouble
 
 MAX_BYTES = 7_000_000
 

@@ -7,9 +7,9 @@ import json
 import uuid
 from typing import Any
 
-from clients.benchhub_ci.connection import Api
 from clients.benchhub_ci.state_file import State
-from clients.benchhub_ci.words import Trouble, pairs, say
+from clients.benchhub_ci.words import pairs, say
+from clients.python.benchhub_client.connection import Api, Trouble
 
 SETUP = ("application", "recipe", "workload", "sut", "driver")
 

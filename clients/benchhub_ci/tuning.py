@@ -6,9 +6,8 @@ import argparse
 import sys
 from typing import Any
 
-from clients.benchhub_ci.connection import Api
 from clients.benchhub_ci.starting import labelled, set_up, start
-from clients.benchhub_ci.words import Trouble
+from clients.python.benchhub_client.connection import Api, Trouble
 
 
 def tune(api: Api, options: argparse.Namespace) -> str:

@@ -14,6 +14,7 @@ from experiments.api import (
     documents,
     experiments,
     explaining,
+    frames,
     functions,
     hosts,
     imports,
@@ -59,6 +60,12 @@ api = DocumentedAPI(
     version="1",
     description="Experiments, runs and their results. Sign in with `Authorization: Bearer bh_<id>_<secret>`.",
     urls_namespace="api-1",
+    openapi_extra={
+        "info": {
+            "contact": {"name": "Whoever operates this installation"},
+            "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+        }
+    },
     parser=StrictParser(),
     renderer=Renderer(),
     docs_url=None,
@@ -66,6 +73,7 @@ api = DocumentedAPI(
 install(api)
 for prefix, router in (
     ("", me.router),
+    ("", frames.router),  # before the series, whose fingerprint could end so
     ("/hosts", hosts.router),
     ("/reservations", reservations.router),
     ("/profiles", profiles.router),

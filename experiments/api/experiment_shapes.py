@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from agents.profilers.choosing import ProfilerNames
 from agents.running.canaries import CANARIES
+from experiments.api.choices import ExperimentOrder, ExperimentState, StopRule, VerdictOutcome
 from experiments.api.shapes import (
     Body,
     DriverNames,
@@ -54,14 +55,14 @@ class ExperimentRow(BaseModel):
     url: str
     name: str
     question: str
-    state: str
+    state: ExperimentState
     workload: Named
     repetitions: int
-    order: str
+    order: ExperimentOrder
     primary_metric: str
     margin_ratio: float
     gate_metrics: list[str] = Field(description="Metrics that decide beside the primary one")
-    stop_rule: str
+    stop_rule: StopRule
     target_ratio: float | None
     max_blocks: int
     max_hours: float | None
@@ -121,7 +122,7 @@ class LookOut(BaseModel):
     blocks: int
     planned: bool
     alpha: float
-    outcome: str
+    outcome: VerdictOutcome
     change_pct: float | None
     low_pct: float | None
     high_pct: float | None

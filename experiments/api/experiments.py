@@ -11,6 +11,7 @@ from ninja.params.functions import Body as FromBody
 from ninja.params.functions import Query
 from ninja.responses import Status
 
+from experiments.api.choices import Time
 from experiments.api.experiment_shapes import (
     AaOut,
     CopyIn,
@@ -27,6 +28,7 @@ from experiments.api.experiment_shapes import (
 from experiments.api.finding import find_experiment, named_document, named_host, named_hosts, named_members
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
+from experiments.api.plumbing.paging import tell_pages_of
 from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import MAX_ID, Named, RunRow, experiment_url
 from experiments.api.verdicts import MAX_WAIT_S, RuleQuery, VerdictOut, absolute, waited_for
@@ -59,8 +61,8 @@ def list_experiments(
     state: Literal["", "draft", "running", "paused", "blocked", "finished", "cancelled"] = "",
     name__in: str = Query("", max_length=4000, description="One of these, with commas between"),
     state__in: str = Query("", max_length=200, description="One of these, with commas between"),
-    created_at__gte: str = Query("", max_length=40, description="Made at or after this time"),
-    created_at__lte: str = Query("", max_length=40, description="Made at or before this time"),
+    created_at__gte: Time = Query(None, max_length=40, description="Made at or after this time"),
+    created_at__lte: Time = Query(None, max_length=40, description="Made at or before this time"),
     cursor: int = Query(0, ge=0, le=MAX_ID),
     limit: int = Query(50, ge=1, le=200),
     fields: str = FIELDS,
@@ -80,6 +82,7 @@ def list_experiments(
         items=[ExperimentRow.of(row, member.team.slug) for row in rows],
         next_cursor=str(before or ""),
     )
+    tell_pages_of(request, page)
     return sparse(page, ExperimentRow, fields)
 
 

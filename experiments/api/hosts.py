@@ -16,10 +16,12 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from agents.remote.address import HostKey
+from experiments.api.choices import HostRoles, HostState
 from experiments.api.experiment_shapes import HostCanaryOut
 from experiments.api.finding import find_host, named_host
 from experiments.api.plumbing.auth import ADMIN, LAUNCH, READ, WRITE, member_of
 from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
+from experiments.api.plumbing.paging import CURSOR, LIMIT, paged, rows_of_page
 from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import Body, Flag, Labels, Whole
 from experiments.judging.evidence.host_canaries import host_history
@@ -85,9 +87,9 @@ class HostOut(BaseModel):
     user: str
     data_address: str
     jump: str | None
-    roles: str
+    roles: HostRoles
     labels: dict[str, str]
-    state: str
+    state: HostState
     state_reason: str
     differences: list[str] = Field(description="What is not as before on a dirty host")
     dirty_run: int | None = Field(description="Number of the run that left it dirty")
@@ -222,12 +224,15 @@ def list_hosts(
     state__in: str = Query("", max_length=200, description="One of these, with commas between"),
     roles__in: str = Query("", max_length=200, description="One of these, with commas between"),
     fields: str = FIELDS,
+    cursor: int = CURSOR,
+    limit: int = LIMIT,
 ) -> Any:
     """All hosts of the team."""
     member = member_of(request)
     given = (("name__in", name__in), ("state__in", state__in), ("roles__in", roles__in))
     wanted = {key: [part.strip() for part in text.split(",")] for key, text in given if text}
-    hosts = list(Host.objects.for_team(member.team).with_state().filter(**wanted))
+    found = list(Host.objects.for_team(member.team).with_state().filter(**wanted))
+    hosts = rows_of_page(request, found, cursor, limit)
     holds, sisters = holding_now(hosts), sisters_of(hosts)
     shown = [HostOut.of(host, member, holds.get(host.pk), sisters.of(host.pk)) for host in hosts]
     return sparse(shown, HostOut, fields)
@@ -348,6 +353,7 @@ def grant_host(request: HttpRequest, name: str, payload: GrantIn) -> GrantsOut:
 
 
 @router.get("/{name}/profiles", response=list[ProfileSeen])
+@paged
 def list_host_profiles(request: HttpRequest, name: str) -> list[ProfileSeen]:
     """The hardware that the host showed over time, the newest first."""
     history = find_host(member_of(request), name).profile_history.select_related("profile")[:200]

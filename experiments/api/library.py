@@ -143,9 +143,7 @@ def get_template(request: HttpRequest, name: str) -> TemplateOut:
 @router.get(
     "/{name}/yaml",
     summary="The template as it is shipped",
-    openapi_extra={
-        "responses": {200: {"description": "OK", "content": {"application/yaml": {"schema": {"type": "object"}}}}}
-    },
+    openapi_extra={"responses": {200: {"description": "OK", "content": {"application/yaml": {"schema": {}}}}}},
 )
 def get_template_yaml(request: HttpRequest, name: str) -> HttpResponse:
     """The YAML of the template."""

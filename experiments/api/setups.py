@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import InquiryState
 from experiments.api.finding import named_document, named_host, named_hosts, named_members
 from experiments.api.shapes import Body, DriverNames, Labels, MemberNames, Named, Parameters, Priority, Reference
 from experiments.asking.launching.choices import Choice
@@ -46,7 +47,7 @@ class InquiryRow(BaseModel):
     id: int
     url: str
     name: str
-    state: str
+    state: InquiryState
     application: Named
     recipe: Named
     parameters: Parameters

@@ -6,10 +6,12 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.spec import MAX_DRIVERS
 from agents.steps.recipe import Value
+from experiments.api.choices import FindingLevel, RunCause, RunOrigin, RunOutcome, RunRestore, RunState, RunValidity
 from experiments.asking.launching.retries import links_of
 from experiments.judging.comparing.changes import Basis, ThroughputChange, throughput_changes
 from experiments.judging.evidence.roles import members_of
@@ -65,7 +67,7 @@ class Finding(BaseModel):
     """One check of a run's validity, in a sentence, with the numbers behind it."""
 
     check: str
-    level: str = Field(description="ok, warn, invalid, or skipped: this host or tool does not show it")
+    level: FindingLevel = Field(description="skipped: this host or tool does not show it")
     sentence: str
     evidence: dict[str, float | str] = {}
     source: str = ""
@@ -77,11 +79,11 @@ class RunRow(BaseModel):
 
     number: int
     url: str
-    origin: str
-    state: str
-    outcome: str
-    validity: str
-    restore: str
+    origin: RunOrigin
+    state: RunState
+    outcome: RunOutcome
+    validity: RunValidity
+    restore: RunRestore
     experiment: int | None
     variant: str | None
     block: int | None
@@ -172,7 +174,7 @@ class RunDetail(ListedRun):
     sut_profile: str | None = Field(description="The hardware of the SUT: a digest for `GET /profiles/{digest}`")
     failure: str
     failure_hint: str
-    cause: str = Field(description="Whose fault the failure was: person, specification, host, benchhub, or empty")
+    cause: RunCause = Field(description="Whose fault the failure was; empty for nobody's")
     retry_of: int | None = Field(description="Number of the run that this one repeats")
     retried_as: int | None = Field(description="Number of the run that repeats this one")
     waiting: WaitingOut | None = Field(description="Of a queued run only")
@@ -273,28 +275,28 @@ def _figures(run: Any, team: str) -> dict[str, Any]:
 
 
 def run_url(team: str, number: int) -> str:
-    """The run's page, below the installation's address."""
-    return f"/t/{team}/runs/{number}/"
+    """The whole address of the run's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/runs/{number}/"
 
 
 def experiment_url(team: str, experiment_id: int) -> str:
-    """The experiment's page, below the installation's address."""
-    return f"/t/{team}/experiments/{experiment_id}/"
+    """The whole address of the experiment's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/experiments/{experiment_id}/"
 
 
 def search_url(team: str, search_id: int) -> str:
-    """The search's page, below the installation's address."""
-    return f"/t/{team}/experiments/searches/{search_id}/"
+    """The whole address of the search's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/experiments/searches/{search_id}/"
 
 
 def schedule_url(team: str, schedule_id: int) -> str:
-    """The schedule's page, below the installation's address."""
-    return f"/t/{team}/experiments/schedules/{schedule_id}/"
+    """The whole address of the schedule's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/experiments/schedules/{schedule_id}/"
 
 
 def bisection_url(team: str, bisection_id: int) -> str:
-    """The bisection's page, below the installation's address."""
-    return f"/t/{team}/experiments/bisections/{bisection_id}/"
+    """The whole address of the bisection's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/experiments/bisections/{bisection_id}/"
 
 
 def tuning_url(team: str, tuning_id: int) -> str:
@@ -303,8 +305,8 @@ def tuning_url(team: str, tuning_id: int) -> str:
 
 
 def alert_url(team: str, alert_id: int) -> str:
-    """The alert's page, below the installation's address."""
-    return f"/t/{team}/alerts/{alert_id}/"
+    """The whole address of the alert's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/alerts/{alert_id}/"
 
 
 def _named(found: tuple[int, str] | None) -> dict[str, Any] | None:

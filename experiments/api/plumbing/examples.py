@@ -143,6 +143,7 @@ BODIES: Mapping[str, Any] = {
     "change_view": {"shared": True},
     "write_run_notes": {"text": "The **switch** was replaced before this run."},
     "write_experiment_notes": {"text": "- asked for by #4711\n- nothing else ran on the host"},
+    "change_mails": {"verdicts": True},
     "change_own_team": {"name": "Performance"},
     "change_member": {"role": "editor"},
     "create_service": {"name": "ci"},

@@ -39,6 +39,7 @@ _EXAMPLES: Mapping[str, Any] = {
     "outcome": "succeeded",
     "param": ["nofile=16384"],
     "person": "ada",
+    "q": "tomcat",
     "query": "tomcat commit:abc123",
     "recipe": "limits",
     "roles__in": "sut,both",
