@@ -82,7 +82,8 @@ export class Flame {
   draw() {
     this.across = this.scroll.clientWidth;
     const most = Math.max(160, Math.round(innerHeight * MOST_HIGH));
-    const { rows } = layout(this.tree, this.zoomed, this.across, 0, 0);
+    const { frames, rows } = layout(this.tree, this.zoomed, this.across);
+    this.frames = frames;
     this.high = Math.min(rows * ROW + 2, most);
     this.space.style.height = `${Math.max(0, rows * ROW + 2 - this.high)}px`;
     this.paint();
@@ -91,7 +92,6 @@ export class Flame {
   }
 
   paint() {
-    this.frames = layout(this.tree, this.zoomed, this.across, this.scroll.scrollTop, this.high).frames;
     draw(
       this.canvas,
       {
@@ -105,7 +105,8 @@ export class Flame {
 
   seen() {
     const { tree, across, high, colours, found, selected, shades } = this;
-    return { tree, across, high, colours, found, selected, shades, verdicts: this.json.verdicts };
+    const top = this.scroll.scrollTop;
+    return { tree, top, across, high, colours, found, selected, shades, verdicts: this.json.verdicts };
   }
 
   labelOf(at) {
@@ -163,7 +164,7 @@ export class Flame {
 
   at(event) {
     const box = this.canvas.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top + this.scroll.scrollTop];
     return this.frames?.findLast((one) => x >= one.x && x < one.x + one.w && y >= one.y && y < one.y + ROW);
   }
 
