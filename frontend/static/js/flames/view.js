@@ -125,7 +125,8 @@ export class Flame {
       const state = a === 0 ? ", new" : b === 0 ? ", gone" : "";
       const unit = json.unit === "us" ? " µs" : " %";
       const verdict = json.words?.[tree.name[at]];
-      return `${name}: ${numbers.format(a)}${unit} in ${json.sides[0]}, ${numbers.format(b)}${unit} in ${json.sides[1]}${state}${verdict ? `; by itself ${verdict}` : ""}`;
+      const said = [a, b].map((value, side) => `${numbers.format(value)}${unit} in ${json.sides[side]}`);
+      return `${name}: ${said.join(", ")}${state}${verdict ? `; by itself ${verdict}` : ""}`;
     }
     const ratio = tree.total[0][at] / this.whole.total[0][ROOT];
     const own = tree.own[0][at] / this.whole.total[0][ROOT];
