@@ -96,15 +96,15 @@ def explain(
         *sorted((one for one in shown if one.evidence == "against"), key=lambda one: KINDS.index(one.kind)),
     ]
     measured = len(figures) + (len(functions.own) if functions else 0)
-    return Why(_headline(fitting, plain, measured), tuple(found), tuple(missing), measured)
+    return Why(_headline(fitting, plain, measured, worse), tuple(found), tuple(missing), measured)
 
 
-def _headline(fitting: Sequence[Explanation], plain: Sequence[Explanation], measured: int) -> str:
+def _headline(fitting: Sequence[Explanation], plain: Sequence[Explanation], measured: int, worse: bool) -> str:
     if fitting:
         kinds = [kind for kind in KINDS if any(one.kind == kind for one in fitting)]
         words = {
-            "functions": "functions cost more or less for each request",
-            "waiting": "requests waited for something else",
+            "functions": f"functions cost {'more' if worse else 'less'} for each request",
+            "waiting": f"something was waited for {'more' if worse else 'less'}",
             "configuration": "the configuration",
             "machine": "the machine ran in another way",
             "load": "the load was another one",

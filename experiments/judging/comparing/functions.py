@@ -214,7 +214,7 @@ def _notes(sides: Sequence[Side], runs: Sequence[Sequence[Run]], changes: Functi
         ratio = lost / (kept + lost)
         said.append(f"{ratio:.1%} of the samples were lost: what was lost may not be like what was kept.")
     if changes is not None and changes.n < 5:
-        said.append(f"There are {changes.n} profiled runs of each: an interval needs 3, a verdict 5.")
+        said.append(f"Profiled runs of each side: {changes.n}. An interval needs 3, a verdict 5.")
     return tuple(one for one in said if one)
 
 

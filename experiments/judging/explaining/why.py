@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from django.db.models import Q
 
@@ -39,6 +40,14 @@ class Answer:
     functions: ComparedFunctions | None
     baseline: tuple[int, ...]
     candidate: tuple[int, ...]
+
+    @property
+    def runs_query(self) -> str:
+        """The profiled runs of both sides as the page of functions takes them."""
+        if self.functions is None:
+            return ""
+        before, after = (",".join(str(run.number) for run in side.runs) for side in self.functions.sides)
+        return urlencode({"before": before, "after": after})
 
 
 def why_of_experiment(experiment: Experiment, metric: str = "") -> list[Answer]:

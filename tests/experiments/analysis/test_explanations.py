@@ -38,12 +38,18 @@ def why(*figures: Measured, worse: bool = True, differences: dict[Kind, list[str
         ((), True, {}, "Nothing was measured", []),
         ((figure("waiting", QUIET, QUIET[::-1]),), True, {}, NOTHING, []),
         ((figure("waiting", QUIET[:4], LOUD[:4]),), True, {}, NOTHING, []),  # an interval, and too few for a verdict
-        ((IOWAIT,), True, {}, "Requests waited", ["interval"]),
+        ((IOWAIT,), True, {}, "Something was waited for more", ["interval"]),
         ((IOWAIT,), False, {}, NOTHING, ["against"]),  # it is better, and yet waited more
         ((SLOW_CLOCK,), True, {}, "The machine ran", ["interval"]),
         ((CLOCK,), True, {}, NOTHING, ["against"]),
         ((), True, {"configuration": ["A differs."]}, f"{NOTHING} Something differs", ["difference"]),
-        ((SLOW_CLOCK, IOWAIT), True, {"load": ["L."]}, "Requests waited", ["interval", "interval", "difference"]),
+        (
+            (SLOW_CLOCK, IOWAIT),
+            True,
+            {"load": ["L."]},
+            "Something was waited for more",
+            ["interval", "interval", "difference"],
+        ),
     ],
 )
 def test_only_an_interval_without_zero_in_the_right_direction_explains(

@@ -36,17 +36,17 @@ def run(api: ApiClient, stock: dict[str, Any]) -> Run:
     return Run.objects.get()
 
 
-def sent(name: str, **more: Any) -> dict[str, Any]:
-    return {"profiler": "p", "content": base64.b64encode((CASES / name).read_bytes()).decode(), **more}
+def sent(file: str, **more: Any) -> dict[str, Any]:
+    return {"profiler": "p", "content": base64.b64encode((CASES / file).read_bytes()).decode(), **more}
 
 
 def test_every_form_is_known_by_its_content_and_comes_back_in_three(api: ApiClient, run: Run) -> None:
-    for form, name in FILES.items():
-        answer = api.post(f"/runs/{run.number}/profiles", sent(name, name=form, event="cpu"))
+    for form, file in FILES.items():
+        answer = api.post(f"/runs/{run.number}/profiles", sent(file, name=form, event="cpu"))
         assert answer.status_code == 201, answer.content
         stored = answer.json()
         assert (stored["form"], stored["cost_us"]) == (form, 500.0)  # by the figures of the run
-        before = folded(read_profile((CASES / name).read_bytes()))
+        before = folded(read_profile((CASES / file).read_bytes()))
         for wanted in ("collapsed", "speedscope", "pprof"):
             given = api.get(f"/runs/{run.number}/profiles/{form}?format={wanted}")
             assert given.status_code == 200

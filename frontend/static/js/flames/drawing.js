@@ -51,21 +51,20 @@ function fitting(context, label, room) {
   return end > 1 ? `${short.slice(0, end)}…` : "";
 }
 
-// The frames in sight: `{ at, x, y, w, rest }` in pixels, the path to the zoomed frame above it in full width.
-export function layout(tree, zoomed, across, top, high) {
+// Where frames are: `{ at, x, y, w, rest }` in pixels, the path to the zoomed frame above it in full width.
+export function layout(tree, zoomed, across) {
   const found = [];
   const path = [];
   for (let at = zoomed; at !== -1; at = tree.parent[at]) path.unshift(at);
   path.forEach((at, row) => {
-    const y = row * ROW - top;
-    if (y > -ROW && y < high) found.push({ at, x: 0, y, w: across, rest: false });
+    found.push({ at, x: 0, y: row * ROW, w: across, rest: false });
   });
   const whole = tree.width[zoomed];
   const ahead = [[zoomed, 0, path.length]];
   let deepest = path.length;
   while (ahead.length && whole > 0) {
     const [above, left, row] = ahead.pop();
-    const y = row * ROW - top;
+    const y = row * ROW;
     let x = left;
     const end = tree.first[above + 1];
     for (let child = tree.first[above]; child < end; child += 1) {
@@ -76,13 +75,13 @@ export function layout(tree, zoomed, across, top, high) {
         let sum = 0;
         for (let other = child; other < end; other += 1) sum += tree.width[tree.children[other]];
         const rest = (sum / whole) * across;
-        if (rest >= NARROW / 2 && y > -ROW && y < high) found.push({ at: above, x, y, w: rest, rest: true });
+        if (rest >= NARROW / 2) found.push({ at: above, x, y, w: rest, rest: true });
         deepest = Math.max(deepest, row + 1);
         break;
       }
-      if (y > -ROW && y < high) found.push({ at, x, y, w, rest: false });
+      found.push({ at, x, y, w, rest: false });
       deepest = Math.max(deepest, row + 1);
-      ahead.push([at, x, row + 1]);
+      if (tree.first[at] < tree.first[at + 1]) ahead.push([at, x, row + 1]);
       x += w;
     }
   }
@@ -97,9 +96,10 @@ function fillOf(view, at, colours) {
   return colours.plain[view.shades[named]];
 }
 
+// Draws the frames that are in sight from `view.top` on.
 export function draw(canvas, view, frames) {
   const ratio = devicePixelRatio || 1;
-  const { across, high } = view;
+  const { across, high, top } = view;
   canvas.width = Math.round(across * ratio);
   canvas.height = Math.round(high * ratio);
   canvas.style.height = `${high}px`;
@@ -109,7 +109,9 @@ export function draw(canvas, view, frames) {
   context.clearRect(0, 0, across, high);
   context.font = colours.font;
   context.textBaseline = "middle";
-  for (const { at, x, y, w, rest } of frames) {
+  for (const { at, x, y: down, w, rest } of frames) {
+    const y = down - top;
+    if (y <= -ROW || y >= high) continue;
     const fill = rest ? colours.rest : fillOf(view, at, colours);
     const inner = Math.max(w - 1, 0.5);
     context.fillStyle = fill;

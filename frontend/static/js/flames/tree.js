@@ -5,7 +5,7 @@ const MOST_BY_HAND = 12; // children that are sorted without calling the browser
 
 // `width` is what a frame is drawn by: of two sides each stack counts as wide as in the larger one, or one side alone.
 export function widths(own, side) {
-  if (side !== "both") return Float64Array.from(own[side]);
+  if (side !== "both") return own[side].slice();
   const found = new Float64Array(own[0].length);
   for (const values of own) for (let at = 0; at < values.length; at += 1) found[at] = Math.max(found[at], values[at]);
   return found;
@@ -33,7 +33,7 @@ function finished(tree) {
   const count = parent.length;
   const depth = new Uint16Array(count);
   const first = new Int32Array(count + 1);
-  tree.total = own.map((values) => Float64Array.from(values));
+  tree.total = own.map((values) => values.slice());
   for (let at = count - 1; at > 0; at -= 1) {
     for (const values of tree.total) values[parent[at]] += values[at];
     first[parent[at] + 1] += 1;
@@ -97,61 +97,41 @@ export function below(tree, keeps) {
 
 // By callers: the last function of each stack first, then who called it. Every stack keeps its own path.
 export function reversed(tree) {
-  let room = tree.parent.length + 16;
-  let parent = new Int32Array(room);
-  let name = new Int32Array(room);
-  let own = tree.own.map(() => new Float64Array(room));
+  const weighs = (leaf) => tree.own.some((values) => values[leaf] > 0);
+  let most = 1;
+  for (let leaf = 1; leaf < tree.parent.length; leaf += 1) if (weighs(leaf)) most += tree.depth[leaf];
+  const parent = new Int32Array(most);
+  const name = new Int32Array(most);
+  const own = tree.own.map(() => new Float64Array(most));
+  const slots = new Int32Array(2 << Math.ceil(Math.log2(most)));
+  const mask = slots.length - 1;
+  parent[ROOT] = name[ROOT] = -1;
   let count = 1;
-  parent[ROOT] = -1;
-  name[ROOT] = -1;
-  let slots = new Int32Array(1 << Math.ceil(Math.log2(2 * room)));
-  const slotOf = (above, named) => {
+  const child = (above, named) => {
     let mixed = Math.imul(above, 0x9e3779b1) ^ Math.imul(named + 1, 0x85ebca6b);
     mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d);
-    let slot = (mixed ^ (mixed >>> 13)) & (slots.length - 1);
-    while (slots[slot] !== 0 && (parent[slots[slot]] !== above || name[slots[slot]] !== named)) {
-      slot = (slot + 1) & (slots.length - 1);
+    let slot = (mixed ^ (mixed >>> 13)) & mask;
+    for (let at = slots[slot]; at !== 0; at = slots[slot]) {
+      if (parent[at] === above && name[at] === named) return at;
+      slot = (slot + 1) & mask;
     }
-    return slot;
-  };
-  const grow = () => {
-    if (count === room) {
-      room *= 2;
-      const wider = (values, Kind) => {
-        const more = new Kind(room);
-        more.set(values);
-        return more;
-      };
-      parent = wider(parent, Int32Array);
-      name = wider(name, Int32Array);
-      own = own.map((values) => wider(values, Float64Array));
-    }
-    if (count * 2 > slots.length) {
-      slots = new Int32Array(slots.length * 2);
-      for (let at = 1; at < count; at += 1) slots[slotOf(parent[at], name[at])] = at;
-    }
+    slots[slot] = count;
+    parent[count] = above;
+    name[count] = named;
+    count += 1;
+    return count - 1;
   };
   for (let leaf = 1; leaf < tree.parent.length; leaf += 1) {
-    if (!tree.own.some((values) => values[leaf] > 0)) continue;
+    if (!weighs(leaf)) continue;
     let at = ROOT;
-    for (let frame = leaf; frame !== ROOT; frame = tree.parent[frame]) {
-      const slot = slotOf(at, tree.name[frame]);
-      if (slots[slot] === 0) {
-        slots[slot] = count;
-        parent[count] = at;
-        name[count] = tree.name[frame];
-        at = count;
-        count += 1;
-        grow();
-      } else at = slots[slot];
-    }
+    for (let frame = leaf; frame !== ROOT; frame = tree.parent[frame]) at = child(at, tree.name[frame]);
     for (let side = 0; side < own.length; side += 1) own[side][at] += tree.own[side][leaf];
   }
   return finished({
     names: tree.names,
-    parent: parent.slice(0, count),
-    name: name.slice(0, count),
-    own: own.map((values) => values.slice(0, count)),
+    parent: parent.subarray(0, count),
+    name: name.subarray(0, count),
+    own: own.map((values) => values.subarray(0, count)),
   });
 }
 

@@ -82,7 +82,8 @@ export class Flame {
   draw() {
     this.across = this.scroll.clientWidth;
     const most = Math.max(160, Math.round(innerHeight * MOST_HIGH));
-    const { rows } = layout(this.tree, this.zoomed, this.across, 0, 0);
+    const { frames, rows } = layout(this.tree, this.zoomed, this.across);
+    this.frames = frames;
     this.high = Math.min(rows * ROW + 2, most);
     this.space.style.height = `${Math.max(0, rows * ROW + 2 - this.high)}px`;
     this.paint();
@@ -91,7 +92,6 @@ export class Flame {
   }
 
   paint() {
-    this.frames = layout(this.tree, this.zoomed, this.across, this.scroll.scrollTop, this.high).frames;
     draw(
       this.canvas,
       {
@@ -105,7 +105,8 @@ export class Flame {
 
   seen() {
     const { tree, across, high, colours, found, selected, shades } = this;
-    return { tree, across, high, colours, found, selected, shades, verdicts: this.json.verdicts };
+    const top = this.scroll.scrollTop;
+    return { tree, top, across, high, colours, found, selected, shades, verdicts: this.json.verdicts };
   }
 
   labelOf(at) {
@@ -124,7 +125,8 @@ export class Flame {
       const state = a === 0 ? ", new" : b === 0 ? ", gone" : "";
       const unit = json.unit === "us" ? " µs" : " %";
       const verdict = json.words?.[tree.name[at]];
-      return `${name}: ${numbers.format(a)}${unit} in ${json.sides[0]}, ${numbers.format(b)}${unit} in ${json.sides[1]}${state}${verdict ? `; by itself ${verdict}` : ""}`;
+      const said = [a, b].map((value, side) => `${numbers.format(value)}${unit} in ${json.sides[side]}`);
+      return `${name}: ${said.join(", ")}${state}${verdict ? `; by itself ${verdict}` : ""}`;
     }
     const ratio = tree.total[0][at] / this.whole.total[0][ROOT];
     const own = tree.own[0][at] / this.whole.total[0][ROOT];
@@ -163,7 +165,7 @@ export class Flame {
 
   at(event) {
     const box = this.canvas.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top + this.scroll.scrollTop];
     return this.frames?.findLast((one) => x >= one.x && x < one.x + one.w && y >= one.y && y < one.y + ROW);
   }
 
