@@ -47,7 +47,7 @@ class Jfr(Profiler):
     def lacks(self, event: str) -> str:
         return LACKS_JCMD
 
-    def prepared(self, launch: ProcessStart, folder: str) -> ProcessStart:
+    def prepared(self, launch: ProcessStart, folder: str, event: str) -> ProcessStart:
         return launch.with_(jvm_options=(*launch.jvm_options, *JVM_OPTIONS))
 
     def begin(self, event: str) -> str:

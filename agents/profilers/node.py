@@ -86,7 +86,7 @@ class Node(Profiler):
     def fits(self, kind: str, *, is_jvm: bool) -> bool:
         return kind == "node"
 
-    def prepared(self, launch: ProcessStart, folder: str) -> ProcessStart:
+    def prepared(self, launch: ProcessStart, folder: str, event: str) -> ProcessStart:
         given = launch.environment.get(OPTIONS, "")
         return launch.with_(environment={**launch.environment, OPTIONS: f'{given} --require "{folder}/{FILE}"'.strip()})
 

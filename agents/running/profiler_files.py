@@ -32,7 +32,7 @@ def folder_of(directory: str, role: str) -> str:
 def profiled(launch: ProcessStart, part: Part, directory: str) -> ProcessStart:
     """How the server is started so that the run's profilers can work."""
     for chosen in part.profilers:
-        launch = chosen.profiler.prepared(launch, folder_of(directory, part.role))
+        launch = chosen.profiler.prepared(launch, folder_of(directory, part.role), chosen.event)
     return launch
 
 

@@ -69,7 +69,7 @@ class Profiler(ABC):
         """
         return ""
 
-    def prepared(self, launch: ProcessStart, folder: str) -> ProcessStart:
+    def prepared(self, launch: ProcessStart, folder: str, event: str) -> ProcessStart:
         """How the server is started so that it can be profiled."""
         return launch
 

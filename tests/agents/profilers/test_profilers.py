@@ -92,7 +92,7 @@ def test_the_plan_says_what_profiles_the_server_and_when() -> None:
 @pytest.mark.parametrize("name", CHOICES)
 def test_a_servers_own_options_stay_when_it_is_profiled(name: str) -> None:
     given = ProcessStart(environment={"NODE_OPTIONS": "--no-deprecation"}, jvm_options=("-Xmx1g",))
-    made = CHOICES[name].profiler.prepared(given, "/run/a place")
+    made = CHOICES[name].profiler.prepared(given, "/run/a place", CHOICES[name].event)
     assert made.jvm_options[:1] == ("-Xmx1g",)
     assert made.environment["NODE_OPTIONS"].startswith("--no-deprecation")
 
