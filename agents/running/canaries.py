@@ -57,13 +57,13 @@ done
 # It begins before the other side listens: until then nobody answers.
 _SEND = """
 command -v iperf3 >/dev/null || exit 0
-tries=20
+tries=40
 while :; do
   said=$(timeout 12 iperf3 -c "$1" -p "$2" -t "$3" -J) && break
   tries=$((tries - 1))
   case $said in *refused* | *busy*) ;; *) break ;; esac
   [ "$tries" -gt 0 ] || break
-  sleep 0.25
+  sleep 0.5
 done
 printf '%s\\n' "${said:-{\\"error\\": \\"it did not end in time\\"\\}}"
 """
