@@ -256,6 +256,7 @@ def test_locust_rounds_its_times_up_and_is_no_contradiction_for_that() -> None:
     }  # fmt: skip
     report = make("locust").parse(json.dumps([entry]))
     assert report.usable, report.why
+    assert report.latency is not None
     assert (report.latency.percentiles_ms["50"], report.latency.percentiles_ms["100"]) == (6, 156.249)
 
 
