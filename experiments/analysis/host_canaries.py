@@ -31,16 +31,6 @@ class CanaryChange:
     slower: bool
     faster: bool
 
-    @property
-    def change_ratio(self) -> float:
-        """The change as a part of the earlier ones: -0.1 is 10 % less."""
-        return self.ratio - 1
-
-    @property
-    def interval_ratio(self) -> tuple[float, float]:
-        """The interval of `change_ratio`."""
-        return self.ci95[0] - 1, self.ci95[1] - 1
-
 
 def canary_change(earlier: Sequence[float], now: float, *, higher_is_better: bool) -> CanaryChange | None:
     """`now`, the newest check of a host in the unit of its own, against `earlier` ones in that unit, oldest first.

@@ -171,7 +171,7 @@ class HostCanaryOut(BaseModel):
     @classmethod
     def of(cls, one: JudgedCanary) -> HostCanaryOut:
         change = one.change
-        low, high = change.interval_ratio if change else (None, None)
+        low, high = one.interval_ratio or (None, None)
         return cls(
             host=one.host,
             to=one.to,
@@ -180,7 +180,7 @@ class HostCanaryOut(BaseModel):
             value=one.value,
             problem=one.problem,
             earlier=one.earlier,
-            change_pct=None if change is None else change.change_ratio * 100,
+            change_pct=None if one.change_ratio is None else one.change_ratio * 100,
             low_pct=None if low is None else low * 100,
             high_pct=None if high is None else high * 100,
             slower=bool(change and change.slower),

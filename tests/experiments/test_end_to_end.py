@@ -14,11 +14,13 @@ import pytest
 
 from agents.servers.postgresql.server import PostgreSQL
 from experiments.asking.launching.cancelling import cancel_run
-from experiments.asking.launching.choices import Choice
-from experiments.asking.launching.launch import launch_run
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.models import Application, Host, Recipe, Run, Team, Workload
 from experiments.registry.documents.standing_metric import standing_metric
 from experiments.registry.documents.versions import save_version
+from experiments.registry.experiments.rules import Rules
 from experiments.registry.metrics.own_metrics import standing_metrics
 from tests import needs
 from tests.agents.run_lab import free_port
@@ -166,6 +168,32 @@ def test_a_run_of_a_database_is_told_in_transactions(stage: Stage, pair: tuple[A
     assert run.config.values["postgresql.settings.synchronous_commit"] == "off"
     assert len(run.config.values["postgresql.data.sha256"]) == 64
     assert ("sut", "postgresql.committed_transactions_per_s") in {(one.role, one.channel) for one in run.samples.all()}
+
+
+def test_the_hosts_of_an_experiment_are_checked_once_before_its_first_run(
+    stage: Stage, pair: tuple[Actor, Actor]
+) -> None:
+    chosen = stage.choice(*pair)
+    side = Candidate("a", chosen.application, chosen.recipe, chosen.sut, tuple(chosen.drivers), chosen.parameters)
+    rules = Rules(canaries_first=True)
+    asked = create_experiment(
+        stage.member, name="q", workload=chosen.workload, candidates=[side], repetitions=2, rules=rules
+    )
+    stage.start_worker("one", lease_s=60)
+    runs = launch_experiment(stage.member, asked)
+    stage.until(stage.all_finished)
+    assert {(run.outcome, run.restore) for run in asked.runs.all()} == {("succeeded", "verified")}
+    checks = list(asked.host_canaries.order_by("id"))
+    assert [(one.host.name, one.check_name) for one in checks] == [
+        ("sut", "cpu"),
+        ("sut", "disk"),
+        ("driver", "cpu"),
+        ("driver", "network"),
+    ]
+    assert all(one.value or one.problem for one in checks)
+    first = runs[0].events.get(kind="snapshot_taken", payload__moment="before")
+    assert all(one.at < first.at for one in checks)
+    assert not Host.objects.exclude(leased_by=None).exists()
 
 
 def test_the_run_of_a_killed_worker_is_adopted_and_its_load_goes_on(stage: Stage, pair: tuple[Actor, Actor]) -> None:

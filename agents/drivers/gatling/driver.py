@@ -45,7 +45,7 @@ _LOGGING = """\
 _VERSION_SCRIPT = """
 command -v javac >/dev/null || { echo "there is no javac on this host: install a JDK" >&2; exit 127; }
 find "$1/lib/" -name 'gatling-app-*.jar' | grep . || {
-  echo "there is no Gatling in $1 on this host: put its jars into $1/lib" >&2
+  echo "there is no Gatling in $1 on this host: install its jars in $1/lib" >&2
   exit 127
 }
 """

@@ -44,6 +44,16 @@ class JudgedCanary:
     def slower(self) -> bool:
         return self.change is not None and self.change.slower
 
+    @property
+    def change_ratio(self) -> float | None:
+        """The change as a part of the mean of the earlier ones: -0.1 is 10 % less."""
+        return None if self.change is None else self.change.ratio - 1
+
+    @property
+    def interval_ratio(self) -> tuple[float, float] | None:
+        """Where `change_ratio` lies with 95 %."""
+        return None if self.change is None else (self.change.ci95[0] - 1, self.change.ci95[1] - 1)
+
 
 @dataclass(frozen=True)
 class HostsBefore:

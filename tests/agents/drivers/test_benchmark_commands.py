@@ -248,9 +248,21 @@ def test_the_version_is_read_and_another_tool_is_noticed(kind: str, output: byte
             make(kind).parse_version(other)
 
 
+def test_locust_rounds_its_times_up_and_is_no_contradiction_for_that() -> None:
+    entry = {
+        "name": "/", "method": "GET", "num_requests": 3, "num_failures": 0, "num_none_requests": 0,
+        "start_time": 1.0, "last_request_timestamp": 3.0, "total_response_time": 166.9, "total_content_length": 9,
+        "min_response_time": 5.2, "max_response_time": 156.249, "response_times": {"5": 1, "6": 1, "160": 1},
+    }  # fmt: skip
+    report = make("locust").parse(json.dumps([entry]))
+    assert report.usable, report.why
+    assert report.latency is not None
+    assert (report.latency.percentiles_ms["50"], report.latency.percentiles_ms["100"]) == (6, 156.249)
+
+
 @pytest.mark.parametrize("kind", sorted(TOOLS))
 def test_a_missing_tool_fails_and_says_what_to_install(kind: str) -> None:
-    where = {"home": "/no/such"} if kind == "ycsb" else {"binary": "no-such-tool"}
+    where = {"home": "/no/such"} if kind in ("gatling", "ycsb") else {"binary": "no-such-tool"}
     command = make(kind, **where).version_command()
     done = subprocess.run(command.argv, capture_output=True, check=False)
     assert done.returncode == 127
