@@ -16,6 +16,7 @@ from experiments.analysis.tuning.standing import best_so_far
 from experiments.analysis.tuning.trials import FEWEST_RUNS, Planned, ended_invalid
 from experiments.asking.inquiries.engine import End, Inquiries, State
 from experiments.asking.launching.cancelling import cancel_run
+from experiments.asking.launching.choices import freeze
 from experiments.asking.launching.launch import launch_run
 from experiments.asking.tunings.judged import judged
 from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, TuningPlan, choice_with_config
@@ -33,11 +34,10 @@ from experiments.registry.events import RunEnded
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require
 
-Following = tuple[Planned, ...] | TuningTrial
 Outcome = Tuning.Outcome
 
 
-class Tunings(Inquiries[Tuning, TuningTrial, Run, Following]):
+class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
     """Each trial is a run of one configuration."""
 
     model = Tuning
@@ -49,44 +49,35 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, Following]):
     def may_go_on(self, inquiry: Tuning) -> bool:
         return not inquiry.paused
 
-    def decide(self, inquiry: Tuning) -> Following | End:
-        over = trials_over(inquiry)
-        planned = inquiry.trials.filter(run=None)
-        if hours_are_used_up(inquiry, over):
-            planned.delete()
-        elif (next_one := planned.first()) is not None:
-            return next_one
-        if not inquiry.outcome:
-            settings, trials = settings_of(inquiry, over), searched(over)
-            best = best_so_far(settings, trials)
-            inquiry.best = asdict(best) if best else None
-            if hours_are_used_up(inquiry, over) and len(trials) < FEWEST_RUNS:
-                return End(State.STOPPED, f"The hours were used up after {len(trials)} runs; {FEWEST_RUNS} are needed.")
-            step = search.decide(settings, trials)
-            if isinstance(step, search.Round):
-                return step.planned
-            if not isinstance(step, search.Better):
-                return _without_gain(inquiry, step)
-            inquiry.outcome, inquiry.winner = Outcome.BETTER, dict(step.claim.config)
-            inquiry.gain_ratio, inquiry.low_ratio, inquiry.high_ratio = step.claim.gain, step.claim.low, step.claim.high
-        return self._reduced(inquiry, over)
-
-    def launch(self, member: Member, inquiry: Tuning, following: Following) -> None:
-        if isinstance(following, TuningTrial):
-            trial = following
-        else:
+    def decide(self, inquiry: Tuning) -> TuningTrial | End:
+        """The next trial that is planned; when none is, a round is decided and stored. One that cannot be launched as
+        it is, because a step refuses the values together, is refused without a run, and the next one follows."""
+        while True:
+            over = trials_over(inquiry)
+            planned = inquiry.trials.filter(run=None, result=TuningTrial.Result.NONE)
+            if hours_are_used_up(inquiry, over):
+                planned.delete()
+            elif (trial := planned.first()) is not None:
+                if not (why := _why_refused(inquiry, trial)):
+                    return trial
+                trial.result, trial.reason = TuningTrial.Result.REFUSED, why
+                trial.save(update_fields=["result", "reason"])
+                continue
+            following = self._round(inquiry, over)
+            if isinstance(following, End):
+                return following
             first = inquiry.trials.count()
             for place, one in enumerate(following):
                 inquiry.trials.create(
                     position=first + place, purpose=one.purpose, config=dict(one.config), why=one.why, host=one.host,
                     block=one.block,
                 )  # fmt: skip
-            trial = inquiry.trials.get(position=first)
-        labels = {**self.labels_of(inquiry), "trial": str(trial.position + 1)}
-        trial.run = launch_run(
-            member, choice_with_config(inquiry, trial.config), labels=labels, priority=inquiry.priority
-        )
-        trial.save(update_fields=["run"])
+
+    def launch(self, member: Member, inquiry: Tuning, following: TuningTrial) -> None:
+        labels = {**self.labels_of(inquiry), "trial": str(following.position + 1)}
+        choice = choice_with_config(inquiry, following.config)
+        following.run = launch_run(member, choice, labels=labels, priority=inquiry.priority)
+        following.save(update_fields=["run"])
 
     def open_step(self, launched: Run) -> TuningTrial | None:
         return TuningTrial.objects.filter(run_id=launched.pk, result=TuningTrial.Result.NONE).first()
@@ -140,7 +131,25 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, Following]):
         else:
             self.go_on(inquiry)
 
-    def _reduced(self, inquiry: Tuning, over: list[TuningTrial]) -> Following | End:
+    def _round(self, inquiry: Tuning, over: list[TuningTrial]) -> tuple[Planned, ...] | End:
+        """What follows after these trials, none of which is open."""
+        if inquiry.outcome:
+            return self._reduced(inquiry, over)
+        settings, trials = settings_of(inquiry, over), searched(over)
+        best = best_so_far(settings, trials)
+        inquiry.best = asdict(best) if best else None
+        if hours_are_used_up(inquiry, over) and len(trials) < FEWEST_RUNS:
+            return End(State.STOPPED, f"The hours were used up after {len(trials)} runs; {FEWEST_RUNS} are needed.")
+        step = search.decide(settings, trials)
+        if isinstance(step, search.Round):
+            return step.planned
+        if not isinstance(step, search.Better):
+            return _without_gain(inquiry, step)
+        inquiry.outcome, inquiry.winner = Outcome.BETTER, dict(step.claim.config)
+        inquiry.gain_ratio, inquiry.low_ratio, inquiry.high_ratio = step.claim.gain, step.claim.low, step.claim.high
+        return self._reduced(inquiry, over)
+
+    def _reduced(self, inquiry: Tuning, over: list[TuningTrial]) -> tuple[Planned, ...] | End:
         """After a gain: what the smallest recipe needs, when it is asked for."""
         said = answer_sentence(inquiry, over)
         if not inquiry.reduces:
@@ -250,6 +259,15 @@ def find_smallest(member: Member, tuning: Tuning) -> None:
         audit.record(member, "tuning.reduce", f"tuning {locked.name}")
         TUNINGS.take_up(locked)
     tuning.refresh_from_db()
+
+
+def _why_refused(tuning: Tuning, trial: TuningTrial) -> str:
+    """Why a run of this configuration cannot be made as it is; "" when it can."""
+    try:
+        freeze(choice_with_config(tuning, trial.config))
+    except RequestError as error:
+        return error.message if error.field == "parameters" else ""  # all else is no fault of the configuration
+    return ""
 
 
 def _held(member: Member, tuning: Tuning) -> Tuning:

@@ -43,7 +43,7 @@ def trials_of(tuning: Tuning) -> list[TuningTrial]:
 
 
 def shown(tuning: Tuning, trials: list[TuningTrial]) -> list[Shown]:
-    """Those that were launched, in order."""
+    """Those that were launched or refused, in order."""
     controls = [one.figure for one in trials if one.config == tuning.default and one.figure is not None]
     base = fmean(controls) if controls else None
     return [
@@ -54,7 +54,7 @@ def shown(tuning: Tuning, trials: list[TuningTrial]) -> list[Shown]:
             100 * (one.figure / base - 1) if base and one.figure is not None else None,
         )
         for one in trials
-        if one.run_id is not None
+        if one.run_id is not None or one.result
     ]
 
 

@@ -16,6 +16,7 @@ from experiments.asking.tunings.live import TUNINGS, add_budget, find_smallest, 
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.asking.tunings.recipes import save_recipe
 from experiments.asking.tunings.trials import searched, settings_of, trials_over
+from experiments.keeping.retention.exemptions import in_use
 from experiments.models import Member, Recipe, Role, Run, Tuning, TuningTrial
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, Forbidden, RequestError
@@ -87,7 +88,9 @@ def play(tuning: Tuning, answer: Answer = planted, *, most: int = 400) -> Tuning
 def test_a_planted_gain_is_found_confirmed_and_reduced_to_the_parameter_that_brings_it(
     admin: Member, choice: Choice
 ) -> None:
-    tuning = start(admin, choice, labels={"commit": "4f2c"}, space={"parameters": SPACE["parameters"][1:]})
+    tuning = start(
+        admin, choice, labels={"commit": "4f2c"}, space={"parameters": SPACE["parameters"][1:]}, budget_runs=20
+    )
     with pytest.raises(Conflict):
         find_smallest(admin, tuning)
     tuning = play(tuning)
@@ -106,7 +109,7 @@ def test_a_planted_gain_is_found_confirmed_and_reduced_to_the_parameter_that_bri
     tuning = play(tuning)
     trials = list(tuning.trials.all())
     assert [one.position for one in trials] == list(range(len(trials)))
-    assert sum(one.purpose != "revert" for one in trials) <= 30
+    assert sum(one.purpose != "revert" for one in trials) <= 20
     assert trials[0].config == tuning.default == {"nproc": 4096, "mode": "plain"}
     assert tuning.state == "finished"
     assert tuning.smallest is not None
@@ -115,6 +118,8 @@ def test_a_planted_gain_is_found_confirmed_and_reduced_to_the_parameter_that_bri
     with pytest.raises(Conflict):
         find_smallest(admin, tuning)
     assert Run.objects.get(number=1).labels == {"commit": "4f2c", "tuning": str(tuning.pk), "trial": "1"}
+    kept = Run.objects.filter(in_use()["a trial of a tuning search"])
+    assert kept.count() == tuning.trials.exclude(run=None).count()
     made = save_recipe(admin, tuning)
     assert made.version == choice.recipe.version + 1
     assert made.body["parameters"]["mode"]["default"] == "fast"
@@ -335,6 +340,20 @@ def test_a_value_that_a_step_refuses_is_found_before_the_first_run(admin: Member
         start(admin, choice, space={"parameters": [{"name": "files", "low": -5, "high": 9000}]})
     assert error.value.field == "space.files"
     assert "files = -5" in error.value.message
+
+
+def test_values_that_a_step_refuses_together_are_refused_without_a_run(admin: Member, stock: dict[str, Any]) -> None:
+    body = {
+        "parameters": {"a": {"type": "int", "default": 10}, "b": {"type": "int", "default": 1}},
+        "steps": [{"kind": "limits", "nofile": "${a}${b}"}],
+    }
+    choice = Choice(**stock | {"recipe": save_version(admin, Recipe, "limits", body)})
+    digits = [{"name": name, "low": 2 if name == "a" else 1, "high": 99_999_999} for name in ("a", "b")]
+    tuning = play(start(admin, choice, space={"parameters": digits}), most=3)
+    refused = tuning.trials.filter(run=None, result="refused")
+    assert refused.exists()
+    assert all("nofile" in one.reason for one in refused)
+    assert tuning.state in ("running", "finished")
 
 
 def test_conditions_and_forbidden_mixtures_are_kept(admin: Member, choice: Choice) -> None:
