@@ -62,7 +62,13 @@ def system(stage: Stage, lab: Lab) -> Choice:
         hosts[name] = stage.add_host(name, host, roles=roles, data_address=host.data_address, **place).row
     member = stage.member
     load = {
-        "driver": {"kind": "wrk", "connections": 2, "threads": 1, "timeout_s": TOOL_TIMEOUT_S},
+        "driver": {
+            "kind": "wrk",
+            "connections": 2,
+            "threads": 1,
+            "timeout_s": TOOL_TIMEOUT_S,
+            "binary": f"{INSIDE}/wrk",
+        },
         "path": "/index.html",
         "phases": [{"name": "load", "kind": "measure", "duration_s": 3}],
     }
