@@ -58,8 +58,9 @@ def system(stage: Stage, lab: Lab) -> Choice:
     hosts = {}
     for name, roles in ROLES.items():
         host = lab.host(name)
-        place = {"root": host.disk / "fs" / INSIDE.strip("/"), "inside": INSIDE}
-        hosts[name] = stage.add_host(name, host, roles=roles, data_address=host.data_address, **place).row
+        root = host.disk / "fs" / INSIDE.strip("/")
+        actor = stage.add_host(name, host, roles=roles, root=root, inside=INSIDE, data_address=host.data_address)
+        hosts[name] = actor.row
     member = stage.member
     load = {
         "driver": {
