@@ -81,9 +81,9 @@ class Command(up.Command):
         self.failed = False
         try:
             self.templates = [template(name) for name in options["names"]]
-            insist_on_a_member(options["kill"], self.templates)
             if options["port"] is None:
                 options["port"] = free_port(ADDRESS, WEB_PORT)
+            insist_on_a_member(options["kill"], self.templates)
             super().handle(*args, **options)
         except (LabError, NotFound) as error:
             raise CommandError(str(error)) from error
@@ -232,14 +232,14 @@ class Command(up.Command):
         return {name: value for name, value in values.items() if name in wanted}
 
 
-def _host_of(role: str) -> str:
-    """The lab's host for a member with this role."""
-    return role.replace("_", "-")
-
-
 def _split_cpus() -> tuple[str, str]:
     """CPU sets for server and driver; BenchHub itself keeps to the driver's, so that the server's are left alone."""
     server, driver = split_cpus(tuple(sorted(os.sched_getaffinity(0))))
     if driver:
         os.sched_setaffinity(0, parse_cpus(driver))
     return server, driver
+
+
+def _host_of(role: str) -> str:
+    """The lab's host for a member with this role."""
+    return role.replace("_", "-")
