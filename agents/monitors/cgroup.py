@@ -58,7 +58,7 @@ class CgroupMonitor(Monitor):
     """
 
     kind = "cgroup"
-    cost = "a few small files per reading and no program, beside the 0.3 % of one core that all monitors share"
+    cost = "a few small files per reading and no program, beside the 0.4 % of one core that all monitors share"
     channels = (
         ChannelKind(
             r"cgroup\.cpu_ratio", "ratio", "{host} control group cpu", _CPUS, compared="CPUs of the control group"

@@ -29,7 +29,7 @@ class DiskMonitor(Monitor):
     """
 
     kind = "disk"
-    cost = "one small file per reading, beside the 0.3 % of one core that all monitors share"
+    cost = "one small file per reading, beside the 0.4 % of one core that all monitors share"
     channels = (
         ChannelKind(r"disk\.busiest_ratio", "ratio", "{host} busiest disk", _BUSY, compared="Busiest disk"),
         ChannelKind(r"disk\.(.+)\.busy_ratio", "ratio", "{host} disk {1} with requests", _BUSY),

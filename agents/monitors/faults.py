@@ -17,7 +17,7 @@ class FaultsMonitor(Monitor):
     """`major`: the page had to be read from a disk; `minor`: memory that was there, or that a program touched first."""
 
     kind = "faults"
-    cost = "/proc/vmstat once more per reading, beside the 0.3 % of one core that all monitors share"
+    cost = "/proc/vmstat once more per reading, beside the 0.4 % of one core that all monitors share"
     channels = (
         ChannelKind(
             r"faults\.major_per_s", "per_s", "{host} page faults from disk", _FAULTS, compared="Major page faults"

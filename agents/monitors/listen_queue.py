@@ -26,7 +26,7 @@ class ListenQueueMonitor(Monitor):
     """
 
     kind = "listen_queue"
-    cost = "one small file per reading, beside the 0.3 % of one core that all monitors share"
+    cost = "one small file per reading, beside the 0.4 % of one core that all monitors share"
     channels = (
         ChannelKind(
             r"tcp\.listen_overflows_per_s",

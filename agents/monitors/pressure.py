@@ -19,7 +19,7 @@ class PressureMonitor(Monitor):
     """`some`: at least one task waited; `full`: all that had work did. Only where the kernel counts it (PSI)."""
 
     kind = "pressure"
-    cost = "three small files per reading, beside the 0.3 % of one core that all monitors share"
+    cost = "three small files per reading, beside the 0.4 % of one core that all monitors share"
     channels = (
         ChannelKind(
             r"pressure\.cpu\.some_ratio", "ratio", "{host} waited for CPUs", _WAITING, compared="Waiting for CPUs"

@@ -21,7 +21,7 @@ class SchedulingMonitor(Monitor):
     """Of the whole host. The counts are of the moment of the reading, and the program that reads is one of them."""
 
     kind = "scheduling"
-    cost = "/proc/stat once more per reading, beside the 0.3 % of one core that all monitors share"
+    cost = "/proc/stat once more per reading, beside the 0.4 % of one core that all monitors share"
     channels = (
         ChannelKind(
             r"context_switches_per_s", "per_s", "{host} context switches", _SWITCHES, compared="Context switches"

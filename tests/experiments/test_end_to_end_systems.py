@@ -58,11 +58,18 @@ def system(stage: Stage, lab: Lab) -> Choice:
     hosts = {}
     for name, roles in ROLES.items():
         host = lab.host(name)
-        place = {"root": host.disk / "fs" / INSIDE.strip("/"), "inside": INSIDE}
-        hosts[name] = stage.add_host(name, host, roles=roles, data_address=host.data_address, **place).row
+        root = host.disk / "fs" / INSIDE.strip("/")
+        actor = stage.add_host(name, host, roles=roles, root=root, inside=INSIDE, data_address=host.data_address)
+        hosts[name] = actor.row
     member = stage.member
     load = {
-        "driver": {"kind": "wrk", "connections": 2, "threads": 1, "timeout_s": TOOL_TIMEOUT_S},
+        "driver": {
+            "kind": "wrk",
+            "connections": 2,
+            "threads": 1,
+            "timeout_s": TOOL_TIMEOUT_S,
+            "binary": f"{INSIDE}/wrk",
+        },
         "path": "/index.html",
         "phases": [{"name": "load", "kind": "measure", "duration_s": 3}],
     }

@@ -85,9 +85,9 @@ class Command(up.Command):
         self.failed = False
         try:
             self.templates = [_shipped(name) for name in options["names"]]
-            insist_on_a_member(options["kill"], self.templates)
             if options["port"] is None:
                 options["port"] = free_port(ADDRESS, WEB_PORT)
+            insist_on_a_member(options["kill"], self.templates)
             super().handle(*args, **options)
         except (LabError, NotFound) as error:
             raise CommandError(str(error)) from error
@@ -272,11 +272,6 @@ class Command(up.Command):
         return {name: value for name, value in values.items() if name in wanted}
 
 
-def _host_of(role: str) -> str:
-    """The lab's host for a member with this role."""
-    return role.replace("_", "-")
-
-
 def _shipped(name: str) -> ExperimentTemplate:
     """The experiment or the tuning search of this name."""
     return catalogue.tuning(name) if name in catalogue.names("tunings") else template(name)
@@ -288,3 +283,8 @@ def _split_cpus() -> tuple[str, str]:
     if driver:
         os.sched_setaffinity(0, parse_cpus(driver))
     return server, driver
+
+
+def _host_of(role: str) -> str:
+    """The lab's host for a member with this role."""
+    return role.replace("_", "-")

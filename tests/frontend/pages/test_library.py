@@ -97,6 +97,23 @@ def test_several_driver_hosts_go_on_to_every_variant(page: Client, hosts: dict[s
     assert [list(one.initial["drivers"]) for one in variants] == [[hosts["drivers"], more]] * len(variants)
 
 
+def test_a_system_asks_for_a_host_of_each_member_and_hands_them_on(
+    page: Client, hosts: dict[str, int], admin: Member
+) -> None:
+    address = "/t/perf/library/three-tier/"
+    assert "Host of database" in page.get(address).content.decode()
+    chosen = {**hosts, "scale_choice": "small", "s_shop_entry": "/opt/shop/shop.js"}
+    refused = page.post(address, chosen)
+    assert (refused.status_code, refused.context["form"].errors.keys()) == (422, {"m_app", "m_database"})
+    members = {f"m_{role}": ready_host(admin, role, roles="sut").pk for role in ("app", "database")}
+    answer = page.post(address, chosen | members)
+    assert answer.status_code == 302
+    form = page.get(answer["Location"]).context["rows"].first
+    assert {role: form[role].value() for role in members} == members
+    gone = answer["Location"].replace(f"m_app={members['m_app']}", "m_app=0")
+    assert page.get(gone).status_code == 404
+
+
 def test_a_missing_setting_and_a_missing_host_are_shown_at_their_fields(page: Client, hosts: dict[str, int]) -> None:
     answer = page.post("/t/perf/library/tomcat-keep-alive/", {"scale_choice": "small", "sut": hosts["sut"]})
     assert answer.status_code == 422
