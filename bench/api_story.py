@@ -260,6 +260,10 @@ def _runs(player: Player) -> None:
             player.ask(name, query=query | ({"columns": "number,throughput_rps"} if name.endswith("csv") else {}))
         else:
             player.ask(name)
+    player.ask("search", query={"q": "tomcat"})
+    player.ask("get_queue")
+    player.ask("get_mails")
+    player.ask("change_mails")
     player.ask("runs_parquet", query={"validity": "valid"})
     player.ask("samples_parquet", number=first)
     for number in player.ask("rerun_runs")["queued"]:

@@ -12,6 +12,7 @@ from experiments.api import (
     chart_notes,
     compare,
     documents,
+    everything,
     experiments,
     explaining,
     frames,
@@ -27,6 +28,7 @@ from experiments.api import (
     metrics,
     notes,
     profiles,
+    queue,
     rankings,
     recordings,
     reports,
@@ -74,6 +76,8 @@ install(api)
 for prefix, router in (
     ("", me.router),
     ("", frames.router),  # before the series, whose fingerprint could end so
+    ("/search", everything.router),
+    ("/queue", queue.router),
     ("/hosts", hosts.router),
     ("/reservations", reservations.router),
     ("/profiles", profiles.router),
