@@ -41,6 +41,7 @@ _TAGS: Mapping[str, str] = {
     "timers": "Tables of times of a run",
     "tokens": "Tokens of this API",
     "trash": "What was deleted and can be put back",
+    "tunings": "The best configuration of a recipe",
     "views": "Saved filters of the list of runs",
     "webhooks": "Who is told what happens",
     "workloads": "The load and its phases",
