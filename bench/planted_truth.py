@@ -198,7 +198,7 @@ def main() -> int:
     parser.add_argument("--percent", type=int, nargs="+", default=[0, 1, 2, 5, 10])
     parser.add_argument("--experiments", type=int, default=20, help="of each planted percentage")
     parser.add_argument("--blocks", type=int, default=5, help="runs of each variant in an experiment")
-    parser.add_argument("--load-s", type=int, default=8, help="the measured load of a run")
+    parser.add_argument("--load-s", type=int, default=12, help="the measured load of a run")
     parser.add_argument("--profiler", default="async-profiler")
     parser.add_argument("--seconds", type=float, default=36_000.0, help="no experiment begins after that")
     options = parser.parse_args()
