@@ -239,6 +239,11 @@ def _runs(player: Player) -> None:
     for number in (first, second):
         player.ask("import_timers", number=number)
     player.ask("list_timers", number=second)
+    for number in (first, second):
+        player.ask("add_run_profile", number=number)
+    profile = player.ask("list_run_profiles", number=second)[0]["name"]
+    player.ask("get_run_profile", number=second, name=profile, accept="*/*")
+    player.ask("compare_functions", query={"before": first, "after": second})
     player.ask("compare_timers", query={"runs": f"{first},{second}"})
     player.ask("compare_runs", query={"baseline": first, "candidate": second})
     for name in ("tag_runs", "list_runs", "list_runs_csv", "untag_runs", "archive_runs", "unarchive_runs"):
@@ -281,6 +286,8 @@ def _experiments(player: Player) -> None:
     player.ask("get_experiment", experiment_id=over, team="pictures")
     player.ask("experiment_verdict", experiment_id=over, query={"wait": 60}, team="pictures")
     player.ask("experiment_ranking", experiment_id=over, team="pictures")
+    player.ask("experiment_functions", experiment_id=over, team="pictures")
+    player.ask("experiment_why", experiment_id=over, team="pictures")
     for accept, name in (("text/markdown", "markdown"), ("text/csv", "csv"), ("application/json", "json")):
         player.ask("experiment_report", experiment_id=over, query={"format": name}, accept=accept, team="pictures")
 
@@ -302,6 +309,7 @@ def _inquiries(player: Player) -> None:
 def _history(player: Player) -> None:
     alert = player.ask("list_alerts", query={"triage": "open", "kind": "change"})["items"][0]["id"]
     player.ask("get_alert", alert_id=alert)
+    player.ask("alert_why", alert_id=alert)
     player.ask("change_alert", alert_id=alert)
     rule = player.ask("create_alert_rule")["id"]
     player.ask("list_alert_rules")

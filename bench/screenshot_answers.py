@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +16,8 @@ from django.db import transaction
 from django.utils import timezone
 
 import bench.django_project  # noqa: F401 - before the models
+from agents.profiles.base.taken import TakenProfile
+from bench.made_up_profiles import cost_ratio, made_up_profile
 from experiments.analysis.findings import Finding
 from experiments.asking.bisections.live import start_bisection
 from experiments.asking.bisections.plan import BisectionPlan
@@ -27,6 +29,7 @@ from experiments.asking.searches.live import start_search
 from experiments.keeping.demo.made_up import made_up_metrics
 from experiments.models import Application, CapacitySearch, Experiment, Host, Member, Recipe, Run, Workload
 from experiments.registry.documents.versions import save_version
+from experiments.registry.runs.run_profiles import store_run_profile
 from experiments.registry.runs.summary import summarise
 from experiments.running.ending.conclusion import conclude_experiment, run_ended
 
@@ -34,6 +37,7 @@ SEED = 20250811
 SUT, DRIVER, RECIPE = "seed-sut-x86-a", "seed-driver-1", "Request threads"
 BASELINE, SCALING, WEEKLY = "release 4.2", "CPU scaling of Tomcat 11", "Weekly scaling"
 SWEEP = "Executor sweep"
+PROFILED = "A new JSON parser"
 SLOWER_FROM = 5
 """The version of the bisected recipe from which on it is slower."""
 CAPACITY_RPS = 21_300.0
@@ -146,6 +150,33 @@ class Answers:
             )
 
         self._run_out(experiment, speed_rps)
+
+    def profiled(self) -> None:
+        """Two variants with a profile of each run: one function vanished, a costlier one came."""
+        experiment = create_experiment(
+            self.member,
+            name=PROFILED,
+            question="What does the new parser cost?",
+            workload=self.workload,
+            candidates=[
+                self._candidate(name, self.tuned, {"request_threads": threads}, is_baseline=threads == 24)
+                for name, threads in (("old parser", 24), ("new parser", 25))
+            ],
+            repetitions=5 if self.few else 8,
+        )
+
+        def changed(run: Run) -> bool:
+            return _recipe(run)["parameters"]["request_threads"] == 25
+
+        self._run_out(experiment, lambda run: 24_000 / cost_ratio(changed=changed(run)))
+        for run in experiment.runs.order_by("number"):
+            requests = round(60 * (run.throughput_rps or 0.0))
+            cost_us = 150 * cost_ratio(changed=changed(run)) * math.exp(self.random.normal(0, 0.01))
+            taken = TakenProfile(
+                "async-profiler", event="cpu", engine="perf_events", window_s=(2.0, 58.0), requests=requests
+            )
+            profile = made_up_profile(self.random, changed=changed(run))
+            store_run_profile(run, profile, replace(taken, cpu_time_s=cost_us * requests / 1e6))
 
     def bisection(self) -> None:
         """One that found the first bad version, and one that looks for it."""

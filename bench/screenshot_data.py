@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from agents.events import AnyEvent, LoadStarted, Logged, PhaseFinished, PhaseStarted
 from agents.events import PhaseName as Phase
-from bench.screenshot_answers import BASELINE, FINDINGS, RECIPE, SCALING, SUT, SWEEP, WEEKLY, Answers
+from bench.screenshot_answers import BASELINE, FINDINGS, PROFILED, RECIPE, SCALING, SUT, SWEEP, WEEKLY, Answers
 from bench.website import write_events
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
@@ -97,10 +97,16 @@ def arguments_of(member: Member) -> dict[str, Any]:
     series = Series.objects.get(fingerprint=run.fingerprint, team=team)
     host, recipe = only(Host.objects, name=SUT), only(Recipe.objects, name=RECIPE)
     scaling = only(Experiment.objects, name=SCALING)
+    compared = Experiment.objects.for_team(team).get(name=PROFILED)
+    profiled = compared.runs.filter(variant__is_baseline=False).latest("number")
     link = share(member, Subject(ShareLink.Kind.RUN, runs=(run.number,)))
     return {
         "team_slug": team.slug,
-        "number": run.number,
+        "number": {
+            **dict.fromkeys(("run", "run_log_page", "add_recording"), run.number),
+            "run_profile": profiled.number,
+        },
+        "shared_run": run.number,
         "experiment_id": {
             "experiment": only(Experiment.objects, name=SWEEP),
             "experiment_report": scaling,
@@ -126,6 +132,8 @@ def arguments_of(member: Member) -> dict[str, Any]:
         },
         "pair": ",".join(str(one.number) for one in same),
         "series": series.pk,
+        "profile": profiled.profiles.latest("pk").name,
+        "profiled": compared.pk,
     }
 
 
@@ -151,6 +159,7 @@ class _Filling(Answers):
         self.capacity()
         self.scaling()
         self.sweep()
+        self.profiled()
         self.bisection()
         self.history()
         self.messages()
@@ -165,6 +174,7 @@ class _Filling(Answers):
         self.capacity()
         self.bisection()
         self.scaling()
+        self.profiled()
         self.messages()
         self.hosts()
         self.clock()

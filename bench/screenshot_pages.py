@@ -32,6 +32,10 @@ PAGES: dict[str, Shot] = {
     "add_recording": Shot("What nmon, mpstat or top recorded is put beside a run's samples"),
     "run": Shot("One run: figures, validity, phases and the timeline", looks=ALL),
     "run_log_page": Shot("The log of a run: its steps, any line by its number, a search", looks=("light", "dark")),
+    "run_profile": Shot("The flame graph of a run: where the CPU time went", looks=ALL),
+    "functions": Shot(
+        "What requests cost in each function, before and after", query="experiment={profiled}", looks=ALL
+    ),
     "compare": Shot("Two runs side by side, and what differs in their configuration", query="runs={pair}"),
     "experiments": Shot("Experiments"),
     "new_experiment": Shot("A new experiment: variants, repetitions, when it stops"),
@@ -89,7 +93,7 @@ PAGES: dict[str, Shot] = {
     "webhook": Shot("One webhook and its deliveries"),
     "thresholds": Shot("Settings: the thresholds of the checks"),
     "history_limits": Shot("Settings: the limits of the search for change points"),
-    "new_share": Shot("Something is shared by a link", query="kind=run&runs={number}"),
+    "new_share": Shot("Something is shared by a link", query="kind=run&runs={shared_run}"),
     "shared_page": Shot("What somebody sees who was sent a link"),
     "shares": Shot("Settings: shared links"),
     "trash": Shot("Settings: the trash"),

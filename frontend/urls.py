@@ -29,6 +29,7 @@ from frontend.pages.new_run import views as new_run
 from frontend.pages.notes import views as notes
 from frontend.pages.operator import views as operator
 from frontend.pages.overview import views as overview
+from frontend.pages.profiles import views as profiles
 from frontend.pages.queue import views as queue
 from frontend.pages.report import views as report
 from frontend.pages.run import live, timers
@@ -111,6 +112,9 @@ urlpatterns = [
     path(TEAM + "runs/<int:number>/log", run.raw_log, name="run_log"),
     path(TEAM + "runs/<int:number>/log/", run_log.run_log, name="run_log_page"),
     path(TEAM + "runs/<int:number>/log/lines", run_log.run_log_lines, name="run_log_lines"),
+    path(TEAM + "runs/<int:number>/profiles/<str:profile>/", profiles.run_profile, name="run_profile"),
+    path(TEAM + "runs/<int:number>/profiles/<str:profile>/tree", profiles.run_profile_tree, name="run_profile_tree"),
+    path(TEAM + "runs/<int:number>/profiles/<str:profile>/file", profiles.run_profile_file, name="run_profile_file"),
     path(TEAM + "runs/<int:number>/artifacts/<int:artifact_id>", run.artifact, name="artifact"),
     path(TEAM + "runs/<int:number>/events", live.events, name="run_events"),
     path(TEAM + "runs/<int:number>/events/page", live.events_page, name="run_events_page"),
@@ -164,6 +168,8 @@ urlpatterns = [
     path(TEAM + "experiments/schedules/<int:schedule_id>/do", schedules.schedule_action, name="schedule_action"),
     # Compare
     path(TEAM + "compare/", compare.compare_runs, name="compare"),
+    path(TEAM + "compare/functions/", profiles.functions, name="functions"),
+    path(TEAM + "compare/functions/tree", profiles.functions_tree, name="functions_tree"),
     path(TEAM + "compare/overlays", compare.overlays, name="compare_overlays"),
     # Trends
     path(TEAM + "trends/", trends.trends, name="trends"),

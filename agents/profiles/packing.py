@@ -19,6 +19,7 @@ from agents.profiles.base.profile import About, Frame, Profile
 
 MAX_PACKED_BYTES = 512_000_000
 """Unpacked; a profile within the limits of reading is below it."""
+STORE_AGAIN = "Its file is kept beside it: store that again."
 _HEAD = 8
 _LEVEL = 6
 
@@ -50,7 +51,7 @@ def unpack(data: bytes) -> Profile:
         head = json.loads(text[_HEAD:edge])
         stacks, places = int(head["stacks"]), int(head["places"])
         if not (0 < stacks <= MAX_STACKS and 0 < places <= MAX_PLACES and len(head["frames"]) <= MAX_FRAMES):
-            raise ValueError("sizes")
+            raise ParseError("a stored profile has impossible sizes", hint=STORE_AGAIN)
         lengths = np.frombuffer(text, "<i4", stacks, edge).astype(np.int64)
         found = np.frombuffer(text, "<i4", places, edge + 4 * stacks).astype(np.int32)
         weights = np.frombuffer(text, "<f8", stacks, edge + 4 * stacks + 4 * places).astype(np.float64)
@@ -59,8 +60,8 @@ def unpack(data: bytes) -> Profile:
         about["window_s"] = None if about["window_s"] is None else tuple(about["window_s"])
         whole = lengths.min() > 0 and lengths.sum() == places and found.min() >= 0 and found.max() < len(frames)
         if not whole or not np.isfinite(weights).all() or weights.min() <= 0:
-            raise ValueError("content")
+            raise ParseError("the content of a stored profile is damaged", hint=STORE_AGAIN)
         edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         return Profile(About(**about), frames, edges, found, weights)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, zlib.error) as error:
-        raise ParseError("a stored profile is damaged", hint="Its file is kept beside it: store that again.") from error
+        raise ParseError("a stored profile is damaged", hint=STORE_AGAIN) from error

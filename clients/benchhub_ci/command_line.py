@@ -15,6 +15,7 @@ from clients.benchhub_ci.bisecting import bisect
 from clients.benchhub_ci.connection import Api
 from clients.benchhub_ci.judging import address_of, report, rules, wait
 from clients.benchhub_ci.options import parser
+from clients.benchhub_ci.profiles import attach
 from clients.benchhub_ci.starting import SETUP, trigger
 from clients.benchhub_ci.words import ERROR, PASS, Trouble, say
 
@@ -73,6 +74,9 @@ def perform(api: Api, options: argparse.Namespace) -> int:
     if options.command == "gate":
         query = urlencode(rules(options, options.id))
         return report(api.get(address_of(options.id) + "/verdict" + (f"?{query}" if query else "")), options)
+    if options.command == "profile":
+        print(attach(api, options), flush=True)
+        return PASS
     if options.command == "trigger":
         print(trigger(api, options), flush=True)
         return PASS

@@ -28,6 +28,7 @@ EXAMPLES = {
   benchhub-ci bisect --parameter commit --good v1.4 --bad $GIT_COMMIT --application shop --recipe "build a commit" \\
     --workload home --sut sut-1 --driver driver-1 --json bisect.json >bisect.md""",
     "cancel": "benchhub-ci cancel experiment:3",
+    "profile": "benchhub-ci profile run:12 cpu.collapsed --profiler async-profiler --event cpu --engine perf",
 }
 
 
@@ -49,6 +50,7 @@ def parser(version: str) -> argparse.ArgumentParser:
         ("run", "trigger, wait and gate in one", (started(), set_up(), launched(), ending(6), ruled(), files())),
         ("bisect", "name the first bad one between a good and a bad one", (bisected(), set_up(), ending(24), files())),
         ("cancel", "end what was started; its hosts are put back", ()),
+        ("profile", "add a profile that was taken while a run measured, print its name", (profiled(),)),
     ):
         command = commands.add_parser(
             name,
@@ -61,6 +63,23 @@ def parser(version: str) -> argparse.ArgumentParser:
         if name in ("wait", "gate", "cancel"):
             command.add_argument("id", metavar="ID", help="run:12, experiment:3 or bisection:4")
     return root
+
+
+def profiled() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(add_help=False)
+    made.add_argument("id", metavar="ID", help="run:12")
+    made.add_argument("file", metavar="FILE", help="collapsed, cpuprofile, perf script, pprof or speedscope")
+    made.add_argument("--profiler", required=True, metavar="NAME", help="who took it: async-profiler, perf, py-spy")
+    made.add_argument("--name", help="by which the run knows it (made of part, profiler and event)")
+    made.add_argument("--role", metavar="MEMBER", help="of the system (the loaded server)")
+    made.add_argument("--event", help="what was sampled: cpu, wall, alloc (as the file says)")
+    made.add_argument("--engine", help="what sampled it: perf, ctimer (as the file says)")
+    made.add_argument("--window", metavar="S-S", help="its start and end, in seconds from where measuring began: 5-65")
+    made.add_argument(
+        "--cpu-time", type=seconds, metavar="S", help="of the server in the window (else: the run's samples)"
+    )
+    made.add_argument("--requests", type=int, metavar="N", help="answered in the window (by the run's figures)")
+    return made
 
 
 def seconds(text: str) -> float:

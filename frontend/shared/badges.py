@@ -132,6 +132,17 @@ BADGES: dict[str, dict[str, Badge]] = {
         "delivered": Badge("good", "check", "Delivered"),
         "given_up": Badge("bad", "cross", "Given up"),
     },
+    "function": {
+        "more": Badge("bad", "up", "Costs more"),
+        "less": Badge("good", "down", "Costs less"),
+        "not_separated": Badge("neutral", "equal", "Not separated"),
+        "too_few": Badge("neutral", "clock", "Too few runs"),
+    },
+    "evidence": {
+        "interval": Badge("info", "check", "Shown"),
+        "difference": Badge("neutral", "question", "Differs"),
+        "against": Badge("neutral", "undo", "Other direction"),
+    },
     "quadrant": {
         "low_cpu_low_tps": Badge("bad", "clock", "Low CPU, low tps"),
         "high_cpu_low_tps": Badge("bad", "up", "High CPU, low tps"),

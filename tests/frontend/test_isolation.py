@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 from django.utils import timezone
 
+from agents.profiles.base.taken import TakenProfile
 from experiments.asking.launching.choices import Candidate, Choice
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_run
@@ -44,6 +45,7 @@ from experiments.registry.documents.versions import save_version
 from experiments.registry.hosts.driver_sets import driver_set
 from experiments.registry.hosts.reservations import reserve
 from experiments.registry.notes.chart_notes import annotate
+from experiments.registry.runs.run_profiles import store_run_profile
 from experiments.registry.teams.invitations import invite
 from experiments.registry.teams.tokens import issue
 from experiments.telling.notifying.webhooks import Wanted, create_webhook, send_test
@@ -110,6 +112,7 @@ def arguments_of(admin: Member) -> dict[str, dict[str, Any]]:
     by_word |= automation_of(admin, run)
     by_word["name"] = "tomcat-baseline"  # of the library and of its published figures
     by_word["topic"] = "validity"
+    by_word["profile"] = store_run_profile(run, b"main;handle 3\n", TakenProfile("perf", event="cpu-clock")).name
     by_word["metric"] = "cart_age_ms"
     by_word["view_id"] = save_view(admin, "mine", "").pk
     by_word["baseline_id"] = PinnedBaseline.objects.create(team=admin.team, name="release", run=run).pk

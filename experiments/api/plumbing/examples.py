@@ -42,6 +42,9 @@ _JMX = (
     "</ThreadGroup></hashTree></jmeterTestPlan>"
 )
 
+_COLLAPSED = "bWFpbjtoYW5kbGU7cGFyc2UgMTIwCm1haW47aGFuZGxlO3JlbmRlciA4MAo="
+"""main;handle;parse 120, main;handle;render 80."""
+
 BODIES: Mapping[str, Any] = {
     "create_host": {"name": "sut-1", "address": "10.0.0.11", "user": "bench", "roles": "sut"},
     "change_host": {"labels": {"rack": "7"}},
@@ -89,6 +92,7 @@ BODIES: Mapping[str, Any] = {
         "high_rps": 100_000,
     },
     "import_timers": {"name": "actions", "text": "Action,Total ms,Count\nlogin,120,40\nsearch,960,80\n"},
+    "add_run_profile": {"profiler": "async-profiler", "content": _COLLAPSED, "event": "cpu", "engine": "perf"},
     "expect_present_level": {"metric": "throughput_rps"},
     "change_metric": {"followed": True},
     "create_alert_rule": {

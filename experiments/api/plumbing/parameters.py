@@ -15,6 +15,7 @@ _EXAMPLES: Mapping[str, Any] = {
     "a": 1,
     "action": "host",
     "after": 17,
+    "before": "141",
     "application": "tomcat",
     "archived": "true",
     "b": 2,
@@ -89,6 +90,10 @@ _EXAMPLES: Mapping[str, Any] = {
     },
 }
 _OF_ONE: Mapping[tuple[str, str], Any] = {
+    ("compare_functions", "after"): "142",
+    ("get_run_profile", "name"): "async-profiler-cpu",
+    ("compare_functions", "role"): "database",
+    ("experiment_functions", "role"): "database",
     ("list_runs", "cursor"): "WyItbnVtYmVyIiwgMTIwXQ",
     ("list_runs", "fields"): "number,throughput_rps,latency_p99_ms",
     ("list_alerts", "state"): "confirmed",

@@ -51,6 +51,7 @@ def store_run_profile(run: Run, data: bytes, taken: TakenProfile, *, replace: bo
             f"A name has 1 to {MAX_NAME} lower-case letters, digits, dots, dashes and underscores.", field="name"
         )
     window = taken.window_s or profile.about.window_s
+    file = f"profile-{name}{PROFILE_FORMATS[form].suffix}{_packed(data, form)}"
     fields = {
         "role": "" if taken.role == SUT else taken.role,
         "profiler": taken.profiler[:40],
@@ -67,7 +68,7 @@ def store_run_profile(run: Run, data: bytes, taken: TakenProfile, *, replace: bo
         "unknown_ratio": functions_of(profile).unknown_ratio,
         "stacks": len(profile),
         "folded": pack(profile),
-        "file": f"profile-{name}{PROFILE_FORMATS[form].suffix}{_packed(data, form)}",
+        "file": file,
     }
     with transaction.atomic():
         Run.objects.select_for_update(of=("self",), no_key=True).get(pk=run.pk)
@@ -76,8 +77,8 @@ def store_run_profile(run: Run, data: bytes, taken: TakenProfile, *, replace: bo
             raise Conflict(f"Run #{run.number} has a profile {name!r} already: give another name.", field="name")
         if there is None and run.profiles.count() >= MOST_PROFILES:
             raise RequestError(f"A run has at most {MOST_PROFILES} profiles.", field="name")
-        keep(run, fields["file"], data, media_type="application/octet-stream")
-        if there is not None and there.file != fields["file"]:
+        keep(run, file, data, media_type="application/octet-stream")
+        if there is not None and there.file != file:
             run.artifacts.filter(name=there.file).delete()
         stored, _ = RunProfile.objects.update_or_create(run=run, name=name, defaults=fields)
         complete(run)

@@ -70,14 +70,17 @@ def admit_runs(team: Team, count: int, *, queued: bool = True) -> int:
     on_day = count + (now.runs_on_day if now.runs_day == today else 0)
     if on_day > now.quota_runs_per_day:
         raise _exceeded("runs per day", f"{now.quota_runs_per_day:,}", "It begins anew at midnight UTC.")
-    if now.artifact_bytes >= now.quota_artifact_bytes:
-        limit = f"{now.quota_artifact_bytes / 2**30:,.1f} GiB"
-        raise _exceeded("files of runs", limit, "Delete runs that nobody needs, or set a retention.")
+    _admit_files(now)
     if queued and waiting(team) + count > now.quota_queued_runs:
         raise _exceeded("runs waiting in the queue", f"{now.quota_queued_runs:,}", "Wait, or cancel some.")
     first = now.next_run_number
     Team.objects.filter(pk=team.pk).update(next_run_number=first + count, runs_on_day=on_day, runs_day=today)
     return first
+
+
+def admit_files(team: Team) -> None:
+    """QuotaExceeded when the files of the team's runs, as measured last, fill its quota."""
+    _admit_files(Team.objects.only("artifact_bytes", "quota_artifact_bytes").get(pk=team.pk))
 
 
 def admit_host(team: Team) -> None:
@@ -134,6 +137,12 @@ def bytes_of_files(**of: Any) -> int:
     """The size of the files and folded profiles of some runs, chosen by lookups from a file: `run__in=...`."""
     found = (model.objects.filter(**of).aggregate(size=Sum(Length(column)))["size"] for model, column in FILES)
     return sum(size or 0 for size in found)
+
+
+def _admit_files(team: Team) -> None:
+    if team.artifact_bytes >= team.quota_artifact_bytes:
+        limit = f"{team.quota_artifact_bytes / 2**30:,.1f} GiB"
+        raise _exceeded("files of runs", limit, "Delete runs that nobody needs, or set a retention.")
 
 
 def _exceeded(quota: str, limit: str, advice: str) -> QuotaExceeded:

@@ -11,6 +11,7 @@ from experiments.registry.documents.configuration import Difference
 from experiments.registry.markdown_text import block, cell
 from experiments.registry.metrics.vocabulary import MetricSpec
 from experiments.telling.reports.answer import change_text
+from experiments.telling.reports.reasons import Reasons
 from experiments.telling.reports.report import ExperimentReport, MetricFigures, VariantCurve, VariantFigure
 from experiments.telling.reports.runs import Remark
 
@@ -28,6 +29,8 @@ def report_markdown(report: ExperimentReport, *, url: str, plots: Sequence[tuple
     parts += [f"![{cell(title)}]({address})" for title, address in plots]
     if report.changes:
         parts += ["## Verdicts", _list(change.sentence for change in report.changes)]
+    if report.reasons:
+        parts += ["## Why", *(_reasons(one) for one in report.reasons)]
     if report.curves:
         parts += ["## Latency percentiles", _curves(report.curves, report.latency_basis)]
     parts += ["## Variants", _variants(report), "## What differed", _difference(report)]
@@ -137,6 +140,11 @@ def _difference(report: ExperimentReport) -> str:
         _rows_of(heads, drift),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _reasons(reasons: Reasons) -> str:
+    parts = [f"**{cell(reasons.candidate)}:** {cell(reasons.headline)}", _list(cell(one) for one in reasons.found)]
+    return "\n\n".join(part for part in (*parts, " ".join(reasons.missing)) if part)
 
 
 def _rows_of(heads: Sequence[str], differences: Sequence[Difference]) -> str:

@@ -25,6 +25,7 @@ from experiments.registry.runs.latency_spectra import merged_curves
 from experiments.registry.runs.summary import figure
 from experiments.telling.reports.answer import Change, answer_of, changes_of
 from experiments.telling.reports.machines import Machine, machines_of, versions_of
+from experiments.telling.reports.reasons import Reasons, reasons_of
 from experiments.telling.reports.repeat import Repeat, repeat_of
 from experiments.telling.reports.runs import Remark, remarks_on
 
@@ -131,6 +132,7 @@ class ExperimentReport:
     people: People
     made_at: datetime
     made_by_version: str
+    reasons: tuple[Reasons, ...] = ()
 
 
 NOTHING_DIFFERS = ConfigurationDiff((), (), ())
@@ -181,6 +183,7 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
         people=_people(experiment, runs),
         made_at=timezone.now(),
         made_by_version=settings.VERSION,
+        reasons=reasons_of(experiment),
     )
 
 

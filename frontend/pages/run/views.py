@@ -64,6 +64,7 @@ def run(request: TeamRequest, number: int) -> HttpResponse:
         "notes_on_timeline": of_run(found),
         "percentiles": percentiles_json([found]),
         "timer_tables": timers_of([found]),
+        "profiles": found.profiles.defer("folded").order_by("name"),
         "log": newest_lines(found, NEWEST_LINES),
     }
     return render(request, "run/page.html", {**context, **page})

@@ -94,6 +94,7 @@ BODIES: dict[str, Any] = {
     "create_invitation": {"role": "viewer"},
     "create_recording": {"role": "sut", "kind": "nmon", "text": "x"},
     "import_timers": {"name": "t", "text": "x"},
+    "add_run_profile": {"profiler": "perf", "content": "YTtiIDEK"},
     "start_search": {"name": "s", **NAMES, "objective_ms": 5, "low_rps": 100, "high_rps": 1000},
     "start_bisection": {"name": "b", **NAMES, "good_version": 1, "bad_version": 2},
     "create_schedule": {"name": "n", "experiment": 1, "cron": "0 0 * * *"},
@@ -116,6 +117,7 @@ BODIES: dict[str, Any] = {
 QUERIES = {
     "compare_runs": "?baseline=1&candidate=2",
     "compare_timers": "?runs=1,2",
+    "compare_functions": "?before=1&after=2",
     "machine_factors": "?runs=1,2",
 }
 for noun in ("application", "recipe", "workload"):
