@@ -77,7 +77,8 @@ def program(folder: Path) -> Path:
     weights = [1 / (number + 1) for number in range(FUNCTIONS)]
     turns = [round((TURNS - BASE) * weight / sum(weights)) for weight in weights]
     methods = "\n".join(
-        f"  static long work{n}(long s) {{ for (int i = 0; i < {count}; i++) s = s * 6364136223846793005L + i; return s; }}"
+        f"  static long work{n}(long s) "
+        f"{{ for (int i = 0; i < {count}; i++) s = s * 6364136223846793005L + i; return s; }}"
         for n, count in enumerate(turns)
     )
     calls = "s"
