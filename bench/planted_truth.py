@@ -38,9 +38,8 @@ import java.net.InetSocketAddress;
 
 public class Shop {
   static final int EXTRA = Integer.getInteger("planted.turns", 0);
-  static long turn(long s, int i) { return s * 6364136223846793005L + i; }
 METHODS
-  static long planted(long s) { for (int i = 0; i < BASE + EXTRA; i++) s = turn(s, i); return s; }
+  static long planted(long s) { for (int i = 0; i < BASE + EXTRA; i++) s = s * 6364136223846793005L + i; return s; }
   static long request(long s) { return planted(CALLS); }
   public static void main(String[] given) throws Exception {
     String port = System.getProperty("quarkus.http.port"), address = System.getProperty("quarkus.http.host");
@@ -78,7 +77,8 @@ def program(folder: Path) -> Path:
     weights = [1 / (number + 1) for number in range(FUNCTIONS)]
     turns = [round((TURNS - BASE) * weight / sum(weights)) for weight in weights]
     methods = "\n".join(
-        f"  static long work{n}(long s) {{ for (int i = 0; i < {count}; i++) s = turn(s, i); return s; }}"
+        f"  static long work{n}(long s) "
+        f"{{ for (int i = 0; i < {count}; i++) s = s * 6364136223846793005L + i; return s; }}"
         for n, count in enumerate(turns)
     )
     calls = "s"
@@ -198,7 +198,7 @@ def main() -> int:
     parser.add_argument("--percent", type=int, nargs="+", default=[0, 1, 2, 5, 10])
     parser.add_argument("--experiments", type=int, default=20, help="of each planted percentage")
     parser.add_argument("--blocks", type=int, default=5, help="runs of each variant in an experiment")
-    parser.add_argument("--load-s", type=int, default=8, help="the measured load of a run")
+    parser.add_argument("--load-s", type=int, default=12, help="the measured load of a run")
     parser.add_argument("--profiler", default="async-profiler")
     parser.add_argument("--seconds", type=float, default=36_000.0, help="no experiment begins after that")
     options = parser.parse_args()

@@ -17,8 +17,12 @@ engine="perf $event"
 """
 
 _DURING = """
-perf record -q -N -e "$event" -F 199 -g -p "$list" -o "$out.data" -- sleep "$seconds" >/dev/null 2>"$out.err" ||
-  { echo "perf could not record: $(tail -n 3 "$out.err")" >&2; exit 4; }
+perf record -q -N -e "$event" -F 199 -g -p "$list" -o "$out.data" -- sh -c "$until_then" sh "$until" \\
+  >/dev/null 2>"$out.err" &
+"""
+
+_END = """
+[ "$seconds" = 0 ] || wait "$!" || { echo "perf could not record: $(tail -n 3 "$out.err")" >&2; exit 4; }
 """
 
 _AFTER = f"""
@@ -51,6 +55,9 @@ class Perf(Profiler):
 
     def during(self, event: str) -> str:
         return _DURING
+
+    def end(self, event: str) -> str:
+        return _END
 
     def after(self, event: str) -> str:
         return _AFTER

@@ -36,7 +36,6 @@ for pid in $pids; do
     --format raw --output "$out.$pid.part" >/dev/null 2>"$out.$pid.err" &
   spies="$spies $!"
 done
-sleep "$seconds"
 """
 
 _END = """

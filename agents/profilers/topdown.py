@@ -28,8 +28,12 @@ engine="perf stat"
 """
 
 _DURING = """
-perf stat -x , -e "$events" -p "$list" -o "$out.1.part" -- sleep "$seconds" >/dev/null 2>"$out.err" ||
-  { echo "perf could not count: $(tail -n 3 "$out.err")" >&2; exit 4; }
+perf stat -x , -e "$events" -p "$list" -o "$out.1.part" -- sh -c "$until_then" sh "$until" \\
+  >/dev/null 2>"$out.err" &
+"""
+
+_END = """
+[ "$seconds" = 0 ] || wait "$!" || { echo "perf could not count: $(tail -n 3 "$out.err")" >&2; exit 4; }
 """
 
 _LINE = re.compile(r"^([0-9.]{1,24}),[^,]*,([A-Za-z0-9-]{1,40})(?::[a-z]{1,4})?,", re.MULTILINE)
@@ -97,3 +101,6 @@ class Topdown(Profiler):
 
     def during(self, event: str) -> str:
         return _DURING
+
+    def end(self, event: str) -> str:
+        return _END

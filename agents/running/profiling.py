@@ -19,7 +19,14 @@ from agents.base.clock import run_clock_s
 from agents.base.command import Command, script
 from agents.base.errors import AgentError, ConnectError, FenceError, HostError
 from agents.events import AnyEvent, JobEnded, JobIntended, JobStarted, LoadStarted, Logged, ProfileTaken
-from agents.profilers.base.window import MIN_WINDOW_S, Window, after_command, parse_window, window_command
+from agents.profilers.base.window import (
+    MIN_WINDOW_S,
+    TOO_SHORT_STATUS,
+    Window,
+    after_command,
+    parse_window,
+    window_command,
+)
 from agents.profilers.choosing import Chosen
 from agents.profilers.topdown import NO_PMU, figures_of, read_counts
 from agents.profiles.base.taken import TakenProfile
@@ -39,6 +46,7 @@ MARGIN_RATIO, LEAST_MARGIN_S, MOST_MARGIN_S = 0.1, 0.5, 5.0
 """Of the measured load, before the window and after it: what begins and ends is not what is asked for."""
 MAX_FILE_BYTES = 256_000_000
 PATIENCE_S = 120.0
+LONGER = "Measure for longer, or with less beside it on the host."
 LOOK_S = 0.25
 
 
@@ -142,8 +150,10 @@ class Profiling:
         status = await self._until_ended(job)
         if name not in self._record.ended_jobs:
             await self._emit(JobEnded(name, status.exit_status))
+        if status.exit_status == TOO_SHORT_STATUS:
+            raise HostError("It took so long to begin that nothing of the window was left.", hint=LONGER)
         if status.exit_status != 0:
-            raise HostError(await _last_words(job, "it did not come to its end"))
+            raise HostError(await _last_words(job, "It did not come to its end"))
         window = parse_window((await job.read("out", 0, 1 << 16)).decode("utf-8", "replace"))
         folder = folder_of(self._reach.directory(part.role), part.role)
         if (after := after_command(chosen.profiler, chosen.event, folder, chosen.key)) is not None:
@@ -168,7 +178,7 @@ class Profiling:
         if name not in self._record.ended_jobs:
             await self._emit(JobEnded(name, status.exit_status))
         if status.exit_status != 0:
-            raise HostError(await _last_words(job, "its result could not be made"))
+            raise HostError(await _last_words(job, "Its result could not be made"))
 
     async def _until_ended(self, job: Job) -> JobStatus:
         """The job's state when it has ended. HostError when it goes on for too long."""

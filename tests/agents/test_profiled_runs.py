@@ -25,7 +25,8 @@ from tests.agents.servers.tomcat_install import unpack_tomcat
 from tests.agents.specs import make_spec
 from tests.sshd import exists
 
-LOAD_S = 5
+LOAD_S = 9
+"""On a busy machine a JVM may take seconds to let a profiler in."""
 
 JAVA = """
 import com.sun.net.httpserver.HttpServer;
@@ -200,7 +201,7 @@ async def test_counters_are_taken_beside_another_profiler_and_a_host_without_the
 async def test_another_worker_takes_the_profile_and_removes_what_the_dead_one_brought(lab: Lab, tmp_path: Path) -> None:
     needs.require_program("wrk")
     require_profiler("async-profiler")
-    spec, before = profiled_spec(lab, server_of("jar", tmp_path), "async-profiler", load_s=8), homes(lab)
+    spec, before = profiled_spec(lab, server_of("jar", tmp_path), "async-profiler", load_s=12), homes(lab)
     first = Watched(lab)
 
     def die(event: e.AnyEvent) -> None:
@@ -210,7 +211,7 @@ async def test_another_worker_takes_the_profile_and_removes_what_the_dead_one_br
     first.on_event = die
     with pytest.raises(WorkerDiedError):
         await first.run(spec)
-    assert homes(lab) != before
+    assert lab.directory(lab.sut).joinpath("profilers-sut", "libasyncProfiler.so").exists()
     second = Watched(lab, fence=2, events=list(first.events))
     record = await second.run(spec, Record.fold(first.events))
     assert record.failed is None, second.log

@@ -26,6 +26,11 @@ shift 3
 umask 077
 pids=$*
 look() { read -r up rest </proc/uptime; up=${up%.*}${up#*.}; }
+until_then='
+  read -r up rest </proc/uptime
+  left=$(($1 - ${up%.*}${up#*.}))
+  [ "$left" -le 0 ] || exec sleep "$((left / 100)).$(printf %02d $((left % 100)))"
+'
 tree() {
   for one; do
     echo "$one"
@@ -87,6 +92,7 @@ def window_command(
             f'if [ "$seconds" = 0 ]; then {{\n{profiler.end(event)}\n}} >&2; exit {TOO_SHORT_STATUS}; fi',
             "usage",
             profiler.during(event),
+            'sh -c "$until_then" sh "$until"',
             "usage",
             profiler.end(event),
         )

@@ -134,9 +134,9 @@ def runs_listed(team: Team, text: str, *, field: str) -> list[Run]:
 
 
 def usable_runs(experiment: Experiment) -> list[Run]:
-    """The experiment's runs whose figures may be used, in the order of their numbers."""
+    """The experiment's sound runs and their profiled twins, in the order of their numbers."""
     found = experiment.runs.kept().select_related("variant").order_by("number")
-    return [run for run in found if run.is_usable]
+    return [run for run in found if run.is_sound]
 
 
 def compared_functions(

@@ -145,7 +145,7 @@ def _with_twins(runs: Sequence[Run]) -> list[Run]:
     for experiment_id, variant_id in pairs:
         of_them |= Q(experiment=experiment_id, variant=variant_id)
     found = Run.objects.filter(of_them).kept().select_related("experiment").order_by("number")
-    return [run for run in found if run.is_usable and (run.experiment is None or run.experiment.compares(run.block))]
+    return [run for run in found if run.is_sound and (run.experiment is None or run.experiment.compares(run.block))]
 
 
 def _unprofiled(baseline: list[Run], candidate: list[Run]) -> tuple[list[Run], list[Run]]:

@@ -76,7 +76,7 @@ def test_a_run_that_cannot_be_profiled_is_no_run() -> None:
 
 
 def test_profiled_runs_have_a_fingerprint_of_their_own_and_others_keep_theirs() -> None:
-    known = {"driver_version": "4.2.0", "profile_digest": "a" * 64}
+    known: dict[str, Any] = {"driver_version": "4.2.0", "profile_digest": "a" * 64}
     plain, one, other = spec_with(), spec_with("jfr", "topdown"), spec_with("topdown", "jfr")
     assert "profilers" not in plain.model_dump(mode="json")
     assert "profilers" not in plain.model_dump(mode="json")["workload"]

@@ -23,6 +23,7 @@ def test_more_than_two_per_cent_for_the_worse_distorts(
     cost = cost_of_profiling("a figure", (100.0,) * 4, profiled, higher_is_better=higher)
     assert cost.change_pct == pytest.approx(change_pct, abs=0.05)
     assert cost.ci95_pct is not None
+    assert cost.change_pct is not None
     assert cost.ci95_pct[0] < cost.change_pct < cost.ci95_pct[1]
     assert (cost.is_distorted, cost.is_certain) == (distorted, certain)
 
