@@ -64,5 +64,7 @@ def search(
             FoundSeries(fingerprint=one.fingerprint, application=one.application, workload=one.workload, tool=one.tool)
             for one in found.series
         ],
-        **documents,
+        applications=documents["applications"],
+        recipes=documents["recipes"],
+        workloads=documents["workloads"],
     )

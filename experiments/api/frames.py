@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from django.http import HttpRequest
 from ninja import Query as QueryOf
@@ -22,6 +23,7 @@ from experiments.telling.run_list.filters import matching
 
 router = Router(auth=READ)
 
+View = TypeVar("View", bound=Callable[..., Any])
 PARQUET = "application/vnd.apache.parquet"
 _EXTRA: dict[str, Any] = {
     "responses": {
@@ -38,7 +40,7 @@ ABOUT = (
 )
 
 
-def _frames(router_path: str, tag: str, summary: str, description: str) -> Any:
+def _frames(router_path: str, tag: str, summary: str, description: str) -> Callable[[View], View]:
     return router.get(router_path, tags=[tag], summary=summary, description=description, openapi_extra=_EXTRA)
 
 

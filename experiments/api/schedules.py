@@ -9,7 +9,7 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
-from experiments.api.choices import OccasionOutcome, ScheduleState
+from experiments.api.choices import OccasionOutcome, PriorityName, ScheduleState
 from experiments.api.finding import find_experiment, find_run
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
@@ -66,7 +66,7 @@ class ScheduleRow(BaseModel):
     newest_versions: bool
     skips_unchanged: bool
     labels: dict[str, str]
-    priority: Priority
+    priority: PriorityName
     state: ScheduleState
     state_reason: str
     runs_as: str | None

@@ -65,6 +65,6 @@ def paged(
 
     # Resolved here: ninja would look the names up in this module.
     page.__signature__ = inspect.signature(operation, eval_str=True)  # type: ignore[attr-defined]
-    contribute_operation_args(page, "cursor", int, CURSOR)  # type: ignore[arg-type]
-    contribute_operation_args(page, "limit", int, LIMIT)  # type: ignore[arg-type]
+    contribute_operation_args(page, "cursor", int, CURSOR)
+    contribute_operation_args(page, "limit", int, LIMIT)
     return cast(Callable[Concatenate[HttpRequest, P], list[T]], page)

@@ -101,7 +101,7 @@ class DocumentedAPI(NinjaAPI):
             for operation in view.operations
         ]
 
-    def _description(self, request: HttpRequest) -> HttpResponse:
+    def _description(self, request: HttpRequest) -> HttpResponseBase:
         """In UTF-8: some readers of YAML refuse the halves of a character as JSON escapes them."""
         return _finish(request, HttpResponse(rendered(self.get_openapi_schema()), content_type="application/json"))
 

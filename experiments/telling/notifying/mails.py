@@ -26,4 +26,5 @@ def change_choices(member: Member, wanted: Mapping[str, bool]) -> Member:
     if any(wanted.values()) and not member.user.email:
         raise RequestError("Your account has no mail address; an administrator can add one.")
     Member.objects.filter(pk=member.pk).update(**wanted)
-    return Member.objects.select_related("team", "user").get(pk=member.pk)
+    changed: Member = Member.objects.select_related("team", "user").get(pk=member.pk)
+    return changed

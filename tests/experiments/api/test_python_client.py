@@ -25,6 +25,7 @@ from experiments.models import Member, Run
 from experiments.registry.teams.tokens import issue
 from tests.experiments.api.test_auth import NAMES
 
+SETUP: dict[str, Any] = {**NAMES}
 REPORT = Path(__file__).parents[2] / "agents/cases/wrk/basic.txt"
 NOTEBOOK = PROJECT_DIR / "docs/notebooks/verdict.ipynb"
 ALONE = """
@@ -116,7 +117,7 @@ def test_runs_and_a_history_are_frames_of_the_chosen_library(hub: Hub) -> None:
 
 
 def test_a_launch_is_repeatable_waited_for_and_cancelled(hub: Hub) -> None:
-    first, again = (hub.launch(**NAMES, key="build-17", labels={"a": "b"}) for _ in range(2))
+    first, again = (hub.launch(**SETUP, key="build-17", labels={"a": "b"}) for _ in range(2))
     assert (first.number, again.number, first.state) == (1, 1, "queued")
     with pytest.raises(Trouble, match="run #1 is not finished after 0 s; it goes on"):
         first.wait(timeout_s=0)
@@ -126,7 +127,7 @@ def test_a_launch_is_repeatable_waited_for_and_cancelled(hub: Hub) -> None:
     with pytest.raises(Trouble, match="There is no run #99"):
         hub.run(99)
     with pytest.raises(Trouble, match="recipe"):
-        hub.launch(**{**NAMES, "recipe": "no such"})
+        hub.launch(**{**SETUP, "recipe": "no such"})
 
 
 def test_the_commands_log_in_import_compare_and_export(
