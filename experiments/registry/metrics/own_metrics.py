@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from django.db.models import Q
 
+from agents.system import LOADED
 from experiments.models import Application, Metric, Team
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import (
@@ -31,14 +32,11 @@ def metrics_of(team_id: int, names: Iterable[str] | None = None) -> dict[str, Me
     if names is None:
         return METRICS | _own(team_id, Q())
     wanted = set(names)
-    found = {name: metric for name, metric in METRICS.items() if name in wanted}
-    if others := wanted - METRICS.keys():
-        found |= _own(team_id, Q(name__in=others))
-        places = {figure: place for place, figure in enumerate(ROLE_FIGURES)}
-        of_roles = [metric for name in others - found.keys() if (metric := role_metric(name))]
-        of_roles.sort(key=lambda one: (one.name.partition(".")[0], places[one.name.partition(".")[2]]))
-        found |= {one.name: one for one in of_roles}
-    return found
+    found = _declared(team_id, wanted)
+    places = {figure: place for place, figure in enumerate(ROLE_FIGURES)}
+    of_roles = [metric for name in wanted - found.keys() if (metric := role_metric(name))]
+    of_roles.sort(key=lambda one: (one.name.partition(".")[0], places[one.name.partition(".")[2]]))
+    return found | {one.name: one for one in of_roles}
 
 
 def metric_named(team_id: int, name: str, *, field: str = "metric") -> MetricSpec:
@@ -48,10 +46,10 @@ def metric_named(team_id: int, name: str, *, field: str = "metric") -> MetricSpe
 
 def check_metrics(team_id: int, names: Sequence[str], *, field: str) -> dict[str, MetricSpec]:
     """The metrics of these names. RequestError names the field and the first one that the team does not have."""
-    found = metrics_of(team_id, (name for name in names if "\0" not in name))
-    roles = {name: name.partition(".")[0] for name in found if role_metric(name) == found[name]}
-    there = _roles_of(team_id, roles.values()) if roles else set()
-    found = {name: metric for name, metric in found.items() if name not in roles or roles[name] in there}
+    found = _declared(team_id, {name for name in names if "\0" not in name})
+    of_roles = [metric for name in names if name not in found and (metric := role_metric(name))]
+    there = _roles_of(team_id, (one.name.partition(".")[0] for one in of_roles)) if of_roles else set()
+    found |= {one.name: one for one in of_roles if one.name.partition(".")[0] in there}
     if (unknown := next((name for name in names if name not in found), None)) is not None:
         known = list(metrics_of(team_id))
         more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
@@ -106,13 +104,20 @@ def learn(team: Team, declared: Iterable[MetricSpec], *, follow: Collection[str]
     )
 
 
+def _declared(team_id: int, wanted: set[str]) -> dict[str, MetricSpec]:
+    """Those among `wanted` that BenchHub knows, or that a benchmark of the team declared."""
+    found = {name: metric for name, metric in METRICS.items() if name in wanted}
+    return found | (_own(team_id, Q(name__in=others)) if (others := wanted - METRICS.keys()) else {})
+
+
 def _roles_of(team_id: int, roles: Iterable[str]) -> set[str]:
     """Which of these roles a member of one of the team's applications has."""
-    systems = Application.objects.filter(team_id=team_id)
+    systems = Application.objects.filter(team_id=team_id, body__has_key="members")
     return {
         role
         for role in set(roles)
         if systems.filter(Q(body__role=role) | Q(body__members__contains=[{"role": role}])).exists()
+        or (role == LOADED and systems.filter(~Q(body__has_key="role")).exists())
     }
 
 

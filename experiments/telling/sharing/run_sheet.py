@@ -193,21 +193,22 @@ def _sections(run: Run) -> list[Table | Sentences]:
             found.append(Table(title="Verdicts of its experiment", heads=heads, rows=against, numbers_from=3))
     if members := members_of(run):
         limit = next((str(one["sentence"]) for one in run.findings if one["check"] == CHECK), "")
-        found.append(_of_members(members, limit))
+        found.append(_of_members(run, members, limit))
     if run.findings:
         checks = tuple(f"{str(one['level']).capitalize()}: {one['sentence']}" for one in run.findings)
         found.append(Sentences(title="Checks of validity", sentences=checks))
     return found
 
 
-def _of_members(members: Sequence[MemberFigures], limit: str) -> Table:
+def _of_members(run: Run, members: Sequence[MemberFigures], limit: str) -> Table:
     """The members of a system beside each other."""
     heads = ("Member", "Server", "Host", *(one.label.rpartition(" ")[0] for one in ROLE_FIGURES.values()))
+    hosts = run.drivers.members if run.drivers else {}
     rows = tuple(
         (
             one.role,
             one.server,
-            one.host,
+            wording.host_name(run.sut if one.is_loaded else hosts.get(one.role)),
             *(figure_text(getattr(one, name), metric) for name, metric in ROLE_FIGURES.items()),
         )
         for one in members

@@ -10,7 +10,7 @@ from django.test import Client
 from experiments.asking.launching.choices import Candidate, Choice
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment, launch_run
-from experiments.models import Experiment, Member, Run
+from experiments.models import Experiment, Member, Metric, Run
 from tests.experiments.api.conftest import ApiClient, api, make_api
 from tests.experiments.finished import finish_next, report
 from tests.experiments.systems import MEMORY_BYTES, run_of_a_system, system_of
@@ -149,3 +149,6 @@ def test_a_metric_of_a_member_that_no_application_has_is_unknown(
         api.get(f"/series/{run.fingerprint}?metric={name}") for name in ("database.cpu_ratio", "cache.cpu_ratio")
     )
     assert (known.status_code, unknown.status_code) == (200, 422)
+    Metric.objects.create(team=admin.team, name="cache.cpu_ratio", unit="ratio", direction="lower")
+    declared = api.get(f"/series/{run.fingerprint}?metric=cache.cpu_ratio")
+    assert declared.status_code == 200, "a team's own metric of such a name"
