@@ -315,7 +315,7 @@ def test_two_factors_are_a_map_with_what_each_of_them_does(admin: Member, stock:
     for told in (report, markdown):
         assert "2048/128 is the best: each other variant is behind it." in told
         assert told.lower().count("behind the best") == 5
-        assert f"nofile 2048 in place of {default}: +20.0 % [" in told
+        assert f"nofile 2048 in place of {default}: +20.0 %" in told
     pdf = signed_in(admin).get(address("experiment_report_pdf", admin.team, experiment.pk))
     assert pdf.content[:4] == b"%PDF"
 
