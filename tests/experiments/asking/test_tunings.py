@@ -349,7 +349,7 @@ def test_values_that_a_step_refuses_together_are_refused_without_a_run(admin: Me
     }
     choice = Choice(**stock | {"recipe": save_version(admin, Recipe, "limits", body)})
     digits = [{"name": name, "low": 2 if name == "a" else 1, "high": 99_999_999} for name in ("a", "b")]
-    tuning = play(start(admin, choice, space={"parameters": digits}), most=3)
+    tuning = play(start(admin, choice, space={"parameters": digits}), equal, most=3)
     refused = tuning.trials.filter(run=None, result="refused")
     assert refused.exists()
     assert all("nofile" in one.reason for one in refused)
