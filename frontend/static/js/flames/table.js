@@ -7,7 +7,7 @@ const share = (value) => `${(100 * value).toFixed(value < 0.0995 ? 2 : 1)} %`;
 const figure = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
 
 function columns(tree, json) {
-  if (json.own.length > 1) {
+  if (json.count > 1) {
     const unit = json.unit === "us" ? "µs" : "%";
     return [
       [`${json.sides[0]}, itself, ${unit}`, (row) => row.own, (value) => figure.format(value)],
@@ -27,7 +27,7 @@ function columns(tree, json) {
 
 export function table(tree, json, show) {
   const rows = functions(tree, 0);
-  if (json.own.length > 1) {
+  if (json.count > 1) {
     functions(tree, 1).forEach((row, at) => {
       rows[at].other = row.own;
     });

@@ -60,7 +60,7 @@ export class Flame {
     const thread = this.thread?.value ?? "";
     let tree = thread === "" ? this.whole : below(this.whole, (name) => name === Number(thread));
     if (this.isReversed) tree = reversed(tree);
-    const side = this.json.own.length < 2 ? 0 : this.side.value === "both" ? "both" : Number(this.side.value);
+    const side = this.json.count < 2 ? 0 : this.side.value === "both" ? "both" : Number(this.side.value);
     this.tree = arranged(tree, side);
     this.zoomed = this.selected = ROOT;
     this.find();
@@ -120,7 +120,7 @@ export class Flame {
   words(at) {
     const { tree, json } = this;
     const name = this.labelOf(at);
-    if (json.own.length > 1) {
+    if (json.count > 1) {
       const [a, b] = [tree.total[0][at], tree.total[1][at]];
       const state = a === 0 ? ", new" : b === 0 ? ", gone" : "";
       const unit = json.unit === "us" ? " µs" : " %";
