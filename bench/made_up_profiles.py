@@ -64,7 +64,7 @@ def many_stacks(source: Generator, stacks: int, depth: int = 30, grows: int = 12
 def _many(source: Generator, stacks: int, depth: int, grows: int, functions: int) -> Iterator[str]:
     names = [f"com/acme/p{number % 61}/Class{number % 701}.method{number}" for number in range(functions)]
     before: list[str] = []
-    seen = set()
+    seen: set[str] = set()
     while len(seen) < stacks:
         kept = int(len(before) * source.random() ** 0.3)
         grown = min(int(source.integers(1, grows + 1)), max(1, 2 * depth - kept))

@@ -71,9 +71,9 @@ def list_experiments(
     member = member_of(request)
     found = Experiment.objects.for_team(member.team).select_related("workload", "created_by")
     wanted: dict[str, Any] = {key: value for key, value in (("name", name), ("state", state)) if value}
-    for key, text in (("name__in", name__in), ("state__in", state__in)):
-        if text:
-            wanted[key] = [part.strip() for part in text.split(",")]
+    for key, listed in (("name__in", name__in), ("state__in", state__in)):
+        if listed:
+            wanted[key] = [part.strip() for part in listed.split(",")]
     for key, text in (("created_at__gte", created_at__gte), ("created_at__lte", created_at__lte)):
         if text:
             wanted[key] = parse_time(text, key)

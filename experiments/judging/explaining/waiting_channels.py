@@ -32,14 +32,14 @@ class Watched:
 WATCHED = (
     Watched("waiting", ANY_SERVER, r"pressure\..+"),
     Watched("waiting", ANY_SERVER, r"cpu\.iowait_ratio"),
-    Watched("waiting", ANY_SERVER, r"disks?\..+"),
+    Watched("waiting", ANY_SERVER, r"disk\.(busiest_ratio|.+\.queue_count)"),
     Watched("waiting", ANY_SERVER, r"gc\.pause_ms", events=True),
-    Watched("waiting", ANY_SERVER, r"(jvm|safepoints?|heap)\..+"),
-    Watched("waiting", ANY_SERVER, r"(run_queue|runqueue|scheduler|context_switches)\..+"),
+    Watched("waiting", ANY_SERVER, r"context_switches_per_s|processes\.(runnable|blocked)_count"),
+    Watched("waiting", ANY_SERVER, r"cgroup\..+\.waited_ratio"),
     Watched("waiting", ANY_SERVER, r"cpu_quota\.throttled_ratio"),
     Watched("waiting", ANY_SERVER, r"swap\..+"),
-    Watched("waiting", ANY_SERVER, r"page_faults\..+"),
-    Watched("waiting", ANY_SERVER, r"tcp\.(repeated_segments|listen_.+)_per_s"),
+    Watched("waiting", ANY_SERVER, r"faults\.major_per_s"),
+    Watched("waiting", ANY_SERVER, r"tcp\.(repeated_segments|listen_.+|timeouts)_per_s"),
     Watched("waiting", ANY_SERVER, r"nginx\.(waiting_count|dropped_connections_per_s)"),
     Watched("waiting", ANY_SERVER, r"postgresql\.(waiting.*|.*_waiting.*|temporary_bytes_per_s)"),
     Watched("waiting", ANY_SERVER, r"postgresql\.cache_hit_ratio", more_is_worse=False),
@@ -53,13 +53,9 @@ WATCHED = (
 )
 """A channel that nobody has recorded is looked at by itself once a monitor gives it."""
 
-PREFIXES = tuple(
-    f"{one}."
-    for one in (
-        *("pressure", "cpu", "disk", "disks", "gc", "jvm", "safepoint", "safepoints", "heap", "run_queue", "runqueue"),
-        *("scheduler", "context_switches", "cpu_quota", "swap", "page_faults", "tcp", "nginx", "postgresql"),
-        *("cpu_set", "frequency", "load"),
-    )
+PREFIXES = (
+    *("pressure.", "cpu.", "disk.", "gc.", "context_switches_per_s", "processes.", "cgroup.", "cpu_quota.", "swap."),
+    *("faults.", "tcp.", "nginx.", "postgresql.", "cpu_set.", "frequency.", "load."),
 )
 """How the channels above begin, for the database."""
 

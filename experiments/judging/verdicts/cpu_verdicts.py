@@ -149,8 +149,10 @@ def _limits(baseline: _Side, candidate: _Side) -> list[str]:
     """Which member limits the candidate, and the baseline where that is another one."""
     if candidate.limit is None:
         return []
-    moved = baseline.limit is not None and baseline.limit.role != candidate.limit.role
-    return [candidate.limit.sentence, *([f"Of the baseline: {baseline.limit.sentence}"] if moved else [])]
+    said = [candidate.limit.sentence]
+    if baseline.limit is not None and baseline.limit.role != candidate.limit.role:
+        said.append(f"Of the baseline: {baseline.limit.sentence}")
+    return said
 
 
 def _cost(a: Mapping[int | None, float], b: Mapping[int | None, float], arms: Arms) -> Verdict:

@@ -79,12 +79,12 @@ def _facts(report: ExperimentReport) -> tuple[Fact, ...]:
 def _sections(report: ExperimentReport) -> list[Table | Sentences]:
     found: list[Table | Sentences] = []
     if report.changes:
-        rows = tuple(_verdict_row(change) for change in report.changes)
-        heads = ("Verdict", "In words", "p", "Adjusted p")
-        found.append(Table(title="Verdicts", heads=heads, rows=rows, numbers_from=2))
+        verdicts = tuple(_verdict_row(change) for change in report.changes)
+        titles = ("Verdict", "In words", "p", "Adjusted p")
+        found.append(Table(title="Verdicts", heads=titles, rows=verdicts, numbers_from=2))
     if report.ranking:
-        rows = tuple(map(tuple, ranking_rows(report.ranking, report.primary)))
-        heads = tuple(head.capitalize() for head in RANKING_HEADS)
+        rows: tuple[tuple[str, ...], ...] = tuple(map(tuple, ranking_rows(report.ranking, report.primary)))
+        heads: tuple[str, ...] = tuple(head.capitalize() for head in RANKING_HEADS)
         title = f"Ranking by {report.primary.label}"
         found.append(Table(title=title, heads=heads, rows=rows, note=report.ranking.sentence))
     if one := report.factor_map:

@@ -97,10 +97,10 @@ def test_a_slower_candidate_is_answered_with_functions_waiting_and_configuration
     report = api.get(f"/experiments/{slower.pk}/report?format=markdown").content.decode()
     assert "Shown: java/math/BigDecimal.<init> costs" in report.replace("\\", "")
     assert "Why?" in browser.get(f"{place}/experiments/{slower.pk}/report/").content.decode()
-    head, name, own = flame_of(browser.get(f"{place}/compare/functions/tree?experiment={slower.pk}").content)
+    head, name, shares = flame_of(browser.get(f"{place}/compare/functions/tree?experiment={slower.pk}").content)
     costs = [functions["whole"]["baseline_us"], functions["whole"]["candidate_us"]]
-    assert list(own.sum(axis=1)) == pytest.approx(costs)
-    vanished = own[:, name == head["names"].index("com/acme/json/Parser.number")].sum(axis=1)
+    assert list(shares.sum(axis=1)) == pytest.approx(costs)
+    vanished = shares[:, name == head["names"].index("com/acme/json/Parser.number")].sum(axis=1)
     assert vanished[0] > 0 == vanished[1]
 
 
