@@ -79,7 +79,7 @@ def main() -> None:
 def _large(team: Team, stacks: int) -> RunProfile:
     run = Run.objects.for_team(team).counted().earliest("number")
     name = f"many-{stacks}"
-    found = run.profiles.filter(name=name).first()
+    found: RunProfile | None = run.profiles.filter(name=name).first()
     if found is None:
         taken = TakenProfile("async-profiler", event="cpu", engine="perf_events", name=name)
         found = store_run_profile(run, many_stacks(np.random.default_rng(7), stacks), taken)

@@ -218,7 +218,7 @@ class Answers:
         )
 
         def changed(run: Run) -> bool:
-            return _recipe(run)["parameters"]["request_threads"] == 25
+            return bool(_recipe(run)["parameters"]["request_threads"] == 25)
 
         self._run_out(experiment, lambda run: 24_000 / cost_ratio(changed=changed(run)))
         for run in experiment.runs.order_by("number"):

@@ -82,7 +82,14 @@ def limit_of_runs(runs: Sequence[Run]) -> SystemLimit | None:
     uses = {loaded_role(runs[0]): _mean([run.sut_cpu_ratio for run in runs])}
     for role in roles:
         uses[role] = _mean([run.metrics.get(role_figure(role, "cpu_ratio")) for run in runs])
-    return limit_of(uses)
+    return limit_of(uses, {role: _mean([_own_use(run, role) for run in runs]) for role in uses})
+
+
+def _own_use(run: Run, role: str) -> float | None:
+    """The share of a member's CPUs that its own processes used, as the run's finding about the limit has it."""
+    evidence: dict[str, float] = next((found["evidence"] for found in run.findings if found["check"] == CHECK), {})
+    use = evidence.get(f"{role}_own_cpu_ratio")
+    return None if use is None else float(use)
 
 
 def member_facts(run: Run) -> dict[str, dict[str, str]]:
