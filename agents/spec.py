@@ -237,13 +237,6 @@ class RunSpec(Frozen):
     profilers: ProfilerNames = Field((), exclude_if=_is_empty)
 
     @model_validator(mode="after")
-    def _can_be_profiled(self) -> RunSpec:
-        servers = [(part.server.kind, part.server.is_jvm) for part in self.parts]
-        if self.profilers and (why := why_not(self.profilers, servers)):
-            raise ValueError(f"profilers: {why}")
-        return self
-
-    @model_validator(mode="after")
     def _every_member_has_its_place(self) -> RunSpec:
         if self.application.roles != tuple(member.role for member in self.members):
             wanted = ", ".join(self.application.roles) or "none"
@@ -274,6 +267,13 @@ class RunSpec(Frozen):
             self.tool  # noqa: B018 - made to see whether the load can be divided
         except PlanError as error:
             raise ValueError(error.message) from error
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_profiled(self) -> RunSpec:
+        servers = [(part.server.kind, part.server.is_jvm) for part in self.parts]
+        if self.profilers and (why := why_not(self.profilers, servers)):
+            raise ValueError(f"profilers: {why}")
         return self
 
     @property
