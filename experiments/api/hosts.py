@@ -287,6 +287,7 @@ def check_host(request: HttpRequest, name: str) -> Status[HostOut]:
 
 
 @router.get("/{name}/canaries", response=list[HostCanaryOut])
+@paged
 def list_host_canaries(request: HttpRequest, name: str) -> list[HostCanaryOut]:
     """The newest 60 short checks of the host, the newest first, each against those before it."""
     return [HostCanaryOut.of(one) for one in host_history(find_host(member_of(request), name))]

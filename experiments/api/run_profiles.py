@@ -16,6 +16,7 @@ from agents.profiles.base.taken import TakenProfile
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body
 from experiments.asking.intake.run_profiles import MAX_SENT_BYTES, MAX_SENT_CHARS, import_profile
 from experiments.models import RunProfile
@@ -85,6 +86,7 @@ class RunProfileOut(BaseModel):
 
 
 @router.get("/{int:number}/profiles", response=list[RunProfileOut])
+@paged
 def list_run_profiles(request: HttpRequest, number: int) -> list[RunProfileOut]:
     """The profiles of a run, by name."""
     run = find_run(member_of(request), number)

@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
+from experiments.analysis.distributions import normal_shares
 from experiments.analysis.tuning.space import Config, Key
 from experiments.analysis.tuning.surface import Belief, Observations, Surface, weights_of
 from experiments.analysis.tuning.trials import Settings, Trial
@@ -106,7 +106,7 @@ class Beliefs:
         within = np.ones(len(positions))
         for limit, surface in zip(self.settings.limits, self._limited, strict=True):
             mean, sd = surface.absolute(positions, numbers, self.settings.hosts)
-            within = within * ndtr((math.log(limit.at_most) - mean) / sd)
+            within = within * normal_shares((math.log(limit.at_most) - mean) / sd)
         return within
 
     def within_of(self, config: Config) -> float:

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
-from experiments.analysis.distributions import student_quantile
+from experiments.analysis.distributions import normal_share, student_quantile
 from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.analysis.tuning.beliefs import Beliefs
 from experiments.analysis.tuning.space import Config
@@ -85,7 +84,7 @@ def chance_of_margin(beliefs: Beliefs, config: Config) -> float:
     """The probability that a configuration that ran beats the default by the margin."""
     known, number = beliefs.of_known().speed, beliefs.numbers[beliefs.settings.space.key(config)]
     margin = math.log1p(beliefs.settings.margin_ratio)
-    return float(ndtr((known.mean[number] - margin) / known.sd[number]))
+    return normal_share(float((known.mean[number] - margin) / known.sd[number]))
 
 
 def standing(settings: Settings, trials: Sequence[Trial], config: Config) -> Finalist:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import ndtr
-from scipy.stats import qmc
 
+from experiments.analysis.distributions import normal_shares, sobol
 from experiments.analysis.tuning.beliefs import Beliefs
 from experiments.analysis.tuning.space import Config, Key, Space, Value
 
@@ -37,10 +36,10 @@ def spread(space: Space, default: Config, count: int, seed: int) -> list[dict[st
 
     There are fewer when hardly anything is allowed.
     """
-    source = qmc.Sobol(len(space.parameters), rng=np.random.default_rng([seed, 11]))
+    more = sobol(len(space.parameters), seed=[seed, 11])
     found: list[dict[str, Value]] = []
     for _ in range(MOST_SPREAD_TRIES):
-        rows = source.random(max(8, 1 << (2 * count - 1).bit_length()))
+        rows = more(max(8, 1 << (2 * count - 1).bit_length()))
         allowed = (config for config in map(space.at, rows) if not space.is_forbidden(config))
         found += [config for config in allowed if space.key(config) != space.key(default)]
         if len(found) >= count:
@@ -114,7 +113,7 @@ def chance_of_margin(beliefs: Beliefs, source: Generator) -> float:
     positions, numbers, _ = _considered(beliefs, source)
     prospect = beliefs.of(positions, numbers)
     above = (prospect.speed.mean - math.log1p(beliefs.settings.margin_ratio)) / prospect.speed.sd
-    chance = ndtr(above) * prospect.within * prospect.survives
+    chance = normal_shares(above) * prospect.within * prospect.survives
     return float(chance[1:].max(initial=0.0))
 
 
@@ -163,7 +162,7 @@ def promising(beliefs: Beliefs, count: int, source: Generator) -> list[Proposal]
         variance = np.maximum(np.diag(covariance), 1e-12)
         sd = variance / np.sqrt(variance + noise)
         z = -np.abs(mean - rival) / sd
-        gain = sd * (z * ndtr(z) + np.exp(-z * z / 2) / np.sqrt(2 * np.pi)) * allowed
+        gain = sd * (z * normal_shares(z) + np.exp(-z * z / 2) / np.sqrt(2 * np.pi)) * allowed
         gain[ran:] += np.maximum(mean[ran:] - rival[ran:], 0.0) * allowed[ran:]
         pick = int(np.argmax(gain))
         if gain[pick] <= 0:

@@ -14,8 +14,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.optimize import minimize
+
+from experiments.analysis.distributions import cholesky, cholesky_solve, lowest_point, triangular_solve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -133,10 +133,10 @@ class _Likelihood:
         k = main * self.main + surface * matern + special * self.same + self.around
         k.flat[:: len(k) + 1] += noise * self.scale + JITTER_RATIO * (LEVEL_SD**2 + main + surface + special)
         try:
-            lower = cholesky(k, lower=True, check_finite=False)
+            lower = cholesky(k)
         except np.linalg.LinAlgError:
             return 1e10, np.zeros_like(logs)
-        inverse = cho_solve((lower, True), np.eye(len(k)), check_finite=False)
+        inverse = cholesky_solve(lower, np.eye(len(k)))
         alpha = inverse @ self.y
         away = (logs - self.means) / self.sds
         value = 0.5 * float(self.y @ alpha) + float(np.log(np.diag(lower)).sum()) + 0.5 * float(away @ away)
@@ -167,19 +167,17 @@ class _Hashed:
 
 @lru_cache(maxsize=64)
 def _weights(hashed: _Hashed) -> Weights:
-    scale, start = np.ones(len(hashed.seen)), None
+    scale = np.ones(len(hashed.seen))
+    start: Floats | None = None
     for _ in range(ROBUST_ROUNDS):
         likelihood = _Likelihood(hashed.seen, scale)
-        found = minimize(  # type: ignore[call-overload]  # a function that gives its gradient, too
+        start = lowest_point(
             likelihood,
             likelihood.start if start is None else start,
-            jac=True,
-            method="L-BFGS-B",
             bounds=[(mean - WIDEST_LOG, mean + WIDEST_LOG) for mean in likelihood.means],
-            options={"maxiter": MOST_STEPS},
+            most_steps=MOST_STEPS,
         )
-        start = found.x
-        values = np.exp(found.x)
+        values = np.exp(start)
         main, surface, special, noise = (float(value) for value in values[:4])
         weights = Weights(main, surface, special, noise, closeness=values[4:])
         scale = outlying(hashed.seen, weights, scale)
@@ -206,8 +204,8 @@ def _covariance(seen: Observations, weights: Weights, scale: Floats) -> Floats:
 
 def _solved(seen: Observations, weights: Weights, scale: Floats) -> tuple[Floats, Floats]:
     """The lower triangle of the covariance of the runs, and its inverse."""
-    lower = cholesky(_covariance(seen, weights, scale), lower=True, check_finite=False)
-    return lower, cho_solve((lower, True), np.eye(len(seen)), check_finite=False)
+    lower = cholesky(_covariance(seen, weights, scale))
+    return lower, cholesky_solve(lower, np.eye(len(seen)))
 
 
 def _between(weights: Weights, unordered: NDArray[np.bool_], a: tuple[Floats, Ints], b: tuple[Floats, Ints]) -> Floats:
@@ -239,9 +237,9 @@ class Surface:
         for _ in range(ROBUST_ROUNDS):
             scale = outlying(seen, weights, scale)
         self.scale = scale
-        self._lower = cholesky(_covariance(seen, weights, scale), lower=True, check_finite=False)
+        self._lower = cholesky(_covariance(seen, weights, scale))
         self._level = float(seen.y.mean())
-        self._alpha = cho_solve((self._lower, True), seen.y - self._level, check_finite=False)
+        self._alpha = cholesky_solve(self._lower, seen.y - self._level)
 
     def _configs(self, a: Floats, a_config: Ints, b: Floats, b_config: Ints) -> Floats:
         return _between(self.weights, self.seen.unordered, (a, a_config), (b, b_config))
@@ -253,7 +251,7 @@ class Surface:
         """
         cross = self._configs(self.seen.positions, self.seen.config, positions, config)
         prior = self._configs(positions, config, positions, config)
-        half = solve_triangular(self._lower, cross, lower=True, check_finite=False)
+        half = triangular_solve(self._lower, cross)
         mean, covariance = cross.T @ self._alpha, prior - half.T @ half
         covariance = covariance - covariance[0][None, :] - covariance[:, :1] + covariance[0, 0]
         return Belief(mean - mean[0], covariance)
@@ -266,6 +264,6 @@ class Surface:
         common = LEVEL_SD**2 + HOST_SD**2 / hosts
         cross = self._configs(self.seen.positions, self.seen.config, positions, config) + common
         prior = self._configs(positions[:1], config[:1], positions[:1], config[:1])[0, 0] + common
-        half = solve_triangular(self._lower, cross, lower=True, check_finite=False)
+        half = triangular_solve(self._lower, cross)
         variance = np.maximum(prior - (half * half).sum(axis=0), 1e-12)
         return cross.T @ self._alpha + self._level, np.sqrt(variance)

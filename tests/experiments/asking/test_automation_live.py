@@ -7,6 +7,7 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from experiments.analysis.tuning.search import Round, decide
 from experiments.asking.bisections.live import start_bisection
@@ -178,7 +179,8 @@ def test_a_tuning_search_goes_on_with_the_same_trial_although_its_worker_dies_an
         delay_s = run.spec["recipe"]["parameters"]["delay_ms"] / 1000
         as_if_run(run, 2 / (delay_s + 0.002) * (1 - place % 3 / 200))
         run.refresh_from_db()
-        tuning_run_ended(RunEnded(run))
+        with transaction.atomic():
+            tuning_run_ended(RunEnded(run))
     tuning.refresh_from_db()
     assert (tuning.state, tuning.outcome) == ("finished", "better"), tuning.sentence
     assert tuning.winner is not None
