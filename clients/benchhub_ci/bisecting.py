@@ -7,8 +7,9 @@ import subprocess
 import sys
 from typing import Any
 
+from clients.benchhub_ci.connection import Api
 from clients.benchhub_ci.starting import labelled, set_up, start
-from clients.python.benchhub_client.connection import Api, Trouble
+from clients.benchhub_ci.words import Trouble
 
 SHOWN_CHARS = 12
 

@@ -7,7 +7,7 @@ import json
 import os
 from typing import Any
 
-from clients.python.benchhub_client.connection import Trouble
+from clients.benchhub_ci.words import Trouble
 
 
 class State:

@@ -11,7 +11,6 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from experiments.api.plumbing.auth import ADMIN, Scope, member_of
-from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, Whole
 from experiments.models import Member, Role, Token
 from experiments.registry.errors import NotFound
@@ -46,7 +45,7 @@ class TokenOut(BaseModel):
         )
 
 
-class TokenMade(TokenOut):
+class NewTokenOut(TokenOut):
     text: str = Field(description="The token itself; it is not shown again")
 
 
@@ -60,7 +59,6 @@ class TokenIn(Body):
 
 
 @router.get("", response=list[TokenOut])
-@paged
 def list_tokens(request: HttpRequest) -> list[TokenOut]:
     """The caller's tokens; an admin sees those of the whole team."""
     member = member_of(request)
@@ -68,13 +66,13 @@ def list_tokens(request: HttpRequest) -> list[TokenOut]:
     return [TokenOut.of(token, services) for token in _visible(member).order_by("-id")[:500]]
 
 
-@router.post("", response={201: TokenMade})
-def create_token(request: HttpRequest, payload: TokenIn) -> Status[TokenMade]:
+@router.post("", response={201: NewTokenOut})
+def create_token(request: HttpRequest, payload: TokenIn) -> Status[NewTokenOut]:
     """A new token. No token gets a scope above its creator's role."""
     member = member_of(request)
     service = find_service(member, payload.service) if payload.service else None
     token, text = issue(member, name=payload.name, scopes=payload.scopes, days=payload.days, service=service)
-    return Status(201, TokenMade(**TokenOut.of(token, _services(member)).model_dump(), text=text))
+    return Status(201, NewTokenOut(**TokenOut.of(token, _services(member)).model_dump(), text=text))
 
 
 @router.delete("/{token_id}", response=TokenOut)

@@ -1,4 +1,4 @@
-"""What the questions that BenchHub answers step by step have in common: searches, bisections, tuning searches."""
+"""What the questions that BenchHub answers step by step have in common: searches and bisections."""
 
 from __future__ import annotations
 

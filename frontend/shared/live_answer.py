@@ -1,4 +1,4 @@
-"""Pages whose answer grows while what they show is under way: a search, a bisection, a tuning search."""
+"""Pages whose answer grows while what they show is under way: a search, a bisection."""
 
 from __future__ import annotations
 

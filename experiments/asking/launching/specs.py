@@ -35,10 +35,7 @@ def choice_of(member: Member, spec: RunSpec) -> Choice:
     application = _application(member, spec, sut, members)
     workload = _document(member, Workload, spec.workload)
     recipe = _recipe(member, spec, sut, members)
-    parameters = dict(spec.recipe.parameters)
-    return Choice(
-        application, recipe, workload, sut, drivers, parameters, members=members, profilers=tuple(spec.profilers)
-    )
+    return Choice(application, recipe, workload, sut, drivers, dict(spec.recipe.parameters), members=members)
 
 
 def _host(member: Member, address: HostAddress, role: str) -> Host:

@@ -46,7 +46,6 @@ COLUMNS = (
     "driver_cpu_ratio",
     "hides_latency",
     "archived",
-    "profiled",
 )
 
 _AS_DRIVER = Concat(Value("(^|,)", TextField()), Cast("host_id", TextField()), Value("(,|;|$)", TextField()))
@@ -89,15 +88,14 @@ def lines_page(
     """A page whose rows have `COLUMNS`, and the names that these refer to. Two queries, however many runs."""
     lines = cast(RunQuerySet, Run.objects.values_list(*COLUMNS, named=True))
     page = page_of(matching(team, runs, lines), sort=sort, cursor=cursor, limit=limit)
-    return page, names_of({column: [getattr(row, column) for row in page.rows] for column in _REFERENCES})
+    return page, _names(page.rows)
 
 
-def names_of(table: Mapping[str, Sequence[Any]]) -> Names:
-    """The names of what the columns of these runs refer to: ids by column. One query."""
+def _names(rows: Sequence[Any]) -> Names:
     queries = [
         model._default_manager.filter(**{f"{key}__in": wanted}).values_list(Value(column), key, place, name)
         for column, (model, key, place, name) in _REFERENCES.items()
-        if (wanted := set(table[column]) - {None})
+        if (wanted := {getattr(row, column) for row in rows} - {None})
     ]
     found: dict[tuple[str, int], list[tuple[int, str]]] = {}
     if not queries:

@@ -1,1 +1,0 @@
-"""Gatling: virtual users of a web site, written in Java."""
