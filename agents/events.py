@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
@@ -211,6 +211,7 @@ class GcPausesRead:
     full: tuple[bool, ...]
     cut: bool = False
     instance: int = 0
+    role: Role = "sut"
     kind: Literal["gc_pauses_read"] = "gc_pauses_read"
 
 
@@ -224,6 +225,30 @@ class RecordingKept:
     size_bytes: int
     sha256: str
     kind: Literal["recording_kept"] = "recording_kept"
+
+
+@dataclass(frozen=True)
+class ProfileTaken:
+    """What a profiler took of a server in a window of the measured load; `file` names the artifact that holds it.
+
+    `role` is "" for the server that is loaded. `start_s` and `end_s` are on the load's clock, `cpu_time_s` is that of
+    all of the server's processes in between, `requests` those answered in between (None: the tool counts none).
+    `engine` is what really sampled. `counters` are the figures of a profiler that only counts.
+    """
+
+    role: str
+    profiler: str
+    event: str
+    engine: str
+    start_s: float
+    end_s: float
+    cpu_time_s: float
+    requests: int | None
+    samples: int | None
+    lost_samples: int | None
+    file: str
+    counters: Mapping[str, float] = field(default_factory=dict)
+    kind: Literal["profile_taken"] = "profile_taken"
 
 
 @dataclass(frozen=True)
@@ -282,6 +307,7 @@ AnyEvent = Annotated[
     | Samples
     | GcPausesRead
     | RecordingKept
+    | ProfileTaken
     | ConfigurationCaptured
     | Logged
     | Failed
@@ -294,7 +320,7 @@ EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 def to_json(event: AnyEvent) -> dict[str, Any]:
     """The event as JSON data, its `kind` in it."""
     data: dict[str, Any] = EVENTS.dump_python(event, mode="json")
-    if isinstance(event, SnapshotTaken) and event.role == "sut":
+    if isinstance(event, SnapshotTaken | GcPausesRead) and event.role == "sut":
         del data["role"]  # as before there were members
     return data
 

@@ -12,6 +12,7 @@ from agents.events import PhaseName
 from agents.recordings.tools import RECORDERS
 from agents.remote.journal import undo_text
 from agents.running.preparation import launch_of
+from agents.running.profiling import margin_of
 from agents.running.tuning import MEMBER, instance_directory
 from agents.spec import Part, Phase, RunSpec
 from agents.steps import is_host_step
@@ -96,6 +97,7 @@ def build_plan(spec: RunSpec, *, found: Mapping[int, State] | None = None) -> Pl
                         )
                         for driver in drivers
                     ),
+                    *(_profilers(spec, phase) if phase.kind == "measure" else ()),
                 ),
             )
             for number, phase in enumerate(workload.phases)
@@ -207,6 +209,21 @@ def _recordings(spec: RunSpec) -> list[PlanItem]:
         )
         for role, host in spec.hosts.items()
         for recorder in recorders
+    ]
+
+
+def _profilers(spec: RunSpec, phase: Phase) -> list[PlanItem]:
+    """What profiles the servers in a window of the measured load."""
+    margin_s = margin_of(phase.duration_s)
+    window = f"from {margin_s:g} s after the load has begun to {margin_s:g} s before it ends"
+    return [
+        PlanItem(
+            part.host.name,
+            f"Profile {part.title} with {chosen.name}, {window}",
+            note=f"It costs {chosen.profiler.cost}. What it needs lies in the run's own directory and goes with it.",
+        )
+        for part in spec.parts
+        for chosen in part.profilers
     ]
 
 

@@ -20,8 +20,10 @@ from agents.events import (
     PhaseFinished,
     PhaseName,
     PhaseStarted,
+    ProfileTaken,
     RecordingKept,
     Restored,
+    Role,
     SnapshotTaken,
     StepApplied,
     StepIntended,
@@ -46,8 +48,9 @@ class Record:
     loads: dict[int, LoadStarted] = field(default_factory=dict)
     reports: dict[int, LoadReported] = field(default_factory=dict)
     configuration: ConfigurationCaptured | None = None
-    gc_pauses: dict[int, GcPausesRead] = field(default_factory=dict)
+    gc_pauses: dict[tuple[Role, int], GcPausesRead] = field(default_factory=dict)
     recordings: dict[tuple[str, str], RecordingKept] = field(default_factory=dict)
+    profiles: dict[tuple[str, str, str], ProfileTaken] = field(default_factory=dict)
     failed: Failed | None = None
     restored: Restored | None = None
 
@@ -91,9 +94,11 @@ class Record:
             case LoadReported():
                 self.reports[event.index] = event
             case GcPausesRead():
-                self.gc_pauses[event.instance] = event
+                self.gc_pauses[event.role, event.instance] = event
             case RecordingKept():
                 self.recordings[event.role, event.recorder] = event
+            case ProfileTaken():
+                self.profiles[event.role, event.profiler, event.event] = event
             case ConfigurationCaptured():
                 self.configuration = event
             case Failed():

@@ -22,7 +22,17 @@ from agents.base.errors import (
     MistakeError,
 )
 from agents.base.log_context import bound
-from agents.events import FactsCollected, Failed, Logged, PhaseFinished, PhaseName, PhaseStarted, Role, SnapshotTaken
+from agents.events import (
+    AnyEvent,
+    FactsCollected,
+    Failed,
+    Logged,
+    PhaseFinished,
+    PhaseName,
+    PhaseStarted,
+    Role,
+    SnapshotTaken,
+)
 from agents.facts.access import Access
 from agents.monitors import MONITORS
 from agents.record import Record
@@ -30,12 +40,15 @@ from agents.remote.claiming import Taken
 from agents.remote.deadman import Renewal
 from agents.remote.fencing import FencedSession
 from agents.running import snapshot
+from agents.running.canaries import CANARIES
+from agents.running.canary_checks import check_hosts
 from agents.running.control import Cancelled, Control
 from agents.running.host_links import HostLinks, raise_first
 from agents.running.loading import Loading
 from agents.running.monitoring import Monitoring
 from agents.running.own_address import own_address
 from agents.running.preparation import check_cpus, check_drivers, identify, look_at_host, server_cpus
+from agents.running.profiling import Profiling
 from agents.running.recording import Recording
 from agents.running.restoring import Restoring
 from agents.running.system import System
@@ -60,6 +73,7 @@ class Runner:
         self._renewal: Renewal | None = None
         self._system = System(spec, self._reach, record, control, self._check)
         self._recording = Recording(spec, self._reach, record, control, self._check)
+        self._profiling = Profiling(spec, self._reach, record, control, self._check, self._system)
 
     async def run(self) -> None:
         """Forward to the end of load, then back: stop, restore, verify. A failure is an event, never an exception.
@@ -132,10 +146,11 @@ class Runner:
         await self._insist_that_hosts_know_it()
         await self._do("connect", self._reach.open)
         await self._do("facts", self._look)
+        await self._check_hosts()
         await self._do("snapshot", self._snapshot)
         async with Renewal([self._reach.deadman(role) for role in self._reach.roles]) as self._renewal:
             await self._do("tune", self._tune)
-            await self._do("start", self._system.start)
+            await self._do("start", self._start)
             await self._recording.start()
             await self._put_load()
             await self._do("collect", self._collect)
@@ -147,7 +162,8 @@ class Runner:
                 await watches.enter_async_context(self._watch(part))
             try:
                 await self._do("warm_up", lambda: self._warm_up(phases[:-1]))
-                await self._do("measure", lambda: self._load(phases[-1:]))
+                async with self._profiling:
+                    await self._do("measure", lambda: self._load(phases[-1:]))
             except (CommandError, HostError):
                 await self._system.insist()  # a tool that finds no server is not what went wrong
                 raise
@@ -188,7 +204,12 @@ class Runner:
             return self._reach.behind_fence(role, taken.directory, taken.claim)
 
         return await look_at_host(
-            self._reach.link(role), role, self._spec, partial(self._reach.take, role, self._check), hold
+            self._reach.link(role),
+            role,
+            self._spec,
+            partial(self._reach.take, role, self._check),
+            hold,
+            self._control.libraries,
         )
 
     async def _clear_leftovers(self) -> None:
@@ -207,6 +228,18 @@ class Runner:
                     hint="Put that back, then restore the host on its page.",
                 )
 
+    async def _check_hosts(self) -> None:
+        """Whether the hosts are as fast as ever, before anything is changed there: of an experiment's first run."""
+        if self._control.keep_readings is None or "snapshot" in self._record.finished_phases:
+            return
+        sessions = {role: self._reach.session(role) for role in self._reach.roles}
+        readings = await check_hosts(self._spec, sessions, self._check)
+        for one in readings:
+            if one.problem:
+                name = self._spec.hosts[one.role].name
+                await self._say(f"{CANARIES[one.check].title} of {name} was not checked: {one.problem}")
+        await self._control.keep_readings(readings)
+
     async def _snapshot(self) -> None:
         for part in self._spec.parts:
             if (part.role, "before") not in self._record.snapshots:
@@ -222,6 +255,10 @@ class Runner:
                 self._check()
                 await tuning.apply(index, step)
 
+    async def _start(self) -> None:
+        await self._profiling.prepare()
+        await self._system.start()
+
     async def _warm_up(self, indexes: list[int]) -> None:
         await self._load(indexes)
         await self._system.settle()  # in this phase: once it is over, no other worker does it beside measured load
@@ -236,7 +273,7 @@ class Runner:
                     reach.session(role),
                     reach.directory(role),
                     self._record,
-                    self._emit,
+                    self._emit_load,
                     self._check,
                     keep,
                 )
@@ -247,8 +284,13 @@ class Runner:
             self._check()
             await loading.run_phase(index, self._spec.workload.phases[index])
 
+    async def _emit_load(self, event: AnyEvent) -> None:
+        await self._emit(event)
+        self._profiling.notice(event)
+
     async def _collect(self) -> None:
         await self._recording.collect()
+        await self._profiling.collect()
         await self._system.keep_last_words()
 
     async def _do(self, phase: PhaseName, action: Callable[[], Awaitable[None]]) -> None:

@@ -16,6 +16,7 @@ from agents.drivers import AnyDriver
 from agents.drivers.base.driver import Driver
 from agents.drivers.shares import share_of
 from agents.events import Role
+from agents.profilers.choosing import Chosen, ProfilerNames, profilers_for, why_not
 from agents.recordings.tools import RecorderNames
 from agents.servers import AnyServer
 from agents.servers.base.server import Server
@@ -125,6 +126,12 @@ class WorkloadDocument(Frozen):
     recorders: RecorderNames = Field(
         (), description="nmon, mpstat or both, one per line: started on every host of the run, their files are kept"
     )
+    profilers: ProfilerNames = Field(
+        (),
+        exclude_if=_is_empty,
+        description="Profilers, one per line, that an experiment with this workload takes when it names none itself: "
+        "each of its blocks then has a profiled twin of each run, which counts nowhere.",
+    )
 
     @model_validator(mode="after")
     def _warm_up_then_measure(self) -> WorkloadDocument:
@@ -210,12 +217,14 @@ class Part:
     ready_urls: tuple[str, ...]
     waits_for: tuple[Role, ...] = ()
     asked_from: tuple[Role, ...] = ()
+    profilers: tuple[Chosen, ...] = ()
 
 
 class RunSpec(Frozen):
     """Everything that one run needs, frozen when it is launched. No secret in it.
 
-    `members` are the places of the application's further members, in their order.
+    `members` are the places of the application's further members, in their order. With `profilers` it is the twin of a
+    run that is not profiled: it counts in no verdict, trend, gate or baseline.
     """
 
     application: Application
@@ -225,6 +234,7 @@ class RunSpec(Frozen):
     members: tuple[MemberPlace, ...] = Field((), max_length=MAX_MEMBERS, exclude_if=_is_empty)
     drivers: tuple[HostAddress, ...] = Field(min_length=1, max_length=MAX_DRIVERS)
     monitor_interval_s: float = Field(1.0, ge=0.2, le=60)
+    profilers: ProfilerNames = Field((), exclude_if=_is_empty)
 
     @model_validator(mode="after")
     def _every_member_has_its_place(self) -> RunSpec:
@@ -259,6 +269,13 @@ class RunSpec(Frozen):
             raise ValueError(error.message) from error
         return self
 
+    @model_validator(mode="after")
+    def _can_be_profiled(self) -> RunSpec:
+        servers = [(part.server.kind, part.server.is_jvm) for part in self.parts]
+        if self.profilers and (why := why_not(self.profilers, servers)):
+            raise ValueError(f"profilers: {why}")
+        return self
+
     @property
     def hosts(self) -> dict[Role, HostAddress]:
         """All hosts of the run by their part in it, the SUT first, then its members."""
@@ -281,6 +298,7 @@ class RunSpec(Frozen):
             self.ready_urls,
             waits[LOADED],
             self.driver_roles,
+            profilers_for(self.profilers, own.server.kind, is_jvm=own.server.is_jvm),
         )
         return (
             loaded,
@@ -292,9 +310,10 @@ class RunSpec(Frozen):
                     member.server,
                     place.steps,
                     place.host,
-                    tuple(f"http://{at}{member.server.ready.path}" for at in _where(place.host, member.server)),
+                    _pages(member.server.scheme, place.host, member.server),
                     waits[member.role],
                     askers[member.role],
+                    profilers_for(self.profilers, member.server.kind, is_jvm=member.server.is_jvm),
                 )
                 for number, (member, place) in enumerate(zip(members, self.members, strict=True), start=1)
             ),
@@ -336,13 +355,17 @@ class RunSpec(Frozen):
     @property
     def ready_urls(self) -> tuple[str, ...]:
         """What each instance of the server is asked for until it is ready, which the load tool need not know."""
-        path = self.application.server.ready.path
-        return tuple(f"{self.workload.scheme}://{server}{path}" for server in self._servers)
+        return _pages(self.workload.scheme, self.sut, self.application.server)
 
     @property
     def _servers(self) -> tuple[str, ...]:
         """Address and port of each instance of the server, as the driver hosts reach it."""
         return _where(self.sut, self.application.server)
+
+
+def _pages(scheme: str, host: HostAddress, server: Server) -> tuple[str, ...]:
+    """What each instance of a server is asked for until it is ready."""
+    return tuple(f"{scheme}://{at}{server.ready.path}" for at in _where(host, server))
 
 
 def _where(host: HostAddress, server: Server) -> tuple[str, ...]:
@@ -362,6 +385,7 @@ def fingerprint(
 ) -> str:
     """Runs with one fingerprint form a series: same workload, tool, number of driver hosts, latency basis, SUT hardware
     and application; of a system also the hardware of each member (`member_digests`, role -> digest of its profile).
+    Profiled runs form series of their own.
 
     Recipe and labels vary inside a series: they are what teams compare.
     """
@@ -376,5 +400,6 @@ def fingerprint(
         profile_digest,
         f"{spec.application.name}@{spec.application.version}",
         *(f"{member.role} {(member_digests or {}).get(member.role, '')}" for member in spec.members),
+        *([f"profiled with {', '.join(sorted(spec.profilers))}"] if spec.profilers else []),
     )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

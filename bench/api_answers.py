@@ -29,6 +29,11 @@ from experiments.api.plumbing.examples import BODIES
 
 _MOST_S = 900.0
 _EVERY_S = 1.0
+_A_FILE: Mapping[str, str] = {
+    "application/vnd.apache.parquet": "PAR1... (a file)",
+    "application/pdf": "%PDF... (a file)",
+}
+"""What stands for a file that is no text."""
 
 
 class Refused(Exception):
@@ -72,7 +77,7 @@ class Player:
         status, media, content = self._fetch(method, asked, data, headers)
         if not 200 <= status < 300:
             raise Refused(f"{method} {asked}: {status} {content.decode()}")
-        answer = json.loads(content) if media == "application/json" else content.decode()
+        answer = _read(media, content)
         if keep:
             stored = self.answers.setdefault(operation, {"asked": asked, "answers": {}})
             if media == "application/json":
@@ -102,6 +107,12 @@ class Player:
                 return answer.status, answer.headers.get_content_type(), answer.read()
         except urllib.error.HTTPError as refusal:
             return refusal.code, refusal.headers.get_content_type(), refusal.read()
+
+
+def _read(media: str, content: bytes) -> Any:
+    if media == "application/json":
+        return json.loads(content)
+    return _A_FILE.get(media) or content.decode()
 
 
 def store(answers: Mapping[str, Any], operations: Mapping[str, Any], replacement: Replacement) -> list[str]:

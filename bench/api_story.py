@@ -1,7 +1,8 @@
 """The calls whose answers become the examples of the OpenAPI schema, in an order in which all of them succeed.
 
 Two runs are really executed on the demonstration's hosts. What takes many of them (an experiment with its verdict, a
-rate search, a scaling measurement, a bisection) is asked of a second team; bench.screenshot_answers makes up its runs.
+rate search, a scaling measurement, a bisection, a tuning) is asked of a second team; bench.screenshot_answers makes up
+its runs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from bench.website import team_with_runs
 from experiments.api.plumbing.examples import BODIES
 from experiments.asking.bisections.live import BISECTIONS
 from experiments.asking.searches.live import SEARCHES
-from experiments.models import Bisection, CapacitySearch, Delivery, Experiment, Host, Member, Role, Run
+from experiments.asking.tunings.live import TUNINGS
+from experiments.models import Bisection, CapacitySearch, Delivery, Experiment, Host, Member, Role, Run, Tuning
 from experiments.registry.teams.members import add_member
 from experiments.registry.teams.tokens import SCOPES, issue
 
@@ -52,7 +54,7 @@ def _second_team() -> str:
     if not CapacitySearch.objects.for_team(team).exists():
         with transaction.atomic():  # a worker sees only what is over
             _Inquiries(member).everything()
-    return issue(member, name="examples", scopes=["read"])[1]
+    return issue(member, name="examples", scopes=["read", "launch", "write"])[1]
 
 
 class _Inquiries(Answers):
@@ -61,6 +63,9 @@ class _Inquiries(Answers):
         self.capacity()
         self.scaling()
         self.bisection()
+        self.tuning()
+        for tuning in Tuning.objects.for_team(self.team).filter(state="running"):
+            TUNINGS.cancel(self.member, tuning)
         for search in CapacitySearch.objects.for_team(self.team).filter(state="running"):
             SEARCHES.cancel(self.member, search)
         for bisection in Bisection.objects.for_team(self.team).filter(state="running"):
@@ -161,6 +166,9 @@ def _hosts(player: Player) -> None:
     profiles = player.ask("list_profiles")
     player.ask("get_profile", digest=profiles[0]["digest"])
     player.ask("get_host", name="sut-1")
+    player.ask("check_host_speed", name="sut-1")
+    player.until(lambda: player.ask("get_host", name="sut-1", keep=False)["canaries"]["state"] != "pending")
+    player.ask("list_host_canaries", name="sut-1")
     player.ask("list_hosts", query={"name__in": "sut-1,driver-1"})
     hours = [(timezone.now() + timedelta(hours=count)).isoformat() for count in (2, 3)]
     reservation = player.ask("create_reservation", body=BODIES["create_reservation"] | {"until": hours[0]})
@@ -239,6 +247,11 @@ def _runs(player: Player) -> None:
     for number in (first, second):
         player.ask("import_timers", number=number)
     player.ask("list_timers", number=second)
+    for number in (first, second):
+        player.ask("add_run_profile", number=number)
+    profile = player.ask("list_run_profiles", number=second)[0]["name"]
+    player.ask("get_run_profile", number=second, name=profile, accept="*/*")
+    player.ask("compare_functions", query={"before": first, "after": second})
     player.ask("compare_timers", query={"runs": f"{first},{second}"})
     player.ask("compare_runs", query={"baseline": first, "candidate": second})
     for name in ("tag_runs", "list_runs", "list_runs_csv", "untag_runs", "archive_runs", "unarchive_runs"):
@@ -247,6 +260,12 @@ def _runs(player: Player) -> None:
             player.ask(name, query=query | ({"columns": "number,throughput_rps"} if name.endswith("csv") else {}))
         else:
             player.ask(name)
+    player.ask("search", query={"q": "tomcat"})
+    player.ask("get_queue")
+    player.ask("get_mails")
+    player.ask("change_mails")
+    player.ask("runs_parquet", query={"validity": "valid"})
+    player.ask("samples_parquet", number=first)
     for number in player.ask("rerun_runs")["queued"]:
         player.ask("cancel_run", number=number, keep=False)
 
@@ -281,8 +300,23 @@ def _experiments(player: Player) -> None:
     player.ask("get_experiment", experiment_id=over, team="pictures")
     player.ask("experiment_verdict", experiment_id=over, query={"wait": 60}, team="pictures")
     player.ask("experiment_ranking", experiment_id=over, team="pictures")
+    player.ask("experiment_functions", experiment_id=over, team="pictures")
+    player.ask("experiment_why", experiment_id=over, team="pictures")
     for accept, name in (("text/markdown", "markdown"), ("text/csv", "csv"), ("application/json", "json")):
         player.ask("experiment_report", experiment_id=over, query={"format": name}, accept=accept, team="pictures")
+
+
+def _tunings(player: Player) -> None:
+    started = player.ask("start_tuning")["id"]
+    for word in ("pause_tuning", "resume_tuning", "add_tuning_budget", "cancel_tuning"):
+        player.ask(word, tuning_id=started)
+    Tuning.objects.filter(team__slug=PICTURES, outcome="better").update(smallest=None)  # looked for once more below
+    found = player.ask("list_tunings", query={"state": "finished"}, team="pictures")["items"][0]["id"]
+    player.ask("get_tuning", tuning_id=found, team="pictures")
+    player.ask("tuning_verdict", tuning_id=found, query={"wait": 60}, team="pictures")
+    player.ask("save_tuned_recipe", tuning_id=found, team="pictures")
+    player.ask("find_smallest_recipe", tuning_id=found, team="pictures")
+    player.ask("cancel_tuning", tuning_id=found, team="pictures", keep=False)
 
 
 def _inquiries(player: Player) -> None:
@@ -290,6 +324,7 @@ def _inquiries(player: Player) -> None:
     player.ask("cancel_search", search_id=started)
     started = player.ask("start_bisection")["id"]
     player.ask("cancel_bisection", bisection_id=started)
+    _tunings(player)
     for noun in ("search", "bisection"):
         plural = "searches" if noun == "search" else "bisections"
         found = player.ask(f"list_{plural}", query={"state": "finished"}, team="pictures")["items"][0]["id"]
@@ -302,6 +337,7 @@ def _inquiries(player: Player) -> None:
 def _history(player: Player) -> None:
     alert = player.ask("list_alerts", query={"triage": "open", "kind": "change"})["items"][0]["id"]
     player.ask("get_alert", alert_id=alert)
+    player.ask("alert_why", alert_id=alert)
     player.ask("change_alert", alert_id=alert)
     rule = player.ask("create_alert_rule")["id"]
     player.ask("list_alert_rules")

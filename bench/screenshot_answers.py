@@ -1,4 +1,4 @@
-"""Made-up answers for the pictures: a rate search, a scaling measurement, a sweep and a bisection, each played out.
+"""Made-up answers for the pictures: a rate search, a scaling measurement, a sweep, a bisection, a tuning.
 
 Every one is launched and concluded by the product's own code; only the figures of the runs are made up.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +16,8 @@ from django.db import transaction
 from django.utils import timezone
 
 import bench.django_project  # noqa: F401 - before the models
+from agents.profiles.base.taken import TakenProfile
+from bench.made_up_profiles import cost_ratio, made_up_profile
 from experiments.analysis.findings import Finding
 from experiments.asking.bisections.live import start_bisection
 from experiments.asking.bisections.plan import BisectionPlan
@@ -24,9 +26,13 @@ from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.library.install import install_recipe
 from experiments.asking.searches.live import start_search
+from experiments.asking.tunings.live import start_tuning
+from experiments.asking.tunings.plan import LimitWanted, TuningPlan
+from experiments.judging.evidence.roles import CHECK, limit_of_runs
 from experiments.keeping.demo.made_up import made_up_metrics
 from experiments.models import Application, CapacitySearch, Experiment, Host, Member, Recipe, Run, Workload
 from experiments.registry.documents.versions import save_version
+from experiments.registry.runs.run_profiles import store_run_profile
 from experiments.registry.runs.summary import summarise
 from experiments.running.ending.conclusion import conclude_experiment, run_ended
 
@@ -34,6 +40,7 @@ SEED = 20250811
 SUT, DRIVER, RECIPE = "seed-sut-x86-a", "seed-driver-1", "Request threads"
 BASELINE, SCALING, WEEKLY = "release 4.2", "CPU scaling of Tomcat 11", "Weekly scaling"
 SWEEP = "Executor sweep"
+PROFILED = "A new JSON parser"
 SLOWER_FROM = 5
 """The version of the bisected recipe from which on it is slower."""
 CAPACITY_RPS = 21_300.0
@@ -48,6 +55,28 @@ FINDINGS = [
 ]
 SERVES_RPS: Mapping[int, float] = {1: 6_100, 2: 11_900, 4: 22_600, 8: 40_300, 16: 61_000, 32: 74_500}
 """Requests/s by CPUs of the scaling experiment."""
+
+SHOP = "Shop: nginx before PostgreSQL"
+SHOP_DOCUMENT = {
+    "role": "web",
+    "server": {"kind": "nginx", "proxy_to": ["${database.address}:${database.port}"]},
+    "members": [{"role": "database", "server": {"kind": "postgresql", "port": 5432}}],
+}
+SHOP_RECIPE = {
+    "parameters": {"shared_buffers_mib": {"type": "int", "default": 128}},
+    "steps": [
+        {
+            "kind": "properties",
+            "path": "postgresql.conf",
+            "separator": "=",
+            "values": {"shared_buffers": "${shared_buffers_mib}MB"},
+            "on": "database",
+        }
+    ],
+}
+SHOP_SERVES_RPS: Mapping[int, float] = {128: 8_200, 1024: 13_900}
+SHOP_BUSY: Mapping[int, tuple[float, float]] = {128: (0.40, 0.98), 1024: (0.93, 0.61)}
+"""How busy web server and database were, by the database's buffers."""
 
 
 class Answers:
@@ -115,6 +144,33 @@ class Answers:
         )
         self._run_out(experiment, lambda run: SERVES_RPS[_cpus(run)], cpus=_cpus)
 
+    def system(self) -> None:
+        """A web server before a database, whose buffers are made larger: the limit moves from one to the other."""
+        application = save_version(self.member, Application, SHOP, SHOP_DOCUMENT)
+        recipe = save_version(self.member, Recipe, "Shop: shared buffers", SHOP_RECIPE)
+        database = Host.objects.for_team(self.team).exclude(pk__in=[self.sut.pk, self.driver.pk]).order_by("pk")[0]
+        experiment = create_experiment(
+            self.member,
+            name="Shop: buffers of the database",
+            question="Which member is the limit, and does it stay so with larger buffers?",
+            workload=self.workload,
+            candidates=[
+                Candidate(
+                    f"{mib} MiB",
+                    application,
+                    recipe,
+                    self.sut,
+                    (self.driver,),
+                    {"shared_buffers_mib": mib},
+                    mib == 128,
+                    members={"database": database},
+                )
+                for mib in SHOP_SERVES_RPS
+            ],
+            repetitions=1 if self.few else 5,
+        )
+        self._run_out(experiment, lambda run: SHOP_SERVES_RPS[_buffers(run)], members=SHOP_BUSY)
+
     def sweep(self) -> None:
         """Three factors, so that the page draws parallel coordinates."""
         recipe = install_recipe(self.member, "tomcat-nio-executor")
@@ -147,6 +203,33 @@ class Answers:
 
         self._run_out(experiment, speed_rps)
 
+    def profiled(self) -> None:
+        """Two variants with a profile of each run: one function vanished, a costlier one came."""
+        experiment = create_experiment(
+            self.member,
+            name=PROFILED,
+            question="What does the new parser cost?",
+            workload=self.workload,
+            candidates=[
+                self._candidate(name, self.tuned, {"request_threads": threads}, is_baseline=threads == 24)
+                for name, threads in (("old parser", 24), ("new parser", 25))
+            ],
+            repetitions=5 if self.few else 8,
+        )
+
+        def changed(run: Run) -> bool:
+            return bool(_recipe(run)["parameters"]["request_threads"] == 25)
+
+        self._run_out(experiment, lambda run: 24_000 / cost_ratio(changed=changed(run)))
+        for run in experiment.runs.order_by("number"):
+            requests = round(60 * (run.throughput_rps or 0.0))
+            cost_us = 150 * cost_ratio(changed=changed(run)) * math.exp(self.random.normal(0, 0.01))
+            taken = TakenProfile(
+                "async-profiler", event="cpu", engine="perf_events", window_s=(2.0, 58.0), requests=requests
+            )
+            profile = made_up_profile(self.random, changed=changed(run))
+            store_run_profile(run, profile, replace(taken, cpu_time_s=cost_us * requests / 1e6))
+
     def bisection(self) -> None:
         """One that found the first bad version, and one that looks for it."""
         versions = [str(self.first_version + at) for at in range(8)]
@@ -169,11 +252,54 @@ class Answers:
                     break
                 self._run_out(step.experiment, self._speed_of_version)
 
+    def tuning(self) -> None:
+        """A search that came to its answer and its smallest recipe, and one that is under way."""
+        recipe = install_recipe(self.member, "tomcat-nio-executor")
+        choice = Choice(self.application, recipe, self.workload, self.sut, (self.driver,))
+        space = {
+            "parameters": [
+                {"name": "max_threads", "low": 50, "high": 800, "log": True},
+                {"name": "max_connections", "low": 200, "high": 1600, "log": True},
+                {"name": "accept_count", "low": 50, "high": 800},
+            ],
+            "forbidden": ["max_connections < max_threads"],
+        }
+        limits = [LimitWanted("latency_p99_ms", at_most=40.0), LimitWanted("errors_total", at_most=0)]
+        for name, most in (("Threads and queues", 400), ("The same on another day", 12)):
+            plan = TuningPlan(name, choice, space, limits=limits, budget_runs=40, reduces=True, seed=SEED)
+            tuning = start_tuning(self.member, plan)
+            for _ in range(3 if self.few else most):
+                trial = tuning.trials.select_related("run").filter(result="").exclude(run=None).first()
+                if trial is None or trial.run is None:
+                    break
+                self._end_tuning_trial(trial.run)
+            if self.few:
+                return
+
+    def _end_tuning_trial(self, run: Run) -> None:
+        given = _recipe(run)["parameters"]
+        threads, queue = given["max_threads"], given["accept_count"]
+        speed = 24_000 * (1 - 0.06 * math.log(threads / 130) ** 2) * (0.97 if queue < 150 else 1.0)
+        metrics = made_up_metrics(speed * math.exp(self.random.normal(0, 0.008)), self.random, connections=32)
+        metrics["latency_p99_ms"], metrics["errors_total"] = round(18 + threads / 40, 2), 0.0
+        with transaction.atomic():
+            self._end(run, metrics)
+            if threads < 60:
+                run.outcome, run.validity, run.cause = Run.Outcome.FAILED, Run.Validity.NONE, Run.Cause.SPECIFICATION
+                run.failure = "The server did not become ready within 60 s."
+                run.save()
+            run_ended(run)
+
     def _candidate(self, name: str, recipe: Recipe, given: dict[str, Any], *, is_baseline: bool) -> Candidate:
         return Candidate(name, self.application, recipe, self.sut, (self.driver,), given, is_baseline)
 
     def _run_out(
-        self, experiment: Experiment, speed_rps: Callable[[Run], float], *, cpus: Callable[[Run], int] | None = None
+        self,
+        experiment: Experiment,
+        speed_rps: Callable[[Run], float],
+        *,
+        cpus: Callable[[Run], int] | None = None,
+        members: Mapping[int, tuple[float, float]] | None = None,
     ) -> None:
         """Launch it when it is not, and give its runs figures until it is over."""
         if experiment.state == Experiment.State.DRAFT:
@@ -183,6 +309,8 @@ class Answers:
             metrics = made_up_metrics(throughput, self.random, connections=32)
             if cpus is not None:
                 metrics["sut_cpus"] = float(cpus(run))
+            if members is not None:
+                metrics |= _of_members(throughput, *members[_buffers(run)])
             with transaction.atomic():
                 self._end(run, metrics)
                 conclude_experiment(experiment.pk)
@@ -206,11 +334,34 @@ class Answers:
         run.finished_at, run.sut_profile = now, self.sut.profile
         run.findings = FINDINGS
         summarise(run, metrics)
+        if limit := limit_of_runs([run]):
+            run.findings = [*FINDINGS, asdict(Finding(CHECK, "ok", limit.sentence, {"limit": limit.role}, "made up"))]
         run.save()
 
     def _speed_of_version(self, run: Run) -> float:
         version = int(_recipe(run)["version"]) - self.first_version + 1
         return 24_000.0 if version < SLOWER_FROM else 22_300.0
+
+
+def _buffers(run: Run) -> int:
+    return int(_recipe(run)["parameters"]["shared_buffers_mib"])
+
+
+def _of_members(throughput_rps: float, web: float, database: float) -> dict[str, float]:
+    """What the two members of the shop were seen to do."""
+    return {
+        "sut_cpu_ratio": web,
+        "sut_cpus": 32.0,
+        "server_cpu_ratio": web * 31,
+        "web.memory_used_bytes": 3.1e9,
+        "web.received_bytes_per_s": throughput_rps * 520,
+        "web.sent_bytes_per_s": throughput_rps * 6_400,
+        "database.cpu_ratio": database,
+        "database.server_cpu_ratio": database * 15.4,
+        "database.memory_used_bytes": 21.4e9,
+        "database.received_bytes_per_s": throughput_rps * 310,
+        "database.sent_bytes_per_s": throughput_rps * 4_900,
+    }
 
 
 def _range(cpus: int) -> str:

@@ -6,6 +6,7 @@ the hosts are. Nothing is executed: no worker is told.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ from django.utils import timezone
 
 from agents.events import AnyEvent, LoadStarted, Logged, PhaseFinished, PhaseStarted
 from agents.events import PhaseName as Phase
-from bench.screenshot_answers import BASELINE, FINDINGS, RECIPE, SCALING, SUT, SWEEP, WEEKLY, Answers
+from bench.screenshot_answers import BASELINE, FINDINGS, PROFILED, RECIPE, SCALING, SHOP, SUT, SWEEP, WEEKLY, Answers
 from bench.website import write_events
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
@@ -44,6 +45,7 @@ from experiments.models import (
     Series,
     ShareLink,
     Trend,
+    Tuning,
     Webhook,
     Workload,
 )
@@ -87,8 +89,9 @@ def arguments_of(member: Member) -> dict[str, Any]:
     """What stands for the words in the addresses; a mapping has another value for each page."""
     team = member.team
 
-    def only(rows: Any, **wanted: Any) -> int:
-        return int(rows.for_team(team).filter(**wanted).order_by("-id").values_list("pk", flat=True)[0])
+    def only(rows: Any, **wanted: Any) -> int | None:
+        found: int | None = rows.for_team(team).filter(**wanted).order_by("-id").values_list("pk", flat=True).first()
+        return found
 
     run = PinnedBaseline.objects.for_team(team).get(name=BASELINE).run
     if run.last_seq == 0:
@@ -97,10 +100,15 @@ def arguments_of(member: Member) -> dict[str, Any]:
     series = Series.objects.get(fingerprint=run.fingerprint, team=team)
     host, recipe = only(Host.objects, name=SUT), only(Recipe.objects, name=RECIPE)
     scaling = only(Experiment.objects, name=SCALING)
+    compared = Experiment.objects.for_team(team).get(name=PROFILED)
+    profiled = compared.runs.filter(variant__is_baseline=False).latest("number")
+    of_system = Run.objects.for_team(team).filter(application__name=SHOP).order_by("-number")
+    system = sorted(of_system.values_list("number", flat=True)[:2])
     link = share(member, Subject(ShareLink.Kind.RUN, runs=(run.number,)))
     return {
         "team_slug": team.slug,
-        "number": run.number,
+        "number": defaultdict(lambda: run.number, {"run-system": system[-1], "run_profile": profiled.number}),
+        "shared_run": run.number,
         "experiment_id": {
             "experiment": only(Experiment.objects, name=SWEEP),
             "experiment_report": scaling,
@@ -109,6 +117,7 @@ def arguments_of(member: Member) -> dict[str, Any]:
         },
         "search_id": only(CapacitySearch.objects, state=CapacitySearch.State.FINISHED),
         "bisection_id": only(Bisection.objects, state=Bisection.State.FINISHED),
+        "tuning_id": only(Tuning.objects, outcome=Tuning.Outcome.BETTER),
         "schedule_id": only(Schedule.objects, name=WEEKLY),
         "rule_id": only(AlertRule.objects, name=RULE),
         "webhook_id": only(Webhook.objects, name="Dashboard"),
@@ -126,6 +135,9 @@ def arguments_of(member: Member) -> dict[str, Any]:
         },
         "pair": ",".join(str(one.number) for one in same),
         "series": series.pk,
+        "profile": profiled.profiles.latest("pk").name,
+        "profiled": compared.pk,
+        "system_pair": ",".join(map(str, system)),
     }
 
 
@@ -151,7 +163,10 @@ class _Filling(Answers):
         self.capacity()
         self.scaling()
         self.sweep()
+        self.profiled()
+        self.system()
         self.bisection()
+        self.tuning()
         self.history()
         self.messages()
         self.links()
@@ -164,7 +179,10 @@ class _Filling(Answers):
         self.documents()
         self.capacity()
         self.bisection()
+        self.tuning()
         self.scaling()
+        self.profiled()
+        self.system()
         self.messages()
         self.hosts()
         self.clock()

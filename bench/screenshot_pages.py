@@ -12,13 +12,15 @@ Look = Literal["light", "dark", "narrow"]
 class Shot:
     """A page's picture: its caption, what is in its address beside the object, in which looks it is taken.
 
-    `scroll_to` is what must be seen (CSS); without it the picture shows the top of the page.
+    `scroll_to` is what must be seen (CSS); without it the picture shows the top of the page. `page` is its page where
+    the name is not, as of a further picture of the same one.
     """
 
     caption: str
     query: str = ""
     looks: tuple[Look, ...] = ("light",)
     scroll_to: str = ""
+    page: str = ""
 
 
 ALL: tuple[Look, ...] = ("light", "dark", "narrow")
@@ -32,6 +34,10 @@ PAGES: dict[str, Shot] = {
     "add_recording": Shot("What nmon, mpstat or top recorded is put beside a run's samples"),
     "run": Shot("One run: figures, validity, phases and the timeline", looks=ALL),
     "run_log_page": Shot("The log of a run: its steps, any line by its number, a search", looks=("light", "dark")),
+    "run_profile": Shot("The flame graph of a run: where the CPU time went", looks=ALL),
+    "functions": Shot(
+        "What requests cost in each function, before and after", query="experiment={profiled}", looks=ALL
+    ),
     "compare": Shot("Two runs side by side, and what differs in their configuration", query="runs={pair}"),
     "experiments": Shot("Experiments"),
     "new_experiment": Shot("A new experiment: variants, repetitions, when it stops"),
@@ -49,6 +55,9 @@ PAGES: dict[str, Shot] = {
     "bisections": Shot("Bisections: which change made it slower"),
     "new_bisection": Shot("A new bisection"),
     "bisection": Shot("A bisection: what was tried, and the first bad one", looks=("light", "dark")),
+    "tunings": Shot("Tuning searches: the best configuration of a recipe"),
+    "new_tuning": Shot("A new tuning search"),
+    "tuning": Shot("A tuning search: the answer, its smallest recipe and every trial", looks=("light", "dark")),
     "schedules": Shot("Schedules"),
     "new_schedule": Shot("A new schedule"),
     "schedule": Shot("One schedule"),
@@ -89,13 +98,25 @@ PAGES: dict[str, Shot] = {
     "webhook": Shot("One webhook and its deliveries"),
     "thresholds": Shot("Settings: the thresholds of the checks"),
     "history_limits": Shot("Settings: the limits of the search for change points"),
-    "new_share": Shot("Something is shared by a link", query="kind=run&runs={number}"),
+    "new_share": Shot("Something is shared by a link", query="kind=run&runs={shared_run}"),
     "shared_page": Shot("What somebody sees who was sent a link"),
     "shares": Shot("Settings: shared links"),
     "trash": Shot("Settings: the trash"),
     "usage": Shot("Settings: what the team uses"),
     "audit": Shot("Settings: who changed what, with the values before and after"),
 }
+MORE: dict[str, Shot] = {
+    "run-system": Shot(
+        "A run of a system of several hosts: the figures of its members, and which one is the limit",
+        looks=ALL,
+        scroll_to="#members",
+        page="run",
+    ),
+    "compare-system": Shot(
+        "Two runs of a system side by side", query="runs={system_pair}", scroll_to="#limits", page="compare"
+    ),
+}
+"""Further pictures of pages that have one above."""
 NO_PICTURE = {
     "home": "sends people on to their team",
     "new_team": "of nobody's team",

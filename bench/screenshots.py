@@ -19,7 +19,7 @@ from playwright.sync_api import sync_playwright
 
 from bench.picture import PageError, View, take
 from bench.screenshot_data import arguments_of, fill
-from bench.screenshot_pages import PAGES, Look, Shot
+from bench.screenshot_pages import MORE, PAGES, Look, Shot
 from bench.website import session_cookie, signed_in, team_with_runs, website
 from benchhub.embedded import PROJECT_DIR
 from experiments.models import Member, Team
@@ -27,6 +27,7 @@ from frontend.urls import urlpatterns
 
 SLUG = "demo-pictures"
 RUNS = 600
+SHOTS = PAGES | MORE
 VIEWS: dict[Look, View] = {"light": View(), "dark": View(dark=True), "narrow": View(width=400)}
 
 
@@ -47,7 +48,7 @@ def main() -> None:
     member = Member.objects.select_related("team", "user").get(team__slug=SLUG, user=user)
     fill(member)
     arguments = arguments_of(member)
-    wanted = {name: shot for name, shot in PAGES.items() if given.only in name}
+    wanted = {name: shot for name, shot in SHOTS.items() if given.only in name}
     cookie = session_cookie(signed_in(user))
     given.into.mkdir(parents=True, exist_ok=True)
     taken: dict[str, list[str]] = {}
@@ -81,9 +82,9 @@ def document(taken: Mapping[str, list[str]]) -> list[str]:
     lines += ["Made-up runs on made-up hosts. `bin/screenshots` takes them again.", ""]
     for name, pictures in taken.items():
         lines += [
-            f"## {PAGES[name].caption}",
+            f"## {SHOTS[name].caption}",
             "",
-            *(f"![{PAGES[name].caption}](img/pages/{one})" for one in pictures),
+            *(f"![{SHOTS[name].caption}](img/pages/{one})" for one in pictures),
             "",
         ]
     return lines[:-1]
@@ -91,14 +92,14 @@ def document(taken: Mapping[str, list[str]]) -> list[str]:
 
 def _address(name: str, shot: Shot, arguments: Mapping[str, Any]) -> str | None:
     """The page's address; None when the team has no such object."""
-    given = {}
-    for word in page_patterns()[name].pattern.converters:
+    given, page = {}, shot.page or name
+    for word in page_patterns()[page].pattern.converters:
         value = arguments.get(word)
-        given[word] = value.get(name) if isinstance(value, dict) else value
+        given[word] = value.get(name, value.get(page)) if isinstance(value, dict) else value
     if any(value is None for value in given.values()):
         return None
     query = shot.query.format_map({key: quote(str(value)) for key, value in arguments.items()})
-    return reverse(name, kwargs=given) + (f"?{query}" if query else "")
+    return reverse(page, kwargs=given) + (f"?{query}" if query else "")
 
 
 if __name__ == "__main__":

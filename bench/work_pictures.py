@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/works: the pages that answer the five pieces of work, of experiments that really ran.
+"""Takes the pictures of docs/works: the pages that answer the pieces of work, of experiments that really ran.
 
 Give it the BENCHHUB_DATA_DIR in which `bin/lab --exit --published` ran the experiments of PICTURES; it starts a web
 process of its own on their database. A picture whose experiment has not run is named and left as it is.
@@ -83,6 +83,8 @@ PICTURES = {
         520,
         "h2:text-is('CPU beside throughput')",
     ),
+    "work-11": Picture(experiment_page("three-tier"), 860),
+    "work-11-limit": Picture(run_page("three-tier", "one process each"), 620, "h2:text-is('Validity checks')"),
 }
 
 

@@ -322,6 +322,9 @@ BENCHHUB_DEADMAN_S = envint("BENCHHUB_DEADMAN_S", max(1800, 2 * (BENCHHUB_PATIEN
 if 4 * BENCHHUB_DEADMAN_S <= 5 * (BENCHHUB_PATIENCE_S + BENCHHUB_LEASE_S):
     raise ImproperlyConfigured("BENCHHUB_DEADMAN_S must be more than 5/4 of BENCHHUB_PATIENCE_S + BENCHHUB_LEASE_S.")
 
+# The jars that profilers need, which bin/get-profilers fetches.
+BENCHHUB_PROFILERS = envpath("BENCHHUB_PROFILERS") or BENCHHUB_DATA_DIR / "cache" / "profilers"
+
 # The queue: after how many hours of waiting a run counts as one class more urgent, so that a low one is not passed all
 # night and for ever; for how many days at most a person may keep a host for themselves, as holidays make people forget.
 BENCHHUB_AGEING_H = envint("BENCHHUB_AGEING_H", 6)

@@ -5,6 +5,9 @@ BH_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BH_VENV=${BENCHHUB_VENV:-$BH_ROOT/.venv}
 BH_INSTALLED_PYTHON=${BENCHHUB_PYTHON:-}  # set by the command `benchhub` of pip: all packages are beside this Python
 BH_TOMCAT_VERSION=11.0.9
+BH_ASYNC_PROFILER_VERSION=4.5  # as in agents/profilers
+BH_ASYNC_PROFILER_SHA256=d0184907de67ca63363f1a6333c75eb7414fb3e13c564641304fe0fdca97363e
+BH_JFR_CONVERTER_SHA256=d8a5452b26adb11a2a0abf0c53799a6fd60dbccb0647efa5a734e3c46ced3df4
 BH_TOMCAT_SHA256=62c562a3ad29dba3ea04f58ae31ebfc865cf2120335163fcf0fc03d426ed3a87
 BH_LIBERTY_VERSION=25.0.0.6
 BH_JMETER_VERSION=5.6.3
@@ -262,6 +265,34 @@ bh_tomcat() {
 }
 
 bh_tomcat_is_whole() { printf '%s  %s\n' "$BH_TOMCAT_SHA256" "$1" | sha256sum --check --status 2>/dev/null; }
+
+# Prints the directory of the jars that profilers need; fetched once with Maven, checked each time.
+bh_profilers() {
+  local cache draft name
+  cache=$(bh_data_dir)/cache/profilers
+  if ! bh_profilers_are_whole "$cache"; then
+    mkdir -p "$cache"
+    draft=$(mktemp -d "$cache/fetch.XXXXXX")
+    bh_note "fetching async-profiler and jfr-converter $BH_ASYNC_PROFILER_VERSION with Maven"
+    for name in async-profiler jfr-converter; do
+      bh_live mvn -B dependency:get "-Dartifact=tools.profiler:$name:$BH_ASYNC_PROFILER_VERSION" -Dtransitive=false &&
+        bh_live mvn -B dependency:copy "-Dartifact=tools.profiler:$name:$BH_ASYNC_PROFILER_VERSION" \
+          "-DoutputDirectory=$draft" ||
+        { rm -rf "$draft"; bh_die "Maven could not fetch $name $BH_ASYNC_PROFILER_VERSION"; }
+      mv -f "$draft/$name-$BH_ASYNC_PROFILER_VERSION.jar" "$cache/"
+    done
+    rm -rf "$draft"
+    bh_profilers_are_whole "$cache" || bh_die "the jars in $cache are not the published ones; remove them"
+  fi
+  printf '%s\n' "$cache"
+}
+
+bh_profilers_are_whole() {
+  (cd "$1" 2>/dev/null && sha256sum --check --status 2>/dev/null) <<EOF
+$BH_ASYNC_PROFILER_SHA256  async-profiler-$BH_ASYNC_PROFILER_VERSION.jar
+$BH_JFR_CONVERTER_SHA256  jfr-converter-$BH_ASYNC_PROFILER_VERSION.jar
+EOF
+}
 
 # Prints the path of the Open Liberty archive; fetched once with Maven, which checks it, kept in the data directory.
 bh_liberty() {

@@ -12,6 +12,7 @@ FOLLOWERS: events.Followers = {
         "experiments.telling.notifying.rule_messages.run_ended",
         "experiments.asking.searches.live.run_ended",
         "experiments.asking.bisections.live.run_ended",
+        "experiments.asking.tunings.live.run_ended",
     ),
     events.BlocksEnded: ("experiments.asking.launching.stopping.blocks_ended",),
     events.ExperimentEnded: (

@@ -30,12 +30,14 @@ from experiments.registry.workers.outbox import (
     RESTORE_HOST,
     STAND_IN_FOR_BEAT,
     TELL_ALERT,
+    TRY_HOST,
     hint,
     send,
 )
 from experiments.running.ending.conclusion import conclude_stuck
 from experiments.running.executing.dry_run import perform_dry_run
 from experiments.running.executing.execution import execute_next
+from experiments.running.executing.host_canaries import perform_canaries
 from experiments.running.executing.lease import handing_over
 from experiments.running.queue import dispatch as queue
 from experiments.running.queue.leases import look_over
@@ -91,6 +93,10 @@ def reap() -> None:
     checks = Host.objects.filter(overdue | of_the_future, last_check__state="pending")
     for host_id in checks.values_list("pk", flat=True)[:MOST_REPEATED]:
         send(CHECK_HOST, host_id)
+    silent_since = (now - queue.CANARIES_TAKE).isoformat(timespec="seconds")
+    lost_canaries = Host.objects.filter(last_canaries__state="pending", last_canaries__at__lt=silent_since)
+    for host_id in lost_canaries.values_list("pk", flat=True)[:MOST_REPEATED]:
+        send(TRY_HOST, host_id)
     repeat_due()
     conclude_stuck()
     under_way = Q(created_at__range=(Now() - DRY_RUN_TAKES, Now() + DRY_RUN_TAKES))
@@ -109,6 +115,12 @@ def restore_host(host_id: int) -> None:
 def check_host(host_id: int) -> None:
     """Test the connection to a host, unless every place for slow work is taken."""
     if_there_is_room(perform_check, host_id)
+
+
+@shared_task(name=TRY_HOST)
+def try_host(host_id: int) -> None:
+    """Check how fast a host is, unless every place for slow work is taken."""
+    if_there_is_room(perform_canaries, host_id)
 
 
 @shared_task(name=DRY_RUN)

@@ -29,6 +29,7 @@ from frontend.pages.new_run import views as new_run
 from frontend.pages.notes import views as notes
 from frontend.pages.operator import views as operator
 from frontend.pages.overview import views as overview
+from frontend.pages.profiles import views as profiles
 from frontend.pages.queue import views as queue
 from frontend.pages.report import views as report
 from frontend.pages.run import live, timers
@@ -46,6 +47,7 @@ from frontend.pages.team import views as team
 from frontend.pages.thresholds import views as thresholds
 from frontend.pages.trash import views as trash
 from frontend.pages.trends import views as trends
+from frontend.pages.tunings import views as tunings
 from frontend.pages.usage import views as usage
 from frontend.pages.webhooks import views as webhooks
 from frontend.shared.document_kinds import KINDS
@@ -111,6 +113,9 @@ urlpatterns = [
     path(TEAM + "runs/<int:number>/log", run.raw_log, name="run_log"),
     path(TEAM + "runs/<int:number>/log/", run_log.run_log, name="run_log_page"),
     path(TEAM + "runs/<int:number>/log/lines", run_log.run_log_lines, name="run_log_lines"),
+    path(TEAM + "runs/<int:number>/profiles/<str:profile>/", profiles.run_profile, name="run_profile"),
+    path(TEAM + "runs/<int:number>/profiles/<str:profile>/tree", profiles.run_profile_tree, name="run_profile_tree"),
+    path(TEAM + "runs/<int:number>/profiles/<str:profile>/file", profiles.run_profile_file, name="run_profile_file"),
     path(TEAM + "runs/<int:number>/artifacts/<int:artifact_id>", run.artifact, name="artifact"),
     path(TEAM + "runs/<int:number>/events", live.events, name="run_events"),
     path(TEAM + "runs/<int:number>/events/page", live.events_page, name="run_events_page"),
@@ -148,6 +153,15 @@ urlpatterns = [
     path(TEAM + "experiments/searches/<int:search_id>/", searches.search, name="search"),
     path(TEAM + "experiments/searches/<int:search_id>/chart", searches.search_chart, name="search_chart"),
     path(TEAM + "experiments/searches/<int:search_id>/cancel", searches.cancel_search, name="cancel_search"),
+    # Tuning
+    path(TEAM + "experiments/tunings/", tunings.tuning_list, name="tunings"),
+    path(TEAM + "experiments/tunings/new/", tunings.new_tuning, name="new_tuning"),
+    path(TEAM + "experiments/tunings/new/parameters", tunings.tuning_parameters, name="tuning_parameters"),
+    path(TEAM + "experiments/tunings/<int:tuning_id>/", tunings.tuning, name="tuning"),
+    path(TEAM + "experiments/tunings/<int:tuning_id>/chart", tunings.tuning_chart, name="tuning_chart"),
+    path(TEAM + "experiments/tunings/<int:tuning_id>/budget", tunings.tuning_budget, name="tuning_budget"),
+    path(TEAM + "experiments/tunings/<int:tuning_id>/recipe", tunings.tuning_recipe, name="tuning_recipe"),
+    path(TEAM + "experiments/tunings/<int:tuning_id>/do/<slug:action>", tunings.tuning_action, name="tuning_action"),
     # Bisections
     path(TEAM + "experiments/bisections/", bisections.bisection_list, name="bisections"),
     path(TEAM + "experiments/bisections/new/", bisections.new_bisection, name="new_bisection"),
@@ -164,6 +178,8 @@ urlpatterns = [
     path(TEAM + "experiments/schedules/<int:schedule_id>/do", schedules.schedule_action, name="schedule_action"),
     # Compare
     path(TEAM + "compare/", compare.compare_runs, name="compare"),
+    path(TEAM + "compare/functions/", profiles.functions, name="functions"),
+    path(TEAM + "compare/functions/tree", profiles.functions_tree, name="functions_tree"),
     path(TEAM + "compare/overlays", compare.overlays, name="compare_overlays"),
     # Trends
     path(TEAM + "trends/", trends.trends, name="trends"),

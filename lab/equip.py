@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from lab.demo_hosts import DemoHost
 from lab.host import LabHost
@@ -24,7 +25,7 @@ class Programs:
     liberty: Path | None = None
     rest_war: Path | None = None
     jmeter: Path | None = None
-    node_server: Path | None = None
+    node: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,16 @@ class Spot:
         return cls(host.name, host.home, "/root" if isinstance(host, LabHost) else str(host.home.resolve()))
 
 
-def equip(suts: Iterable[Spot], driver: Spot, wanted: Iterable[str], programs: Programs) -> dict[str, str]:
+def equip(
+    suts: Iterable[Spot],
+    driver: Spot,
+    wanted: Iterable[str],
+    programs: Programs,
+    members: Mapping[str, Spot] = MappingProxyType({}),
+) -> dict[str, str]:
     """Install what the settings named `wanted` point at; returns their values as the hosts see them.
+
+    `members` are the hosts of a system's further members by role.
 
     LabError names the program that this machine does not have.
     """
@@ -58,8 +67,9 @@ def equip(suts: Iterable[Spot], driver: Spot, wanted: Iterable[str], programs: P
             shutil.copy(_there(programs.rest_war, "REST application"), sut.outside / "rest.war")
             values["rest_war"] = f"{sut.inside}/rest.war"
         if "node_entry" in names:
-            shutil.copy(_there(programs.node_server, "server of Node.js"), sut.outside / "server.js")
-            values["node_entry"] = f"{sut.inside}/server.js"
+            values["node_entry"] = _script(programs, "server.js", sut)
+    if "shop_entry" in names:
+        values["shop_entry"] = _script(programs, "shop.js", members["app"])
     if "jmeter_home" in names:
         source, target = _there(programs.jmeter, "JMeter"), driver.outside / "jmeter"
         if not (target / "bin" / "jmeter").exists():
@@ -67,6 +77,12 @@ def equip(suts: Iterable[Spot], driver: Spot, wanted: Iterable[str], programs: P
             shutil.copytree(source, target, symlinks=True)
         values["jmeter_home"] = f"{driver.inside}/jmeter"
     return values
+
+
+def _script(programs: Programs, name: str, spot: Spot) -> str:
+    """A shipped script of Node.js, copied to the host; its path there."""
+    shutil.copy(_there(programs.node and programs.node / name, "server of Node.js"), spot.outside / name)
+    return f"{spot.inside}/{name}"
 
 
 def _there(path: Path | None, what: str) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.asking.library.catalogue import names, template
+from experiments.asking.library.catalogue import names, template, tuning
 from lab.equip import Programs, Spot, equip
 from lab.shell import LabError
 
@@ -24,7 +24,8 @@ def test_the_list_has_every_experiment_with_its_question() -> None:
     assert listed.returncode == 0
     found = dict(line.split(maxsplit=1) for line in listed.stdout.splitlines())
     assert {name: question.strip() for name, question in found.items()} == {
-        name: template(name).question for name in names("experiments")
+        **{name: template(name).question for name in names("experiments")},
+        **{name: tuning(name).question for name in names("tunings")},
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import subprocess
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,6 +22,8 @@ from agents.formats.importable import IMPORTABLE
 from agents.formats.report_format import form_of
 from agents.monitors import MONITORS
 from agents.monitors.base import Reading
+from agents.profilers import PROFILERS
+from agents.profilers.base.window import window_command
 from agents.profiles import PROFILE_FORMATS
 from agents.profiles.base.profile_format import HEAD_BYTES
 from agents.profiles.reading import unpacked
@@ -71,6 +74,7 @@ def test_every_row_of_the_guide_is_of_a_registered_kind() -> None:
     assert set(_rows("drivers", "recording")) == set(RECORDINGS)
     assert list(_rows("drivers", "reader")) == sorted(RESULT_READERS)
     assert list(_rows("profiles", "form")) == sorted(PROFILE_FORMATS)
+    assert list(_rows("profiles", "profiler")) == sorted(PROFILERS)
 
 
 def test_the_guide_to_security_says_what_each_kind_lets_its_author_do() -> None:
@@ -99,6 +103,7 @@ def _walk() -> Iterator[tuple[str, str, list[str]]]:
         ("form of report", FORMATS, _format),
         ("reader", RESULT_READERS, _reader),
         ("form of profile", PROFILE_FORMATS, _profile),
+        ("profiler", PROFILERS, _profiler),
     )
     for what, registry, lacks in walks:
         assert registry, what
@@ -282,6 +287,25 @@ def _profile(name: str, _form: object) -> Iterator[str]:
         yield "row in docs/profiles.md"
     elif ("yes" in row.rsplit("|", 2)[-2]) != (form.write is not None):
         yield "row in docs/profiles.md: whether it is written"
+
+
+def _profiler(name: str, _profiler: object) -> Iterator[str]:
+    profiler = PROFILERS[name]
+    if profiler.kind != name:
+        yield "kind"
+    yield from (f"{said}: not said" for said in ("title", "of", "events", "cost") if not getattr(profiler, said, None))
+    if not type(profiler).__doc__:
+        yield "docstring: what its weights are"
+    for event in profiler.events:
+        window = window_command(profiler, event, "/run/profilers", name, until_s=1.0, pids=(1,)).argv[2]
+        for what, text in (("window", window), ("lacks", profiler.lacks(event)), ("after", profiler.after(event))):
+            if subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True, check=False).returncode:
+                yield f"{what} of {event}: no POSIX sh"
+    row = _rows("profiles", "profiler").get(name)
+    if row is None:
+        yield "row in docs/profiles.md"
+    else:
+        yield from (f"{event} in the row in docs/profiles.md" for event in profiler.events if event not in row)
 
 
 def _class(name: str, kind: type[Driver | Step | Server], base: type) -> Iterator[str]:

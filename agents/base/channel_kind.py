@@ -40,3 +40,11 @@ class ChannelKind:
 
     def matches(self, channel: str) -> bool:
         return re.fullmatch(self.pattern, channel) is not None
+
+    def words(self, host: str, channel: str) -> str:
+        """The title with the host's part in the run and the groups of the channel's name put in."""
+        found = re.fullmatch(self.pattern, channel)
+        title = self.title.replace("{host}", host)
+        for number, group in enumerate(found.groups() if found else (), start=1):
+            title = title.replace(f"{{{number}}}", group or "")
+        return title

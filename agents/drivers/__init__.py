@@ -12,6 +12,7 @@ from agents.drivers.autocannon.driver import Autocannon
 from agents.drivers.base.driver import Driver
 from agents.drivers.command.driver import CommandDriver
 from agents.drivers.fio.driver import Fio
+from agents.drivers.gatling.driver import Gatling
 from agents.drivers.h2load.driver import H2load
 from agents.drivers.hey.driver import Hey
 from agents.drivers.hyperfoil.driver import Hyperfoil
@@ -35,6 +36,7 @@ AnyDriver = Annotated[
     | Autocannon
     | CommandDriver
     | Fio
+    | Gatling
     | H2load
     | Hey
     | Hyperfoil

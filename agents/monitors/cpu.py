@@ -28,7 +28,7 @@ class CpuMonitor(Monitor):
     """
 
     kind = "cpu"
-    cost = "0.3 % of one core at one reading per second, shared by all monitors; /proc/stat grows with the CPUs"
+    cost = "0.4 % of one core at one reading per second, shared by all monitors; /proc/stat grows with the CPUs"
     channels = (
         ChannelKind(r"cpu_set\.busy_ratio", "ratio", "{host} CPUs busy", _SET, panel="cpu", compared="CPU busy"),
         ChannelKind(r"cpu_set\.interrupt_ratio", "ratio", "{host} cpu set interrupt", _SET_INTERRUPTS),

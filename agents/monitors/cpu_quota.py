@@ -17,7 +17,7 @@ class CpuQuotaMonitor(Monitor):
     stopped because it had used up its share. A process without a limit has no such channels."""
 
     kind = "cpu_quota"
-    cost = "a few small files per reading and no program, beside the 0.3 % of one core that all monitors share"
+    cost = "a few small files per reading and no program, beside the 0.4 % of one core that all monitors share"
     channels = (
         ChannelKind(r"cpu_quota\.count", "count", "{host} CPUs allowed", _CPUS),
         ChannelKind(r"cpu_quota\.throttled_ratio", "ratio", "{host} stopped by its quota", _STOPPED),

@@ -18,7 +18,7 @@ class MemoryMonitor(Monitor):
     """`used` = total - available: page cache that can be dropped does not count as used."""
 
     kind = "memory"
-    cost = "one small file per reading, beside the 0.3 % of one core that all monitors share"
+    cost = "one small file per reading, beside the 0.4 % of one core that all monitors share"
     channels = (
         ChannelKind(r"memory\.used_bytes", "bytes", "{host} memory used", _USED, compared="Memory in use"),
         ChannelKind(r"memory\.available_bytes", "bytes", "{host} memory available", _AVAILABLE),

@@ -19,7 +19,7 @@ class NetworkMonitor(Monitor):
     """Rates of each interface that has ever carried anything, lo included."""
 
     kind = "network"
-    cost = "one small file per reading, beside the 0.3 % of one core that all monitors share"
+    cost = "one small file per reading, beside the 0.4 % of one core that all monitors share"
     channels = (
         ChannelKind(r"network\.(.+)\.(rx|tx)_bytes_per_s", "bytes_per_s", "{host} network {1} {2}", _BYTES),
         ChannelKind(r"network\.(.+)\.(rx|tx)_packets_per_s", "packets_per_s", "{host} packets {1} {2}", _PACKETS),

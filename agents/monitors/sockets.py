@@ -25,7 +25,7 @@ class SocketsMonitor(Monitor):
     """Rates of all TCP of the host (of its network namespace), over IPv4 and IPv6."""
 
     kind = "sockets"
-    cost = "two small files per reading, beside the 0.3 % of one core that all monitors share"
+    cost = "two small files per reading, beside the 0.4 % of one core that all monitors share"
     channels = (
         ChannelKind(
             r"tcp\.(opened|accepted)_connections_per_s",

@@ -17,7 +17,7 @@ class SwapMonitor(Monitor):
     """The count since the host booted, so that a gap in the readings hides nothing."""
 
     kind = "swap"
-    cost = "one small file per reading, beside the 0.3 % of one core that all monitors share"
+    cost = "one small file per reading, beside the 0.4 % of one core that all monitors share"
     channels = (ChannelKind(r"swap\.pages_count", "count", "{host} pages swapped", _PAGES),)
 
     def snippet(self, pids: Sequence[int]) -> str:

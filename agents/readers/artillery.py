@@ -76,9 +76,45 @@ def _latency(times: Node | None) -> dict[str, float | None]:
     return {ours: times.known(theirs) if times is not None else None for ours, theirs in _NAMES}
 
 
+def read_old(source: Source) -> Readout:
+    """The aggregate of Artillery 1, which has no endpoints. Raises ParseError."""
+    document, _ = load_json(source.text, "Artillery")
+    aggregate = document.at("aggregate")
+    latency = aggregate.at("latency")
+    codes, errors = ({name: n.count() for name, n in aggregate.at(what).items()} for what in ("codes", "errors"))
+    responses = sum(codes.values())
+    figures: dict[str, object] = {
+        "requests": aggregate.known_count("requestsCompleted"),
+        "responses": responses,
+        "throughput_rps": aggregate.known("rps", "mean"),
+        "errors": errors,
+        "status_codes": codes,
+        "errors_total": sum(errors.values()),
+        "errors_status": sum(n for code, n in codes.items() if code[:1] in "45"),
+        "vusers_created": aggregate.known_count("scenariosCreated"),
+        "vusers_completed": aggregate.known_count("scenariosCompleted"),
+        "latency_min_ms": latency.known("min"),
+        "latency_max_ms": latency.known("max"),
+        "latency_p50_ms": latency.known("median"),
+        "latency_p95_ms": latency.known("p95"),
+        "latency_p99_ms": latency.known("p99"),
+    }
+    whole = NamedResult("aggregate", figures, why="" if responses else "no response at all")
+    periods = document.find("intermediate")
+    beside = {"periods": len(periods.elements()) if periods is not None else None}
+    return Readout("artillery", "artillery-1-json", (whole,), None, beside, whole.why)
+
+
+def _is_old(head: str) -> bool:
+    return re.match(r'\s*\{\s*"aggregate"\s*:\s*\{', head) is not None and '"scenariosCreated"' in head
+
+
 ARTILLERY = ResultReader(
     "artillery",
     "Artillery",
-    (ResultForm(FORMAT, lambda head: re.match(r'\s*\{\s*"aggregate"\s*:\s*\{\s*"counters"', head) is not None, read),),
+    (
+        ResultForm(FORMAT, lambda head: re.match(r'\s*\{\s*"aggregate"\s*:\s*\{\s*"counters"', head) is not None, read),
+        ResultForm("artillery-1-json", _is_old, read_old),
+    ),
     ("throughput_rps", "latency_p50_ms", "latency_mean_ms"),
 )

@@ -30,6 +30,12 @@ _THROUGHPUT = re.compile(rf"\s+thrpt:  {_RANGE}\s*")
 _CHANGE = re.compile(
     r"\s*change:\s*(?:\[([-+−0-9.]{1,20})% ([-+−0-9.]{1,20})% ([-+−0-9.]{1,20})%\] \(p = ([0-9.]{1,9}) .{1,20}\))?"
 )
+_WITH_COMMAS = r"([0-9][0-9,]{0,20}(?:\.[0-9]{1,9})?)"
+_BENCHER = re.compile(
+    rf"test (\S.{{0,500}}?) +\.\.\. bench: +{_WITH_COMMAS} (ns|us|µs|ms|s)/iter \(\+/- {_WITH_COMMAS}\)"
+    rf"(?: = {_WITH_COMMAS} MB/s)?"
+)
+_IS_BENCHER = re.compile(r"^test .{1,500}? \.\.\. bench: ", re.MULTILINE)
 _OTHER = re.compile(r"(?:Benchmarking |Found |  [0-9]|running |test |Gnuplot|WARNING|Warning|warning|\s).*|")
 
 
@@ -192,6 +198,26 @@ def _take_change(match: re.Match[str], figures: dict[str, object], place: int) -
     figures["change_p"] = number(match[4], "p", place)
 
 
+def read_bencher(source: Source) -> Readout:
+    """The lines of --output-format=bencher, which Rust's own harness writes, too. Raises ParseError."""
+    if len(source.text) > MAX_CHARS:
+        raise ParseError(f"the text has {len(source.text)} characters; at most {MAX_CHARS} are read", line=1)
+    results = []
+    for place, line in enumerate(source.text.split("\n"), 1):
+        if len(line) <= 4000 and (match := _BENCHER.fullmatch(line.rstrip())):
+            unit = _factor(match[3], f"line {place}")
+            figures: dict[str, object] = {
+                "time_per_op_ns": number(match[2].replace(",", ""), "the time", place) * unit,
+                "time_range_ns": number(match[4].replace(",", ""), "its range", place) * unit,
+            }
+            if match[5]:
+                figures["bytes_per_s"] = number(match[5].replace(",", ""), "the rate", place) * 1e6
+            results.append(NamedResult(match[1], figures))
+    if not results:
+        raise nothing_in("line with 'bench:'", "cargo bench -- --output-format=bencher")
+    return Readout(TOOL, "cargo-bench-text", tuple(results), None)
+
+
 def _factor(unit: str, what: str) -> float:
     if unit not in _NS:
         raise ParseError(f"{what}: the unit should be one of time, but it is {unit[:20]!r}")
@@ -222,6 +248,7 @@ CRITERION = ResultReader(
             read_messages,
         ),
         ResultForm("criterion-text", lambda head: re.search(rf"time:   {_RANGE}", head) is not None, read_text),
+        ResultForm("cargo-bench-text", lambda head: _IS_BENCHER.search(head) is not None, read_bencher),
     ),
-    ("time_typical_ns", "time_slope_ns", "time_mean_ns"),
+    ("time_typical_ns", "time_slope_ns", "time_mean_ns", "time_per_op_ns"),
 )

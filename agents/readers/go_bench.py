@@ -6,6 +6,7 @@ Source: Go 1.26, testing/benchmark.go.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agents.base.errors import ParseError
@@ -41,6 +42,7 @@ class _Lines:
 class _Output:
     def __init__(self) -> None:
         self.benchmarks: dict[tuple[str, str, str], _Lines] = {}
+        self.rows: list[tuple[re.Match[str], str | None, int]] = []
         self.failed: dict[str, None] = {}
         self.failed_packages: dict[str, None] = {}
         self.context: dict[str, str] = {}
@@ -48,7 +50,7 @@ class _Output:
 
     def take(self, line: str, place: int) -> None:
         if match := _ROW.fullmatch(line):
-            self._row(match, place)
+            self.rows.append((match, self._package, place))
         elif line.startswith("pkg: "):
             self._package = line[5:].strip()
         elif match := _FAILED.fullmatch(line):
@@ -58,16 +60,22 @@ class _Output:
         elif match := _ABOUT.fullmatch(line):
             self.context[match[1]] = match[2].strip()
 
-    def _row(self, match: re.Match[str], place: int) -> None:
+    def end(self) -> None:
+        """All lines are there: a number at the end of a name is known to be one of CPUs, or of the name."""
+        suffixes = _suffixes([match[1] for match, _, _ in self.rows])
+        for match, package, place in self.rows:
+            self._row(match, package, place, suffixes)
+
+    def _row(self, match: re.Match[str], package: str | None, place: int, suffixes: set[int] | None) -> None:
         pairs = _PAIR.findall(match[3])
         if not pairs or "".join(a + b for a, b in pairs) != re.sub(r"\s", "", match[3]):
             return  # a log line of the benchmark's own
         name, cpus = match[1], 1
-        if suffix := _CPUS.fullmatch(name):
+        if (suffix := _CPUS.fullmatch(name)) and (suffixes is None or int(suffix[2]) in suffixes):
             name, cpus = suffix[1], int(suffix[2])
-        key = (self._package or "", name, str(cpus))
+        key = (package or "", name, str(cpus))
         if key not in self.benchmarks:
-            params: dict[str, object] = {"package": self._package, "gomaxprocs": cpus}
+            params: dict[str, object] = {"package": package, "gomaxprocs": cpus}
             for part in name.split("/")[1:]:
                 option, equals, value = part.partition("=")
                 if equals and option and option not in params:
@@ -78,6 +86,20 @@ class _Output:
             figure, factor = _UNITS.get(unit, (unit, 1.0))
             one.values.setdefault(figure, []).append(number(value, unit, place) * factor)
         one.iterations.append(int(match[2]))
+
+
+def _suffixes(names: Sequence[str]) -> set[int] | None:
+    """The numbers of CPUs that names end with, None = any number is one.
+
+    Go writes none of them where it is 1, so that `size-10` may then be a name. A function's own name has no hyphen.
+    """
+    functions = [_CPUS.fullmatch(name) for name in names if "/" not in name]
+    if functions:
+        return {int(suffix[2]) for suffix in functions if suffix}
+    if all(_CPUS.fullmatch(name) for name in names):
+        return None
+    bare = {name for name in names if not _CPUS.fullmatch(name)}
+    return {int(suffix[2]) for name in names if (suffix := _CPUS.fullmatch(name)) and suffix[1] in bare}
 
 
 def read_text(source: Source) -> Readout:
@@ -109,6 +131,7 @@ def read_json(source: Source) -> Readout:
 
 
 def _readout(form: str, output: _Output) -> Readout:
+    output.end()
     if not output.benchmarks and not output.failed and not output.failed_packages:
         raise nothing_in("line of a benchmark", "go test -bench")
     results = tuple(_result(name, one) for (_, name, _), one in output.benchmarks.items())

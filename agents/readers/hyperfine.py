@@ -40,6 +40,8 @@ def _command(one: Node) -> NamedResult:
         figures["errors_total"] = sum(code != 0 for code in said)
     given, times = one.find("parameters"), one.find("times")
     params = {name: value.text() for name, value in given.items()} if given is not None else {}
+    if (old := one.known_text("parameter")) is not None:  # before 1.10
+        params = {"parameter": old}
     repetitions = None
     if times is not None:
         values = times.numbers()

@@ -14,6 +14,8 @@ from agents.readers.base.table import Row, read_table
 TOOL = "jmh"
 _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 6e10, "hr": 3.6e12, "day": 8.64e13}
 _PERCENTILE = re.compile(r"(?:.*:)?·?p[0-9.]{1,12}")
+_RANK = re.compile(r"(?:.*·)?p([01]\.[0-9]{1,10})")
+_RANKED = "percentile "
 _PARAM = "Param: "
 _ERROR = "Score Error (99.9%)"
 
@@ -117,12 +119,15 @@ def _mean_of_samples(fork: list[Node]) -> float:
 
 def read_csv(source: Source) -> Readout:
     """Every row of -rf csv; it has no single values. Raises ParseError."""
-    rows = read_table(source.text, ("Benchmark", "Mode", "Threads", "Samples", "Score", "Unit"), "JMH")
+    columns = ("Benchmark", "Mode", "Threads", "Samples", "Score", "Unit")
+    rows = read_table(source.text, columns, "JMH", delimiter=";" if _is_csv(source.head, ";") else ",")
     found: list[tuple[str, Row, dict[str, object]]] = []
     for row in rows:
         name, _, part = row.text("Benchmark").partition(":")
         if not (part and found and found[-1][0] == name):
             found.append((row.text("Benchmark"), row, {}))
+        elif (match := _RANK.fullmatch(part)) and row.text("Mode") == "sample":
+            found[-1][2][_RANKED + match[1]] = row.known("Score")
         elif not _PERCENTILE.fullmatch(part):
             found[-1][2][part] = {"score": row.known("Score"), "error": row.known(_ERROR), "unit": row.text("Unit")}
     results = tuple(_row(name, row, others) for name, row, others in found)
@@ -139,6 +144,12 @@ def _row(name: str, row: Row, others: dict[str, object]) -> NamedResult:
     }
     if figure:
         figures[figure] = times(row.known("Score"), factor)
+    for ranked in [one for one in others if one.startswith(_RANKED)]:
+        value = others.pop(ranked)
+        percentile = percentile_name(float(ranked.removeprefix(_RANKED)) * 100)
+        figures[f"{(figure or 'score').removesuffix('_ns')}_{percentile}{'_ns' if figure else ''}"] = (
+            times(value, factor) if isinstance(value, int | float) else None
+        )
     if others:
         figures["secondary"] = others
     params: dict[str, object] = {"mode": row.text("Mode"), "threads": row.count("Threads")}
@@ -149,12 +160,16 @@ def _row(name: str, row: Row, others: dict[str, object]) -> NamedResult:
     return NamedResult(name, figures, params, why=why)
 
 
+def _is_csv(head: str, delimiter: str) -> bool:
+    return head.lstrip().startswith(delimiter.join(('"Benchmark"', '"Mode"', '"Threads"')))
+
+
 JMH = ResultReader(
     TOOL,
     "JMH",
     (
         ResultForm("jmh-json", lambda head: {"jmhVersion", "benchmark"} <= first_names(head), read_json),
-        ResultForm("jmh-csv", lambda head: head.lstrip().startswith('"Benchmark","Mode","Threads"'), read_csv),
+        ResultForm("jmh-csv", lambda head: any(_is_csv(head, mark) for mark in ",;"), read_csv),
     ),
     ("ops_per_s", "time_per_op_ns", "score"),
 )

@@ -74,15 +74,14 @@ class _Summary:
     def __init__(self) -> None:
         self._parts: list[tuple[str, dict[str, object], dict[str, object]]] = []
         self._intervals: list[dict[str, object]] = []
-        self._statements: list[dict[str, object]] = []
+        self._statements: list[list[dict[str, object]]] = []
         self._errors: list[str] = []
         self._version: str | None = None
         self._in_statements = self._aborted = False
 
     def take(self, line: str, place: int) -> None:
-        if self._in_statements and (match := _STATEMENT.fullmatch(line)):
-            if len(self._parts) == 1:
-                self._statements.append(_statement(match, place))
+        if self._in_statements and self._statements and (match := _STATEMENT.fullmatch(line)):
+            self._statements[-1].append(_statement(match, place))
             return
         self._in_statements = "statement latencies in milliseconds" in line
         if match := _PROGRESS.fullmatch(line):
@@ -91,8 +90,10 @@ class _Summary:
             if self._parts:
                 raise ParseError("a second report begins here", hint="Give one report in a file.", line=place)
             self._parts.append((line.removeprefix("transaction type: "), {}, {}))
+            self._statements.append([])
         elif match := _SCRIPT.fullmatch(line):
             self._parts.append((match[2], {"script": int(match[1])}, {}))
+            self._statements.append([])
         elif self._version is None and (match := _VERSION.fullmatch(line)):
             self._version = match[1]
         elif _PROBLEM.fullmatch(line) or line.endswith(_ABORTED):
@@ -127,7 +128,8 @@ class _Summary:
                 return
 
     def readout(self) -> Readout:
-        said = {"intervals": self._intervals, "statements": self._statements, "errors": self._errors}
+        alone = self._statements[0] if len(self._parts) == 1 else []
+        said = {"intervals": self._intervals, "statements": alone, "errors": self._errors}
         beside: dict[str, object] = {name: found for name, found in said.items() if found}
         if not self._parts and self._errors:
             return Readout(TOOL, "pgbench-text", (), self._version, beside, self._errors[0])
@@ -144,7 +146,9 @@ class _Summary:
         if place == 0:
             figures.setdefault("latency_p99_ms", None)
         idle = "" if figures.get("transactions") else "no transaction was completed"
-        return NamedResult(name, figures, params, why=why or idle)
+        statements = self._statements[place] if len(self._parts) > 1 else []
+        more = {"statements": statements} if statements else {}
+        return NamedResult(name, figures, params, why=why or idle, more=more)
 
 
 def _statement(match: re.Match[str], place: int) -> dict[str, object]:

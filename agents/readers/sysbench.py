@@ -1,6 +1,6 @@
 """sysbench's text: cpu, memory, fileio, threads, mutex and the Lua scripts.
 
-Source: sysbench 1.0.20, src/tests and src/lua/internal/sysbench.lua.
+Source: sysbench 1.0.20 and 0.4.12, src/tests and src/lua/internal/sysbench.lua.
 """
 
 from __future__ import annotations
@@ -36,13 +36,21 @@ _LINES: tuple[tuple[re.Pattern[str], tuple[str, ...], float], ...] = tuple(
         (rf"fsyncs/s:\s+{_N}", ("fsyncs_per_s",), 1),
         (rf"read, MiB/s:\s+{_N}", ("read_bytes_per_s",), MIB),
         (rf"written, MiB/s:\s+{_N}", ("written_bytes_per_s",), MIB),
-        (rf"min:\s+{_N}", ("latency_min_ms",), 1),
-        (rf"avg:\s+{_N}", ("latency_mean_ms",), 1),
-        (rf"max:\s+{_N}", ("latency_max_ms",), 1),
+        (rf"min:\s+{_N}(?:ms)?", ("latency_min_ms",), 1),
+        (rf"avg:\s+{_N}(?:ms)?", ("latency_mean_ms",), 1),
+        (rf"max:\s+{_N}(?:ms)?", ("latency_max_ms",), 1),
         (rf"sum:\s+{_N}", ("latency_sum_ms",), 1),
+        # 0.4 and 0.5
+        (rf"deadlocks:\s+{_N}\s+\({_N} per sec\.\)", ("errors_deadlock", "errors_per_s"), 1),
+        (rf"read/write requests:\s+{_N}\s+\({_N} per sec\.\)", ("queries", "queries_per_s"), 1),
+        (rf"Operations performed: {_N} \({_N} ops/sec\)", ("operations", "operations_per_s"), 1),
+        (rf"{_N} MB transferred \({_N} MB/sec\)", ("bytes", "bytes_per_s"), MIB),
+        (rf"{_N} Requests/sec executed", ("operations_per_s",), 1),
     )
 )
-_PERCENTILE = re.compile(rf"\s{{0,20}}([0-9]{{1,3}})th percentile:\s+{_N}\s{{0,20}}", re.ASCII)
+_PERCENTILE = re.compile(
+    rf"\s{{0,20}}(?:approx\.\s+)?([0-9]{{1,3}})(?:th)? percentile:\s+{_N}(?:ms)?\s{{0,20}}", re.ASCII
+)
 _INTERVAL = re.compile(rf"\[ ?{_N}s ?\] (.{{1,400}})", re.ASCII)
 _THREADS = re.compile(r"Number of threads: ([0-9]{1,6})\s{0,20}", re.ASCII)
 _VERSION = re.compile(r"sysbench ([0-9][\w.-]{0,40})(?: .{0,80})?", re.ASCII)

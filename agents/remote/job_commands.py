@@ -67,12 +67,15 @@ echo "$state $rc $pid $start ${made:--} $out $err $more $1 $2 $3 $4 $n_out $n_er
 # A process is of the job when its cookie, its session, its cgroup or its parent says so; once found it stays found,
 # whatever it does to hide. The supervisor and its pumps have none of these, so the exit status and the last output of a
 # killed job are kept. Each process gets one TERM; CONT lets a stopped one act on it. KILL goes to whole process groups
-# and to the cgroup as well: processes that keep forking are gone before a scan could name them.
+# and to the cgroup as well: processes that keep forking are gone before a scan could name them. One grep reads all of
+# them and says of each line whose it is: a shell reads byte by byte, which for all processes is what takes long.
 _KILL = (
     IDENTITY
     + SCOPE
     + """
 dir=$1 grace=$2 cookie=$3
+newline='
+'
 spid=0 sstart=0 session=0 start=0 cgroup=''
 if [ -e "$dir" ]; then
   cd "$dir" || exit 1
@@ -94,6 +97,13 @@ take() {
   case $seen in *" $pid:$ticks "*) ;; *) seen="$seen$pid:$ticks " ;; esac
   case "$spid $groups " in *" $group "* | "$group "*) ;; *) groups="$groups $group" ;; esac
 }
+sort_out() {
+  fields || return
+  case "$marked$seen" in
+    *" $pid "* | *" $pid:$ticks "*) take ;;
+    *) if [ "$session_of" = "$own" ]; then take; else others="$others $pid:$parent:$ticks:$group"; fi ;;
+  esac
+}
 find_left() {
   left='' groups='' others='' marked=' '
   for pid in $(grep -lsF -- "COOKIE_VARIABLE=$cookie" /proc/[0-9]*/environ); do
@@ -106,14 +116,20 @@ find_left() {
   fi
   own=$session
   [ "$session" -gt 1 ] && { ! look "$session" || [ "$ticks" = "$start" ]; } || own=none
-  for file in /proc/[0-9]*/stat; do
-    pid=${file#/proc/} pid=${pid%/stat}
-    look "$pid" || continue
-    case "$marked$seen" in
-      *" $pid "* | *" $pid:$ticks "*) take ;;
-      *) if [ "$session_of" = "$own" ]; then take; else others="$others $pid:$parent:$ticks:$group"; fi ;;
-    esac
+  lines=$(LC_ALL=C grep -as '' /proc/[0-9]*/stat /dev/null)
+  set -f
+  IFS=$newline
+  set -- $lines
+  unset IFS
+  set +f
+  pid=''
+  for line do
+    of=${line#/proc/} of=${of%%/*}
+    if [ "$of" = "$pid" ]; then stat="$stat ${line#*:}"; continue; fi
+    [ -z "$pid" ] || sort_out
+    pid=$of stat=${line#*:}
   done
+  [ -z "$pid" ] || sort_out
   more=yes
   while [ -n "$left" ] && [ -n "$more" ]; do
     more='' rest=''

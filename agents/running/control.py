@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from agents.base.errors import AgentError
 from agents.base.installation import UNNAMED, Installation
 from agents.base.session import Session
 from agents.events import AnyEvent, Role
 from agents.facts.access import Access
+from agents.profiles.base.taken import TakenProfile
 from agents.record import Record
 from agents.remote.link import PATIENCE_S
+from agents.running.canary_checks import CanaryReading
 from agents.running.collecting import KeepFile
 from agents.spec import HostAddress
 
@@ -20,8 +23,14 @@ Connect = Callable[[HostAddress], Awaitable[Session]]
 Admit = Callable[[Mapping[Role, Access]], Awaitable[None]]
 """Told which machines the hosts are, before anything is done on any. HostInUse = the run has to wait for them."""
 
+KeepProfile = Callable[[TakenProfile, bytes], Awaitable[str]]
+"""Folds and keeps a profile of the run; returns the name of the file that holds its bytes. ParseError: it is none."""
+
 TellLeftovers = Callable[[Role, tuple[str, ...]], Awaitable[None]]
 """Told what other runs had left on a host, one sentence each, once it was put back."""
+
+KeepReadings = Callable[[tuple[CanaryReading, ...]], Awaitable[None]]
+"""Handed what the checks of the hosts gave, before anything is changed on any."""
 
 CANCELLED_PATIENCE_S = 30.0
 """How long a cancelled run waits for a host that is away."""
@@ -50,7 +59,9 @@ async def _unheard(_role: Role, _found: tuple[str, ...]) -> None:
 class Control:
     """How to connect, where events go, whether to stop, the fence, and how long hosts and workers may be away.
 
-    `installation` is whose the run is: hosts keep it beside the fence.
+    `installation` is whose the run is: hosts keep it beside the fence. `libraries` is the directory of the jars that
+    profilers need (bin/get-profilers). `keep_readings`: the hosts are checked first (`agents.running.canaries`), and it
+    is handed what they gave; None = nobody asked for that.
     """
 
     connect: Connect
@@ -60,9 +71,12 @@ class Control:
     patience_s: float = PATIENCE_S
     deadman_s: int = DEADMAN_S
     keep_file: KeepFile | None = None
+    keep_profile: KeepProfile | None = None
+    libraries: Path | None = None
     installation: Installation = UNNAMED
     admit: Admit = _nobody_else
     tell_leftovers: TellLeftovers = _unheard
+    keep_readings: KeepReadings | None = None
 
     def emit_into(self, record: Record) -> Callable[[AnyEvent], Awaitable[None]]:
         """Stores an event, then takes it into the record: what is not stored has not happened."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import combinations
+from pathlib import Path
 
 from agents.base.clock import ahead_of_run_s, run_clock_s
 from agents.base.command import Command, script
@@ -21,6 +22,7 @@ from agents.recordings.tools import insist_on_recorders
 from agents.remote.claiming import Taken
 from agents.remote.fencing import FencedSession
 from agents.running.needs import insist_on_needs, missing_room
+from agents.running.profiler_files import insist_on_profilers
 from agents.running.step_programs import insist_on_step_programs
 from agents.spec import Part, RunSpec
 from agents.system import LOADED
@@ -46,15 +48,16 @@ async def look_at_host(
     spec: RunSpec,
     take: Callable[[], Awaitable[Taken]],
     hold: Callable[[Taken], FencedSession],
+    libraries: Path | None = None,
 ) -> FactsCollected:
     """The host's facts, the version of what it must run, and the run's own directory on it (made, empty).
 
     `take` gets the machine for this run, and `hold` what is behind its fence from then on. A host that cannot take part
     keeps no trace of the run.
-    PlanError when something that every run needs, the tool, the server, a recorder or a program of a step is missing,
-    with the words of the version command. FenceError when a newer holder has been there: a worker that slept must not
-    leave a directory behind that nobody knows of. OccupiedError when another installation of BenchHub does not leave
-    the machine in time.
+    PlanError when something that every run needs, the tool, the server, a recorder, a program of a step or what a
+    profiler needs is missing, with the words of the version command. FenceError when a newer holder has been there: a
+    worker that slept must not leave a directory behind that nobody knows of. OccupiedError when another installation of
+    BenchHub does not leave the machine in time.
     """
     parts = {part.role: part for part in spec.parts}
     asks = any(role in part.asked_from for part in parts.values())
@@ -62,19 +65,20 @@ async def look_at_host(
     await _insist_on_room(session, home, parts.get(role, parts[LOADED]).server.count)
     taken = await take()
     try:
-        return await _facts(session, role, spec, taken)
+        return await _facts(session, role, spec, taken, libraries)
     except AgentError:
         with suppress(CommandError, ConnectError):
             await hold(taken).mutate(script(_FORGET, taken.directory, taken.claim, role))
         raise
 
 
-async def _facts(session: Session, role: Role, spec: RunSpec, taken: Taken) -> FactsCollected:
+async def _facts(session: Session, role: Role, spec: RunSpec, taken: Taken, libraries: Path | None) -> FactsCollected:
     tool_version = await _version(session, role, spec)
     await insist_on_recorders(session, spec.workload.recorders)
     for part in spec.parts:
         if part.role == role:
             await insist_on_step_programs(session, part.steps)
+            await insist_on_profilers(session, part, libraries)
     facts = await collect(session)
     who = facts.access
     asked_s = run_clock_s()

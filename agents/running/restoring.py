@@ -143,6 +143,9 @@ class Restoring:
         for names in (others | servers[0], *servers[1:]):
             ends = [self._end(name, intended) for name, intended in jobs.items() if name in names]
             raise_first(await asyncio.gather(*ends, return_exceptions=True))
+        for part in self._parts.values():
+            if part.role in self._roles and part.profilers and part.server.is_jvm:
+                await self._forget_attached(part)
 
     async def _end(self, name: str, intended: JobIntended) -> None:
         role = intended.role
@@ -157,6 +160,15 @@ class Restoring:
             self._note(role, f"whether a process of {name} still runs is not known: {error.message}", error)
         else:
             self._left[role] += [f"process {process} of {name} is still running" for process in remaining]
+
+    async def _forget_attached(self, part: Part) -> None:
+        """Remove what a JVM leaves that was spoken to and then killed; one that ends by itself removes it."""
+        names = [server_job(part.role, number) for number in range(part.server.count)]
+        started = [self._record.started_jobs[name].pid for name in names if name in self._record.started_jobs]
+        files = [f"/tmp/.{kind}_pid{pid}" for pid in started if pid for kind in ("java", "attach")]  # noqa: S108
+        if files and part.role not in self._away:
+            removed = await self._reach.session(part.role).mutate(Command(("rm", "-f", "--", *files)))
+            removed.check(f"Removing what profilers left on {part.host.name}")
 
     async def _restore(self, part: Part) -> None:
         host, role = self._reach.session(part.role), part.role

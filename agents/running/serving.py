@@ -21,6 +21,7 @@ from agents.running.control import Control
 from agents.running.host_links import HostLinks, raise_first
 from agents.running.own_address import own_address
 from agents.running.preparation import boot_id_command, insist_same_boot, launch_of
+from agents.running.profiler_files import profiled
 from agents.running.readiness import listening_command, wait_until_ready
 from agents.running.recipe_settings import built_in, environment_of, files_of, kept_by_steps
 from agents.running.server_files import ServerFiles, log_file
@@ -87,7 +88,8 @@ class Serving:
 
     async def _start(self, sut: Session, number: int, address: str) -> None:
         server, name = self._server.instance(number, address), self._name(number)
-        instance, job, launch = self._instance(number), self._job(number), launch_of(self._part)
+        instance, job = self._instance(number), self._job(number)
+        launch = profiled(launch_of(self._part), self._part, self._reach.directory(self._role))
         if name not in self._record.jobs:
             if (await sut.run(listening_command(server.port))).ok:
                 raise PlanError(
@@ -197,6 +199,7 @@ class Serving:
                 tuple(pause.full for pause in pauses),
                 cut=len(pauses) >= gc_log.MAX_PAUSES,
                 instance=number,
+                role=self._role,
             )
         )
 

@@ -16,6 +16,8 @@ from agents.system import MEMBER_PATTERN
 
 MEMBERS = "members."
 """How settings of further members begin: `members.database.postgresql.shared_buffers`."""
+HOST = "host"
+"""Behind it stand the facts of a member's machine: `members.database.host.cpu.model`."""
 OF_A_MEMBER = re.compile(rf"members\.({MEMBER_PATTERN})\.(.+)", re.DOTALL)
 """Such a path: the member's role, and the path as a single server has it."""
 
@@ -69,8 +71,7 @@ class System:
             await serving.keep_last_words()
         await self.insist()
         for serving in self._each:
-            if not serving.part.place:
-                await serving.read_gc_logs()
+            await serving.read_gc_logs()
 
     async def _capture(self) -> None:
         """What the machines really have now that the servers run; and what these say they ignored.
@@ -80,7 +81,7 @@ class System:
         facts, members = self._record.facts, {s.part.role for s in self._each if s.part.place}
         values: dict[str, str] = {}
         for role in self._reach.roles:
-            prefix = f"{MEMBERS}{role}.host" if role in members else role
+            prefix = f"{MEMBERS}{role}.{HOST}" if role in members else role
             values |= {f"{prefix}.{path}": value for path, value in facts[role].profile.items()}
         for serving in self._each:
             prefix = f"{MEMBERS}{serving.part.role}." if serving.part.place else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 from typing import ClassVar, Literal
 
@@ -121,10 +122,11 @@ done
 
 # The server's own process asks root to move it, and becomes the server then: what it starts stays in the group.
 _JOIN = """
-move=$1 run=${PWD%/*} controllers=$2
+move=$1 run=${PWD%/*} own=${PWD##*/instance} controllers=$2
 shift 2
+case $own in -[a-z]*) own=${own#-}; own=-${own%%-*};; *) own=;; esac  # of a further member: its role
 if [ "$(id -u)" = 0 ]; then sudo=; else sudo='sudo -n'; fi
-$sudo sh -c "$move" sh /sys "benchhub-${run##*/}" $$ $controllers || exit 78
+$sudo sh -c "$move" sh /sys "benchhub-${run##*/}$own" $$ $controllers || exit 78
 exec "$@"
 """
 
@@ -222,5 +224,10 @@ class CgroupStep(HostStep):
 
 
 def _group(context: StepContext) -> str:
-    """The group's name: that of the run's directory, in which the instance lies."""
-    return f"benchhub-{PurePosixPath(context.instance).parent.name}"
+    """The group's name: that of the run's directory, in which the instance lies, and of a further member its role.
+
+    Members of a system may share a host, and so that directory.
+    """
+    instance = PurePosixPath(context.instance)
+    member = re.fullmatch(r"instance(-[a-z][a-z0-9_]*)?(?:-\d+)?", instance.name)
+    return f"benchhub-{instance.parent.name}{(member and member[1]) or ''}"

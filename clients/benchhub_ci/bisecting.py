@@ -7,9 +7,8 @@ import subprocess
 import sys
 from typing import Any
 
-from clients.benchhub_ci.connection import Api
 from clients.benchhub_ci.starting import labelled, set_up, start
-from clients.benchhub_ci.words import Trouble
+from clients.python.benchhub_client.connection import Api, Trouble
 
 SHOWN_CHARS = 12
 

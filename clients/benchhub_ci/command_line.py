@@ -12,11 +12,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from clients.benchhub_ci.bisecting import bisect
-from clients.benchhub_ci.connection import Api
 from clients.benchhub_ci.judging import address_of, report, rules, wait
 from clients.benchhub_ci.options import parser
+from clients.benchhub_ci.profiles import attach
 from clients.benchhub_ci.starting import SETUP, trigger
-from clients.benchhub_ci.words import ERROR, PASS, Trouble, say
+from clients.benchhub_ci.tuning import tune
+from clients.benchhub_ci.words import ERROR, PASS, say
+from clients.python.benchhub_client.connection import Api, Trouble
 
 VERSION_FILE = "version.txt"
 """Of the served file only; the source tree has none."""
@@ -41,12 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if not options.url or not options.token:
             raise Trouble("Set BENCHHUB_URL and BENCHHUB_TOKEN, or give --url and --token.")
-        if not options.url.startswith(("https://", "http://")):
-            raise Trouble(f"The address begins with https:// or http://, not {options.url!r}.")
-        token = options.token.strip()  # secrets are often stored with a line end
-        if not token.isascii() or not token.isprintable():
-            raise Trouble("The token has characters that no token has; is it whole?")
-        return perform(Api(options.url, token, options.patience, version()), options)
+        agent = f"benchhub-ci/{version()}"
+        return perform(Api(options.url, options.token, options.patience, agent, say), options)
     except Trouble as trouble:
         say(f"benchhub-ci: {trouble}")
         return ERROR
@@ -73,6 +71,9 @@ def perform(api: Api, options: argparse.Namespace) -> int:
     if options.command == "gate":
         query = urlencode(rules(options, options.id))
         return report(api.get(address_of(options.id) + "/verdict" + (f"?{query}" if query else "")), options)
+    if options.command == "profile":
+        print(attach(api, options), flush=True)
+        return PASS
     if options.command == "trigger":
         print(trigger(api, options), flush=True)
         return PASS
@@ -104,8 +105,9 @@ def followed(api: Api, options: argparse.Namespace) -> int:
         what = trigger(api, options)
     else:
         if missing := [name for name in SETUP if not getattr(options, name)]:
-            raise Trouble(f"A bisection needs --{' --'.join(missing)} as well.")
-        what = bisect(api, options)
+            said = "A bisection" if options.command == "bisect" else "A tuning search"
+            raise Trouble(f"{said} needs --{' --'.join(missing)} as well.")
+        what = bisect(api, options) if options.command == "bisect" else tune(api, options)
         if options.no_wait:
             print(what, flush=True)
             return PASS

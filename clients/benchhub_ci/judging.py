@@ -8,23 +8,23 @@ import time
 from typing import Any
 from urllib.parse import urlencode
 
-from clients.benchhub_ci.connection import ANSWER_TIMEOUT_S, Api
-from clients.benchhub_ci.words import EXIT_STATUS, Trouble, duration, say
+from clients.benchhub_ci.words import EXIT_STATUS, duration, say
+from clients.python.benchhub_client.connection import ANSWER_TIMEOUT_S, Api, Trouble
 
 WAIT_S = 50  # proxies give up on an answer after 60 s
-KINDS = ("run", "experiment", "bisection")
+KINDS = ("run", "experiment", "bisection", "tuning")
 
 
 def address_of(what: str) -> str:
-    """The path of run:12, experiment:3 or bisection:4."""
+    """The path of run:12, experiment:3, bisection:4 or tuning:5."""
     kind, colon, number = what.partition(":")
     if kind not in KINDS or not colon or not (number.isascii() and number.isdigit()):
-        raise Trouble(f"An ID is run:12, experiment:3 or bisection:4, not {what!r}.")
+        raise Trouble(f"An ID is run:12, experiment:3, bisection:4 or tuning:5, not {what!r}.")
     return f"/{kind}s/{number}"
 
 
 def rules(options: argparse.Namespace, what: str) -> list[tuple[str, str]]:
-    """The gate's rules as a query. A single run has none but what too little data means, a bisection none at all."""
+    """The gate's rules as a query. A single run has none but what too little data means, an inquiry none."""
     found = [("inconclusive", options.inconclusive)] if options.inconclusive else []
     others = [("metric", metric) for metric in options.metric or ()]
     if options.margin is not None:
@@ -37,6 +37,10 @@ def rules(options: argparse.Namespace, what: str) -> list[tuple[str, str]]:
         )
     if found + others and what.startswith("bisection:"):
         raise Trouble("A bisection has its metric and its margin from the start; give neither these nor other rules.")
+    if found + others and what.startswith("tuning:"):
+        raise Trouble(
+            "A tuning search has its metric and its margin from the start; give neither these nor other rules."
+        )
     return found + others
 
 

@@ -10,8 +10,9 @@ ABOUT = """Start BenchHub runs from CI, wait for them, and pass or fail the job.
 Markdown goes to standard output, progress to standard error.
 Exit status: 0 pass, 1 fail, 2 inconclusive, 3 error (also: no connection, bad arguments, out of time).
 `bisect`: 0 the first bad one is named, 1 the bad one is not worse, 2 too much noise to tell, 3 error.
+`tune`: 0 a better configuration is confirmed, 1 none is better, 2 the budget was too small to tell, 3 error.
 
-BENCHHUB_URL and BENCHHUB_TOKEN hold the address and the token. An ID is run:12, experiment:3 or bisection:4.
+BENCHHUB_URL and BENCHHUB_TOKEN hold the address and the token. An ID is run:12, experiment:3, bisection:4 or tuning:5.
 With --state a job that was interrupted finds what it started when it runs again; SIGTERM and Ctrl-C leave it running
 unless --cancel-on-interrupt is given.
 """
@@ -27,7 +28,11 @@ EXAMPLES = {
     --sut sut-1 --driver driver-1 --state bisect.state >bisect.md
   benchhub-ci bisect --parameter commit --good v1.4 --bad $GIT_COMMIT --application shop --recipe "build a commit" \\
     --workload home --sut sut-1 --driver driver-1 --json bisect.json >bisect.md""",
+    "tune": """benchhub-ci tune --space space.yaml --limit "latency_p99_ms<=50" --runs 60 --smallest \\
+    --state tune.state --application nginx --recipe workers --workload page \\
+    --sut sut-1 --driver driver-1 >tune.md""",
     "cancel": "benchhub-ci cancel experiment:3",
+    "profile": "benchhub-ci profile run:12 cpu.collapsed --profiler async-profiler --event cpu --engine perf",
 }
 
 
@@ -48,7 +53,9 @@ def parser(version: str) -> argparse.ArgumentParser:
         ("gate", "judge: Markdown and exit status", (ruled(), files())),
         ("run", "trigger, wait and gate in one", (started(), set_up(), launched(), ending(6), ruled(), files())),
         ("bisect", "name the first bad one between a good and a bad one", (bisected(), set_up(), ending(24), files())),
+        ("tune", "search for the best configuration of a recipe", (tuned(), set_up(), ending(24), files())),
         ("cancel", "end what was started; its hosts are put back", ()),
+        ("profile", "add a profile that was taken while a run measured, print its name", (profiled(),)),
     ):
         command = commands.add_parser(
             name,
@@ -59,8 +66,25 @@ def parser(version: str) -> argparse.ArgumentParser:
             parents=[common(), *parents],
         )
         if name in ("wait", "gate", "cancel"):
-            command.add_argument("id", metavar="ID", help="run:12, experiment:3 or bisection:4")
+            command.add_argument("id", metavar="ID", help="run:12, experiment:3, bisection:4 or tuning:5")
     return root
+
+
+def profiled() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(add_help=False)
+    made.add_argument("id", metavar="ID", help="run:12")
+    made.add_argument("file", metavar="FILE", help="collapsed, cpuprofile, perf script, pprof or speedscope")
+    made.add_argument("--profiler", required=True, metavar="NAME", help="who took it: async-profiler, perf, py-spy")
+    made.add_argument("--name", help="by which the run knows it (made of part, profiler and event)")
+    made.add_argument("--role", metavar="MEMBER", help="of the system (the loaded server)")
+    made.add_argument("--event", help="what was sampled: cpu, wall, alloc (as the file says)")
+    made.add_argument("--engine", help="what sampled it: perf, ctimer (as the file says)")
+    made.add_argument("--window", metavar="S-S", help="its start and end, in seconds from where measuring began: 5-65")
+    made.add_argument(
+        "--cpu-time", type=seconds, metavar="S", help="of the server in the window (else: the run's samples)"
+    )
+    made.add_argument("--requests", type=int, metavar="N", help="answered in the window (by the run's figures)")
+    return made
 
 
 def seconds(text: str) -> float:
@@ -120,6 +144,20 @@ def bisected() -> argparse.ArgumentParser:
     made.add_argument("--metric", metavar="NAME", help="decides (throughput_rps)")
     made.add_argument("--margin", type=float, metavar="PERCENT", help="losses within it are none (3)")
     made.add_argument("--max-pairs", type=int, metavar="N", help="of runs, for each step (20)")
+    made.add_argument("--no-wait", action="store_true", help="only start it and print the ID, for wait and gate")
+    return made
+
+
+def tuned() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(add_help=False, parents=[launched()])
+    made.add_argument("--space", required=True, metavar="FILE", help="what may be tried, as YAML; - for standard input")
+    made.add_argument("--name", help="of the search (else: of the recipe)")
+    made.add_argument("--metric", metavar="NAME", help="what is to be best (throughput_rps)")
+    made.add_argument("--limit", action="append", metavar="METRIC<=VALUE", help="what must hold; may be repeated")
+    made.add_argument("--margin", type=float, metavar="PERCENT", help="gains within it are none (3)")
+    made.add_argument("--runs", type=int, metavar="N", help="at most so many (60)")
+    made.add_argument("--hours", type=float, metavar="H", help="of runs at most")
+    made.add_argument("--smallest", action="store_true", help="find the smallest recipe that keeps the gain, too")
     made.add_argument("--no-wait", action="store_true", help="only start it and print the ID, for wait and gate")
     return made
 

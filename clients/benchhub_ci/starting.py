@@ -1,4 +1,4 @@
-"""Starting an experiment's copy, a run or a bisection, once."""
+"""Starting an experiment's copy, a run, a bisection or a tuning search, once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 import uuid
 from typing import Any
 
-from clients.benchhub_ci.connection import Api
 from clients.benchhub_ci.state_file import State
-from clients.benchhub_ci.words import Trouble, pairs, say
+from clients.benchhub_ci.words import pairs, say
+from clients.python.benchhub_client.connection import Api, Trouble
 
 SETUP = ("application", "recipe", "workload", "sut", "driver")
 
@@ -49,6 +49,8 @@ def more_about(kind: str, body: dict[str, Any], answer: dict[str, Any]) -> str:
         left = answer["steps_left"]
         whole = f": {len(found)} candidates from {found[0]} to {found[-1]}"
         return f"{whole}, at most {left} step{'s' * (left != 1)}"
+    if kind == "tuning":
+        return f": {len(answer['space']['parameters'])} parameters, at most {answer['budget_runs']} runs"
     return ""
 
 

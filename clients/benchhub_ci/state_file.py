@@ -7,7 +7,7 @@ import json
 import os
 from typing import Any
 
-from clients.benchhub_ci.words import Trouble
+from clients.python.benchhub_client.connection import Trouble
 
 
 class State:

@@ -1,10 +1,12 @@
-"""How it speaks: exit statuses, lines on standard error, and the one error that ends a command."""
+"""How it speaks: exit statuses and lines on standard error. A `Trouble` ends the command with exit status 3."""
 
 from __future__ import annotations
 
 import re
 import sys
 from contextlib import suppress
+
+from clients.python.benchhub_client.connection import Trouble
 
 PASS, FAIL, INCONCLUSIVE, ERROR = 0, 1, 2, 3
 EXIT_STATUS = {
@@ -16,13 +18,13 @@ EXIT_STATUS = {
     "found": PASS,
     "not_worse": FAIL,
     "unclear": INCONCLUSIVE,
+    # of a tuning search
+    "better": PASS,
+    "nothing_better": FAIL,
+    "budget_too_small": INCONCLUSIVE,
 }
 
 _COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
-
-
-class Trouble(Exception):
-    """Something that ends the command with exit status 3 and this message."""
 
 
 def say(text: str) -> None:

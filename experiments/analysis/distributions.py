@@ -1,4 +1,4 @@
-"""Distributions, tests and fits of scipy: the only module that imports it.
+"""Distributions, tests, fits and linear algebra of scipy: the only module that imports it.
 
 Loading scipy takes longer than most commands and pages take altogether, so it is loaded with the first figure that
 needs it, and not with this module. The formulas are those of https://docs.scipy.org/doc/scipy/reference/.
@@ -47,9 +47,22 @@ def _optimize() -> Any:
     return optimize
 
 
+@cache
+def _linalg() -> Any:
+    from scipy import linalg  # on demand, see above
+
+    return linalg
+
+
 def normal_share(z: float) -> float:
     """The share of a standard normal distribution below `z`."""
     return float(_special().ndtr(z))
+
+
+def normal_shares(z: Floats) -> Floats:
+    """`normal_share` of each value; same shape."""
+    found: Floats = _special().ndtr(z)
+    return found
 
 
 def normal_quantile(share: float) -> float:
@@ -132,3 +145,47 @@ def fit_curve(
             max_nfev=10_000,
         )
     return found, covariance
+
+
+def sobol(dimensions: int, *, seed: Sequence[int]) -> Callable[[int], Floats]:
+    """A scrambled Sobol sequence: called with a power of two it gives so many further rows, `dimensions` in [0, 1)."""
+    source = _stats().qmc.Sobol(dimensions, rng=np.random.default_rng(seed))
+    return lambda count: source.random(count)
+
+
+def cholesky(matrix: Floats) -> Floats:
+    """The lower triangle whose product with its transpose is this symmetric matrix.
+
+    np.linalg.LinAlgError when it is not positive definite.
+    """
+    found: Floats = _linalg().cholesky(matrix, lower=True, check_finite=False)
+    return found
+
+
+def cholesky_solve(lower: Floats, right: Floats) -> Floats:
+    """The solution x of `lower @ lower.T @ x = right`, of the shape of `right`."""
+    found: Floats = _linalg().cho_solve((lower, True), right, check_finite=False)
+    return found
+
+
+def triangular_solve(lower: Floats, right: Floats) -> Floats:
+    """The solution x of `lower @ x = right`, of the shape of `right`."""
+    found: Floats = _linalg().solve_triangular(lower, right, lower=True, check_finite=False)
+    return found
+
+
+def lowest_point(
+    formula: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    *,
+    bounds: Sequence[tuple[float, float]],
+    most_steps: int,
+) -> Floats:
+    """Where a function is least, near `start` and within `bounds` (one pair for each parameter), by L-BFGS-B.
+
+    `formula` gives the value and its gradient. Where `most_steps` do not suffice it is the best point seen so far.
+    """
+    options = {"maxiter": most_steps}
+    found = _optimize().minimize(formula, start, jac=True, method="L-BFGS-B", bounds=list(bounds), options=options)
+    point: Floats = found.x
+    return point

@@ -229,8 +229,12 @@ class HostFigures:
     fullest CPUs. `start_spread_s` is how far apart several load tools began.
     `request_threads` and `poller_thread` are the names among `threads` that the server has for these two.
     `unknown` says for a check why its figures are not there.
+    Of a system of several hosts, `role` is what the loaded server is, and `members` has the machines of the further
+    ones by role; in these `called` is what sentences call the machine, and `sut_unseen_s` is of that one.
     """
 
+    role: str = ""
+    called: str = "the SUT"
     exit_status: int | None = None
     boot_id_changed: bool | None = None
     driver_cpu_mean_ratio: float | None = None
@@ -267,6 +271,8 @@ class HostFigures:
     driver_unseen_s: float | None = None
     recorded_cpus: tuple[RecordedCpu, ...] = ()
     member_uses: Mapping[str, float | None] = field(default_factory=dict)
+    member_own: Mapping[str, float | None] = field(default_factory=dict)
+    members: Mapping[str, HostFigures] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -65,7 +65,10 @@ def driver_had_spare_cpu(hosts: HostFigures, load: LoadFigures, limits: Threshol
 
 def sut_was_busy(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
     """Maximum throughput with idle CPUs means that something else than the SUT's CPUs is the limit."""
-    busy = hosts.sut_cpu_mean_ratio
+    busy, whose = hosts.sut_cpu_mean_ratio, "The SUT"
+    if fullest := [(use, role) for role, use in hosts.member_uses.items() if use is not None]:
+        busy, role = max(fullest)
+        whose = f"The busiest member, {role},"
     saturated = (
         load.load_model == "open"
         and bool(load.offered_rate_rps)
@@ -79,11 +82,11 @@ def sut_was_busy(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> F
         return skipped("sut_cpu", "the SUT's CPU use was not measured", source)
     if busy < limits.sut_cpu_ratio:
         text = (
-            f"The SUT was {percent(busy)} busy at maximum throughput (limit {percent(limits.sut_cpu_ratio)}): "
+            f"{whose} was {percent(busy)} busy at maximum throughput (limit {percent(limits.sut_cpu_ratio)}): "
             "a lock, a pool, the network or the driver may be the limit."
         )
         return Finding("sut_cpu", "warn", text, {"sut_cpu_mean_ratio": busy}, source)
-    return Finding("sut_cpu", "ok", f"The SUT was {percent(busy)} busy.", {"sut_cpu_mean_ratio": busy}, source)
+    return Finding("sut_cpu", "ok", f"{whose} was {percent(busy)} busy.", {"sut_cpu_mean_ratio": busy}, source)
 
 
 def cpus_were_not_shared(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
@@ -162,14 +165,14 @@ def tools_began_together(hosts: HostFigures, load: LoadFigures, limits: Threshol
 def monitors_saw_the_window(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
     """After a cut or a change of worker the samples have a gap, and a mean over the rest is not that of the window."""
     source = "BenchHub's choice"
-    unseen = {"SUT": hosts.sut_unseen_s, "driver host": hosts.driver_unseen_s}
+    unseen = {hosts.called: hosts.sut_unseen_s, "the driver host": hosts.driver_unseen_s}
     missing = {name: seconds for name, seconds in unseen.items() if seconds is not None}
     window_s = load.window_s
     if not missing or not window_s:
         return skipped("monitors", "whether the monitors saw the whole window is unknown", source)
     evidence = known(sut_unseen_s=hosts.sut_unseen_s, driver_unseen_s=hosts.driver_unseen_s, window_s=window_s)
     gaps = [
-        f"{seconds:.0f} s of the {name}"
+        f"{seconds:.0f} s of {name}"
         for name, seconds in missing.items()
         if seconds > limits.monitor_missing_ratio * window_s
     ]

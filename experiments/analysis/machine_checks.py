@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.analysis.findings import Finding, HostFigures, Level, LoadFigures, Thresholds, known, percent, skipped
-from experiments.analysis.host_checks import HostCheck
+from experiments.analysis.host_checks import HostCheck, monitors_saw_the_window
 from experiments.analysis.recorder_checks import recorders_agree
 from experiments.analysis.system_limit import a_member_is_the_limit
 from experiments.analysis.thread_checks import threads_were_seen
@@ -27,7 +27,7 @@ def no_cpu_time_was_stolen(hosts: HostFigures, load: LoadFigures, limits: Thresh
     """Stolen time went to other guests of the same machine."""
     steal = hosts.steal_ratio
     if steal is None:
-        return skipped("steal", "the SUT's CPU use was not measured", OURS)
+        return skipped("steal", f"{hosts.called}'s CPU use was not measured", OURS)
     level = _level(steal, limits.steal_warn_ratio, limits.steal_invalid_ratio)
     limit = limits.steal_invalid_ratio if level == "invalid" else limits.steal_warn_ratio
     text = f"The hypervisor took {percent(steal, 1)} of the CPU time for other guests (limit {percent(limit)})."
@@ -37,7 +37,7 @@ def no_cpu_time_was_stolen(hosts: HostFigures, load: LoadFigures, limits: Thresh
 def no_page_was_swapped(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
     """One page from disk costs more than a thousand requests from memory."""
     if hosts.swap_pages is None:
-        return skipped("swap", "the SUT's swap counters were not seen", OURS)
+        return skipped("swap", f"{hosts.called}'s swap counters were not seen", OURS)
     evidence = {"swap_pages": hosts.swap_pages}
     if hosts.swap_pages > 0:
         pages = "page was" if hosts.swap_pages == 1 else "pages were"
@@ -50,21 +50,22 @@ def memory_was_left(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -
     """A kernel that looks for free pages takes time from the server."""
     left = hosts.memory_available_ratio
     if left is None:
-        return skipped("memory", "the SUT's memory was not measured", OURS)
+        return skipped("memory", f"{hosts.called}'s memory was not measured", OURS)
     evidence = {"memory_available_ratio": round(left, 4)}
     if left < limits.memory_available_ratio:
         text = (
-            f"Only {percent(left, 1)} of the SUT's memory was available at the lowest point "
+            f"Only {percent(left, 1)} of {hosts.called}'s memory was available at the lowest point "
             f"(limit {percent(limits.memory_available_ratio)})."
         )
         return Finding("memory", "warn", text, evidence, OURS)
-    return Finding("memory", "ok", f"At least {percent(left)} of the SUT's memory stayed available.", evidence, OURS)
+    text = f"At least {percent(left)} of {hosts.called}'s memory stayed available."
+    return Finding("memory", "ok", text, evidence, OURS)
 
 
 def frequency_was_fixed(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
     """Other governors than performance change the clock with the load; many virtual machines have none."""
     if hosts.governor is None:
-        return skipped("governor", "the SUT shows no frequency governor, as most virtual machines", OURS)
+        return skipped("governor", f"{hosts.called} shows no frequency governor, as most virtual machines", OURS)
     evidence = {"governor": hosts.governor}
     if hosts.governor != "performance":
         text = f'The CPU frequency governor was "{hosts.governor}", so the clock may have moved; use "performance".'
@@ -75,7 +76,8 @@ def frequency_was_fixed(hosts: HostFigures, load: LoadFigures, limits: Threshold
 def frequency_was_seen(hosts: HostFigures, load: LoadFigures, limits: Thresholds) -> Finding | None:
     """The mean clock is kept with the run; whether two variants had the same one is judged with their verdict."""
     if hosts.mean_mhz is None:
-        return skipped("frequency", "the SUT does not show the clock of its CPUs, as most virtual machines", OURS)
+        why = f"{hosts.called} does not show the clock of its CPUs, as most virtual machines"
+        return skipped("frequency", why, OURS)
     text = f"The server's CPUs ran at {hosts.mean_mhz:,.0f} MHz on average."
     return Finding("frequency", "ok", text, {"mean_mhz": round(hosts.mean_mhz, 1)}, OURS)
 
@@ -84,13 +86,13 @@ def cpus_were_not_throttled(hosts: HostFigures, load: LoadFigures, limits: Thres
     """A hot CPU slows itself down: then the room's temperature is measured."""
     source = "Linux: thermal_throttle counters"
     if hosts.throttle_count is None:
-        return skipped(
-            "throttle", "the SUT has no throttle counters (virtual machines and Arm servers have none)", source
-        )
+        why = f"{hosts.called} has no throttle counters (virtual machines and Arm servers have none)"
+        return skipped("throttle", why, source)
     evidence = {"throttle_count": hosts.throttle_count}
     if hosts.throttle_count > 0:
         plural = "" if hosts.throttle_count == 1 else "s"
-        text = f"The SUT's CPUs were slowed down {hosts.throttle_count:,} time{plural} because they were too hot."
+        whose = f"{hosts.called[:1].upper()}{hosts.called[1:]}'s"
+        text = f"{whose} CPUs were slowed down {hosts.throttle_count:,} time{plural} because they were too hot."
         return Finding("throttle", "invalid", text, evidence, source)
     return Finding("throttle", "ok", "No CPU was slowed down by heat.", evidence, source)
 
@@ -212,3 +214,16 @@ MACHINE_CHECKS: tuple[HostCheck, ...] = (
     recorders_agree,
     a_member_is_the_limit,
 )
+
+OF_EACH_MACHINE: tuple[HostCheck, ...] = (
+    no_neighbour_took_cpu,
+    no_cpu_time_was_stolen,
+    no_page_was_swapped,
+    memory_was_left,
+    frequency_was_fixed,
+    frequency_was_seen,
+    cpus_were_not_throttled,
+    collector_paused_little,
+    monitors_saw_the_window,
+)
+"""Those that are made of the machine of every member of a system of several hosts."""

@@ -82,13 +82,15 @@ def judge_cpu(
     throughput_pct: Interval | None,
     name: str = "The candidate",
     doubt: str = "",
+    server: str = "",
 ) -> CpuVerdict:
     """Whether a slower candidate waits or works more for each request; a cause is named only where intervals show it.
 
     `cost` compares the CPU per request of the repetitions, with SAME_DEMAND_RATIO as its margin; None = single runs.
     `throughput_pct` is the interval of its throughput in percent of the baseline's (-3 = 3 % slower). `doubt` says why
     throughput is not the server's, as a sentence. Nothing is said of a request's cost where the figures of a machine
-    and of the server's processes disagree. ValueError: a throughput, CPU count or CPU use is not above 0.
+    and of the server's processes disagree. `server` is what the loaded server is in a system of several hosts, whose
+    CPUs these are alone. ValueError: a throughput, CPU count or CPU use is not above 0.
     """
     for side in (baseline, candidate):
         if not (side.throughput_rps > 0 and side.cpus > 0 and side.cpu_ratio > 0):
@@ -96,11 +98,12 @@ def judge_cpu(
     speed = candidate.throughput_rps / baseline.throughput_rps
     before, after = baseline.ms_per_request, candidate.ms_per_request
     slower = percent_with_interval((speed - 1) * 100, throughput_pct)
-    busy = f"with its CPUs {candidate.cpu_ratio * 100:.0f} % busy"
+    whose = f"the CPUs of {server}" if server else "its CPUs"
+    busy = f"with {whose} {candidate.cpu_ratio * 100:.0f} % busy"
     rate = f"{name} makes {candidate.throughput_rps:,.0f} requests/s, {slower}, {busy}"
     cost_pct = cost.estimate_pct if cost and cost.estimate_pct is not None else (after / before - 1) * 100
     per_request = (
-        f"a request costs {after:.3g} ms of CPU against {before:.3g} ms "
+        f"a request costs {after:.3g} ms of {'its ' if server else ''}CPU against {before:.3g} ms "
         f"({percent_with_interval(cost_pct, cost.deciding_pct if cost else None)})"
     )
 

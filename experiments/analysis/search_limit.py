@@ -8,6 +8,7 @@ How well it holds: bench/simulations.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,13 +63,10 @@ def limit_of(
     lowest = min([around[0], *(rate for rate, ok in zip(rates_rps, passed, strict=True) if not ok)])
     highest = max([around[1], *(rate for rate, ok in zip(rates_rps, passed, strict=True) if ok)])
     first, last = (math.floor(math.log(rate) / step) for rate in (lowest / _AROUND, highest * _AROUND))
-    limits: NDArray[np.float64] = np.arange(first, last + 1, dtype=np.float64) * step
-    scales = (_NOISE_WIDTHS * width_ratio * _LOGISTIC)[:, None]
+    limits = _grid(first, last, step)
     likely = np.repeat(np.log(_NOISE_WEIGHTS)[:, None], len(limits), axis=1)
     for rate, ok in zip(rates_rps, passed, strict=True):
-        holds = 1 / (1 + np.exp(-np.clip((limits - math.log(rate)) / scales, -40.0, 40.0)))
-        passes = LUCK_RATIO + (1 - LUCK_RATIO - HICCUP_RATIO) * holds
-        likely += np.log(passes if ok else 1 - passes)
+        likely += _likely_after(float(rate), bool(ok), first, last, width_ratio)
     weights = np.exp(likely - likely.max())
     below = np.cumsum(weights.sum(axis=0))
     low, *inside, high = (
@@ -77,6 +75,22 @@ def limit_of(
     # A point of the grid stands for what lies within half a step of it.
     ends = math.exp(low - step / 2), math.exp(high + step / 2)
     return Limit(ends[0], math.exp(inside[0]), math.exp(inside[1]), math.exp(inside[2]), ends[1])
+
+
+@functools.lru_cache(maxsize=256)
+def _likely_after(rate_rps: float, ok: bool, first: int, last: int, width_ratio: float) -> NDArray[np.float64]:
+    """The log of how likely each limit and noise make one trial: the next look at a search asks for the same again."""
+    limits = _grid(first, last, -math.log1p(-width_ratio) / _STEPS_PER_WIDTH)
+    scales = (_NOISE_WIDTHS * width_ratio * _LOGISTIC)[:, None]
+    holds = 1 / (1 + np.exp(-np.clip((limits - math.log(rate_rps)) / scales, -40.0, 40.0)))
+    passes = LUCK_RATIO + (1 - LUCK_RATIO - HICCUP_RATIO) * holds
+    logs: NDArray[np.float64] = np.log(passes if ok else 1 - passes)
+    logs.flags.writeable = False
+    return logs
+
+
+def _grid(first: int, last: int, step: float) -> NDArray[np.float64]:
+    return np.arange(first, last + 1, dtype=np.float64) * step
 
 
 def _quantile(limits: NDArray[np.float64], below: NDArray[np.float64], share: float) -> float:

@@ -17,6 +17,7 @@ from experiments.analysis.findings import (
 from experiments.analysis.host_checks import HOST_CHECKS
 from experiments.analysis.load_checks import LOAD_CHECKS, report_is_usable
 from experiments.analysis.machine_checks import MACHINE_CHECKS
+from experiments.analysis.member_checks import of_all_machines
 from experiments.analysis.steady_state import load_was_steady
 from experiments.analysis.thresholds import LIMITS_OF
 
@@ -51,7 +52,7 @@ def judge_run(
     if hosts is None:
         made.append(_NO_HOSTS)
     else:
-        made += [check(hosts, load, thresholds) for check in (*HOST_CHECKS, *MACHINE_CHECKS)]
+        made += [of_all_machines(check, hosts, load, thresholds) for check in (*HOST_CHECKS, *MACHINE_CHECKS)]
     findings = tuple(_with_limits(finding, thresholds) for finding in made if finding is not None)
     state: State = "valid"
     if any(f.level == "invalid" for f in findings):

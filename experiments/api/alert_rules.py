@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.plumbing.idempotency import idempotent
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, Flag, Labels
 from experiments.judging.alerts.own_rules import condition
 from experiments.judging.alerts.saving_rules import (
@@ -91,6 +92,7 @@ class RuleDeleted(BaseModel):
 
 
 @router.get("", response=list[AlertRuleRow])
+@paged
 def list_alert_rules(request: HttpRequest) -> list[AlertRuleRow]:
     """The team's rules by name."""
     return [AlertRuleRow.of(rule) for rule in rules_of(member_of(request).team)]

@@ -11,8 +11,10 @@ from ninja import Router
 from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import AlertKind, AlertState
 from experiments.api.compare import ConfigurationOut, ConfounderOut
 from experiments.api.plumbing.auth import READ, WRITE, member_of
+from experiments.api.plumbing.paging import tell_pages_of
 from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import MAX_ID, Body, Flag, alert_url
 from experiments.judging.alerts import triage as alerts
@@ -33,8 +35,8 @@ class AlertRow(BaseModel):
 
     id: int
     url: str
-    kind: str = Field(description="change or missing")
-    state: str = Field(description="suspected: fewer than 4 runs behind it; confirmed")
+    kind: AlertKind
+    state: AlertState = Field(description="suspected: fewer than 4 runs behind it; confirmed")
     stands: bool = Field(description="The data still show it; kept otherwise because a person said something about it")
     triage: Triage
     sentence: str
@@ -112,6 +114,7 @@ def list_alerts(
         items=[AlertRow.of(row, team.slug) for row in rows],
         next_cursor=str(before or ""),
     )
+    tell_pages_of(request, page)
     return sparse(page, AlertRow, fields)
 
 

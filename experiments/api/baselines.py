@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import READ, WRITE, member_of
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, Flag, Whole
 from experiments.models import Member, PinnedBaseline
 from experiments.registry.errors import NotFound
@@ -42,6 +43,7 @@ class BaselineOut(BaseModel):
 
 
 @router.get("", response=list[BaselineOut])
+@paged
 def list_baselines(request: HttpRequest) -> list[BaselineOut]:
     """All of them, by name."""
     return [BaselineOut.of(baseline) for baseline in baselines_of(member_of(request).team)]

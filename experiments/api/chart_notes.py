@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body
 from experiments.models import Annotation, Member, Run, Series
 from experiments.registry.errors import NotFound, RequestError
@@ -58,6 +59,7 @@ class AnnotationChange(Body):
 
 
 @router.get("", response=list[AnnotationOut])
+@paged
 def list_annotations(
     request: HttpRequest,
     series: str = Query("", max_length=64, description="The fingerprint of a series"),

@@ -7,6 +7,7 @@ from ninja import Router
 from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import MetricDirection
 from experiments.api.documents import DifferenceOut
 from experiments.api.plumbing.auth import READ, member_of
 from experiments.api.shapes import RunRow
@@ -30,7 +31,7 @@ class MetricRowOut(BaseModel):
     metric: str
     label: str
     unit: str
-    direction: str
+    direction: MetricDirection
     values: list[float | None]
     changes_pct: list[float | None] = Field(description="Against the first run")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Literal
-from urllib.parse import quote
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -18,6 +17,7 @@ from agents.steps.recipe import RecipeDocument
 from experiments.api.finding import find_document
 from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
+from experiments.api.plumbing.paging import CURSOR, LIMIT, rows_of_page, tell_page
 from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.models import Application, Document, Member, Recipe, Team, Workload
 from experiments.registry.documents.versions import archive, diff_versions, noun, save_version, to_yaml, unarchive
@@ -99,10 +99,13 @@ def _add_reading(router: Router, model: type[Document], kind: str) -> None:
         request: HttpRequest,
         archived: Literal["", "true", "false"] = Query("", description="true for those that are left out otherwise"),
         fields: str = FIELDS,
+        cursor: int = CURSOR,
+        limit: int = LIMIT,
     ) -> Any:
         documents = model.objects.for_team(member_of(request).team)
         newest = documents.archived_names() if archived == "true" else documents.newest_versions()
-        rows = [VersionRow(**_row(document)) for document in newest.select_related("created_by").defer("body")]
+        found = list(newest.select_related("created_by").defer("body"))
+        rows = [VersionRow(**_row(document)) for document in rows_of_page(request, found, cursor, limit)]
         return sparse(rows, VersionRow, fields)
 
     @router.get(
@@ -171,11 +174,9 @@ def _add_versions(router: Router, model: type[Document], kind: str) -> None:
         response=list[VersionRow],
         operation_id=f"list_{kind}_versions",
         summary="All versions, newest first",
-        openapi_extra={"responses": {200: {"headers": {"Link": {}}}}},
     )
     def list_versions(
         request: HttpRequest,
-        response: HttpResponse,
         name: str,
         cursor: int = Query(0, ge=0, le=_MAX_VERSION, description="Only versions before this one; see the header Link"),
         limit: int = Query(500, ge=1, le=500),
@@ -185,7 +186,7 @@ def _add_versions(router: Router, model: type[Document], kind: str) -> None:
         versions = model.objects.for_team(member.team).filter(name=name, version__lt=cursor or _MAX_VERSION)
         found = list(versions.select_related("created_by").defer("body").order_by("-version")[: limit + 1])
         if len(found) > limit:
-            response["Link"] = f'<{quote(request.path)}?cursor={found[limit - 1].version}&limit={limit}>; rel="next"'
+            tell_page(request, found[limit - 1].version)
         return [VersionRow(**_row(version)) for version in found[:limit]]
 
     @router.get(
@@ -207,9 +208,7 @@ def _add_yaml(router: Router, model: type[Document], kind: str) -> None:
         operation_id=f"get_{kind}_yaml",
         summary=f"The {kind} as YAML",
         description="PUT takes it back with `Content-Type: application/yaml`.",
-        openapi_extra={
-            "responses": {200: {"description": "OK", "content": {"application/yaml": {"schema": {"type": "object"}}}}}
-        },
+        openapi_extra={"responses": {200: {"description": "OK", "content": {"application/yaml": {"schema": {}}}}}},
     )
     def get_yaml(request: HttpRequest, name: str, version: int | None = Query(None, ge=1)) -> HttpResponse:
         document = find_document(member_of(request), model, name, version)

@@ -7,6 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from agents.profilers.choosing import ProfilerNames
+from agents.running.canaries import CANARIES
+from experiments.api.choices import ExperimentOrder, ExperimentState, StopRule, VerdictOutcome
 from experiments.api.shapes import (
     Body,
     DriverNames,
@@ -24,6 +27,7 @@ from experiments.api.shapes import (
 )
 from experiments.asking.launching import launch
 from experiments.asking.launching.forecast import Forecast
+from experiments.judging.evidence.host_canaries import JudgedCanary
 from experiments.judging.verdicts.looks import PairLooks
 from experiments.models import Experiment
 from experiments.registry.experiments.rules import Rules
@@ -51,18 +55,20 @@ class ExperimentRow(BaseModel):
     url: str
     name: str
     question: str
-    state: str
+    state: ExperimentState
     workload: Named
     repetitions: int
-    order: str
+    order: ExperimentOrder
     primary_metric: str
     margin_ratio: float
     gate_metrics: list[str] = Field(description="Metrics that decide beside the primary one")
-    stop_rule: str
+    stop_rule: StopRule
     target_ratio: float | None
     max_blocks: int
     max_hours: float | None
     aa_first: bool
+    profilers: list[str] = Field(description="What each run has a profiled twin with")
+    canaries_first: bool = Field(description="Whether its hosts are checked before its first run")
     state_reason: str = Field(description="Why it is paused or blocked, or why it stopped; may be empty")
     labels: dict[str, str]
     created_by: str | None
@@ -87,6 +93,8 @@ class ExperimentRow(BaseModel):
             max_blocks=experiment.max_blocks,
             max_hours=experiment.max_hours,
             aa_first=experiment.aa_first,
+            profilers=experiment.profilers,
+            canaries_first=experiment.canaries_first,
             state_reason=experiment.state_reason,
             labels=experiment.labels,
             created_by=experiment.created_by.get_username() if experiment.created_by else None,
@@ -114,7 +122,7 @@ class LookOut(BaseModel):
     blocks: int
     planned: bool
     alpha: float
-    outcome: str
+    outcome: VerdictOutcome
     change_pct: float | None
     low_pct: float | None
     high_pct: float | None
@@ -143,7 +151,48 @@ class LookOut(BaseModel):
         return found
 
 
+class HostCanaryOut(BaseModel):
+    """One short check of a host; changes are percent of the mean of its earlier ones, of which there must be five."""
+
+    host: str
+    to: str = Field(description="The host at the other end of a check of the network; empty else")
+    check: Literal["cpu", "disk", "network"]
+    unit: str
+    value: float | None
+    problem: str = Field(description="Why there is no figure")
+    earlier: int = Field(description="Checks that it is compared with, at most 30")
+    change_pct: float | None
+    low_pct: float | None = Field(description="Of the 95 % prediction interval")
+    high_pct: float | None
+    slower: bool = Field(description="The host itself got slower: all of the interval says so, by more than 3 %")
+    faster: bool
+    at: datetime
+
+    @classmethod
+    def of(cls, one: JudgedCanary) -> HostCanaryOut:
+        change = one.change
+        low, high = one.interval_ratio or (None, None)
+        return cls(
+            host=one.host,
+            to=one.to,
+            check=CANARIES[one.check].name,
+            unit=one.unit,
+            value=one.value,
+            problem=one.problem,
+            earlier=one.earlier,
+            change_pct=None if one.change_ratio is None else one.change_ratio * 100,
+            low_pct=None if low is None else low * 100,
+            high_pct=None if high is None else high * 100,
+            slower=bool(change and change.slower),
+            faster=bool(change and change.faster),
+            at=one.at,
+        )
+
+
 class ExperimentOut(ExperimentRow):
+    hosts_before: str = Field(description="What the checks of its hosts say before any verdict; empty without them")
+    canaries: list[HostCanaryOut]
+
     expected_end_at: datetime | None = Field(
         description="An estimate of the end of its last run; null when there is none"
     )
@@ -193,6 +242,10 @@ class ExperimentIn(Body):
     max_blocks: Whole = Field(20, ge=1, le=100, description="until_clear takes at most 20")
     max_hours: float | None = Field(None, gt=0, le=10_000, description="Cap of machine time for what a stop rule adds")
     aa_first: Flag = Field(False, description="Ten runs of the baseline against itself first")
+    profilers: ProfilerNames | None = Field(
+        None, description="Each block has a profiled twin of each run; null = those that the workload names"
+    )
+    canaries_first: Flag = Field(False, description="Check the hosts before its first run: CPUs, disks, network")
     labels: Labels = {}
 
     def rules(self) -> Rules:
@@ -202,6 +255,7 @@ class ExperimentIn(Body):
             max_blocks=self.max_blocks,
             max_hours=self.max_hours,
             aa_first=self.aa_first,
+            canaries_first=self.canaries_first,
             gate_metrics=tuple(self.gate_metrics),
         )
 

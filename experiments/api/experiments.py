@@ -11,6 +11,7 @@ from ninja.params.functions import Body as FromBody
 from ninja.params.functions import Query
 from ninja.responses import Status
 
+from experiments.api.choices import Time
 from experiments.api.experiment_shapes import (
     AaOut,
     CopyIn,
@@ -19,6 +20,7 @@ from experiments.api.experiment_shapes import (
     ExperimentPage,
     ExperimentRow,
     ForecastOut,
+    HostCanaryOut,
     LaunchIn,
     LookOut,
     VariantOut,
@@ -26,6 +28,7 @@ from experiments.api.experiment_shapes import (
 from experiments.api.finding import find_experiment, named_document, named_host, named_hosts, named_members
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
+from experiments.api.plumbing.paging import tell_pages_of
 from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import MAX_ID, Named, RunRow, experiment_url
 from experiments.api.verdicts import MAX_WAIT_S, RuleQuery, VerdictOut, absolute, waited_for
@@ -35,6 +38,7 @@ from experiments.asking.launching.copies import copy_experiment
 from experiments.asking.launching.forecast import Arm, forecast
 from experiments.asking.launching.stopping import spent_s
 from experiments.judging.comparing.history import experiment_runs
+from experiments.judging.evidence.host_canaries import hosts_before
 from experiments.judging.gate.decision import experiment_gate
 from experiments.judging.verdicts.looks import looks_of
 from experiments.models import Application, Experiment, Member, Recipe, Role, Workload
@@ -57,8 +61,8 @@ def list_experiments(
     state: Literal["", "draft", "running", "paused", "blocked", "finished", "cancelled"] = "",
     name__in: str = Query("", max_length=4000, description="One of these, with commas between"),
     state__in: str = Query("", max_length=200, description="One of these, with commas between"),
-    created_at__gte: str = Query("", max_length=40, description="Made at or after this time"),
-    created_at__lte: str = Query("", max_length=40, description="Made at or before this time"),
+    created_at__gte: Time = Query(None, max_length=40, description="Made at or after this time"),
+    created_at__lte: Time = Query(None, max_length=40, description="Made at or before this time"),
     cursor: int = Query(0, ge=0, le=MAX_ID),
     limit: int = Query(50, ge=1, le=200),
     fields: str = FIELDS,
@@ -67,9 +71,9 @@ def list_experiments(
     member = member_of(request)
     found = Experiment.objects.for_team(member.team).select_related("workload", "created_by")
     wanted: dict[str, Any] = {key: value for key, value in (("name", name), ("state", state)) if value}
-    for key, text in (("name__in", name__in), ("state__in", state__in)):
-        if text:
-            wanted[key] = [part.strip() for part in text.split(",")]
+    for key, listed in (("name__in", name__in), ("state__in", state__in)):
+        if listed:
+            wanted[key] = [part.strip() for part in listed.split(",")]
     for key, text in (("created_at__gte", created_at__gte), ("created_at__lte", created_at__lte)):
         if text:
             wanted[key] = parse_time(text, key)
@@ -78,6 +82,7 @@ def list_experiments(
         items=[ExperimentRow.of(row, member.team.slug) for row in rows],
         next_cursor=str(before or ""),
     )
+    tell_pages_of(request, page)
     return sparse(page, ExperimentRow, fields)
 
 
@@ -99,6 +104,7 @@ def create_experiment(request: HttpRequest, payload: ExperimentIn) -> Status[Exp
         margin_ratio=payload.margin_ratio,
         labels=check_labels(payload.labels),
         rules=payload.rules(),
+        profilers=payload.profilers,
     )
     return Status(201, _detail(member, experiment))
 
@@ -252,8 +258,11 @@ def _detail(member: Member, experiment: Experiment) -> ExperimentOut:
         experiment.variants.select_related("application", "recipe", "sut", "drivers").prefetch_related("drivers__hosts")
     )
     runs = experiment_runs(experiment)
+    checked = hosts_before(experiment)
     return ExperimentOut(
         **ExperimentRow.of(experiment, team).model_dump(),
+        hosts_before=checked.sentence,
+        canaries=[HostCanaryOut.of(one) for one in checked.checks],
         expected_end_at=expected_end(member.team, runs),
         spent_s=spent_s(runs),
         looks=[look for pair in looks_of(experiment, variants, runs) for look in LookOut.all_of(pair)],

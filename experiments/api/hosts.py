@@ -16,14 +16,19 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from agents.remote.address import HostKey
+from experiments.api.choices import HostRoles, HostState
+from experiments.api.experiment_shapes import HostCanaryOut
 from experiments.api.finding import find_host, named_host
 from experiments.api.plumbing.auth import ADMIN, LAUNCH, READ, WRITE, member_of
 from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
+from experiments.api.plumbing.paging import CURSOR, LIMIT, paged, rows_of_page
 from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import Body, Flag, Labels, Whole
+from experiments.judging.evidence.host_canaries import host_history
 from experiments.models import Host, Member, Role
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts import inventory, removal
+from experiments.registry.hosts.canaries import request_canaries
 from experiments.registry.hosts.host_keys import pinned_key, shown_keys
 from experiments.registry.hosts.machines import sisters_of
 from experiments.registry.hosts.reservations import Hold, holding_now
@@ -82,9 +87,9 @@ class HostOut(BaseModel):
     user: str
     data_address: str
     jump: str | None
-    roles: str
+    roles: HostRoles
     labels: dict[str, str]
-    state: str
+    state: HostState
     state_reason: str
     differences: list[str] = Field(description="What is not as before on a dirty host")
     dirty_run: int | None = Field(description="Number of the run that left it dirty")
@@ -109,6 +114,7 @@ class HostOut(BaseModel):
     reserved_until: datetime | None
     last_seen_at: datetime | None
     check: HostCheckOut
+    canaries: CheckOut = Field(description="The last checks of how fast it is that somebody asked for")
     may_launch: bool
 
     @classmethod
@@ -142,6 +148,7 @@ class HostOut(BaseModel):
             reserved_until=hold.until if hold else None,
             last_seen_at=host.last_seen_at,
             check=HostCheckOut.of(host.last_check),
+            canaries=CheckOut.of(host.last_canaries),
             may_launch=may_launch_on(member, host),
         )
 
@@ -217,12 +224,15 @@ def list_hosts(
     state__in: str = Query("", max_length=200, description="One of these, with commas between"),
     roles__in: str = Query("", max_length=200, description="One of these, with commas between"),
     fields: str = FIELDS,
+    cursor: int = CURSOR,
+    limit: int = LIMIT,
 ) -> Any:
     """All hosts of the team."""
     member = member_of(request)
     given = (("name__in", name__in), ("state__in", state__in), ("roles__in", roles__in))
     wanted = {key: [part.strip() for part in text.split(",")] for key, text in given if text}
-    hosts = list(Host.objects.for_team(member.team).with_state().filter(**wanted))
+    found = list(Host.objects.for_team(member.team).with_state().filter(**wanted))
+    hosts = rows_of_page(request, found, cursor, limit)
     holds, sisters = holding_now(hosts), sisters_of(hosts)
     shown = [HostOut.of(host, member, holds.get(host.pk), sisters.of(host.pk)) for host in hosts]
     return sparse(shown, HostOut, fields)
@@ -274,6 +284,22 @@ def check_host(request: HttpRequest, name: str) -> Status[HostOut]:
     host = find_host(member, name)
     inventory.request_check(member, host)
     return Status(202, _shown(host, member))
+
+
+@router.get("/{name}/canaries", response=list[HostCanaryOut])
+@paged
+def list_host_canaries(request: HttpRequest, name: str) -> list[HostCanaryOut]:
+    """The newest 60 short checks of the host, the newest first, each against those before it."""
+    return [HostCanaryOut.of(one) for one in host_history(find_host(member_of(request), name))]
+
+
+@router.post("/{name}/canaries", response={202: HostOut}, auth=LAUNCH)
+def check_host_speed(request: HttpRequest, name: str) -> Status[HostOut]:
+    """Check how fast CPUs and disk of a free host are; `canaries` says how it went once a worker has done it."""
+    member = member_of(request)
+    host = find_host(member, name)
+    request_canaries(member, host)
+    return Status(202, _shown(find_host(member, name), member))
 
 
 @router.post("/{name}/approve-key", response=HostOut, auth=WRITE, openapi_extra=CHANGE_EXTRA)
@@ -328,6 +354,7 @@ def grant_host(request: HttpRequest, name: str, payload: GrantIn) -> GrantsOut:
 
 
 @router.get("/{name}/profiles", response=list[ProfileSeen])
+@paged
 def list_host_profiles(request: HttpRequest, name: str) -> list[ProfileSeen]:
     """The hardware that the host showed over time, the newest first."""
     history = find_host(member_of(request), name).profile_history.select_related("profile")[:200]

@@ -9,6 +9,7 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import RunOutcome, RunValidity
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import SEND, member_of
 from experiments.api.plumbing.idempotency import idempotent
@@ -42,8 +43,8 @@ class ReportedRun(BaseModel):
 
     number: int
     url: str
-    outcome: str
-    validity: str
+    outcome: RunOutcome
+    validity: RunValidity
     reasons: list[str] = Field(description="What speaks against the run, the worst first")
 
     @classmethod

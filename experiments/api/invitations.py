@@ -9,7 +9,9 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import MemberRole
 from experiments.api.plumbing.auth import ADMIN, member_of
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import MAX_ID, Body
 from experiments.api.team import RoleName
 from experiments.models import Invitation, Member, Role
@@ -23,7 +25,7 @@ router = Router(auth=ADMIN, tags=["team"])
 class InvitationOut(BaseModel):
     id: int
     email: str = Field(description="Where the link was mailed; empty for one that was handed over")
-    role: str
+    role: MemberRole
     invited_by: str | None
     created_at: datetime
     sent_at: datetime | None
@@ -59,6 +61,7 @@ class InvitationIn(Body):
 
 
 @router.get("", response=list[InvitationOut])
+@paged
 def list_invitations(request: HttpRequest) -> list[InvitationOut]:
     """The open invitations, the newest first. For admins."""
     require(member_of(request), Role.ADMIN)

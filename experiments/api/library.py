@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 
 from agents.spec import MAX_DRIVERS
 from agents.steps.recipe import Value
-from experiments.api.finding import named_host, named_hosts
+from agents.system import MAX_MEMBERS, MemberRole
+from experiments.api.finding import named_host, named_hosts, named_members
 from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.shapes import Body, Named, Parameters, RunRow
 from experiments.asking.library import catalogue
@@ -59,6 +60,7 @@ class TemplateOut(TemplateRow):
     sources: list[SourceOut]
     settings: list[SettingOut]
     documents: dict[str, list[str]] = Field(description="What is installed: titles by kind")
+    members: list[str] = Field(description="The further members of its system by role; `members` names a host of each")
     two_suts: bool = Field(description="Whether it compares two servers, so that `other_sut` must be given")
     concurrency: ConcurrencyOut | None = Field(
         description="The numbers of connections or users that every variant has one after the other"
@@ -87,6 +89,9 @@ class InstallIn(Body):
         [], max_length=MAX_DRIVERS, description="The driver hosts; several divide the load"
     )
     other_sut: str = Field("", max_length=120, description="The second server of a template that compares two")
+    members: dict[MemberRole, Annotated[str, Field(max_length=120)]] = Field(
+        {}, max_length=MAX_MEMBERS, description="Of a system: role of each further member -> its host"
+    )
 
 
 class FitOut(BaseModel):
@@ -127,6 +132,7 @@ def get_template(request: HttpRequest, name: str) -> TemplateOut:
         sources=[SourceOut(text=source.text, url=source.url) for source in found.source],
         settings=[_setting(key, setting) for key, setting in sorted(found.settings().items())],
         documents=documents,
+        members=list(found.roles),
         two_suts=found.two_suts,
         concurrency=ConcurrencyOut(unit=found.concurrency_unit, **found.concurrency.model_dump())
         if found.concurrency
@@ -137,9 +143,7 @@ def get_template(request: HttpRequest, name: str) -> TemplateOut:
 @router.get(
     "/{name}/yaml",
     summary="The template as it is shipped",
-    openapi_extra={
-        "responses": {200: {"description": "OK", "content": {"application/yaml": {"schema": {"type": "object"}}}}}
-    },
+    openapi_extra={"responses": {200: {"description": "OK", "content": {"application/yaml": {"schema": {}}}}}},
 )
 def get_template_yaml(request: HttpRequest, name: str) -> HttpResponse:
     """The YAML of the template."""
@@ -164,6 +168,7 @@ def install_template(request: HttpRequest, name: str, payload: InstallIn) -> Ins
             named_host(member, payload.sut, field="sut"),
             tuple(named_hosts(member, payload.drivers, field="drivers")),
             named_host(member, payload.other_sut, field="other_sut") if payload.other_sut else None,
+            named_members(member, payload.members, field="members"),
         )
     with transaction.atomic():  # hosts that do not fit leave nothing behind
         ready = install(member, template, payload.scale, payload.settings)

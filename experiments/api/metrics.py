@@ -6,7 +6,9 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import MetricDirection
 from experiments.api.plumbing.auth import READ, WRITE, member_of
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, Flag
 from experiments.judging.alerts.following import follow_metric
 from experiments.judging.alerts.trends import WATCHED
@@ -20,7 +22,7 @@ class MetricOut(BaseModel):
     name: str
     label: str
     unit: str
-    direction: str
+    direction: MetricDirection
     noise_floor_ratio: float
     high: float | None = Field(description="The largest value that can be; 1 of a CPU ratio")
     own: bool = Field(description="The team's own, as its newest run or workload declares it")
@@ -32,6 +34,7 @@ class MetricChange(Body):
 
 
 @router.get("", response=list[MetricOut])
+@paged
 def list_metrics(request: HttpRequest) -> list[MetricOut]:
     """Every figure with its unit and whether higher or lower is better: the known ones, then the team's own."""
     return _metrics(member_of(request).team_id)

@@ -9,6 +9,7 @@ from ninja import Router
 from pydantic import BaseModel
 
 from experiments.api.plumbing.auth import READ, member_of
+from experiments.api.plumbing.paging import paged
 from experiments.models import HardwareProfile
 from experiments.registry.errors import NotFound
 
@@ -32,6 +33,7 @@ class ProfileOut(BaseModel):
 
 
 @router.get("", response=list[ProfileOut])
+@paged
 def list_profiles(request: HttpRequest) -> list[ProfileOut]:
     """The profiles of the team, the newest first, with the hosts that show them now."""
     profiles = HardwareProfile.objects.for_team(member_of(request).team).prefetch_related("hosts").order_by("-id")

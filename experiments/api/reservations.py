@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 from experiments.api.finding import named_hosts
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body
 from experiments.models import Member, Reservation
 from experiments.registry.errors import NotFound
@@ -50,6 +51,7 @@ class ReservationChange(Body):
 
 
 @router.get("", response=list[ReservationOut])
+@paged
 def list_reservations(request: HttpRequest) -> list[ReservationOut]:
     """What holds now and what will; past ones are in the audit trail."""
     return [ReservationOut.of(found) for found in reservations.current(member_of(request).team)]

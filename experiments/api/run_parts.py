@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -16,11 +17,13 @@ from pydantic import BaseModel, Field
 
 from experiments.analysis.thinning import thinned
 from experiments.api import streams
+from experiments.api.choices import LogLevel, MetricDirection
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import READ, member_of
+from experiments.api.plumbing.paging import paged, tell_page
 from experiments.judging.comparing.history import samples_of
 from experiments.judging.evidence.load_parts import load_parts
-from experiments.models import Member
+from experiments.models import Member, RunEvent
 from experiments.registry.errors import NotFound
 from experiments.registry.logs.shown_events import shown
 from experiments.registry.metrics.own_metrics import metrics_of
@@ -47,7 +50,7 @@ class LogEntry(BaseModel):
     seq: int
     at: datetime
     source: str
-    level: str
+    level: LogLevel
     lines: list[str]
 
 
@@ -75,7 +78,7 @@ class FigureOut(BaseModel):
     name: str
     label: str
     unit: str
-    direction: str
+    direction: MetricDirection
     value: float
     hidden: bool = Field(description="True when saturation makes this figure meaningless")
 
@@ -117,7 +120,14 @@ async def list_events(
     """The run's events in order: a page as JSON; with `Accept: text/event-stream` a stream, also of those to come."""
     if streams.wants_stream(request):
         return await streams.follow(request, number, after if last_event_id is None else last_event_id)
-    return await sync_to_async(_page_of_events)(member_of(request), number, after, limit)
+    page = await sync_to_async(_page_of_events)(member_of(request), number, after, limit)
+    _tell_next(request, page.items, limit)
+    return page
+
+
+def _tell_next(request: HttpRequest, found: Sequence[RunEvent | EventOut], limit: int) -> None:
+    if len(found) == limit:
+        tell_page(request, found[-1].seq, name="after")
 
 
 def _page_of_events(member: Member, number: int, after: int, limit: int) -> EventsOut:
@@ -142,6 +152,7 @@ def get_log(
     """The lines that people read, in order; `after` is the last sequence number seen."""
     run = find_run(member_of(request), number)
     found = list(run.events.filter(seq__gt=after, kind="logged").order_by("seq")[:limit])
+    _tell_next(request, found, limit)
     return LogOut(
         items=[
             LogEntry(
@@ -167,6 +178,7 @@ def get_config(request: HttpRequest, number: int) -> ConfigOut:
 
 
 @router.get("/{int:number}/samples", response=list[SeriesOut])
+@paged
 def list_samples(
     request: HttpRequest,
     number: int,
@@ -181,6 +193,7 @@ def list_samples(
 
 
 @router.get("/{int:number}/metrics", response=list[FigureOut])
+@paged
 def list_figures(request: HttpRequest, number: int) -> list[FigureOut]:
     """The run's figures with their units: the known ones in the order of the registry, then the team's own."""
     run = find_run(member_of(request), number)
@@ -199,12 +212,14 @@ def list_figures(request: HttpRequest, number: int) -> list[FigureOut]:
 
 
 @router.get("/{int:number}/load-parts", response=list[LoadPartOut])
+@paged
 def list_load_parts(request: HttpRequest, number: int) -> list[LoadPartOut]:
     """What each load tool measured, where several ran at the same time: one per driver host and instance."""
     return [LoadPartOut(**asdict(row)) for row in load_parts(find_run(member_of(request), number))]
 
 
 @router.get("/{int:number}/artifacts", response=list[ArtifactOut])
+@paged
 def list_artifacts(request: HttpRequest, number: int) -> list[ArtifactOut]:
     """The files of the run."""
     run = find_run(member_of(request), number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
@@ -12,10 +13,13 @@ from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Discriminator, Field, Tag
 
+from agents.profilers.choosing import ProfilerNames
 from agents.spec import RunSpec
+from experiments.api.choices import AnyRunState, RunOutcome, RunValidity, Time
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
+from experiments.api.plumbing.paging import tell_pages_of
 from experiments.api.plumbing.rendering import rendered
 from experiments.api.plumbing.sparse import FIELDS, chosen_fields, sparse
 from experiments.api.setups import SetupIn
@@ -34,6 +38,7 @@ from experiments.api.shapes import (
 )
 from experiments.api.verdicts import MAX_WAIT_S, VerdictOut, absolute, waited_for
 from experiments.asking.launching import cancelling, launch
+from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.specs import choice_of
 from experiments.judging.comparing.changes import throughput_changes
 from experiments.judging.gate.decision import run_gate
@@ -54,6 +59,10 @@ class RunByNames(SetupIn):
     tags: Tags = []
     notes: str = Field("", max_length=10_000)
     retries: Retries = 0
+    profilers: ProfilerNames = Field((), description="With any, it is a profiled run, which counts nowhere")
+
+    def choice(self, member: Member) -> Choice:
+        return replace(super().choice(member), profilers=tuple(self.profilers))
 
 
 class RunBySpec(Body):
@@ -94,9 +103,9 @@ class RunQuery(BaseModel):
     """The filters of the runs page."""
 
     query: str = Field("", description="#number, parts of names, beginnings of words in labels and tags, key:value")
-    state: str = ""
-    outcome: str = ""
-    validity: str = ""
+    state: AnyRunState = ""
+    outcome: RunOutcome = ""
+    validity: RunValidity = ""
     recipe: str = ""
     workload: str = ""
     application: str = ""
@@ -106,8 +115,8 @@ class RunQuery(BaseModel):
     label: list[str] = Field([], description="key=value; may be given several times")
     param: list[str] = Field([], description="name=value of a chosen parameter; may be given several times")
     experiment: str = ""
-    since: str = Field("", description="Queued at or after this time")
-    until: str = Field("", description="Queued before this time")
+    since: Time = Field(None, description="Queued at or after this time")
+    until: Time = Field(None, description="Queued before this time")
     archived: str = Field("", description="true for the archived runs, which are left out otherwise")
 
     number__gte: Number = None
@@ -122,12 +131,12 @@ class RunQuery(BaseModel):
     application__in: Several = ""
     sut__in: Several = ""
     driver__in: Several = ""
-    queued_at__gte: str = ""
-    queued_at__lte: str = ""
-    started_at__gte: str = ""
-    started_at__lte: str = ""
-    finished_at__gte: str = ""
-    finished_at__lte: str = ""
+    queued_at__gte: Time = None
+    queued_at__lte: Time = None
+    started_at__gte: Time = None
+    started_at__lte: Time = None
+    finished_at__gte: Time = None
+    finished_at__lte: Time = None
     throughput_rps__gte: Number = None
     throughput_rps__lte: Number = None
     latency_p50_ms__gte: Number = None
@@ -165,17 +174,20 @@ def list_runs(
     member = member_of(request)
     where = {"sort": sort, "cursor": cursor, "limit": limit}
     if "throughput_change" in fields:
-        return sparse(_with_changes(member, filters.as_filter(), **where), ListedRun, fields)
-    return _without_changes(member, filters.as_filter(), chosen_fields(ListedRun, fields), **where)
+        changed = _with_changes(member, filters.as_filter(), **where)
+        tell_pages_of(request, changed)
+        return sparse(changed, ListedRun, fields)
+    answer = _without_changes(member, filters.as_filter(), chosen_fields(ListedRun, fields), **where)
+    tell_pages_of(request, answer)
+    return HttpResponse(rendered(answer), content_type="application/json; charset=utf-8")
 
 
-def _without_changes(member: Member, runs: RunFilter, chosen: set[str], **where: Any) -> HttpResponse:
+def _without_changes(member: Member, runs: RunFilter, chosen: set[str], **where: Any) -> dict[str, Any]:
     page, names = lines_page(member.team, runs, **where)
     items = [line_fields(line, names, member.team.slug) for line in page.rows]
     if chosen:
         items = [{name: item[name] for name in item if name in chosen} for item in items]
-    answer = {"items": items, "next_cursor": page.next_cursor, "previous_cursor": page.previous_cursor}
-    return HttpResponse(rendered(answer), content_type="application/json; charset=utf-8")
+    return {"items": items, "next_cursor": page.next_cursor, "previous_cursor": page.previous_cursor}
 
 
 def _with_changes(member: Member, runs: RunFilter, **where: Any) -> RunPageOut:

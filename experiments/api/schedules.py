@@ -9,9 +9,11 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import OccasionOutcome, PriorityName, ScheduleState
 from experiments.api.finding import find_experiment, find_run
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, Flag, Labels, Priority, Whole, experiment_url, run_url, schedule_url
 from experiments.asking.schedules import saving
 from experiments.asking.schedules.clock import MOST_CHARS, expression_of, in_words
@@ -27,7 +29,7 @@ router = Router(auth=READ, tags=["schedules"])
 class OccasionOut(BaseModel):
     due_at: datetime
     at: datetime
-    outcome: str = Field(description="launched, overlap, unchanged or failed")
+    outcome: OccasionOutcome
     sentence: str
     url: str = Field(description="What was launched; empty when nothing was")
     result: str = Field(description="State of the experiment, or outcome of the run; empty when nothing was launched")
@@ -64,8 +66,8 @@ class ScheduleRow(BaseModel):
     newest_versions: bool
     skips_unchanged: bool
     labels: dict[str, str]
-    priority: str
-    state: str
+    priority: PriorityName
+    state: ScheduleState
     state_reason: str
     runs_as: str | None
     next_times: list[datetime]
@@ -135,6 +137,7 @@ class Deleted(BaseModel):
 
 
 @router.get("", response=list[ScheduleRow])
+@paged
 def list_schedules(request: HttpRequest) -> list[ScheduleRow]:
     """The team's schedules by name."""
     found = with_names(Schedule.objects.for_team(member_of(request).team)).order_by("name")

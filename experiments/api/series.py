@@ -9,7 +9,9 @@ from ninja import Router
 from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import AlertState, MetricDirection, RunValidity, Time, Triage
 from experiments.api.plumbing.auth import READ, WRITE, member_of
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, run_url
 from experiments.judging.alerts.triage import change_points, expect_level, expected_levels
 from experiments.judging.comparing.history import MAX_POINTS, metric_history, series_of
@@ -42,7 +44,7 @@ class PointOut(BaseModel):
     spread: float | None = Field(description="The standard deviation of its runs; null for one run")
     runs: list[int]
     recipe: str
-    validity: str
+    validity: RunValidity
     labels: dict[str, str]
     experiment: int | None
 
@@ -60,8 +62,8 @@ class ChangePointOut(BaseModel):
     mean_after: float | None
     change_pct: float | None
     worse: bool
-    state: str = Field(description="suspected or confirmed")
-    triage: str
+    state: AlertState
+    triage: Triage
 
     @classmethod
     def of(cls, alert: Alert) -> ChangePointOut:
@@ -100,7 +102,7 @@ class HistoryOut(BaseModel):
     metric: str
     label: str
     unit: str
-    direction: str
+    direction: MetricDirection
     points: list[PointOut] = Field(description="Oldest first; of runs that count")
     truncated: bool
     change_points: list[ChangePointOut] = Field(description="Oldest first, without those that a person called none")
@@ -108,6 +110,7 @@ class HistoryOut(BaseModel):
 
 
 @router.get("", response=list[SeriesRow])
+@paged
 def list_series(request: HttpRequest) -> list[SeriesRow]:
     """The series of the team, the one with the newest run first."""
     return [
@@ -130,8 +133,8 @@ def get_history(
     fingerprint: str,
     metric: str = "throughput_rps",
     recipe: str = Query("", max_length=120),
-    since: str = "",
-    until: str = "",
+    since: Time = None,
+    until: Time = None,
     limit: int = Query(MAX_POINTS, ge=1, le=MAX_POINTS),
 ) -> HistoryOut:
     """One metric over the nights of a series; an unknown series has no points. `limit` counts runs."""

@@ -1,4 +1,4 @@
-"""What is launched on which hosts, by names: what runs, searches and bisections share as they come in and go out."""
+"""What is launched on which hosts, by names: what runs, searches, bisections and tuning searches share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import InquiryState
 from experiments.api.finding import named_document, named_host, named_hosts, named_members
 from experiments.api.shapes import Body, DriverNames, Labels, MemberNames, Named, Parameters, Priority, Reference
 from experiments.asking.launching.choices import Choice
@@ -46,7 +47,7 @@ class InquiryRow(BaseModel):
     id: int
     url: str
     name: str
-    state: str
+    state: InquiryState
     application: Named
     recipe: Named
     parameters: Parameters

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.spec import MAX_DRIVERS
 from agents.steps.recipe import Value
+from experiments.api.choices import FindingLevel, RunCause, RunOrigin, RunOutcome, RunRestore, RunState, RunValidity
 from experiments.asking.launching.retries import links_of
 from experiments.judging.comparing.changes import Basis, ThroughputChange, throughput_changes
+from experiments.judging.evidence.roles import members_of
 from experiments.models import Document, Host, Run
 from experiments.running.queue.plan import Expected
 from experiments.running.queue.priorities import MAX_RETRIES, name_of
@@ -63,7 +67,7 @@ class Finding(BaseModel):
     """One check of a run's validity, in a sentence, with the numbers behind it."""
 
     check: str
-    level: str = Field(description="ok, warn, invalid, or skipped: this host or tool does not show it")
+    level: FindingLevel = Field(description="skipped: this host or tool does not show it")
     sentence: str
     evidence: dict[str, float | str] = {}
     source: str = ""
@@ -75,11 +79,11 @@ class RunRow(BaseModel):
 
     number: int
     url: str
-    origin: str
-    state: str
-    outcome: str
-    validity: str
-    restore: str
+    origin: RunOrigin
+    state: RunState
+    outcome: RunOutcome
+    validity: RunValidity
+    restore: RunRestore
     experiment: int | None
     variant: str | None
     block: int | None
@@ -103,6 +107,7 @@ class RunRow(BaseModel):
     sut_cpu_ratio: float | None
     driver_cpu_ratio: float | None
     archived: bool
+    profiled: bool = Field(description="Profilers worked on it: it counts in no verdict, trend, gate or baseline")
 
     @classmethod
     def of(cls, run: Run, team: str) -> RunRow:
@@ -148,6 +153,20 @@ class WaitingOut(BaseModel):
         return cls(reason=expected.reason, runs_before=expected.runs_before, expected_start_at=expected.starts_at)
 
 
+class SystemMemberOut(BaseModel):
+    """A member of the system that a run was of, and what it showed; null = not seen."""
+
+    role: str
+    is_loaded: bool = Field(description="Whether it is the server that was loaded")
+    server: str
+    host: str
+    cpu_ratio: float | None = Field(description="How busy the CPUs were that it may use")
+    server_cpu_ratio: float | None = Field(description="How many CPUs its own processes used")
+    memory_used_bytes: float | None
+    received_bytes_per_s: float | None = Field(description="By the network card that carried most")
+    sent_bytes_per_s: float | None
+
+
 class RunDetail(ListedRun):
     """A run with its frozen specification and the reasons for its validity."""
 
@@ -155,7 +174,7 @@ class RunDetail(ListedRun):
     sut_profile: str | None = Field(description="The hardware of the SUT: a digest for `GET /profiles/{digest}`")
     failure: str
     failure_hint: str
-    cause: str = Field(description="Whose fault the failure was: person, specification, host, benchhub, or empty")
+    cause: RunCause = Field(description="Whose fault the failure was; empty for nobody's")
     retry_of: int | None = Field(description="Number of the run that this one repeats")
     retried_as: int | None = Field(description="Number of the run that repeats this one")
     waiting: WaitingOut | None = Field(description="Of a queued run only")
@@ -166,6 +185,9 @@ class RunDetail(ListedRun):
     cancel_requested_at: datetime | None
     measured_at: datetime | None
     spec: dict[str, Any] | None = Field(description="The RunSpec; POST /runs takes it back. None for an import")
+    members: list[SystemMemberOut] = Field(
+        [], description="Of a system of several hosts, the loaded server first", exclude_if=lambda found: not found
+    )
 
     @classmethod
     def of(cls, run: Run, team: str) -> RunDetail:
@@ -188,6 +210,7 @@ class RunDetail(ListedRun):
             cancel_requested_at=run.cancel_requested_at,
             measured_at=run.measured_at,
             spec=run.spec,
+            members=[SystemMemberOut(**asdict(one)) for one in members_of(run)],
         )
 
 
@@ -247,37 +270,43 @@ def _figures(run: Any, team: str) -> dict[str, Any]:
         "sut_cpu_ratio": run.sut_cpu_ratio,
         "driver_cpu_ratio": run.driver_cpu_ratio,
         "archived": run.archived,
+        "profiled": run.profiled,
     }
 
 
 def run_url(team: str, number: int) -> str:
-    """The run's page, below the installation's address."""
-    return f"/t/{team}/runs/{number}/"
+    """The whole address of the run's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/runs/{number}/"
 
 
 def experiment_url(team: str, experiment_id: int) -> str:
-    """The experiment's page, below the installation's address."""
-    return f"/t/{team}/experiments/{experiment_id}/"
+    """The whole address of the experiment's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/experiments/{experiment_id}/"
 
 
 def search_url(team: str, search_id: int) -> str:
-    """The search's page, below the installation's address."""
-    return f"/t/{team}/experiments/searches/{search_id}/"
+    """The whole address of the search's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/experiments/searches/{search_id}/"
 
 
 def schedule_url(team: str, schedule_id: int) -> str:
-    """The schedule's page, below the installation's address."""
-    return f"/t/{team}/experiments/schedules/{schedule_id}/"
+    """The whole address of the schedule's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/experiments/schedules/{schedule_id}/"
 
 
 def bisection_url(team: str, bisection_id: int) -> str:
-    """The bisection's page, below the installation's address."""
-    return f"/t/{team}/experiments/bisections/{bisection_id}/"
+    """The whole address of the bisection's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/experiments/bisections/{bisection_id}/"
+
+
+def tuning_url(team: str, tuning_id: int) -> str:
+    """The tuning search's page, below the installation's address."""
+    return f"/t/{team}/experiments/tunings/{tuning_id}/"
 
 
 def alert_url(team: str, alert_id: int) -> str:
-    """The alert's page, below the installation's address."""
-    return f"/t/{team}/alerts/{alert_id}/"
+    """The whole address of the alert's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/alerts/{alert_id}/"
 
 
 def _named(found: tuple[int, str] | None) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import ShareKind, ShareState
 from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.shapes import MAX_ID, Body, Flag, RunNumber, Whole
 from experiments.api.verdicts import absolute
@@ -25,9 +26,9 @@ router = Router(auth=READ, tags=["shares"])
 
 class ShareOut(BaseModel):
     id: int
-    kind: str
+    kind: ShareKind
     subject: str
-    state: str = Field(description="live, expired or revoked")
+    state: ShareState
     created_by: str | None
     created_at: datetime
     expires_at: datetime | None = Field(description="null = never")
@@ -51,7 +52,7 @@ class ShareOut(BaseModel):
         )
 
 
-class NewShareOut(ShareOut):
+class ShareMade(ShareOut):
     url: str = Field(
         description="The page; it is not told again. Below it: badge.svg, chart.svg, chart.png, report.pdf, embed/"
     )
@@ -96,13 +97,13 @@ def list_shares(
     )
 
 
-@router.post("", response={201: NewShareOut}, auth=WRITE)
-def create_share(request: HttpRequest, payload: ShareIn) -> Status[NewShareOut]:
+@router.post("", response={201: ShareMade}, auth=WRITE)
+def create_share(request: HttpRequest, payload: ShareIn) -> Status[ShareMade]:
     """Freeze something as it is now and make a link to it. Editors may."""
     member = member_of(request)
     made = share(member, _subject(request, payload), days=None if payload.never_expires else payload.days)
     url = absolute(request, f"/s/{made.token}/")
-    return Status(201, NewShareOut(**ShareOut.of(made.link).model_dump(), url=url))
+    return Status(201, ShareMade(**ShareOut.of(made.link).model_dump(), url=url))
 
 
 @router.delete("/{int:share_id}", response=ShareOut, auth=WRITE)

@@ -11,7 +11,9 @@ from ninja import Router
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import MemberRole
 from experiments.api.plumbing.auth import ADMIN, READ, member_of
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, Flag, Whole
 from experiments.keeping.retention.policy import MAX_DAYS, MIN_DAYS, set_retention
 from experiments.models import Member, Role, Team
@@ -74,7 +76,7 @@ class TeamChange(Body):
 
 class MemberOut(BaseModel):
     user: str
-    role: str
+    role: MemberRole
     service: bool = Field(description="True for an identity of the team that tokens act for")
 
     @classmethod
@@ -115,6 +117,7 @@ def change_own_team(request: HttpRequest, payload: TeamChange) -> TeamOut:
 
 
 @router.get("/members", response=list[MemberOut])
+@paged
 def list_members(request: HttpRequest) -> list[MemberOut]:
     """The members of the team, people and services."""
     members = Member.objects.filter(team=member_of(request).team).select_related("user").order_by("id")

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from experiments.analysis.thresholds import Thresholds, limits
 from experiments.api.plumbing.auth import ADMIN, READ, member_of
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body
 from experiments.judging.alerts.limits import change_limits, limits_in
 from experiments.judging.evidence.thresholds import change_thresholds, thresholds_of
@@ -65,6 +66,7 @@ class ThresholdsChange(Body):
 
 
 @router.get("", response=list[ThresholdOut])
+@paged
 def list_thresholds(request: HttpRequest) -> list[ThresholdOut]:
     """Every limit of the validity checks: the team's value, the default and the reason for it."""
     return list(_shown(thresholds_of(member_of(request).team)))
@@ -77,6 +79,7 @@ def set_thresholds(request: HttpRequest, payload: ThresholdsChange) -> list[Thre
 
 
 @router.get("/history", response=list[HistoryLimitOut])
+@paged
 def list_history_limits(
     request: HttpRequest, series: str = Query("", max_length=64), metric: str = Query("", max_length=60)
 ) -> list[HistoryLimitOut]:

@@ -12,6 +12,7 @@ from agents.results.timer_tables import MAX_CHARS
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body
 from experiments.asking.intake import timers
 from experiments.judging.comparing.history import MAX_COMPARED, comparable_runs
@@ -72,6 +73,7 @@ class TimerComparisonOut(BaseModel):
 
 
 @router.get("/runs/{int:number}/timers", response=list[TimerTableOut])
+@paged
 def list_timers(request: HttpRequest, number: int) -> list[TimerTableOut]:
     """The tables of a run."""
     run = find_run(member_of(request), number)
@@ -88,6 +90,7 @@ def import_timers(request: HttpRequest, number: int, payload: TimerTableIn) -> S
 
 
 @router.get("/timers", response=list[TimerComparisonOut])
+@paged
 def compare_timers(
     request: HttpRequest, runs: str = Query(..., max_length=200, description="Run numbers: 12,13,14")
 ) -> list[TimerComparisonOut]:

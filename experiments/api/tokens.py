@@ -11,6 +11,7 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from experiments.api.plumbing.auth import ADMIN, Scope, member_of
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, Whole
 from experiments.models import Member, Role, Token
 from experiments.registry.errors import NotFound
@@ -45,7 +46,7 @@ class TokenOut(BaseModel):
         )
 
 
-class NewTokenOut(TokenOut):
+class TokenMade(TokenOut):
     text: str = Field(description="The token itself; it is not shown again")
 
 
@@ -59,6 +60,7 @@ class TokenIn(Body):
 
 
 @router.get("", response=list[TokenOut])
+@paged
 def list_tokens(request: HttpRequest) -> list[TokenOut]:
     """The caller's tokens; an admin sees those of the whole team."""
     member = member_of(request)
@@ -66,13 +68,13 @@ def list_tokens(request: HttpRequest) -> list[TokenOut]:
     return [TokenOut.of(token, services) for token in _visible(member).order_by("-id")[:500]]
 
 
-@router.post("", response={201: NewTokenOut})
-def create_token(request: HttpRequest, payload: TokenIn) -> Status[NewTokenOut]:
+@router.post("", response={201: TokenMade})
+def create_token(request: HttpRequest, payload: TokenIn) -> Status[TokenMade]:
     """A new token. No token gets a scope above its creator's role."""
     member = member_of(request)
     service = find_service(member, payload.service) if payload.service else None
     token, text = issue(member, name=payload.name, scopes=payload.scopes, days=payload.days, service=service)
-    return Status(201, NewTokenOut(**TokenOut.of(token, _services(member)).model_dump(), text=text))
+    return Status(201, TokenMade(**TokenOut.of(token, _services(member)).model_dump(), text=text))
 
 
 @router.delete("/{token_id}", response=TokenOut)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, Flag
 from experiments.models import Member, SavedView, Team
 from experiments.telling.run_list import saved_views
@@ -61,6 +62,7 @@ class ViewChange(Body):
 
 
 @router.get("", response=list[ViewOut])
+@paged
 def list_views(request: HttpRequest) -> list[ViewOut]:
     """Your own views and those that others share with the team, by name."""
     member = member_of(request)

@@ -11,7 +11,9 @@ from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
+from experiments.api.choices import DeliveryState, WebhookFormat
 from experiments.api.plumbing.auth import ADMIN, member_of
+from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import MAX_ID, Body, Flag
 from experiments.models import Delivery, DeliveryAttempt, Webhook
 from experiments.telling.notifying import webhooks
@@ -30,7 +32,7 @@ class WebhookOut(BaseModel):
     id: int
     name: str
     url: str
-    format: str
+    format: WebhookFormat
     events: list[str]
     is_active: bool
     state_reason: str = Field(description="Why BenchHub switched it off")
@@ -78,7 +80,7 @@ class DeliveryOut(BaseModel):
     id: int
     message_id: str = Field(description="As in X-BenchHub-Delivery, the same for every try")
     event: str
-    state: str = Field(description="waiting, delivered or given_up")
+    state: DeliveryState
     created_at: datetime
     next_at: datetime | None = Field(description="When it is tried next")
     body: str = Field(description="Exactly what is sent")
@@ -126,6 +128,7 @@ class WebhookDeleted(BaseModel):
 
 
 @router.get("", response=list[WebhookOut])
+@paged
 def list_webhooks(request: HttpRequest) -> list[WebhookOut]:
     """The team's webhooks by name, without their secrets."""
     return [WebhookOut.of(webhook) for webhook in webhooks_of(member_of(request))]

@@ -4,6 +4,7 @@ from experiments.models.alert_rules import AlertRule, BrokenRule
 from experiments.models.annotations import Annotation
 from experiments.models.baselines import PinnedBaseline
 from experiments.models.bisecting import Bisection, BisectionStep
+from experiments.models.canaries import HostCanary
 from experiments.models.documents import Application, Document, Recipe, Workload
 from experiments.models.experiments import Experiment, StoredVerdict, Variant
 from experiments.models.history import Alert, HistoryLimits, Trend
@@ -12,6 +13,7 @@ from experiments.models.installation import Installation
 from experiments.models.invitations import Invitation
 from experiments.models.notifying import Delivery, DeliveryAttempt, Webhook
 from experiments.models.operations import Canary, Tally, Worker
+from experiments.models.profiles import RunProfile
 from experiments.models.results import Artifact, LatencySpectrum, Metric, SampleSeries, Series
 from experiments.models.runs import ConfigSnapshot, DryRun, Run, RunEvent
 from experiments.models.saved_views import PinnedTrend, SavedView
@@ -20,6 +22,7 @@ from experiments.models.searches import CapacitySearch, SearchTrial
 from experiments.models.sharing import ShareLink
 from experiments.models.teams import AuditEntry, IdempotencyRecord, Member, Role, Team, Token
 from experiments.models.timers import TimerTable
+from experiments.models.tunings import Tuning, TuningTrial
 
 __all__ = [
     "Alert",
@@ -43,6 +46,7 @@ __all__ = [
     "HardwareProfile",
     "HistoryLimits",
     "Host",
+    "HostCanary",
     "HostGrant",
     "HostProfile",
     "IdempotencyRecord",
@@ -60,6 +64,7 @@ __all__ = [
     "Role",
     "Run",
     "RunEvent",
+    "RunProfile",
     "SampleSeries",
     "SavedView",
     "Schedule",
@@ -72,6 +77,8 @@ __all__ = [
     "TimerTable",
     "Token",
     "Trend",
+    "Tuning",
+    "TuningTrial",
     "Variant",
     "Webhook",
     "Worker",

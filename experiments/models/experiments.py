@@ -55,7 +55,10 @@ class Experiment(models.Model):
     target_ratio = models.FloatField(null=True)
     max_blocks = models.PositiveSmallIntegerField(default=20)
     max_hours = models.FloatField(null=True)
+    profilers = models.JSONField(default=list)
+    """Each block has a twin of each run with these, which counts nowhere."""
     aa_first = models.BooleanField(default=False)
+    canaries_first = models.BooleanField(default=False)
     aa_result = models.JSONField(default=dict)
     state_reason = models.TextField(blank=True)
     seed = models.PositiveIntegerField(default=0)

@@ -55,6 +55,8 @@ class Host(models.Model):
     host told (`agents.running.outfit`). `differences`: what is not as before on a dirty host, one plain sentence each,
     left by `dirty_run`. `last_restore`: how the last attempt to put it back went. Both are made by one function each:
     `inventory.check_state` and `quarantine.restore_state`.
+    `last_canaries`: state, message, hint, at of the checks that somebody asked for. `canaries_until`: until then no run
+    starts on it, as they are under way; None when they are not.
     `clock_ahead_s`: its clock against the database's when BenchHub looked last, None = not known.
     `stays_drained`: a person had taken the dirty host out of service, so it comes back drained. `machine`: the one that
     it leads to, once another host may lead there or it has shown itself. `place` is where it answers, in one spelling;
@@ -102,6 +104,8 @@ class Host(models.Model):
     installation = models.CharField(max_length=64, blank=True)
     hardware = models.CharField(max_length=64, blank=True)
     clock_ahead_s = models.FloatField(null=True)
+    last_canaries = models.JSONField(default=dict)
+    canaries_until = models.DateTimeField(null=True)
     is_demo = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 

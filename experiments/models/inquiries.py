@@ -1,4 +1,4 @@
-"""What the questions that BenchHub answers step by step have in common: searches and bisections."""
+"""What the questions that BenchHub answers step by step have in common: searches, bisections, tuning searches."""
 
 from __future__ import annotations
 

@@ -60,10 +60,16 @@ class RunQuerySet(TeamOwnedQuerySet):
         parts = ("team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment", "created_by")
         return self.select_related(*parts).filter(number=number).first()
 
+    def plain(self) -> Self:
+        """Runs that were not profiled: a profiled one is the twin of such a run and is compared with no other."""
+        return self.filter(profiled=False)
+
     def counted(self) -> RunQuerySet:
-        """Runs whose figures may enter a comparison or a history."""
-        return self.kept().filter(
-            state=Run.State.FINISHED, outcome=Run.Outcome.SUCCEEDED, validity__in=Run.USABLE, archived=False
+        """Runs whose figures may enter a comparison or a history: profiled ones never do."""
+        return (
+            self.kept()
+            .plain()
+            .filter(state=Run.State.FINISHED, outcome=Run.Outcome.SUCCEEDED, validity__in=Run.USABLE, archived=False)
         )
 
 
@@ -123,6 +129,8 @@ class Run(models.Model):
     variant = models.ForeignKey(Variant, null=True, blank=True, on_delete=models.CASCADE, related_name="runs")
     block = models.PositiveSmallIntegerField(null=True)
     spec = models.JSONField(null=True)
+    profiled = models.BooleanField(default=False)
+    """Whether profilers worked on its servers, which costs them something: `spec` names them."""
     fingerprint = models.CharField(max_length=64, blank=True)
     labels = models.JSONField(default=dict)
     tags = models.JSONField(default=list)
@@ -232,9 +240,14 @@ class Run(models.Model):
         return self.state != self.State.FINISHED
 
     @property
-    def is_usable(self) -> bool:
-        """Whether its figures may be used: it ran to its end, no check made it invalid, and it is not in the trash."""
+    def is_sound(self) -> bool:
+        """Whether it measured well: it ran to its end, no check made it invalid, and it is not in the trash."""
         return self.outcome == self.Outcome.SUCCEEDED and self.validity in self.USABLE and self.trashed_at is None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether its figures may be used: it is sound, and was not profiled."""
+        return self.is_sound and not self.profiled
 
     def repeats(self, variant: Variant) -> bool:
         """Whether it is a repetition of the variant that counts. Runs of an A/A check are left out before."""

@@ -39,4 +39,4 @@ class Busy(RequestError):
 
 
 class Conflict(RequestError):
-    """The object is not in a state that allows this."""
+    """The object is not in a state that allows this, or there is another one of its name."""

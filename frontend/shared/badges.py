@@ -113,6 +113,17 @@ BADGES: dict[str, dict[str, Badge]] = {
         "bad": Badge("bad", "down", "Worse"),
         "unclear": Badge("warn", "question", "Unclear"),
     },
+    "tuning": {
+        "better": Badge("good", "up", "Better"),
+        "nothing_better": Badge("neutral", "equal", "Nothing better"),
+        "budget_too_small": Badge("warn", "question", "Budget too small"),
+    },
+    "tuning_trial": {
+        "ok": Badge("good", "check", "Measured"),
+        "invalid": Badge("warn", "undo", "Invalid"),
+        "crashed": Badge("bad", "cross", "Crashed"),
+        "refused": Badge("bad", "stop", "Refused"),
+    },
     "schedule": {
         "active": Badge("good", "clock", "Active"),
         "paused": Badge("warn", "stop", "Paused"),
@@ -131,6 +142,17 @@ BADGES: dict[str, dict[str, Badge]] = {
         "waiting": Badge("info", "clock", "Waiting"),
         "delivered": Badge("good", "check", "Delivered"),
         "given_up": Badge("bad", "cross", "Given up"),
+    },
+    "function": {
+        "more": Badge("bad", "up", "Costs more"),
+        "less": Badge("good", "down", "Costs less"),
+        "not_separated": Badge("neutral", "equal", "Not separated"),
+        "too_few": Badge("neutral", "clock", "Too few runs"),
+    },
+    "evidence": {
+        "interval": Badge("info", "check", "Shown"),
+        "difference": Badge("neutral", "question", "Differs"),
+        "against": Badge("neutral", "undo", "Other direction"),
     },
     "quadrant": {
         "low_cpu_low_tps": Badge("bad", "clock", "Low CPU, low tps"),

@@ -1,4 +1,4 @@
-"""Pages whose answer grows while what they show is under way: a search, a bisection."""
+"""Pages whose answer grows while what they show is under way: a search, a bisection, a tuning search."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ DRIVER_SAMPLES: Mapping[str, dict[str, Any]] = {
         "version": ["id"],
     },
     "fio": {"block_size": "8k", "size": "1m"},
+    "gatling": {"users": 1, **_HTTP, **_BODY},
     "h2load": {"connections": 1, **_HTTP, **_BODY},
     "hey": {"connections": 1, **_HTTP, **_BODY},
     "hyperfoil": {"connections": 1, "threads": 1, **_HTTP},

@@ -19,10 +19,11 @@ import pytest
 from agents import events as e
 from agents.base.installation import UNNAMED, Installation
 from agents.base.session import Session
+from agents.profiles.base.taken import TakenProfile
 from agents.record import Record
 from agents.remote.ssh import connect
 from agents.runner import Runner
-from agents.running.control import Control
+from agents.running.control import Control, KeepReadings
 from agents.spec import HostAddress, RunSpec
 from tests import needs
 from tests.agents.specs import make_spec
@@ -31,6 +32,8 @@ from tests.sshd import SshdHost, exists, running_sshd
 needs_wrk = needs.program("wrk")
 
 KEY = "r1-65f0"
+LIBRARIES = Path(os.environ.get("BENCHHUB_PROFILERS") or Path.home() / ".local/share/benchhub/cache/profilers")
+"""The jars of profilers, as bin/get-profilers puts them."""
 SERVER_XML = '<Server port="8005"><Service name="a"><Connector port="8080"/></Service></Server>\n'
 
 # Counts its starts, so that a second load is seen; what it becomes is the real wrk, which takes a breath before each
@@ -155,9 +158,16 @@ class Watched:
     installation: Installation = UNNAMED
     key: str = KEY
     kept: dict[str, bytes] = field(default_factory=dict)
+    profiles: dict[str, TakenProfile] = field(default_factory=dict)
+    keep_readings: KeepReadings | None = None
 
     async def keep(self, name: str, content: bytes, media_type: str) -> None:
         self.kept[name] = content
+
+    async def keep_profile(self, taken: TakenProfile, content: bytes) -> str:
+        name = f"profile-{taken.profiler}-{taken.event}"
+        self.kept[name], self.profiles[name] = content, taken
+        return name
 
     async def emit(self, event: e.AnyEvent) -> None:
         self.on_event(event)
@@ -176,7 +186,10 @@ class Watched:
             self.patience_s,
             self.deadman_s,
             keep_file=self.keep,
+            keep_profile=self.keep_profile,
+            libraries=LIBRARIES,
             installation=self.installation,
+            keep_readings=self.keep_readings,
         )
         return Runner(self.key, spec, record or Record(), control)
 

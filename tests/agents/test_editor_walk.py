@@ -43,6 +43,10 @@ TOOLS = (
 XML = "<Server><Service><Connector/><Engine><Host><Valve/></Host></Engine></Service></Server>"
 
 
+Done = tuple[str, bytes, tuple[tuple[str, str], ...]]
+"""A command as a shell gets it, its input, and the files that it finds."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where marks would be: `mark` is made by whatever is interpreted, `tool` is a program that makes it."""
@@ -116,9 +120,9 @@ def test_what_an_editor_gets_past_the_gate_leaves_no_mark(place: Place, tmp_path
             passed += 1
             parts.setdefault((one.what, one.kind, field, one.text), one.saved)
     programs = _programs(tmp_path / "bin")
-    marks = 0
+    marks, done = 0, set[Done]()
     for number, part in enumerate(parts.values()):
-        _do(part, tmp_path / str(number), programs)
+        _do(part, tmp_path / str(number), programs, done)
         marks += place.take_marks()
     kinds = sum(len(registry) for _, registry, _ in SAMPLES)
     print(f"{kinds} kinds, {len(fields)} fields, {tried.total()} documents tried, {passed} saved, marks {marks}")
@@ -219,20 +223,24 @@ def _programs(directory: Path) -> Path:
     return directory
 
 
-def _do(part: Guarded, directory: Path, programs: Path) -> None:
-    """What a run does with the part, as far as a shell and this machine's own programs read it."""
+def _do(part: Guarded, directory: Path, programs: Path, done: set[Done]) -> None:
+    """What a run does with the part, as far as a shell and this machine's own programs read it.
+
+    A driver's command that finds the same files, or a question for a version, does what it did before: it is `done`.
+    """
     directory.mkdir()
     environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(directory)}
     context = StepContext(str(directory), str(directory), str(directory))
     if isinstance(part, Driver):
-        for name, text in part.files().items():
+        files = part.files()
+        for name, text in files.items():
             (directory / name).write_text(text)
         try:
             commands = [part.version_command(), part.command(TARGET, 1), part.warming_up().command(TARGET, 1)]
         except PlanError:
             return
         for command in commands:
-            _run(command, directory, environment)
+            _run_new(command, directory, environment, done, files)
     elif isinstance(part, LaunchStep):
         launch = part.contribute(ProcessStart())
         options = shlex.join(launch.jvm_options)
@@ -243,7 +251,7 @@ def _do(part: Guarded, directory: Path, programs: Path) -> None:
     elif isinstance(part, HostStep):
         _run(part.probe(context), directory, environment)
     elif isinstance(part, Server):
-        _run(part.version_command(), directory, environment)
+        _run_new(part.version_command(), directory, environment, done, {})
         _run(part.create_instance(str(directory / "instance")), directory, environment)
         _start(part, str(directory / "instance"), directory, environment)
         _run(named_files(str(directory / "instance"), part.keep_files), directory, environment)
@@ -267,6 +275,16 @@ def _change(step: RemoteFileStep, instance: Path, environment: Mapping[str, str]
         return
     for command in commands:
         _run(command, instance, environment)
+
+
+def _run_new(
+    command: Command, directory: Path, environment: Mapping[str, str], done: set[Done], files: Mapping[str, str]
+) -> None:
+    """Run it unless one with these words and this input was `done` among the same files."""
+    key = (command.shell(), command.stdin, tuple(files.items()))
+    if key not in done:
+        done.add(key)
+        _run(command, directory, environment)
 
 
 def _run(command: Command, directory: Path, environment: Mapping[str, str]) -> None:

@@ -128,6 +128,25 @@ async def test_locust_asks_for_pages(lab: Lab, tmp_path: Path) -> None:
     assert record.reports[1].report["users"] == 2
 
 
+def gatling_home() -> str:
+    """Where Gatling is; the test is skipped where it is not."""
+    needs.require_program("javac")
+    home = Path(os.environ.get("BENCHHUB_GATLING_HOME", "/opt/gatling"))
+    there = any(home.glob("lib/gatling-app-*.jar"))
+    needs.require(there, "Gatling", "the jars of io.gatling.highcharts:gatling-charts-highcharts in /opt/gatling/lib")
+    return str(home)
+
+
+@pytest.mark.parametrize("load", [{"users": 2}, {"offered_rate_rps": 20}], ids=["users", "a rate"])
+async def test_gatling_asks_for_pages(lab: Lab, tmp_path: Path, load: dict[str, int]) -> None:
+    driver = {"kind": "gatling", "home": gatling_home(), **load}
+    record, _ = await carried_out(lab, page_of("nginx", tmp_path), driver, (("warm_up", 2), ("measure", 3)))
+    assert record.facts["driver"].tool_version.startswith("3.")
+    report = record.reports[1].report
+    assert report.get("users") == load.get("users")
+    assert report.get("offered_rate_rps") == load.get("offered_rate_rps")
+
+
 def postgresql(**options: Any) -> dict[str, Any]:
     """The PostgreSQL that BenchHub brings; skipped where it cannot run."""
     server = {**POSTGRESQL, "bin_dir": PROGRAMS, **options}

@@ -11,7 +11,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.test import Client
 
 from benchhub.control_characters import shown, without_controls
-from clients.benchhub_ci.connection import shown as ci_shown
+from clients.python.benchhub_client.connection import shown as ci_shown
 from experiments.models import Host, Member
 from experiments.registry.hosts.inventory import check_state
 from tests.experiments.conftest import admin, make_member, ready_host, team

@@ -36,8 +36,8 @@ TEAM, PASSWORD_OF_VIEWER = "pictures", "a-second-long-password"
 MOST_OF_A_KIND = 12
 """In the second team, so many addresses of one kind are followed for what they lead to."""
 SENT_EMPTY = (
-    "new_run", "new_experiment", "new_search", "new_bisection", "new_schedule", "import_run", "add_recording",
-    "new_document", "new_host", "tokens", "webhooks", "new_share", "team", "account_change_password",
+    "new_run", "new_experiment", "new_search", "new_bisection", "new_tuning", "new_schedule", "import_run",
+    "add_recording", "new_document", "new_host", "tokens", "webhooks", "new_share", "team", "account_change_password",
 )  # fmt: skip
 """Pages whose first form is sent with nothing in it, to see what it says then."""
 OPENED = ("overview", "runs", "run", "compare", "experiment", "settings")

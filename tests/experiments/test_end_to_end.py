@@ -12,15 +12,22 @@ from typing import Any
 
 import pytest
 
+from agents.servers.postgresql.server import PostgreSQL
 from experiments.asking.launching.cancelling import cancel_run
-from experiments.asking.launching.choices import Choice
-from experiments.asking.launching.launch import launch_run
+from experiments.asking.launching.choices import Candidate, Choice
+from experiments.asking.launching.creating import create_experiment
+from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.models import Application, Host, Recipe, Run, Team, Workload
+from experiments.registry.documents.standing_metric import standing_metric
 from experiments.registry.documents.versions import save_version
+from experiments.registry.experiments.rules import Rules
+from experiments.registry.metrics.own_metrics import standing_metrics
 from tests import needs
 from tests.agents.run_lab import free_port
+from tests.agents.servers.test_postgresql import PROGRAMS, require_postgresql
 from tests.agents.servers.tomcat_install import unpack_tomcat
 from tests.faults.conftest import pair, sshd_hosts, stage
+from tests.faults.programs import WITNESS, write_program
 from tests.faults.stage import TOOL_TIMEOUT_S, Actor, Stage, has_event, spoilt, state_is
 from tests.sshd import exists
 
@@ -123,6 +130,70 @@ def test_a_run_from_launch_to_figures(stage: Stage, pair: tuple[Actor, Actor], t
     kept = artifacts["1-measure-wrk.txt"]
     assert kept.sha256 == hashlib.sha256(bytes(kept.content)).hexdigest()
     assert b"Requests/sec:" in bytes(kept.content)
+
+
+def test_a_run_of_a_database_is_told_in_transactions(stage: Stage, pair: tuple[Actor, Actor]) -> None:
+    server = PostgreSQL(bin_dir=PROGRAMS, port=free_port(), pgbench_scale=1, keep_data=True)
+    require_postgresql(server)
+    sut, driver = pair
+    write_program(driver.root / "pgbench", WITNESS.format(root=driver.inside, program=f"{PROGRAMS}/pgbench"))
+    step = {"kind": "properties", "path": "postgresql.conf", "values": {"synchronous_commit": "off"}}
+    load = {
+        "driver": {"kind": "pgbench", "clients": 2, "binary": f"{driver.inside}/pgbench"},
+        "phases": [
+            {"name": "warm-up", "kind": "warm_up", "duration_s": 1},
+            {"name": "load", "kind": "measure", "duration_s": 4},
+        ],
+        "cpus": str(max(os.sched_getaffinity(0))),
+    }
+    described = {**server.model_dump(mode="json"), "cpus": str(min(os.sched_getaffinity(0)))}
+    workload = save_version(stage.member, Workload, "pgbench", load)
+    choice = Choice(
+        application=save_version(stage.member, Application, "postgresql", {"server": described}),
+        recipe=save_version(stage.member, Recipe, "commits that wait for no disk", {"steps": [step]}),
+        workload=workload,
+        sut=sut.row,
+        drivers=(driver.row,),
+    )
+    stage.start_worker("one", lease_s=60)
+    run = launch_run(stage.member, choice)
+    stage.until(stage.all_finished)
+    run.refresh_from_db()
+    assert (run.outcome, run.failure, run.restore) == ("succeeded", "", "verified")
+    assert stage.broken() == []
+    assert run.throughput_rps is None
+    assert run.metrics[standing_metric(workload)] > 0
+    assert [metric.label for metric in standing_metrics(run.team_id, run.metrics)] == ["Transactions"]
+    assert run.config is not None
+    assert run.config.values["postgresql.settings.synchronous_commit"] == "off"
+    assert len(run.config.values["postgresql.data.sha256"]) == 64
+    assert ("sut", "postgresql.committed_transactions_per_s") in {(one.role, one.channel) for one in run.samples.all()}
+
+
+def test_the_hosts_of_an_experiment_are_checked_once_before_its_first_run(
+    stage: Stage, pair: tuple[Actor, Actor]
+) -> None:
+    chosen = stage.choice(*pair)
+    side = Candidate("a", chosen.application, chosen.recipe, chosen.sut, tuple(chosen.drivers), chosen.parameters)
+    rules = Rules(canaries_first=True)
+    asked = create_experiment(
+        stage.member, name="q", workload=chosen.workload, candidates=[side], repetitions=2, rules=rules
+    )
+    stage.start_worker("one", lease_s=60)
+    runs = launch_experiment(stage.member, asked)
+    stage.until(stage.all_finished)
+    assert {(run.outcome, run.restore) for run in asked.runs.all()} == {("succeeded", "verified")}
+    checks = list(asked.host_canaries.order_by("id"))
+    assert [(one.host.name, one.check_name) for one in checks] == [
+        ("sut", "cpu"),
+        ("sut", "disk"),
+        ("driver", "cpu"),
+        ("driver", "network"),
+    ]
+    assert all(one.value or one.problem for one in checks)
+    first = runs[0].events.get(kind="snapshot_taken", payload__moment="before")
+    assert all(one.at < first.at for one in checks)
+    assert not Host.objects.exclude(leased_by=None).exists()
 
 
 def test_the_run_of_a_killed_worker_is_adopted_and_its_load_goes_on(stage: Stage, pair: tuple[Actor, Actor]) -> None:

@@ -34,9 +34,13 @@ def environment(data_dir: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def stage(transactional_db: None, admin: Member, tmp_path: Path) -> Iterator[Stage]:
+def stage(
+    transactional_db: None, admin: Member, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
     """An empty stage; its workers are killed at the end."""
-    stage = Stage(tmp_path, admin, environment(tmp_path))
+    data_dir = tmp_path_factory.getbasetemp() / "data-of-workers"  # one for all: one nursery serves many tests
+    data_dir.mkdir(exist_ok=True)
+    stage = Stage(tmp_path, admin, environment(data_dir), forks_workers=True)
     yield stage
     stage.close()
 

@@ -13,7 +13,6 @@ is done on the host and its proof not stored; `after_commit`, the proof is store
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agents.events import PHASES, AnyEvent, PhaseName, to_json
-from benchhub.processes import PR_SET_PDEATHSIG
+from tests.faults.nursery import die_with_the_parent, redirect
 
 Point = Literal["before_effect", "before_commit", "after_commit"]
 POINTS: tuple[Point, ...] = ("before_effect", "before_commit", "after_commit")
@@ -139,27 +138,17 @@ def main(arguments: list[str]) -> None:
     from benchhub.celery import app
 
     app.loader.import_default_modules()  # sets Django up, which the wrapped modules need
-    _die_with_the_parent()
+    die_with_the_parent()
     for line in sys.stdin:
         phase, point, note, log = line.split()
         worker = os.fork()
         if worker == 0:
-            _die_with_the_parent()
-            _redirect(log)
+            die_with_the_parent()
+            redirect(Path(log))
             _wrap(Death(MOMENTS[phase], point, Path(note)))  # type: ignore[index, arg-type]
             app.worker_main(["worker", *arguments])
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]), flush=True)
-
-
-def _die_with_the_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
-
-
-def _redirect(log: str) -> None:
-    nothing, output = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    for source, target in ((nothing, 0), (output, 1), (output, 2)):
-        os.dup2(source, target)
 
 
 if __name__ == "__main__":

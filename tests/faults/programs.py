@@ -6,7 +6,7 @@ from pathlib import Path
 
 WITNESS = """#!/bin/sh
 # Writes down each start under the cookie of its job, then becomes the real program, or stays on as long as it is held.
-[ "$1" != -v ] || exec {program} "$@"
+case $1 in -v | --version) exec {program} "$@" ;; esac
 echo "start $BENCHHUB_JOB" >>"{root}/starts"
 [ -e "{root}/hold" ] || exec {program} "$@"
 {program} "$@"

@@ -193,8 +193,8 @@ def main(folder: Path, cases: Mapping[str, Callable[[Scene], None]]) -> None:
         place = folder / line.strip().replace(" ", "-")
         for name in ("logs", "sut", "driver"):
             (place / name).mkdir(parents=True)
-        environment = surroundings(urls.database_url, urls.redis_url, data_dir=place / "logs", key_file=key_file)
-        stage = Stage(place / "logs", member, environment)
+        environment = surroundings(urls.database_url, urls.redis_url, data_dir=folder, key_file=key_file)
+        stage = Stage(place / "logs", member, environment, forks_workers=True)
         with running_sshd(place / "sut") as sut, running_sshd(place / "driver") as driver:
             pair = stage.add_host("sut", sut), stage.add_host("driver", driver)
             try:

@@ -45,6 +45,7 @@ from experiments.tasks import dispatch
 from tests.agents.run_lab import free_port
 from tests.faults.evidence import gather, host_values, job_processes, run_directories
 from tests.faults.invariants import Story, check
+from tests.faults.nursery import worker_from_nursery
 from tests.faults.programs import SERVER, STEP, WITNESS, write_program
 
 PATIENCE_S = 600.0
@@ -118,7 +119,8 @@ HOST_NETWORKS = "127.0.0.0/8,::1/128"
 
 def surroundings(database_url: str, redis_url: str, *, data_dir: Path, key_file: Path) -> dict[str, str]:
     """The environment of a worker on that database and broker: the product's own settings, nothing of the tests'."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(("BENCHHUB_", "DJANGO_"))}
+    of_tests = ("BENCHHUB_", "DJANGO_", "PYTEST_")
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(of_tests)}
     return {
         **plain,
         "DJANGO_SETTINGS_MODULE": "benchhub.settings",
@@ -133,12 +135,18 @@ def surroundings(database_url: str, redis_url: str, *, data_dir: Path, key_file:
 
 
 class Stage:
-    """One play. `close` kills the workers; the hosts belong to whoever made them."""
+    """One play. `close` kills the workers; the hosts belong to whoever made them.
 
-    def __init__(self, folder: Path, member: Member, environment: Mapping[str, str]) -> None:
+    With `forks_workers` they come from a nursery, which spares what each start costs (`tests.faults.nursery`).
+    """
+
+    def __init__(
+        self, folder: Path, member: Member, environment: Mapping[str, str], *, forks_workers: bool = False
+    ) -> None:
         self.folder = folder
         self.member = member
         self.environment = dict(environment)
+        self.forks_workers = forks_workers
         self.actors: dict[str, Actor] = {}
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self.password = f"planted-{secrets.token_hex(12)}"
@@ -214,14 +222,19 @@ class Stage:
     ) -> subprocess.Popen[bytes]:
         """A real Celery worker process; its log is NAME.log in the folder. `preload` as `tests.clocks` makes it."""
         times = {"BENCHHUB_LEASE_S": str(lease_s), "BENCHHUB_HEARTBEAT_S": str(heartbeat_s), **(preload or {})}
-        log = self.folder / f"{name}.log"
-        self.workers[name] = start_worker(name, {**self.environment, **times}, log, concurrency=concurrency)
+        environment, log = {**self.environment, **times}, self.folder / f"{name}.log"
+        self.workers[name] = self._celery(_worker_arguments(name, concurrency), environment, log)
         return self.workers[name]
 
     def start_beat(self, *, preload: Mapping[str, str] | None = None) -> None:
         """The real beat in place of `until`'s nudges; it counts among the workers."""
-        command = [sys.executable, "-m", "celery", "-A", "benchhub", "beat", "--pidfile="]
-        self.workers["beat"] = _spawn(command, {**self.environment, **(preload or {})}, self.folder / "beat.log")
+        arguments, environment = ["-A", "benchhub", "beat", "--pidfile="], {**self.environment, **(preload or {})}
+        self.workers["beat"] = self._celery(arguments, environment, self.folder / "beat.log")
+
+    def _celery(self, arguments: list[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+        if self.forks_workers:
+            return worker_from_nursery(arguments, environment, log, Path(settings.BASE_DIR))
+        return _spawn([sys.executable, "-m", "celery", *arguments], environment, log)
 
     def kill_worker(self, name: str, how: int = signal.SIGKILL) -> None:
         """Send the worker a signal; after SIGKILL it is waited for."""
@@ -359,9 +372,11 @@ def start_worker(
     name: str, environment: Mapping[str, str], log: Path, *, concurrency: int = 2
 ) -> subprocess.Popen[bytes]:
     """A Celery worker in a process of its own."""
-    command = [sys.executable, "-m", "celery", "-A", "benchhub", "worker", *WORKER_OPTIONS]
-    command += ["-c", str(concurrency), "-n", f"{name}@stage"]
-    return _spawn(command, environment, log)
+    return _spawn([sys.executable, "-m", "celery", *_worker_arguments(name, concurrency)], environment, log)
+
+
+def _worker_arguments(name: str, concurrency: int) -> list[str]:
+    return ["-A", "benchhub", "worker", *WORKER_OPTIONS, "-c", str(concurrency), "-n", f"{name}@stage"]
 
 
 def _spawn(command: list[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:

@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import URLPattern, reverse
 from django.utils import timezone
 
+from agents.profiles.base.taken import TakenProfile
 from experiments.asking.launching.choices import Candidate, Choice
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_run
@@ -38,12 +39,14 @@ from experiments.models import (
     ShareLink,
     Team,
     Trend,
+    Tuning,
     Workload,
 )
 from experiments.registry.documents.versions import save_version
 from experiments.registry.hosts.driver_sets import driver_set
 from experiments.registry.hosts.reservations import reserve
 from experiments.registry.notes.chart_notes import annotate
+from experiments.registry.runs.run_profiles import store_run_profile
 from experiments.registry.teams.invitations import invite
 from experiments.registry.teams.tokens import issue
 from experiments.telling.notifying.webhooks import Wanted, create_webhook, send_test
@@ -110,6 +113,7 @@ def arguments_of(admin: Member) -> dict[str, dict[str, Any]]:
     by_word |= automation_of(admin, run)
     by_word["name"] = "tomcat-baseline"  # of the library and of its published figures
     by_word["topic"] = "validity"
+    by_word["profile"] = store_run_profile(run, b"main;handle 3\n", TakenProfile("perf", event="cpu-clock")).name
     by_word["metric"] = "cart_age_ms"
     by_word["view_id"] = save_view(admin, "mine", "").pk
     by_word["baseline_id"] = PinnedBaseline.objects.create(team=admin.team, name="release", run=run).pk
@@ -150,13 +154,17 @@ def arguments_of(admin: Member) -> dict[str, dict[str, Any]]:
 
 
 def automation_of(admin: Member, run: Run) -> dict[str, int]:
-    """A schedule, a bisection and a webhook with a delivery."""
+    """A schedule, a bisection, a tuning search and a webhook with a delivery."""
     schedule = create_schedule(admin, Plan("nightly", "0 0 * * *", run=run))
     parts = {name: getattr(run, name) for name in ("application", "recipe", "workload", "sut", "drivers")}
     bisection = Bisection.objects.create(team=admin.team, name="which", **parts, candidates=["1", "2"])
+    tuning = Tuning.objects.create(
+        team=admin.team, name="best", **parts, space={"parameters": [{"name": "nofile", "low": 1024, "high": 70000}]},
+        default={"nofile": 65535}, metric="throughput_rps", higher_is_better=True, budget_runs=20, seed=1,
+    )  # fmt: skip
     webhook, _ = create_webhook(admin, Wanted("chat", "https://hooks.example.com/", ["run.finished"]))
     delivery = send_test(admin, webhook)
-    found = {"schedule": schedule, "bisection": bisection, "webhook": webhook, "delivery": delivery}
+    found = {"schedule": schedule, "bisection": bisection, "tuning": tuning, "webhook": webhook, "delivery": delivery}
     return {f"{name}_id": int(one.pk) for name, one in found.items()}
 
 

@@ -67,7 +67,9 @@ def test_a_form_that_is_also_a_page_refuses_a_viewer_who_fills_it_in(admin: Memb
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("page", ["experiments", "schedules", "searches", "bisections", "trends", "overview"])
+@pytest.mark.parametrize(
+    "page", ["experiments", "schedules", "searches", "bisections", "tunings", "trends", "overview"]
+)
 def test_an_empty_list_offers_a_viewer_no_button_that_would_refuse_them(
     page: str, team: Team, make_member: MakeMember
 ) -> None:

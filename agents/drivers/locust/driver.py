@@ -31,7 +31,7 @@ from agents.drivers.base.http_options import (
 )
 from agents.drivers.base.named_report import name_of_part
 from agents.readers.base.json_node import Node, load_json
-from agents.readers.base.named_result import NamedResult
+from agents.readers.base.named_result import Figures, NamedResult, Readout
 from agents.readers.base.result_reader import ResultForm, ResultReader
 from agents.readers.locust import LOCUST
 from agents.results.report import LoadReport
@@ -145,8 +145,24 @@ class Locust(BenchmarkTool):
         entries = document.elements()
         return output if len(entries) < 2 else json.dumps([*document.value, _all_of(entries)])
 
+    def report_of(self, readout: Readout) -> LoadReport:
+        """The report; a percentile beyond the longest time is that time: Locust rounds times, but not the longest."""
+        results = tuple(replace(one, figures=_within(one.figures)) for one in readout.results)
+        return super().report_of(replace(readout, results=results))
+
     def completed(self, report: LoadReport) -> LoadReport:
         return replace(report, users=self.users)
+
+
+def _within(figures: Figures) -> dict[str, object]:
+    """The figures with no percentile outside of the shortest and the longest time."""
+    low, high = figures.get("latency_min_ms"), figures.get("latency_max_ms")
+    if not isinstance(low, int | float) or not isinstance(high, int | float):
+        return dict(figures)
+    return {
+        name: min(max(value, low), high) if name.startswith("latency_p") and isinstance(value, int | float) else value
+        for name, value in figures.items()
+    }
 
 
 def _all_of(entries: Sequence[Node]) -> dict[str, object]:

@@ -25,7 +25,7 @@ _ENDLESS = 2_147_483_647
 """The most operations that it can be asked for: the duration ends it before."""
 _VERSION_SCRIPT = """
 [ -x "$1/bin/ycsb.sh" ] || { echo "there is no YCSB in $1 on this host: install a release of it there" >&2; exit 127; }
-find "$1/lib" -name 'core-*.jar'
+find "$1/lib/" -name 'core-*.jar'
 """
 _VERSION = re.compile(r"/core-([0-9][0-9A-Za-z.-]{0,30})\.jar", re.ASCII)
 # Loading is an amount of work: neither the duration nor the schedule of the load is its own.

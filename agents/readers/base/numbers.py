@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from agents.base.errors import ParseError
 
 MAX_NUMBER = 1e18
-NUMBER = r"[-+]?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:[eE][-+]?[0-9]{1,3})?"
+NUMBER = r"[-+]?[0-9]{1,20}(?:\.[0-9]{1,400})?(?:[eE][-+]?[0-9]{1,3})?"
 _NUMBER = re.compile(NUMBER, re.ASCII)
 _UNKNOWN = {
     "",

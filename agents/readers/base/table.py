@@ -36,16 +36,18 @@ class Row:
         return count(self.text(column).strip(), column, self.line)
 
 
-def read_table(text: str, needed: tuple[str, ...], tool: str, *, after: int = 0) -> list[Row]:
+def read_table(
+    text: str, needed: tuple[str, ...], tool: str, *, after: int = 0, shortest: int | None = None, delimiter: str = ","
+) -> list[Row]:
     """The rows under the head line, which has the `needed` columns. `after`: the number of lines before the text.
 
-    Raises ParseError.
+    `shortest`: how many columns a row has that ends early, where the tool writes such. Raises ParseError.
     """
     if len(text) > MAX_CHARS:
         raise ParseError(
             f"the text has {len(text)} characters; at most {MAX_CHARS} of a file of {tool} are read", line=1
         )
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[Row] = []
     names: list[str] | None = None
     try:
@@ -55,14 +57,14 @@ def read_table(text: str, needed: tuple[str, ...], tool: str, *, after: int = 0)
                 continue
             if names is None:
                 names = _head(cells, needed, tool, line)
-            elif len(cells) != len(names):
+            elif len(cells) not in (len(names), shortest) or len(cells) > len(names):
                 raise ParseError(
                     f"line {line} has {len(cells)} columns, the head line has {len(names)}",
                     hint="Is the file cut off?",
                     line=line,
                 )
             else:
-                rows.append(Row(dict(zip(names, cells, strict=True)), line))
+                rows.append(Row(dict(zip(names, cells, strict=False)), line))
     except csv.Error as error:
         line = reader.line_num + after
         raise ParseError(f"line {line} is no CSV: {error}", line=line) from error

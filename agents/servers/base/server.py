@@ -123,6 +123,11 @@ class Server(Guarded, ABC):
         return max(1, len(self.instance_cpus))
 
     @property
+    def scheme(self) -> Literal["http", "https"]:
+        """How a page of it is asked for; a server that speaks TLS has a field `tls`."""
+        return "https" if getattr(self, "tls", False) else "http"
+
+    @property
     def all_cpus(self) -> str:
         """The CPUs of all instances."""
         return format_cpus([cpu for cpus in self.instance_cpus for cpu in parse_cpus(cpus)]) or self.cpus

@@ -42,6 +42,9 @@ _JMX = (
     "</ThreadGroup></hashTree></jmeterTestPlan>"
 )
 
+_COLLAPSED = "bWFpbjtoYW5kbGU7cGFyc2UgMTIwCm1haW47aGFuZGxlO3JlbmRlciA4MAo="
+"""main;handle;parse 120, main;handle;render 80."""
+
 BODIES: Mapping[str, Any] = {
     "create_host": {"name": "sut-1", "address": "10.0.0.11", "user": "bench", "roles": "sut"},
     "change_host": {"labels": {"rack": "7"}},
@@ -89,6 +92,7 @@ BODIES: Mapping[str, Any] = {
         "high_rps": 100_000,
     },
     "import_timers": {"name": "actions", "text": "Action,Total ms,Count\nlogin,120,40\nsearch,960,80\n"},
+    "add_run_profile": {"profiler": "async-profiler", "content": _COLLAPSED, "event": "cpu", "engine": "perf"},
     "expect_present_level": {"metric": "throughput_rps"},
     "change_metric": {"followed": True},
     "create_alert_rule": {
@@ -111,6 +115,16 @@ BODIES: Mapping[str, Any] = {
         "good_version": 1,
         "bad_version": 3,
     },
+    "start_tuning": {
+        **_RUN,
+        "name": "what makes it fast?",
+        "workload": "home",
+        "recipe": "limits",
+        "space": {"parameters": [{"name": "nofile", "low": 4096, "high": 65536, "log": True}]},
+        "limits": [{"metric": "latency_p99_ms", "at_most": 50}, {"metric": "errors_total", "at_most": 0}],
+        "budget_runs": 40,
+    },
+    "add_tuning_budget": {"runs": 20},
     "create_schedule": {"name": "every night", "experiment": 2, "cron": "30 2 * * 1-5", "time_zone": "Europe/Berlin"},
     "change_schedule": {"labels": {"commit": "abc123"}},
     "create_webhook": {
@@ -129,6 +143,7 @@ BODIES: Mapping[str, Any] = {
     "change_view": {"shared": True},
     "write_run_notes": {"text": "The **switch** was replaced before this run."},
     "write_experiment_notes": {"text": "- asked for by #4711\n- nothing else ran on the host"},
+    "change_mails": {"verdicts": True},
     "change_own_team": {"name": "Performance"},
     "change_member": {"role": "editor"},
     "create_service": {"name": "ci"},

@@ -156,7 +156,7 @@ STATUSES: Mapping[int, str] = {
     401: "No live token and no session",
     403: "A scope, a role or a grant is missing",
     404: "Not there, or of another team",
-    409: "Not in a state that allows this",
+    409: "Not in a state that allows this, or there is one of this name",
     412: "Not as If-Match says",
     413: "Larger than 10 MB",
     415: "Neither JSON nor YAML",

@@ -9,6 +9,8 @@ from ninja.renderers import JSONRenderer
 from ninja.responses import NinjaJSONEncoder
 from pydantic_core import to_json
 
+from experiments.api.plumbing.paging import tell_pages_of
+
 _OTHERS = NinjaJSONEncoder()
 
 
@@ -19,4 +21,6 @@ def rendered(data: Any) -> bytes:
 
 class Renderer(JSONRenderer):
     def render(self, request: HttpRequest, data: Any, *, response_status: int) -> bytes:
+        if isinstance(data, dict) and "next_cursor" in data:
+            tell_pages_of(request, data)
         return rendered(data)

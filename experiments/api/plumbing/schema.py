@@ -8,6 +8,7 @@ from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any, cast
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
 from django.urls import URLPattern, URLResolver, path, re_path
 from django.views.decorators.csrf import csrf_exempt
@@ -17,8 +18,10 @@ from ninja.operation import Operation
 
 from experiments.api.plumbing.answers import add_examples
 from experiments.api.plumbing.auth import TokenAuth
+from experiments.api.plumbing.compressing import compress
 from experiments.api.plumbing.known_queries import only_known_queries
 from experiments.api.plumbing.limits import tell_budget
+from experiments.api.plumbing.paging import link_pages
 from experiments.api.plumbing.problems import (
     HEADERS,
     OF_EVERY_ANSWER,
@@ -28,7 +31,9 @@ from experiments.api.plumbing.problems import (
     problem_responses,
 )
 from experiments.api.plumbing.reference import reference_page
+from experiments.api.plumbing.rendering import rendered
 from experiments.api.plumbing.sparse import document_sparse
+from experiments.api.plumbing.standard import make_standard
 
 
 class DocumentedAPI(NinjaAPI):
@@ -43,7 +48,9 @@ class DocumentedAPI(NinjaAPI):
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
         patterns, app_name, namespace = super().urls
         for pattern in patterns:
-            if isinstance(pattern, URLPattern):
+            if isinstance(pattern, URLPattern) and pattern.name == "openapi-json":
+                pattern.callback = self._description
+            elif isinstance(pattern, URLPattern):
                 # Ninja's own page at the root knows only to say that it is not there, and says it in HTML.
                 pattern.callback = unknown_address if pattern.name == "api-root" else _finished(pattern.callback)
         own = [
@@ -78,7 +85,9 @@ class DocumentedAPI(NinjaAPI):
         schema["components"]["headers"] = HEADERS
         _document_headers(schema)
         document_sparse(schema)
+        make_standard(schema)
         add_examples(schema)
+        schema["servers"] = [{"url": settings.BENCHHUB_URL, "description": "This installation"}]
         return schema
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
@@ -92,6 +101,10 @@ class DocumentedAPI(NinjaAPI):
             for operation in view.operations
         ]
 
+    def _description(self, request: HttpRequest) -> HttpResponseBase:
+        """In UTF-8: some readers of YAML refuse the halves of a character as JSON escapes them."""
+        return _finish(request, HttpResponse(rendered(self.get_openapi_schema()), content_type="application/json"))
+
     def _reference(self, request: HttpRequest) -> HttpResponse:
         return reference_page(request, self.get_openapi_schema())
 
@@ -103,6 +116,7 @@ def _document_headers(schema: dict[str, Any]) -> None:
             taken = {one["name"] for one in said.get("parameters", ())}
             names = [*OF_EVERY_ANSWER]
             names += ["ETag"] if taken & {"If-Match", "If-None-Match"} else []
+            names += ["Link"] if {"limit"} <= taken and taken & {"cursor", "after"} else []
             names += ["Idempotency-Replayed"] if "Idempotency-Key" in taken else []
             for status, answer in said["responses"].items():
                 if "$ref" not in answer and int(status) < 400:
@@ -160,6 +174,8 @@ def _finish(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBas
             response = problem(405, f"{request.method} does nothing here; there is {allowed}.")
         response["Allow"] = allowed
     tell_budget(request, response)
+    link_pages(request, response)
+    compress(request, response)
     if getattr(request, "benchhub_replayed", False):
         response["Idempotency-Replayed"] = "true"
     return _without_body(response) if request.method == "HEAD" else response

@@ -97,6 +97,10 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
     def cancel_step(self, member: Member, step: Step) -> None:
         """Cancel what the step launched, unless that is over."""
 
+    def may_go_on(self, inquiry: Question) -> bool:
+        """Whether the next step may be launched now. Whoever changes that goes on itself."""
+        return True
+
     def check(self, member: Member, *, name: str, hosts: Iterable[Host], priority: int) -> None:
         """What every inquiry needs to be started. RequestError names the field that does not fit."""
         require_launch_on(member, *hosts)
@@ -125,7 +129,7 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
         step = self.open_step(launched)
         if step is None:
             return
-        inquiry = self._locked(self.inquiry_id(step))
+        inquiry = self.locked(self.inquiry_id(step))
         try:
             with transaction.atomic():
                 self._judge(inquiry, step, launched)
@@ -146,7 +150,7 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
         step = self.open_step(launched)
         if step is None:
             return
-        inquiry = self._locked(self.inquiry_id(step))
+        inquiry = self.locked(self.inquiry_id(step))
         if inquiry.state != State.RUNNING:
             return
         _end(inquiry, End(State.STOPPED, why))
@@ -162,7 +166,7 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
             step, before = self.hold_open_step(inquiry), None
             while step != before:  # until it was held, it may have ended and another one have followed
                 step, before = self.hold_open_step(inquiry), step
-            locked = self._locked(inquiry.pk)
+            locked = self.locked(inquiry.pk)
             if locked.state != State.RUNNING:
                 raise Conflict(f"This {self.title} is over already.")
             _end(locked, End(State.CANCELLED, f"Cancelled by {member.user.get_username()}."))
@@ -195,12 +199,13 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
             return
         if cancelled := self.why_cancelled(step, launched):
             end = End(State.CANCELLED, cancelled)
-        if end is None:
-            self._go_on(inquiry)
-        else:
+        if end is not None:
             _end(inquiry, end)
+        elif self.may_go_on(inquiry):
+            self.go_on(inquiry)
 
-    def _go_on(self, inquiry: Question) -> None:
+    def go_on(self, inquiry: Question) -> None:
+        """Launch the step that follows, or end. The row must be locked, and no step under way."""
         following = self.decide(inquiry)
         if isinstance(following, End):
             _end(inquiry, following)
@@ -216,7 +221,8 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
         except RequestError as error:
             _end(inquiry, End(State.STOPPED, f"The next {self.step_word} could not be launched: {error.message}"))
 
-    def _locked(self, inquiry_id: int) -> Question:
+    def locked(self, inquiry_id: int) -> Question:
+        """Its row, locked until the end of the transaction."""
         return cast(Question, self.model.objects.select_for_update(of=("self",)).get(pk=inquiry_id))
 
 

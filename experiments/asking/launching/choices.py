@@ -42,6 +42,8 @@ class Choice:
     """In place of the workload's connections or users."""
     members: Mapping[str, Host] = field(default_factory=dict)
     """Role of each further member of the application -> its host."""
+    profilers: tuple[str, ...] = ()
+    """With any, the run is a profiled one, which counts nowhere."""
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -125,6 +127,7 @@ def filled_in(choice: Choice) -> RunSpec:
                 for role in application.roles
             ),
             drivers=tuple(address_of(host) for host in sorted(choice.drivers, key=lambda host: int(host.pk))),
+            profilers=choice.profilers,
         )
     except ValidationError as error:
         path, problem = first_problem(error)

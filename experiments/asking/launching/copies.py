@@ -57,5 +57,6 @@ def copy_experiment(
         primary_metric=experiment.primary_metric,
         margin_ratio=experiment.margin_ratio,
         rules=rules_of(experiment),
+        profilers=experiment.profilers,
         labels={**experiment.labels, **check_labels(labels or {})},
     )

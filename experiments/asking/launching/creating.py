@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from django.db import transaction
 
+from agents.spec import WorkloadDocument
 from experiments.asking.launching.choices import Candidate, choice_with, freeze_for
 from experiments.models import Experiment, Member, Variant, Workload
+from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.standing_metric import standing_metric
 from experiments.registry.errors import RequestError
 from experiments.registry.experiments.rules import Rules
@@ -34,12 +37,16 @@ def create_experiment(
     margin_ratio: float = 0.03,
     labels: Mapping[str, str] | None = None,
     rules: Rules | None = None,
+    profilers: Sequence[str] | None = None,
 ) -> Experiment:
     """Store an experiment as a draft, every variant checked as if it were launched now.
 
-    Without a `primary_metric` it is judged by the figure that stands for a run of the workload.
+    Without a `primary_metric` it is judged by the figure that stands for a run of the workload. `profilers` profile a
+    twin of each run; None = those that the workload names.
     """
     rules = rules or Rules()
+    named: WorkloadDocument = content_of(workload)
+    profilers = named.profilers if profilers is None else tuple(profilers)
     primary_metric = primary_metric or standing_metric(workload)
     rules.check(member.team_id, order=order, variants=len(candidates))
     repetitions = rules.first_blocks(repetitions)
@@ -50,7 +57,7 @@ def create_experiment(
     for candidate in candidates:
         require_launch_on(member, *candidate.hosts)
         try:
-            freeze_for(member, choice_with(candidate, workload))
+            freeze_for(member, replace(choice_with(candidate, workload), profilers=tuple(profilers)))
         except RequestError as error:
             raise type(error)(f"Variant {candidate.name}: {error.message}", field=error.field or "variants") from error
     with transaction.atomic():
@@ -64,6 +71,7 @@ def create_experiment(
             primary_metric=primary_metric,
             margin_ratio=margin_ratio,
             **rules.fields(),
+            profilers=list(profilers),
             seed=random.SystemRandom().randrange(1 << 31),
             labels=dict(labels or {}),
             created_by_id=member.user_id,

@@ -22,6 +22,7 @@ CARRIED = (
     "variant_id",
     "block",
     "spec",
+    "profiled",
     "parameters",
     "application_id",
     "recipe_id",
@@ -72,13 +73,16 @@ def queue_run(team: Team, setup: Setup, terms: Terms, *, number: int) -> Run:
 
 
 def queue_blocks(
-    experiment: Experiment, order: Sequence[tuple[int, Variant]], terms: Terms, *, number: int
+    experiment: Experiment, order: Sequence[tuple[int, Variant, bool]], terms: Terms, *, number: int
 ) -> list[Run]:
-    """Queue repetitions of frozen variants, in order of (block, variant), numbered from `number` on."""
+    """Queue repetitions of frozen variants, in order of (block, variant, whether it is the profiled twin).
+
+    They are numbered from `number` on.
+    """
     rows = []
-    for offset, (block, variant) in enumerate(order):
+    for offset, (block, variant, is_twin) in enumerate(order):
         setup = Setup(
-            variant.spec or {},
+            {**(variant.spec or {}), **({"profilers": list(experiment.profilers)} if is_twin else {})},
             variant.application_id,
             variant.recipe_id,
             experiment.workload_id,
@@ -104,6 +108,7 @@ def _row(team_id: int, setup: Setup, terms: Terms, number: int) -> Run:
         team_id=team_id,
         number=number,
         spec=setup.spec,
+        profiled=bool(setup.spec.get("profilers")),
         parameters=parameters_of(setup.spec),
         application_id=setup.application_id,
         recipe_id=setup.recipe_id,

@@ -1,8 +1,9 @@
-"""Launching: page, API, schedule, search and bisection all come here."""
+"""Launching: page, API, schedule, search, bisection and tuning search all come here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from django.db import transaction
 
@@ -13,7 +14,7 @@ from experiments.models import Experiment, Member, Run, Variant
 from experiments.models.experiments import HELD
 from experiments.registry.documents.own_load import own_load
 from experiments.registry.errors import Conflict
-from experiments.registry.experiments.blocks import run_order
+from experiments.registry.experiments.blocks import run_order, with_twins
 from experiments.registry.hosts.driver_sets import driver_set
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require_launch_on
@@ -59,6 +60,7 @@ def rerun(member: Member, run: Run) -> Run:
     hosts = (run.sut, run.drivers.in_order)
     load = own_load(run.spec)
     choice = Choice(run.application, run.recipe, run.workload, *hosts, parameters, *load, run.drivers.members)
+    choice = replace(choice, profilers=tuple(run.spec.get("profilers", ())))
     return launch_run(member, choice, labels=run.labels, tags=run.tags)
 
 
@@ -90,7 +92,7 @@ def launch_experiment(
             raise Conflict(f"This experiment is {locked.get_state_display()}; resume it first.")
         if locked.state != Experiment.State.DRAFT and repetitions is None:
             raise Conflict("This experiment has run; say how many repetitions to add.")
-        order = _first_runs(locked, variants, repetitions)
+        order = with_twins(locked, _first_runs(locked, variants, repetitions))
         for variant in variants:
             variant.spec = freeze_for(member, choice_with(variant, locked.workload)).model_dump(mode="json")
         Variant.objects.bulk_update(variants, ["spec"])
@@ -109,7 +111,8 @@ def _described(choice: Choice) -> dict[str, object]:
     parts = {name: str(getattr(choice, name)) for name in ("application", "recipe", "workload", "sut")}
     drivers = ", ".join(host.name for host in choice.drivers)
     members = {"members": {role: host.name for role, host in choice.members.items()}} if choice.members else {}
-    return {**parts, **members, "drivers": drivers, "parameters": dict(choice.parameters)}
+    profilers = {"profilers": ", ".join(choice.profilers)} if choice.profilers else {}
+    return {**parts, **members, **profilers, "drivers": drivers, "parameters": dict(choice.parameters)}
 
 
 def _first_runs(experiment: Experiment, variants: list[Variant], repetitions: int | None) -> list[tuple[int, Variant]]:

@@ -35,7 +35,10 @@ def choice_of(member: Member, spec: RunSpec) -> Choice:
     application = _application(member, spec, sut, members)
     workload = _document(member, Workload, spec.workload)
     recipe = _recipe(member, spec, sut, members)
-    return Choice(application, recipe, workload, sut, drivers, dict(spec.recipe.parameters), members=members)
+    parameters = dict(spec.recipe.parameters)
+    return Choice(
+        application, recipe, workload, sut, drivers, parameters, members=members, profilers=tuple(spec.profilers)
+    )
 
 
 def _host(member: Member, address: HostAddress, role: str) -> Host:

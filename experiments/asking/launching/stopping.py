@@ -22,7 +22,7 @@ from experiments.judging.verdicts.judging import (
 )
 from experiments.models import Experiment, Run, Variant
 from experiments.registry.events import BlocksEnded
-from experiments.registry.experiments.blocks import run_order
+from experiments.registry.experiments.blocks import run_order, with_twins
 from experiments.registry.metrics.vocabulary import label_of
 from experiments.registry.runs.numbers import reserve_numbers
 
@@ -56,7 +56,7 @@ def blocks_ended(event: BlocksEnded) -> None:
             first = experiment.first_block
             _queue(experiment, list(experiment.variants.all()), range(first, first + experiment.repetitions))
         return
-    step = next_step(experiment, compares, spent_s=spent_s(runs))
+    step = next_step(experiment, compares, spent_s=spent_s([*runs, *experiment.runs.filter(profiled=True)]))
     if step.goes_on:
         if experiment.state == Experiment.State.RUNNING:
             _add(experiment, step, compares)
@@ -161,7 +161,7 @@ def _queue(experiment: Experiment, variants: Sequence[Variant], blocks: range) -
     like = experiment.runs.filter(retry_of=None).order_by("-id").defer("findings", "metrics").first()
     if like is None:
         return
-    order = run_order(variants, blocks, order=experiment.order, seed=experiment.seed)
+    order = with_twins(experiment, run_order(variants, blocks, order=experiment.order, seed=experiment.seed))
     terms = Terms(
         like.created_by_id, like.priority, like.retries_left, labels=experiment.labels, is_demo=experiment.is_demo
     )

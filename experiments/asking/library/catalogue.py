@@ -32,6 +32,7 @@ WORKS: Mapping[int, str] = {
     8: "Redis",
     9: "Node.js",
     10: "Heap and collectors of the JVM",
+    11: "A system of three tiers",
 }
 
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -140,7 +141,20 @@ class Needs(Frozen):
     java: int = Field(17, ge=0)
     root: bool = False
     sut: tuple[str, ...] = ()
+    members: dict[str, tuple[str, ...]] = {}
+    """What the host of each further member must have, by its role."""
     driver: tuple[str, ...] = ()
+
+
+class Family(Frozen):
+    """Templates that differ in a choice or two are one entry of the library, and each has its own of these choices.
+
+    All of a family have the same title, question and choices; `choices` are what this one is: {"protocol": "HTTPS"}.
+    """
+
+    title: str = Field(pattern=r"^[^/]{1,120}$")
+    question: str = Field(min_length=1, max_length=400)
+    choices: dict[str, str] = Field(min_length=1, max_length=4)
 
 
 class ExperimentTemplate(Item):
@@ -160,12 +174,19 @@ class ExperimentTemplate(Item):
     needs: Needs
     repetitions: int = Field(5, ge=1, le=100)
     order: Literal["blocks", "interleaved", "sequential"] = "blocks"
+    family: Family | None = None
     metric: str = Field("", description="Empty: the figure that stands for a run of the workload")
     margin_ratio: float = Field(0.03, gt=0, lt=1)
 
     @property
     def two_suts(self) -> bool:
         return any(variant.other_sut for variant in self.variants)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The further members of its system, each of which needs a host; () where there is one server."""
+        members = (one for shipped in self.applications() for one in shipped.document.get("members", ()))
+        return tuple(dict.fromkeys(str(one["role"]) for one in members))
 
     def variants_at(self, scale: Scale) -> tuple[TemplateVariant, ...]:
         """The variants of a scale, each of them once per number of connections or users."""
@@ -193,6 +214,24 @@ class ExperimentTemplate(Item):
         shipped = workload(self.workload.use)
         found = {name: setting for app in self.applications() for name, setting in app.settings.items()}
         return found | {n: s for n, s in shipped.settings.items() if n not in self.workload.fixed}
+
+
+class TuningTemplate(ExperimentTemplate):
+    """A tuning search that can be started: its one variant is the default, `space` what may be tried of its recipe.
+
+    `limits` are metrics with the largest value that they may have, `unsafe` what is never proposed, and why.
+    """
+
+    variants: tuple[TemplateVariant, ...] = Field(min_length=1, max_length=1)
+    space: dict[str, Any]
+    limits: dict[str, float] = {}
+    unsafe: dict[str, str] = Field(min_length=1)
+    budget_runs: int = Field(60, ge=20, le=300)
+
+    @property
+    def recipe_title(self) -> str:
+        """The name that its recipe has where it was installed."""
+        return recipe(self.variants[0].recipe).title
 
 
 class RecordedReport(Frozen):
@@ -243,6 +282,16 @@ def template(name: str) -> ExperimentTemplate:
     return _read("experiments", name, ExperimentTemplate)
 
 
+def tuning(name: str) -> TuningTemplate:
+    return _read("tunings", name, TuningTemplate)
+
+
+def known_space(recipe_name: str) -> dict[str, Any] | None:
+    """What may be tried of the installed recipe of this name; None of a recipe that the library does not know."""
+    found = (tuning(name) for name in names("tunings"))
+    return next((one.space for one in found if one.recipe_title == recipe_name), None)
+
+
 def application(name: str) -> ShippedDocument:
     return _read("applications", name, ShippedDocument)
 
@@ -260,7 +309,7 @@ def recorded(name: str) -> Recorded:
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """The names of the files of one kind: applications, recipes, workloads, experiments, recorded."""
+    """The names of the files of one kind: applications, recipes, workloads, experiments, tunings, recorded."""
     return tuple(sorted(path.stem for path in (DIRECTORY / kind).glob("*.yaml")))
 
 

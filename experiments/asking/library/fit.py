@@ -119,6 +119,10 @@ def _tools(template: ExperimentTemplate, places: Places, suts: list[Host]) -> It
     needed = [(tools_of_drivers, driver.name) for driver in places.drivers if template.needs.driver]
     for tools, host in needed:
         yield Fit("warn", f"{host} must have {tools}; each run looks first, and names the package when it is missing.")
+    for role, programs in template.needs.members.items():
+        if role in places.members:
+            host = places.members[role].name
+            yield Fit("warn", f"{host} must have {', '.join(programs)}; without it a run fails and says so.")
     for sut in suts if template.needs.sut else ():
         yield Fit("warn", f"{sut.name} must have {', '.join(template.needs.sut)}; without it a run fails and says so.")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from django.db import transaction
 
 from agents.base.errors import PlanError
 from agents.steps.recipe import Value, substitute
+from agents.system import with_places
 from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.library import catalogue
@@ -32,11 +33,13 @@ class Places:
     """The hosts that take part.
 
     Several driver hosts divide the load; `other_sut` is the second server of templates that compare two machines.
+    `members` are the hosts of a system's further members by role.
     """
 
     sut: Host
     drivers: tuple[Host, ...]
     other_sut: Host | None = None
+    members: Mapping[str, Host] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,11 @@ class Installed:
     workload: Workload
 
     def candidates(self, places: Places) -> list[Candidate]:
-        """The variants as they are launched. RequestError (field `other_sut`) when a second server is missing."""
+        """The variants as they are launched. RequestError (field `other_sut`, `members`) when a host is missing."""
         if self.template.two_suts and (places.other_sut is None or places.other_sut.pk == places.sut.pk):
             raise RequestError("This compares two servers: choose another host for the second one.", field="other_sut")
+        if missing := [role for role in self.template.roles if role not in places.members]:
+            raise RequestError(f"Choose a host for each further member: {', '.join(missing)}.", field="members")
         return [
             Candidate(
                 name=variant.name,
@@ -63,6 +68,7 @@ class Installed:
                 parameters=variant.parameters_at(self.scale),
                 is_baseline=position == 0,
                 concurrency=variant.concurrency,
+                members={role: places.members[role] for role in self.template.roles},
             )
             for position, variant in enumerate(self.template.variants_at(self.scale))
         ]
@@ -88,6 +94,7 @@ class Installed:
                     **({"parameters": dict(one.parameters)} if one.parameters else {}),
                     **({"is_baseline": True} if one.is_baseline else {}),
                     **({"concurrency": one.concurrency} if one.concurrency else {}),
+                    **({"members": {role: host.name for role, host in one.members.items()}} if one.members else {}),
                 }
                 for one in self.candidates(places)
             ],
@@ -124,8 +131,12 @@ def install_recipe(member: Member, name: str) -> Recipe:
 def save_shipped(
     member: Member, model: type[Saved], shipped: ShippedDocument, values: Mapping[str, Value], *, title: str = ""
 ) -> Saved:
-    """The document with its settings as a version of the team; its own texts, scripts included, need no admin."""
-    own = frozenset(text for text in _texts(shipped.document) if "${" not in text)
+    """The document with its settings as a version of the team; its own texts, scripts included, need no admin.
+
+    Nor do texts that name where a member is reached: that is a host which somebody chose.
+    """
+    members = {str(one["role"]): ("host", 1) for one in shipped.document.get("members", ())}
+    own = frozenset(text for text in _texts(shipped.document) if "${" not in with_places(text, members))
     return save_version(member, model, title or shipped.title, filled_in(shipped, values), note=NOTE, trusted=own)
 
 

@@ -126,7 +126,7 @@ def _save(schedule: Schedule) -> None:
         with transaction.atomic():
             schedule.save()
     except IntegrityError as error:
-        raise RequestError("Another schedule of the team has this name.", field="name") from error
+        raise Conflict("Another schedule of the team has this name.", field="name") from error
 
 
 def _may_launch(member: Member, experiment: Experiment | None, run: Run | None) -> None:

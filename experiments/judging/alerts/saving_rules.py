@@ -92,7 +92,7 @@ def wanted_of(rule: AlertRule) -> WantedRule:
 def _fill(rule: AlertRule, wanted: WantedRule) -> None:
     check_title(wanted.name, "A rule")
     if AlertRule.objects.filter(team_id=rule.team_id, name=wanted.name).exclude(pk=rule.pk).exists():
-        raise RequestError(f"There is a rule {wanted.name!r} already.", field="name")
+        raise Conflict(f"There is a rule {wanted.name!r} already.", field="name")
     if wanted.kind not in AlertRule.Kind.values:
         known = ", ".join(AlertRule.Kind.values)
         raise RequestError(f"There is no kind of rule {wanted.kind!r}; known: {known}.", field="kind")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from statistics import fmean, stdev
 from typing import Any
 
@@ -17,7 +18,9 @@ from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Cast
 
 from agents.running.explained_differences import explained_by
+from agents.running.system import MEMBERS
 from agents.spec import RunSpec
+from experiments.judging.evidence.roles import member_facts
 from experiments.models import Experiment, Run, SampleSeries, Series, Team, Trend
 from experiments.models.runs import RunQuerySet
 from experiments.registry.documents.configuration import PARAMETERS, ConfigurationDiff, diff
@@ -25,6 +28,7 @@ from experiments.registry.errors import RequestError
 from experiments.registry.metrics.own_metrics import metric_named, metrics_of
 from experiments.registry.metrics.vocabulary import MetricSpec
 from experiments.registry.runs.nights import nights_of
+from experiments.registry.runs.snapshots import content_digest
 from experiments.registry.runs.summary import figure
 
 MAX_POINTS = 2000
@@ -288,7 +292,9 @@ def compare(runs: Sequence[Run]) -> Comparison:
     """
     if not 2 <= len(runs) <= MAX_COMPARED:
         raise RequestError(f"Choose between 2 and {MAX_COMPARED} runs to compare.", field="runs")
-    confounders = _confounders(runs)
+    of_members = _hardware_of_members(runs)
+    facts = [(run, run.sut_profile.facts if run.sut_profile else {}) for run in runs]
+    confounders = _confounders(runs, of_members)
     metrics = metrics_of(runs[0].team_id, (name for run in runs for name in run.metrics))
     return Comparison(
         runs=tuple(runs),
@@ -296,7 +302,7 @@ def compare(runs: Sequence[Run]) -> Comparison:
         confounders=confounders,
         rows=tuple(row for metric in metrics.values() if (row := _row(metric, runs)) is not None),
         configuration=configuration_diff(runs),
-        hardware=diff([r.sut_profile.facts if r.sut_profile else {} for r in runs], asked=lambda _path: False),
+        hardware=diff([{**own, **of_members[run.pk]} for run, own in facts], asked=lambda _path: False),
     )
 
 
@@ -331,8 +337,13 @@ def samples_of(run: Run, *, channels: Sequence[str] = ()) -> list[SampleSeries]:
 
 
 def experiment_runs(experiment: Experiment) -> list[Run]:
-    """The experiment's runs in order, with names, without wide columns."""
-    return list(experiment.runs.kept().with_names().order_by("number"))
+    """The experiment's runs in order, with names, without wide columns; their profiled twins are not among them."""
+    return list(experiment.runs.kept().plain().with_names().order_by("number"))
+
+
+def profiled_runs(experiment: Experiment) -> list[Run]:
+    """The profiled twins of the experiment's runs in order, with names, without wide columns."""
+    return list(experiment.runs.kept().filter(profiled=True).with_names().order_by("number"))
 
 
 def live_runs(team: Team) -> list[Run]:
@@ -357,7 +368,19 @@ def _row(metric: MetricSpec, runs: Sequence[Run]) -> MetricRow | None:
     return MetricRow(metric, values, changes)
 
 
-def _confounders(runs: Sequence[Run]) -> tuple[Confounder, ...]:
+def _hardware_of_members(runs: Sequence[Run]) -> dict[int, dict[str, str]]:
+    """Run -> what the hosts of a system's further members are, by role: `members.database.cpu.model`."""
+    return {
+        run.pk: {
+            f"{MEMBERS}{role}.{path}": value
+            for role, facts in member_facts(run).items()
+            for path, value in facts.items()
+        }
+        for run in runs
+    }
+
+
+def _confounders(runs: Sequence[Run], of_members: Mapping[int, Mapping[str, str]]) -> tuple[Confounder, ...]:
     checks: dict[str, Callable[[Run], str]] = {
         "workload": lambda run: str(run.workload or "imported"),
         "load tool": lambda run: str(run.spec["workload"]["driver"]["kind"]) if run.spec else "imported",
@@ -366,10 +389,25 @@ def _confounders(runs: Sequence[Run]) -> tuple[Confounder, ...]:
         "SUT hardware": lambda run: str(run.sut_profile) if run.sut_profile else "unknown",
         "driver hosts": lambda run: str(run.drivers or "unknown"),
         "validity": lambda run: str(run.validity or "not judged"),
+        "profiling": lambda run: "profiled" if run.profiled else "not profiled",
     }
+    for role in sorted({role for run in runs for role in (run.drivers.member_ids if run.drivers else ())}):
+        checks[f"host of {role}"] = partial(_host_of, role)
+        checks[f"hardware of {role}"] = partial(_hardware_of, role, of_members)
     found = []
     for what, read in checks.items():
         values = tuple(read(run) for run in runs)
         if len(set(values)) > 1:
             found.append(Confounder(what, values))
     return tuple(found)
+
+
+def _host_of(role: str, run: Run) -> str:
+    host = run.drivers.members.get(role) if run.drivers else None
+    return host.name if host else "none"
+
+
+def _hardware_of(role: str, of_members: Mapping[int, Mapping[str, str]], run: Run) -> str:
+    prefix = f"{MEMBERS}{role}."
+    own = {path: value for path, value in of_members[run.pk].items() if path.startswith(prefix)}
+    return content_digest(own)[:12] if own else "unknown"

@@ -3,54 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from agents.base.cpuset import parse_cpus
-from agents.events import FactsCollected, GcPausesRead, LoadReported, Role
+from agents.events import FactsCollected, LoadReported, Role
 from agents.record import Record
 from agents.running.preparation import server_cpus
-from agents.servers import SERVERS
-from agents.spec import RunSpec
-from experiments.analysis.findings import RECORDED, Course, CpuQuota, GcPauses, RecordedCpu, ThreadGroup
+from agents.spec import Part, RunSpec
+from experiments.analysis.findings import RECORDED, Course, CpuQuota, RecordedCpu, ThreadGroup
 from experiments.analysis.load_shape import usual_step
 from experiments.analysis.thresholds import Thresholds
 from experiments.analysis.validity import HostFigures, RunValidity
-from experiments.judging.evidence.judgement import judge, mean_in, stalled_s, unseen_s
-from experiments.judging.evidence.load_course import began_unix_s
-from experiments.models import SampleSeries
+from experiments.judging.evidence.channels import Channels
+from experiments.judging.evidence.judgement import judge, stalled_s
+from experiments.judging.evidence.machine_figures import machine_figures, server_cpu_count, unseen_of
+
+__all__ = [
+    "Channels",
+    "busiest_use",
+    "course_of",
+    "cpu_use",
+    "gc_points",
+    "host_figures",
+    "recorded_cpus",
+    "validity_of",
+    "window_s",
+]
 
 PACKETS = ".rx_packets_per_s"
 QUOTA = "cpu_quota.count"
-
-
-@dataclass
-class Channels:
-    """The in-run samples of all hosts, t = 0 where measuring began."""
-
-    series: dict[tuple[str, str], SampleSeries]
-
-    def mean(self, role: str, channels: Sequence[str], duration_s: float) -> float | None:
-        """The mean over the measured window and over these channels; None when none of them has a sample there."""
-        means = [
-            value
-            for channel in channels
-            if (found := self.series.get((role, channel)))
-            and (value := mean_in(found.at_s, found.values, duration_s)) is not None
-        ]
-        return sum(means) / len(means) if means else None
-
-    def rise(self, role: str, channel: str, duration_s: float) -> int | None:
-        """By how much a counter rose in the window; None when it was not seen on both sides of some time in it."""
-        if (found := self.series.get((role, channel))) is None:
-            return None
-        seen = list(zip(found.at_s, found.values, strict=True))
-        before = [value for at_s, value in seen if at_s <= 0] or [value for _, value in seen[:1]]
-        after = [value for at_s, value in seen if 0 < at_s <= duration_s]
-        return max(0, round(after[-1] - before[-1])) if after and len(seen) > 1 else None
-
-    def names(self, role: str, prefix: str) -> list[str]:
-        return [channel for owner, channel in self.series if owner == role and channel.startswith(prefix)]
 
 
 def window_s(spec: RunSpec, record: Record, measured: LoadReported) -> float:
@@ -80,19 +61,23 @@ def host_figures(
 ) -> HostFigures:
     """All that was seen on the hosts in the measured window."""
     sut, drivers = record.facts["sut"], [record.facts[role] for role in spec.driver_roles]
-    shared = _shares_cpus(spec, sut, drivers)
+    shared = {part.role: _shares_cpus(part, spec, record.facts[part.role], drivers) for part in spec.parts}
+    machines = {
+        part.title: machine_figures(spec, part, record, channels, duration_s, shared=shared[part.role])
+        for part in spec.parts
+    }
+    own = machines.pop(spec.parts[0].title)
     servers = [record.facts[part.role] for part in spec.parts]
     further_off = max((*servers, *drivers), key=lambda facts: abs(facts.clock_offset_s or 0.0))
     # Of the card that carried the load: others go on with what is none of it, such as the monitors' own connection.
     carried = channels.series["sut", busiest] if (busiest := _busiest(channels, duration_s)) else None
-    neighbours_ratio, no_neighbours = _neighbours(spec, channels, duration_s, shared=shared)
     nic, cpu_nodes, nic_node, no_numa = _numa(spec, sut, channels, duration_s)
     rate, ports = _ports(spec.driver_roles, channels, duration_s)
     groups = _thread_groups(channels, duration_s)
     by_use = [group.name for group in sorted(groups, key=lambda group: -group.cpus)]
     request_threads, poller_thread = spec.application.server.paired_threads(by_use) or ("", "")
-    gc, no_gc = _gc(spec, record, measured, sut, duration_s)
-    return HostFigures(
+    return replace(
+        own,
         exit_status=measured.exit_status,
         # A job of another boot is dead: the tool's exit status and the server that lived on prove that there was none.
         boot_id_changed=False
@@ -106,42 +91,40 @@ def host_figures(
         several_tools=bool(measured.parts),
         start_spread_s=measured.start_spread_s,
         sut_cpu_mean_ratio=cpu_use("sut", channels, duration_s),
-        neighbours_ratio=neighbours_ratio,
-        steal_ratio=channels.mean("sut", ["cpu.steal_ratio"], duration_s),
-        swap_pages=channels.rise("sut", "swap.pages_count", duration_s),
-        memory_available_ratio=_least_memory(channels, duration_s),
-        governor=sut.profile.get("power.governor"),
-        mean_mhz=channels.mean("sut", ["cpu_set.mean_mhz"], duration_s),
-        throttle_count=channels.rise("sut", "frequency.throttle_count", duration_s),
         quotas=_quotas(spec, channels, duration_s),
         cpu_nodes=cpu_nodes,
         nic=nic,
         nic_node=nic_node,
         new_connections_per_s=rate,
         local_ports=ports,
-        gc=gc,
         threads=groups,
         request_threads=request_threads,
         poller_thread=poller_thread,
-        server_cpus=_server_cpu_count(spec, channels),
         network_stalled_s=stalled_s(carried.at_s, carried.values, duration_s) if carried else None,
         clock_offset_s=further_off.clock_offset_s,
         clock_midpoint_s=further_off.clock_midpoint_s,
         clock_round_trip_s=further_off.clock_round_trip_s,
-        shared_cpus=shared,
-        sut_unseen_s=_unseen_s(spec, channels, "sut", duration_s),
-        driver_unseen_s=max(_unseen_s(spec, channels, role, duration_s) for role in spec.driver_roles),
+        shared_cpus=any(shared.values()),
+        driver_unseen_s=max(unseen_of(spec, channels, role, duration_s) for role in spec.driver_roles),
         recorded_cpus=recorded_cpus(spec, channels, duration_s),
         member_uses={part.title: cpu_use(part.role, channels, duration_s) for part in spec.parts if spec.members},
-        unknown={check: why for check, why in (("neighbours", no_neighbours), ("numa", no_numa), ("gc", no_gc)) if why},
+        member_own={part.title: _own_use(part, channels, duration_s) for part in spec.parts if spec.members},
+        members=machines,
+        unknown={**own.unknown, **({"numa": no_numa} if no_numa else {})},
     )
 
 
-def _shares_cpus(spec: RunSpec, sut: FactsCollected, drivers: Sequence[FactsCollected]) -> bool:
+def _own_use(part: Part, channels: Channels, duration_s: float) -> float | None:
+    """The share of the CPUs that the server may use which its own processes used."""
+    used, cpus = channels.mean(part.role, ["process.cpu_ratio"], duration_s), server_cpu_count(part, channels)
+    return used / cpus if used is not None and cpus else None
+
+
+def _shares_cpus(part: Part, spec: RunSpec, sut: FactsCollected, drivers: Sequence[FactsCollected]) -> bool:
     """Whether server and load tool were on one machine, and not kept apart there by CPU sets of their own."""
     if not sut.boot_id or sut.boot_id not in [driver.boot_id for driver in drivers]:
         return False
-    server, tool = parse_cpus(server_cpus(spec)), parse_cpus(spec.workload.cpus)
+    server, tool = parse_cpus(server_cpus(part)), parse_cpus(spec.workload.cpus)
     return not (server and tool) or bool(set(server) & set(tool))
 
 
@@ -192,15 +175,17 @@ def course_of(channels: Channels, duration_s: float) -> Course | None:
     return Course(source, [at - step_s / 2 for at in packets.at_s], packets.values, step_s)
 
 
-def gc_points(record: Record, started_unix_s: float) -> tuple[list[float], list[float]]:
-    """When the JVM paused for garbage collection, counted from `started_unix_s` of BenchHub's clock, and for how long.
+def gc_points(record: Record, role: Role, started_unix_s: float) -> tuple[list[float], list[float]]:
+    """When the JVM of that server paused for garbage collection, counted from `started_unix_s` of BenchHub's clock, and
+    for how long.
 
-    The pauses are of the SUT's clock, so what is known of its offset is taken off.
+    The pauses are of its host's clock, so what is known of that one's offset is taken off.
     """
-    offset_s = (record.facts["sut"].clock_offset_s if "sut" in record.facts else None) or 0.0
+    offset_s = (record.facts[role].clock_offset_s if role in record.facts else None) or 0.0
     found = sorted(
         (round(at - offset_s - started_unix_s, 3), pause_ms)
         for read in record.gc_pauses.values()
+        if read.role == role
         for at, pause_ms in zip(read.at_unix_s, read.pause_ms, strict=True)
     )
     return [at_s for at_s, _ in found], [pause_ms for _, pause_ms in found]
@@ -256,31 +241,6 @@ def _only_thread(role: Role, channels: Channels, duration_s: float) -> float | N
     return max(means) if means and counts == 1 else None
 
 
-def _neighbours(spec: RunSpec, channels: Channels, duration_s: float, *, shared: bool) -> tuple[float | None, str]:
-    """The share of the server's CPUs that others used, or why that is unknown. Interrupts are left out."""
-    if not spec.application.server.is_jvm:
-        return (
-            None,
-            "a process that left the server's others is not told from neighbours; only a JVM is surely one process",
-        )
-    if shared:
-        return None, "the load tool runs on the server's CPUs"
-    busy = channels.mean("sut", ["cpu_set.busy_ratio"], duration_s)
-    interrupts = channels.mean("sut", ["cpu_set.interrupt_ratio"], duration_s)
-    server = channels.mean("sut", ["process.cpu_ratio"], duration_s)
-    cpus = _server_cpu_count(spec, channels)
-    if busy is None or interrupts is None or server is None or not cpus:
-        return None, ""
-    return max(0.0, busy - interrupts - server / cpus), ""
-
-
-def _server_cpu_count(spec: RunSpec, channels: Channels) -> int:
-    """The CPUs that the server could use: its set, else those that were online; 0 = not seen."""
-    return len(parse_cpus(server_cpus(spec))) or sum(
-        name.split(".")[1].isdigit() and name.endswith(".busy_ratio") for name in channels.names("sut", "cpu.")
-    )
-
-
 def _thread_groups(channels: Channels, duration_s: float) -> tuple[ThreadGroup, ...]:
     """The server's threads by name. A name that is not always among the busiest counts as 0 while it is not."""
     process = channels.series.get(("sut", "process.cpu_ratio"))
@@ -294,19 +254,6 @@ def _thread_groups(channels: Channels, duration_s: float) -> tuple[ThreadGroup, 
         if channel.endswith(".cpu_ratio") and count:
             found.append(ThreadGroup(name, max(1, round(count)), sum(used) / max(readings, len(used))))
     return tuple(found)
-
-
-def _least_memory(channels: Channels, duration_s: float) -> float | None:
-    """The smallest share of the SUT's memory that was available in the window."""
-    left, used = (channels.series.get(("sut", f"memory.{name}_bytes")) for name in ("available", "used"))
-    if left is None or used is None:
-        return None
-    shares = [
-        free / (free + taken)
-        for at_s, free, taken in zip(left.at_s, left.values, used.values, strict=False)
-        if 0 <= at_s <= duration_s and free + taken > 0
-    ]
-    return min(shares, default=None)
 
 
 def _numa(
@@ -346,41 +293,3 @@ def _busiest(channels: Channels, duration_s: float) -> str | None:
 
 def _nic_of(channel: str) -> str:
     return channel.removeprefix("network.").removesuffix(PACKETS)
-
-
-def _gc(
-    spec: RunSpec, record: Record, measured: LoadReported, sut: FactsCollected, duration_s: float
-) -> tuple[GcPauses | None, str]:
-    """The pauses inside the measured window, of the instance that paused longest, or why they are unknown."""
-    if not record.gc_pauses:
-        if not spec.application.server.is_jvm:
-            titles = sorted((server.title for server in SERVERS.values() if server.is_jvm), reverse=True)
-            return None, f"BenchHub keeps a log of the garbage collector for {' and '.join(titles)} only"
-        return None, "the JVM wrote no log of its garbage collector (HotSpot from Java 9 on can)"
-    each = [pauses_in(read, sut, began_unix_s(record), duration_s) for read in record.gc_pauses.values()]
-    worst = max(each, key=lambda pauses: pauses.total_s)
-    return replace(worst, full=sum(pauses.full for pauses in each), instances=len(each)), ""
-
-
-def pauses_in(read: GcPausesRead, sut: FactsCollected, started_unix_s: float, duration_s: float) -> GcPauses:
-    """The pauses that ended inside the window, which began at `started_unix_s` of BenchHub's clock."""
-    began_s = started_unix_s + (sut.clock_offset_s or 0.0)
-    inside = [
-        (pause_ms, full)
-        for at_unix_s, pause_ms, full in zip(read.at_unix_s, read.pause_ms, read.full, strict=True)
-        if 0 <= at_unix_s - began_s <= duration_s
-    ]
-    return GcPauses(
-        count=len(inside),
-        total_s=sum(pause_ms for pause_ms, _ in inside) / 1000,
-        longest_ms=max((pause_ms for pause_ms, _ in inside), default=0.0),
-        full=sum(full for _, full in inside),
-        cut=read.cut and bool(read.at_unix_s) and read.at_unix_s[0] > began_s,
-    )
-
-
-def _unseen_s(spec: RunSpec, channels: Channels, role: str, duration_s: float) -> float:
-    """Seconds of the window without samples of the host, whichever monitor has the most of them."""
-    lines = [line for (owner, name), line in channels.series.items() if owner == role and name.startswith("cpu")]
-    at_s: Any = max((line.at_s for line in lines), key=len, default=())
-    return unseen_s(at_s, duration_s, spec.monitor_interval_s)

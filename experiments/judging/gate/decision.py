@@ -9,6 +9,7 @@ from typing import Any, Literal
 from experiments.analysis.number_text import figure_text
 from experiments.analysis.outcomes import WORDS
 from experiments.analysis.verdict import GateResult, gate_of
+from experiments.judging.evidence.host_canaries import hosts_before
 from experiments.judging.gate.rules import Evidence, GateRules, Inconclusive, Judged, evidence_of
 from experiments.models import Experiment, Run, Variant
 from experiments.models.experiments import shown_outcome
@@ -141,7 +142,7 @@ def experiment_gate(experiment: Experiment, rules: GateRules | None = None) -> G
     """The decision on an experiment by its own rules, or by others. RequestError: the rules make no sense."""
     rules = rules or GateRules()
     # Before the verdicts: they are committed with the end of the last run, so whoever sees it ended sees them too.
-    runs = list(experiment.runs.kept().with_names().order_by("number"))
+    runs = list(experiment.runs.kept().plain().with_names().order_by("number"))
     evidence = evidence_of(experiment, rules)
     known = metrics_of(experiment.team_id, (judged.metric for judged in evidence.judged))
     numbers = tuple(_compared(judged, known.get(judged.metric), evidence.metrics) for judged in evidence.judged)
@@ -158,7 +159,11 @@ def experiment_gate(experiment: Experiment, rules: GateRules | None = None) -> G
     if experiment.state == Experiment.State.CANCELLED:
         return GateVerdict("error", True, ("The experiment was cancelled.",), numbers)
     outcome, reasons = decide(_pairs(evidence, runs))
-    return _settled(GateVerdict(outcome, True, (*reasons, *evidence.notes), numbers), rules.inconclusive)
+    said = (*hosts_before(experiment).changed, *reasons, *evidence.notes)  # a host that got slower comes before it
+    return _settled(GateVerdict(outcome, True, said, numbers), rules.inconclusive)
+
+
+PROFILED = "The run was profiled, which costs the server something: its figures count nowhere."
 
 
 def run_gate(run: Run, inconclusive: Inconclusive = "neutral") -> GateVerdict:
@@ -173,6 +178,8 @@ def run_gate(run: Run, inconclusive: Inconclusive = "neutral") -> GateVerdict:
     if run.outcome != Run.Outcome.SUCCEEDED:
         return GateVerdict("error", True, (_failure(run),), numbers)
     outcome: GateOutcome = "inconclusive"
+    if run.profiled and run.validity in Run.USABLE:
+        return _settled(GateVerdict("inconclusive", True, (PROFILED,), numbers), inconclusive)
     if run.validity == Run.Validity.INVALID:
         outcome = "fail"
     elif run.validity == Run.Validity.VALID:

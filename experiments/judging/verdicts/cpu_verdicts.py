@@ -10,15 +10,11 @@ from agents.recordings.tools import RECORDERS
 from experiments.analysis import wording
 from experiments.analysis.findings import percent
 from experiments.analysis.quadrant import SAME_DEMAND_RATIO, CpuVerdict, Demand, judge_cpu
-from experiments.analysis.system_limit import limit_of
+from experiments.analysis.system_limit import SystemLimit
 from experiments.analysis.verdict import Arms, Interval, Verdict, judge
+from experiments.judging.evidence.roles import limit_of_runs, loaded_role
 from experiments.judging.verdicts.verdict_numbers import VerdictNumbers
 from experiments.models import Experiment, Run, StoredVerdict, Variant
-
-LOADED = "sut"
-"""What the loaded server is called where its application has no name for it."""
-MEMBER_CPU = ".cpu_ratio"
-"""How the CPU use of a further member ends among the figures of a run: `database.cpu_ratio`."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +93,10 @@ class _Side:
     ms: Mapping[int | None, float]
     recorded_ratios: Mapping[str, float]
     recorded_ms: Mapping[str, Mapping[int | None, float]]
-    limit: str = ""
-    """Of a system of several hosts: which member limits it, as a sentence."""
+    limit: SystemLimit | None = None
+    """Of a system of several hosts: which member limits it."""
+    server: str = ""
+    """What the loaded server is among the members of a system; "" for a single server."""
 
 
 def _judged(
@@ -115,7 +113,15 @@ def _judged(
 
     def by(a: Demand, b: Demand, a_ms: Mapping[int | None, float], b_ms: Mapping[int | None, float]) -> CpuVerdict:
         cost = None if arms is None else _cost(a_ms, b_ms, arms)
-        return judge_cpu(a, b, cost=cost, throughput_pct=throughput.pct, doubt=throughput.doubt, name=name)
+        return judge_cpu(
+            a,
+            b,
+            cost=cost,
+            throughput_pct=throughput.pct,
+            doubt=throughput.doubt,
+            name=name,
+            server=candidate.server,
+        )
 
     verdict = by(baseline.demand, candidate.demand, baseline.ms, candidate.ms)
     said = []
@@ -135,8 +141,18 @@ def _judged(
             said.append(f"{tool} recorded {saw}, BenchHub saw {own}.")
         else:
             said.append(f"{tool} comes to the same: {saw}.")
-    said += [candidate.limit] if candidate.limit else []
+    said += _limits(baseline, candidate) if arms else []  # of single runs it stands with each of them
     return replace(verdict, sentence=" ".join([verdict.sentence, *said]))
+
+
+def _limits(baseline: _Side, candidate: _Side) -> list[str]:
+    """Which member limits the candidate, and the baseline where that is another one."""
+    if candidate.limit is None:
+        return []
+    said = [candidate.limit.sentence]
+    if baseline.limit is not None and baseline.limit.role != candidate.limit.role:
+        said.append(f"Of the baseline: {baseline.limit.sentence}")
+    return said
 
 
 def _cost(a: Mapping[int | None, float], b: Mapping[int | None, float], arms: Arms) -> Verdict:
@@ -169,19 +185,9 @@ def _side_of(runs: Sequence[Run]) -> _Side | None:
             tool: {block: replace(demands[block], cpu_ratio=ratio).ms_per_request for block, ratio in found.items()}
             for tool, found in known.items()
         },
-        _limit([run for run, _ in counted]),
+        limit_of_runs([run for run, _ in counted]),
+        loaded_role(counted[0][0]),
     )
-
-
-def _limit(runs: Sequence[Run]) -> str:
-    """Which member of a system is the limit, by the means of these runs; "" for a single server."""
-    names = {name for run in runs for name in run.metrics if name.endswith(MEMBER_CPU)}
-    if not names:
-        return ""
-    own = next((run.spec["application"].get("role") for run in runs if run.spec), None)
-    uses = {name.removesuffix(MEMBER_CPU): _mean_if_all([run.metrics.get(name) for run in runs]) for name in names}
-    limit = limit_of({own or LOADED: mean(run.sut_cpu_ratio or 0.0 for run in runs), **dict(sorted(uses.items()))})
-    return limit.sentence if limit else ""
 
 
 def _recorded_ratio(run: Run, tool: str) -> float | None:

@@ -125,9 +125,9 @@ def store_verdicts(experiment: Experiment, *, spent: bool = False) -> list[Compa
 
 
 def finished_runs(experiment: Experiment) -> list[Run]:
-    return list(
-        experiment.runs.kept().filter(state=Run.State.FINISHED).order_by("block", "id").defer("spec", "findings")
-    )
+    """Its runs that have ended, in the order of blocks; profiled twins are none of them."""
+    finished = experiment.runs.kept().plain().filter(state=Run.State.FINISHED)
+    return list(finished.order_by("block", "id").defer("spec", "findings"))
 
 
 def seconds_per_run(runs: Sequence[Run]) -> float | None:

@@ -46,7 +46,7 @@ class Undeciding:
 
     def __init__(self, experiment: Experiment, finished: Sequence[Run]) -> None:
         self._finished = [run for run in finished if experiment.compares(run.block)]
-        live = experiment.runs.kept().exclude(state=Run.State.FINISHED).values_list("variant_id", "block")
+        live = experiment.runs.kept().plain().exclude(state=Run.State.FINISHED).values_list("variant_id", "block")
         self._live = [variant for variant, block in live if experiment.compares(block)]
 
     def reason(

@@ -7,7 +7,17 @@ from datetime import timedelta
 
 from django.db.models import Exists, OuterRef, Q
 
-from experiments.models import Host, PinnedBaseline, Run, Schedule, SearchTrial, ShareLink, StoredVerdict, Team
+from experiments.models import (
+    Host,
+    PinnedBaseline,
+    Run,
+    Schedule,
+    SearchTrial,
+    ShareLink,
+    StoredVerdict,
+    Team,
+    TuningTrial,
+)
 from experiments.models.experiments import OPEN, UNDER_WAY
 from experiments.models.runs import RunQuerySet
 from experiments.registry.database_clock import database_now
@@ -20,6 +30,7 @@ def in_use() -> dict[str, Q]:
         "not finished": ~Q(state=Run.State.FINISHED),
         "a pinned baseline": Q(Exists(PinnedBaseline.objects.filter(run=of_run))),
         "a trial of a capacity search": Q(Exists(SearchTrial.objects.filter(run=of_run))),
+        "a trial of a tuning search": Q(Exists(TuningTrial.objects.filter(run=of_run))),
         "what a schedule repeats": Q(Exists(Schedule.objects.filter(run=of_run))),
         "needed to put a host back": Q(Exists(Host.objects.filter(Q(dirty_run=of_run) | Q(leased_by=of_run)))),
     }

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Max, Min, Sum
-from django.db.models.functions import Length
+from django.db.models import Max, Min
 
 from experiments.keeping.retention.exemptions import exemptions, past_retention, without_exempt
 from experiments.keeping.retention.trash import refresh
-from experiments.models import Artifact, Member, Role, Run, Team
+from experiments.models import Member, Role, Run, Team
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import RequestError
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require
+from experiments.registry.teams.quotas import bytes_of_files
 
 MIN_DAYS, MAX_DAYS = 7, 3660
 MOST_AT_ONCE = 200
@@ -44,9 +44,9 @@ def forecast(team: Team, days: int) -> Forecast:
     runs = past_retention(team, days)
     taken = without_exempt(team, runs)
     numbers = taken.aggregate(first=Min("finished_at"), last=Max("finished_at"))
-    size = Artifact.objects.filter(run__in=taken.values("pk")).aggregate(size=Sum(Length("content")))["size"]
+    size = bytes_of_files(run__in=taken.values("pk"))
     kept = {why: count for why, condition in exemptions(team).items() if (count := runs.filter(condition).count())}
-    return Forecast(days, taken.count(), numbers["first"], numbers["last"], size or 0, kept)
+    return Forecast(days, taken.count(), numbers["first"], numbers["last"], size, kept)
 
 
 def set_retention(member: Member, days: int | None) -> None:

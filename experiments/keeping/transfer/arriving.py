@@ -10,7 +10,18 @@ import numpy as np
 from django.db.models import Model
 
 from agents.remote.address import new_key_pair
-from experiments.models import Bisection, CapacitySearch, DriverSet, Experiment, Host, Run, Schedule, Trend, Variant
+from experiments.models import (
+    Bisection,
+    CapacitySearch,
+    DriverSet,
+    Experiment,
+    Host,
+    Run,
+    Schedule,
+    Trend,
+    Tuning,
+    Variant,
+)
 from experiments.registry.hosts.keys import seal
 
 Row = dict[str, Any]
@@ -77,6 +88,7 @@ _RULES: Mapping[type[Model], Callable[[Row, int | None, Ids], None]] = {
     Run: _run,
     CapacitySearch: _search,
     Bisection: _search,
+    Tuning: _search,
     Schedule: _schedule,
     Trend: _trend,
     DriverSet: _driver_set,

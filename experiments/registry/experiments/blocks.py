@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TypeVar
 
 from experiments.models import Experiment
@@ -26,3 +27,21 @@ def run_order(variants: Sequence[V], blocks: range, *, order: str, seed: int) ->
             random.Random(f"{seed}/{block}").shuffle(members)  # noqa: S311 - repeatable on purpose
         pairs += [(block, variant) for variant in members]
     return pairs
+
+
+def with_twins(experiment: Experiment, order: Sequence[tuple[int, V]]) -> list[tuple[int, V, bool]]:
+    """The same with the profiled twin of each run in its block, where the experiment has profilers; the A/A check's
+    blocks have none.
+
+    In blocks of random order twins are shuffled among the others, so that neither always comes first; else each comes
+    behind its own.
+    """
+    found: list[tuple[int, V, bool]] = []
+    for block, pairs in groupby(order, key=lambda pair: pair[0]):
+        members = [(block, variant, twin) for _, variant in pairs for twin in (False, True)]
+        if not experiment.profilers or not experiment.compares(block):
+            members = [one for one in members if not one[2]]
+        elif experiment.order == Experiment.Order.BLOCKS:
+            random.Random(f"{experiment.seed}/{block}/twins").shuffle(members)  # noqa: S311 - repeatable on purpose
+        found += members
+    return found

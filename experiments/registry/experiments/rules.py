@@ -20,7 +20,8 @@ MOST_GATE_METRICS = 10
 @dataclass(frozen=True)
 class Rules:
     """`max_blocks` and `max_hours` (of machine time) cap what a stop rule may add; `target_ratio` is the half-width of
-    the 95 % interval that `until_precise` waits for; `gate_metrics` decide beside the primary metric.
+    the 95 % interval that `until_precise` waits for; `gate_metrics` decide beside the primary metric. `canaries_first`:
+    its hosts are checked before its first run.
     """
 
     stop_rule: str = Experiment.StopRule.FIXED
@@ -28,6 +29,7 @@ class Rules:
     max_blocks: int = LOOKS[-1]
     max_hours: float | None = None
     aa_first: bool = False
+    canaries_first: bool = False
     gate_metrics: Sequence[str] = ()
 
     def check(self, team_id: int, *, order: str, variants: int) -> None:
@@ -73,6 +75,7 @@ def rules_of(experiment: Experiment) -> Rules:
         max_blocks=experiment.max_blocks,
         max_hours=experiment.max_hours,
         aa_first=experiment.aa_first,
+        canaries_first=experiment.canaries_first,
         gate_metrics=tuple(experiment.gate_metrics),
     )
 

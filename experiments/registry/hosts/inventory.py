@@ -89,7 +89,7 @@ def add_host(
             settle(host)
             record(member, "host.add", f"host {host.name}", after=described(host))
     except IntegrityError as error:
-        raise RequestError(f"There is a host named {host.name} already.", field="name") from error
+        raise Conflict(f"There is a host named {host.name} already.", field="name") from error
     return host
 
 
@@ -131,7 +131,7 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
             settle(host)
             record(member, "host.update", f"host {host.name}", before=before, after=after)
     except IntegrityError as error:
-        raise RequestError(f"There is a host named {host.name} already.", field="name") from error
+        raise Conflict(f"There is a host named {host.name} already.", field="name") from error
     return host
 
 

@@ -1,4 +1,4 @@
-"""The metrics of a team: those that BenchHub knows, then those of the team's own benchmarks."""
+"""The metrics of a team: those that BenchHub knows, those of its own benchmarks, and those of its systems' members."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from collections.abc import Collection, Iterable, Sequence
 
 from django.db.models import Q
 
-from experiments.models import Metric, Team
+from agents.system import LOADED
+from experiments.models import Application, Metric, Team
 from experiments.registry.errors import RequestError
-from experiments.registry.metrics.vocabulary import METRICS, THROUGHPUT, MetricSpec, own_metric
+from experiments.registry.metrics.vocabulary import (
+    METRICS,
+    ROLE_FIGURES,
+    THROUGHPUT,
+    MetricSpec,
+    own_metric,
+    role_metric,
+)
 from experiments.registry.teams.audit import record
 
 MOST_FOLLOWED = 4
@@ -17,12 +25,18 @@ _MOST_NAMED = 40
 
 
 def metrics_of(team_id: int, names: Iterable[str] | None = None) -> dict[str, MetricSpec]:
-    """The team's metrics, or those among `names`: the known ones in their order, then its own by name."""
+    """The team's metrics, or those among `names`: the known ones in their order, then its own by name.
+
+    At the end those of the members of a system (`database.cpu_ratio`) that are among `names`, role by role.
+    """
     if names is None:
         return METRICS | _own(team_id, Q())
     wanted = set(names)
-    found = {name: metric for name, metric in METRICS.items() if name in wanted}
-    return found | (_own(team_id, Q(name__in=others)) if (others := wanted - METRICS.keys()) else {})
+    found = _declared(team_id, wanted)
+    places = {figure: place for place, figure in enumerate(ROLE_FIGURES)}
+    of_roles = [metric for name in wanted - found.keys() if (metric := role_metric(name))]
+    of_roles.sort(key=lambda one: (one.name.partition(".")[0], places[one.name.partition(".")[2]]))
+    return found | {one.name: one for one in of_roles}
 
 
 def metric_named(team_id: int, name: str, *, field: str = "metric") -> MetricSpec:
@@ -32,7 +46,10 @@ def metric_named(team_id: int, name: str, *, field: str = "metric") -> MetricSpe
 
 def check_metrics(team_id: int, names: Sequence[str], *, field: str) -> dict[str, MetricSpec]:
     """The metrics of these names. RequestError names the field and the first one that the team does not have."""
-    found = metrics_of(team_id, (name for name in names if "\0" not in name))
+    found = _declared(team_id, {name for name in names if "\0" not in name})
+    of_roles = [metric for name in names if name not in found and (metric := role_metric(name))]
+    there = _roles_of(team_id, (one.name.partition(".")[0] for one in of_roles)) if of_roles else set()
+    found |= {one.name: one for one in of_roles if one.name.partition(".")[0] in there}
     if (unknown := next((name for name in names if name not in found), None)) is not None:
         known = list(metrics_of(team_id))
         more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
@@ -60,10 +77,13 @@ def standing_metrics(team_id: int, names: Iterable[str]) -> list[MetricSpec]:
     return list((_own(team_id, Q(followed=True, name__in=own)) or _own(team_id, Q(name__in=own))).values())
 
 
-def learn(team: Team, declared: Iterable[MetricSpec], *, follow: Collection[str] = ()) -> None:
+def learn(
+    team: Team, declared: Iterable[MetricSpec], *, follow: Collection[str] = (), few_as_well: bool = True
+) -> None:
     """Remember unit and direction of own metrics; what is declared last counts. Call inside a transaction.
 
-    New ones are followed when they are few, and those in `follow` always.
+    New ones in `follow` are followed, and with `few_as_well` all of them when they are few: not those of a tool that
+    says itself which figure stands for a run, as its time to connect is none.
     """
     newest = {one.name: one for one in declared if one.name not in METRICS}
     if not newest:
@@ -78,13 +98,30 @@ def learn(team: Team, declared: Iterable[MetricSpec], *, follow: Collection[str]
         if old is not None:
             said = {"unit": old[0], "direction": old[1]}
             record(team, "metric.declare", name, before=said, after={"unit": new.unit, "direction": new.direction})
-        followed = name in follow or len(newest) <= MOST_FOLLOWED
+        followed = name in follow or (few_as_well and len(newest) <= MOST_FOLLOWED)
         changed.append(Metric(team=team, name=name, unit=new.unit, direction=new.direction, followed=followed))
     if not changed:  # in most cases, and with each result
         return
     Metric.objects.bulk_create(
         changed, update_conflicts=True, unique_fields=["team", "name"], update_fields=["unit", "direction"]
     )
+
+
+def _declared(team_id: int, wanted: set[str]) -> dict[str, MetricSpec]:
+    """Those among `wanted` that BenchHub knows, or that a benchmark of the team declared."""
+    found = {name: metric for name, metric in METRICS.items() if name in wanted}
+    return found | (_own(team_id, Q(name__in=others)) if (others := wanted - METRICS.keys()) else {})
+
+
+def _roles_of(team_id: int, roles: Iterable[str]) -> set[str]:
+    """Which of these roles a member of one of the team's applications has."""
+    systems = Application.objects.filter(team_id=team_id, body__has_key="members")
+    return {
+        role
+        for role in set(roles)
+        if systems.filter(Q(body__role=role) | Q(body__members__contains=[{"role": role}])).exists()
+        or (role == LOADED and systems.filter(~Q(body__has_key="role")).exists())
+    }
 
 
 def _own(team_id: int, which: Q) -> dict[str, MetricSpec]:

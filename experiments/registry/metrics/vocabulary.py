@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from agents.system import MEMBER_PATTERN
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,21 @@ LABELS: Mapping[str, str] = {
 }
 """How people call the figures of the load tools, whose units are not BenchHub's alone."""
 
+ROLE_FIGURES: Mapping[str, MetricSpec] = {
+    metric.name: metric
+    for metric in (
+        MetricSpec("cpu_ratio", "CPU of", "ratio", "lower"),
+        MetricSpec("server_cpu_ratio", "Server process CPU of", "CPUs", "lower"),
+        MetricSpec("memory_used_bytes", "Memory in use of", "bytes", "lower"),
+        MetricSpec("received_bytes_per_s", "Received by", "bytes/s", "higher"),
+        MetricSpec("sent_bytes_per_s", "Sent by", "bytes/s", "higher"),
+    )
+}
+"""What each member of a system of several hosts has, behind its role: `database.cpu_ratio` is "CPU of database"."""
+
 ENOUGH_BEYOND = 10
 """A percentile is a figure when at least so many requests lie beyond it, as in the curves of the analysis."""
+_ROLE = re.compile(MEMBER_PATTERN)
 _PERCENTILE = re.compile(r"latency_p([0-9.]+)_ms")
 
 ERROR_KINDS = ("connect", "read", "write", "timeout", "status", "other")
@@ -75,6 +90,20 @@ ERROR_KINDS = ("connect", "read", "write", "timeout", "status", "other")
 def own_metric(name: str, unit: str, direction: Literal["higher", "lower"]) -> MetricSpec:
     """A metric of a team's own, or one of a load tool in the tool's own unit."""
     return MetricSpec(name, label_of(name), unit, direction)
+
+
+def role_figure(role: str, name: str) -> str:
+    """How a figure of ROLE_FIGURES is called in a run of a system."""
+    return f"{role}.{name}"
+
+
+def role_metric(name: str) -> MetricSpec | None:
+    """The metric of a figure that a member of a system has; None for any other name. A team's own goes first."""
+    role, _, of_role = name.partition(".")
+    if of_role not in ROLE_FIGURES or not _ROLE.fullmatch(role):
+        return None
+    figure = ROLE_FIGURES[of_role]
+    return replace(figure, name=name, label=f"{figure.label} {role}")
 
 
 def declared(report: Mapping[str, Any]) -> list[MetricSpec]:
@@ -87,7 +116,8 @@ def label_of(name: str) -> str:
     """How people call the metric: `get.throughput_rps` is "Throughput of get"; a team's own one goes by its name."""
     part, _, figure = name.partition(".")
     if name in LABELS or figure not in LABELS:
-        return LABELS.get(name, name)
+        of_role = None if name in LABELS else role_metric(name)
+        return of_role.label if of_role else LABELS.get(name, name)
     return f"{LABELS[figure]} of {part}"
 
 

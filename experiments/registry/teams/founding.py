@@ -41,7 +41,7 @@ def found_team(user: AnyUser, *, name: str, slug: str) -> Member:
             member = Member.objects.create(team=team, user=user, role=Role.ADMIN)
             record(member, "team.found", f"team {slug}", after={"name": title})
     except IntegrityError as error:
-        raise RequestError("This short name is taken.", field="slug") from error
+        raise Conflict("This short name is taken.", field="slug") from error
     return member
 
 

@@ -38,7 +38,7 @@ def add_member(member: Member, username: str, role: str) -> tuple[Member, str]:
             user.set_password(password)
             user.save()
         if Member.objects.filter(team=member.team, user=user).exists():
-            raise RequestError(f"{name} belongs to the team already.", field="username")
+            raise Conflict(f"{name} belongs to the team already.", field="username")
         added = Member.objects.create(team=member.team, user=user, role=role)
         record(member, "member.add", f"member {name}", after={"role": role, "new_account": bool(password)})
     return added, password
@@ -54,7 +54,7 @@ def add_service(member: Member, name: str, role: str) -> Member:
     with transaction.atomic():
         user, _ = users.get_or_create(username=f"{member.team.slug}{BETWEEN}{name}")
         if Member.objects.filter(team=member.team, user=user).exists():
-            raise RequestError(f"There is a service {name} already.", field="name")
+            raise Conflict(f"There is a service {name} already.", field="name")
         user.set_unusable_password()
         user.is_active = True  # one that was removed comes back under its name, without its tokens
         user.save()

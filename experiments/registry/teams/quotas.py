@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Sum
 from django.db.models.functions import Length
 
-from experiments.models import Artifact, Host, Member, Run, Team
+from experiments.models import Artifact, Host, Member, Run, RunProfile, Team
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.registry.teams import audit
@@ -18,6 +20,8 @@ from experiments.registry.teams import audit
 _LIMITS = ("quota_runs_per_day", "quota_artifact_bytes", "quota_queued_runs")
 MAX_QUOTA = 2**31 - 1
 MAX_BYTES = 2**50
+FILES: tuple[tuple[type[Artifact | RunProfile], str], ...] = ((Artifact, "content"), (RunProfile, "folded"))
+"""What counts as files of runs: the model, and its column that holds the bytes."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +70,17 @@ def admit_runs(team: Team, count: int, *, queued: bool = True) -> int:
     on_day = count + (now.runs_on_day if now.runs_day == today else 0)
     if on_day > now.quota_runs_per_day:
         raise _exceeded("runs per day", f"{now.quota_runs_per_day:,}", "It begins anew at midnight UTC.")
-    if now.artifact_bytes >= now.quota_artifact_bytes:
-        limit = f"{now.quota_artifact_bytes / 2**30:,.1f} GiB"
-        raise _exceeded("files of runs", limit, "Delete runs that nobody needs, or set a retention.")
+    _admit_files(now)
     if queued and waiting(team) + count > now.quota_queued_runs:
         raise _exceeded("runs waiting in the queue", f"{now.quota_queued_runs:,}", "Wait, or cancel some.")
     first = now.next_run_number
     Team.objects.filter(pk=team.pk).update(next_run_number=first + count, runs_on_day=on_day, runs_day=today)
     return first
+
+
+def admit_files(team: Team) -> None:
+    """QuotaExceeded when the files of the team's runs, as measured last, fill its quota."""
+    _admit_files(Team.objects.only("artifact_bytes", "quota_artifact_bytes").get(pk=team.pk))
 
 
 def admit_host(team: Team) -> None:
@@ -119,9 +126,23 @@ def set_quotas(user: User, member: Member, values: Mapping[str, int]) -> None:
 
 def measure_files() -> None:
     """Measure the files of every team's runs: adding them up takes too long to do it whenever a run is launched."""
-    sizes = dict(Artifact.objects.values_list("run__team").annotate(size=Sum(Length("content"))).order_by())
+    sizes: Counter[int] = Counter()
+    for model, column in FILES:
+        sizes.update(dict(model.objects.values_list("run__team").annotate(size=Sum(Length(column))).order_by()))
     for team in Team.objects.only("pk"):
-        Team.objects.filter(pk=team.pk).update(artifact_bytes=sizes.get(team.pk, 0), measured_at=database_now())
+        Team.objects.filter(pk=team.pk).update(artifact_bytes=sizes[team.pk], measured_at=database_now())
+
+
+def bytes_of_files(**of: Any) -> int:
+    """The size of the files and folded profiles of some runs, chosen by lookups from a file: `run__in=...`."""
+    found = (model.objects.filter(**of).aggregate(size=Sum(Length(column)))["size"] for model, column in FILES)
+    return sum(size or 0 for size in found)
+
+
+def _admit_files(team: Team) -> None:
+    if team.artifact_bytes >= team.quota_artifact_bytes:
+        limit = f"{team.quota_artifact_bytes / 2**30:,.1f} GiB"
+        raise _exceeded("files of runs", limit, "Delete runs that nobody needs, or set a retention.")
 
 
 def _exceeded(quota: str, limit: str, advice: str) -> QuotaExceeded:

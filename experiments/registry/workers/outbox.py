@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 EXECUTE_RUN = "experiments.tasks.execute_run"
 RESTORE_HOST = "experiments.tasks.restore_host"
 CHECK_HOST = "experiments.tasks.check_host"
+TRY_HOST = "experiments.tasks.try_host"
 DRY_RUN = "experiments.tasks.dry_run"
 TELL_ALERT = "experiments.tasks.tell_alert"
 DELIVER = "experiments.tasks.deliver_one"

@@ -28,6 +28,7 @@ from experiments.judging.evidence.observed import (
     window_s,
 )
 from experiments.judging.evidence.own_recordings import recorded_points
+from experiments.judging.evidence.roles import role_figures
 from experiments.judging.evidence.thresholds import thresholds_of
 from experiments.judging.verdicts.judging import store_verdicts
 from experiments.models import Experiment, Host, Run, RunEvent, SampleSeries
@@ -39,9 +40,10 @@ from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.quarantine import quarantine
 from experiments.registry.metrics.normalisation import per_cpu, sut_cpus
 from experiments.registry.metrics.own_metrics import learn
-from experiments.registry.metrics.vocabulary import declared, figures
+from experiments.registry.metrics.vocabulary import METRICS, declared, figures
 from experiments.registry.runs.artifacts import keep
 from experiments.registry.runs.latency_spectra import keep_spectrum
+from experiments.registry.runs.run_profiles import complete
 from experiments.registry.runs.series import extend_series
 from experiments.registry.runs.summary import summarise
 from experiments.registry.workers.tallies import tally_run
@@ -67,6 +69,7 @@ def conclude(run_id: int, fence: int, record: Record) -> None:
         if measured := next((r for r in record.reports.values() if r.measured), None):
             _figures(run, spec, record, measured, channels)
             keep_spectrum(run, measured.spectrum)
+            complete(run)
         _restore_proof(run, record)
         _finish(run)
         if run.outcome == Run.Outcome.SUCCEEDED:
@@ -78,9 +81,10 @@ def conclude(run_id: int, fence: int, record: Record) -> None:
 def join_history(run: Run, spec: RunSpec, tool_version: str) -> None:
     """Make a run that counts the newest one of its series; an invalid one is no part of any history.
 
-    A load that is not its workload's own was chosen for this run alone: there is no history of it either.
+    A load that is not its workload's own was chosen for this run alone: there is no history of it either. A profiled
+    run is slower than it would be without, so it has none.
     """
-    if not run.fingerprint or run.validity not in Run.USABLE or spec.workload.is_own_load:
+    if not run.fingerprint or run.validity not in Run.USABLE or run.profiled or spec.workload.is_own_load:
         return
     series = extend_series(
         run,
@@ -194,10 +198,7 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
         server_cpu_ratio=channels.mean("sut", ["process.cpu_ratio"], duration_s),
         sut_mhz=channels.mean("sut", ["cpu_set.mean_mhz"], duration_s),
     )
-    for part in spec.parts[1:]:
-        own = {"cpu_ratio": cpu_use(part.role, channels, duration_s)}
-        own["server_cpu_ratio"] = channels.mean(part.role, ["process.cpu_ratio"], duration_s)
-        metrics |= _known(**{f"{part.role}.{name}": value for name, value in own.items()})
+    metrics |= role_figures(spec, channels, duration_s)
     recorded = [one for one in recorded_cpus(spec, channels, duration_s) if one.role == "sut"]
     metrics |= _known(**{f"{one.tool}_sut_cpu_ratio": one.recorded_ratio for one in recorded})
     cpus = sut_cpus(spec, channels.names("sut", "cpu."), record.facts["sut"].profile)
@@ -210,7 +211,8 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
         metrics["cpu_ms_per_request"] = metrics["server_cpu_ratio"] * 1000 / metrics["throughput_rps"]
     metrics |= per_cpu(metrics, cpus)
     summarise(run, metrics)
-    learn(run.team, declared(measured.report))
+    headlines = set(spec.workload.driver.headlines()) - METRICS.keys()
+    learn(run.team, declared(measured.report), follow=headlines, few_as_well=not headlines)
     validity = validity_of(spec, record, measured, channels, thresholds_of(run.team))
     run.validity, run.findings, run.hides_latency = validity.state, findings_json(validity), validity.hides_latency
 
@@ -219,9 +221,10 @@ def _compact_samples(run: Run, record: Record) -> Channels:
     """Turn the samples' events into one row of arrays per channel, and drop the events."""
     started = began_unix_s(record)
     points = load_points(record, started)
-    paused_at_s, pauses_ms = gc_points(record, started)
-    if pauses_ms:
-        points["sut", "gc.pause_ms"] = ("ms", paused_at_s, pauses_ms)
+    for role in dict.fromkeys(role for role, _ in record.gc_pauses):
+        paused_at_s, pauses_ms = gc_points(record, role, started)
+        if pauses_ms:
+            points[role, "gc.pause_ms"] = ("ms", paused_at_s, pauses_ms)
     events = RunEvent.objects.filter(run=run, kind="samples").order_by("seq")
     for payload in events.values_list("payload", flat=True).iterator():
         for channel, (unit, value) in payload["values"].items():

@@ -17,7 +17,7 @@ from agents.base.session import Session
 from agents.record import Record
 from agents.remote.ssh import connect as ssh_connect
 from agents.runner import Runner
-from agents.running.control import Control
+from agents.running.control import Control, KeepReadings
 from agents.spec import HostAddress, RunSpec
 from experiments.models import Host, Run
 from experiments.registry.errors import DATABASE_AWAY
@@ -53,7 +53,13 @@ async def with_database(run: Run, action: Callable[P, T], *args: P.args, **kwarg
 
 
 async def runner_for(
-    run: Run, recorder: Recorder, record: Record, *, cancelled: Callable[[], bool], patience_s: float
+    run: Run,
+    recorder: Recorder,
+    record: Record,
+    *,
+    cancelled: Callable[[], bool],
+    patience_s: float,
+    keep_readings: KeepReadings | None = None,
 ) -> Runner:
     """What works on the run's hosts under the recorder's fence; all that happens there goes through the recorder."""
     control = Control(
@@ -66,6 +72,9 @@ async def runner_for(
         fence=recorder.fence,
         patience_s=patience_s,
         deadman_s=settings.BENCHHUB_DEADMAN_S,
+        libraries=settings.BENCHHUB_PROFILERS,
+        keep_profile=lambda taken, content: with_database(run, recorder.keep_profile, taken, content),
+        keep_readings=keep_readings,
         keep_file=lambda name, content, media: with_database(run, recorder.keep_file, name, content, media),
     )
     return Runner(run_key(run), RunSpec.model_validate(run.spec), record, control)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from django.conf import settings
 from django.db.models import Prefetch
 
 from agents.base.errors import MISTAKE_HINT, AgentError
@@ -14,6 +15,7 @@ from agents.events import Role
 from agents.plan import Plan, build_plan
 from agents.recordings.tools import insist_on_recorders
 from agents.remote.ssh import connect
+from agents.running.profiler_files import insist_on_profilers
 from agents.running.step_programs import insist_on_step_programs
 from agents.running.tuning import MEMBER
 from agents.spec import Part, RunSpec
@@ -82,6 +84,7 @@ async def _read(spec: RunSpec, part: Part, host: Host) -> dict[int, State]:
         version.check(f"Looking for {part.server.kind} on {host.name}", by_author=True)
         await insist_on_recorders(session, spec.workload.recorders)
         await insist_on_step_programs(session, part.steps)
+        await insist_on_profilers(session, part, settings.BENCHHUB_PROFILERS)
         for index, step in enumerate(part.steps, start=part.place * MEMBER + 1):
             if is_host_step(step) and _readable(step):
                 probe = step.probe(context)

@@ -15,9 +15,13 @@ from agents.base.errors import MISTAKE_HINT, FenceError, HostInUse
 from agents.base.log_context import bound
 from agents.events import Logged
 from agents.record import Record
+from agents.running.canary_checks import CanaryReading
+from agents.running.control import KeepReadings
 from experiments.models import Run
 from experiments.registry.database_clock import database_clock
 from experiments.registry.errors import DATABASE_AWAY
+from experiments.registry.hosts import canaries
+from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.workers.outbox import hint
 from experiments.registry.workers.tallies import count
 from experiments.running.ending.conclusion import conclude, give_up
@@ -106,7 +110,24 @@ async def _execute(run: Run) -> None:
         await with_database(run, recorder.store, Logged("runner", (TAKEN_OVER,), "warning"))
     heart = Heart(recorder)
     runner = await runner_for(
-        run, recorder, record, cancelled=lambda: heart.cancelled, patience_s=settings.BENCHHUB_PATIENCE_S
+        run,
+        recorder,
+        record,
+        cancelled=lambda: heart.cancelled,
+        patience_s=settings.BENCHHUB_PATIENCE_S,
+        keep_readings=await with_database(run, _canaries_of, run),
     )
     await heart.hold(runner.run())
     await with_database(run, conclude, run.pk, run.fence, record)
+
+
+def _canaries_of(run: Run) -> KeepReadings | None:
+    """What keeps the checks of the run's hosts; None when nobody asked for any, or they were made."""
+    hosts = hosts_by_role(run)
+    if run.experiment is None or not canaries.are_due(run.experiment, hosts):
+        return None
+
+    async def keep(readings: tuple[CanaryReading, ...]) -> None:
+        await with_database(run, canaries.keep_readings, readings, hosts, run.experiment)
+
+    return keep

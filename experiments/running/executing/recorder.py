@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models.functions import Now
 
-from agents.base.errors import FenceError
+from agents.base.errors import FenceError, ParseError
 from agents.base.redaction import Redactor, without_secrets
 from agents.events import (
     AnyEvent,
@@ -23,12 +23,15 @@ from agents.events import (
     from_json,
     to_json,
 )
+from agents.profiles.base.taken import TakenProfile
 from agents.record import Record
 from agents.spec import RunSpec, fingerprint
 from experiments.models import ConfigSnapshot, Host, Run, RunEvent
+from experiments.registry.errors import RequestError
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.profiles import store_profile
 from experiments.registry.runs.artifacts import keep
+from experiments.registry.runs.run_profiles import store_run_profile
 from experiments.registry.runs.snapshots import content_digest
 from experiments.running.queue.leases import lease_end
 
@@ -104,6 +107,20 @@ class Recorder:
             if run.fence != self.fence:
                 raise FenceError("Another worker holds this run now.")
             keep(run, name, content, media_type=media_type)
+
+    def keep_profile(self, taken: TakenProfile, content: bytes) -> str:
+        """Store a profile of the run; its name again replaces it. Returns the name of the file that keeps `content`.
+
+        ParseError when it is none, or too large; FenceError when another worker holds the run now.
+        """
+        with transaction.atomic():
+            run = Run.objects.select_for_update(of=("self",)).get(pk=self.run_id)
+            if run.fence != self.fence:
+                raise FenceError("Another worker holds this run now.")
+            try:
+                return store_run_profile(run, content, taken, replace=True).file
+            except RequestError as error:
+                raise ParseError(error.message) from error
 
     def beat(self) -> bool:
         """Hold the lease for another while; True when a person asked for the end. FenceError = the run is not ours."""

@@ -7,14 +7,16 @@ short), so that no two workers see the same hosts as free. A host stays leased u
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db import connection, transaction
-from django.db.models import BigIntegerField, Exists, F, Func, Min, OuterRef, Q
+from django.db.models import BigIntegerField, BooleanField, Exists, ExpressionWrapper, F, Func, Min, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
 
 from experiments.models import Host, Reservation, Run
 from experiments.models.experiments import HELD
 from experiments.registry.hosts.driver_sets import members_of
+from experiments.registry.hosts.machines import sisters_of, who_uses
 from experiments.running.queue.fairness import shares_of, urgency
 from experiments.running.queue.leases import lease_end, lost_runs
 
@@ -27,6 +29,8 @@ _SPARE_FENCES = 1000
 _FURTHEST_FENCES = 10**10
 """How far a host may be ahead of the database: no installation claims as often in its life. A host that says more is
 broken or hostile, and the number is that of all hosts: near its end none of them would take a run any more."""
+CANARIES_TAKE = timedelta(minutes=4)
+"""Longer than the checks of a host can take: connecting, the survey and each check are bounded below that."""
 NOBODY = 0
 """Stands for the person of a run whose account is gone: no reservation is theirs."""
 
@@ -168,15 +172,42 @@ def _startable() -> _Claimable | None:
 
 
 def _machines(hosts: frozenset[int]) -> tuple[dict[int, int], set[int]]:
-    """The machine of each of these hosts, and the machines that runs have: one query.
+    """The machine of each of these hosts, and the machines that runs have, or checks of a host: one query.
 
     A machine is named by its id, and a host of which nothing is known by its own, below zero.
     """
-    rows = Host.objects.filter(Q(pk__in=hosts) | Q(leased_by__isnull=False))
+    taken = Q(leased_by__isnull=False) | Q(canaries_until__gt=Now())
+    rows = Host.objects.filter(Q(pk__in=hosts) | taken).annotate(taken=ExpressionWrapper(taken, BooleanField()))
     of_host: dict[int, int] = {}
     leased = set()
-    for pk, machine, run in rows.values_list("pk", "machine_id", "leased_by_id"):
+    for pk, machine, is_taken in rows.values_list("pk", "machine_id", "taken"):
         of_host[pk] = machine or -pk
-        if run is not None:
+        if is_taken:
             leased.add(of_host[pk])
     return of_host, leased
+
+
+def hold_for_canaries(host: Host) -> str:
+    """Keep runs away from the host's machine while it is checked; "" when it is kept, else who has it, in words.
+
+    The hold ends by itself after CANARIES_TAKE: a worker that dies keeps nobody away for longer.
+    """
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIM_LOCK])
+        here = Host.objects.select_related("leased_by").get(pk=host.pk)
+        if here.leased_by is not None:
+            return f"Run #{here.leased_by.number} is using {here.name}."
+        sisters = sisters_of([here]).of(here.pk)
+        if used := who_uses(here, sisters):
+            return f"{used}."
+        machine = Host.objects.filter(pk__in=[here.pk, *(one.pk for one in sisters)])
+        if machine.filter(canaries_until__gt=Now()).exists():
+            return f"{here.name} is being checked already."
+        Host.objects.filter(pk=here.pk).update(canaries_until=Now() + CANARIES_TAKE)
+    return ""
+
+
+def let_go_after_canaries(host_id: int) -> None:
+    """Its checks have ended: runs may start there again."""
+    Host.objects.filter(pk=host_id).update(canaries_until=None)

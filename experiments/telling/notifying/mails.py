@@ -19,3 +19,12 @@ def choose(member: Member, wanted: Mapping[str, bool]) -> None:
     if any(wanted.values()) and not member.user.email:
         raise RequestError("Your account has no mail address; an administrator can add one.")
     Member.objects.filter(pk=member.pk).update(**{field: wanted[field] for field, _ in CHOICES})
+
+
+def change_choices(member: Member, wanted: Mapping[str, bool]) -> Member:
+    """Set the named fields only, those about alerts as well; the member as it is then. RequestError as `choose`."""
+    if any(wanted.values()) and not member.user.email:
+        raise RequestError("Your account has no mail address; an administrator can add one.")
+    Member.objects.filter(pk=member.pk).update(**wanted)
+    changed: Member = Member.objects.select_related("team", "user").get(pk=member.pk)
+    return changed

@@ -136,7 +136,7 @@ def _fill(webhook: Webhook, wanted: Wanted) -> None:
         with transaction.atomic():
             webhook.save()
     except IntegrityError as error:
-        raise RequestError("Another webhook of the team has this name.", field="name") from error
+        raise Conflict("Another webhook of the team has this name.", field="name") from error
 
 
 def _locked(webhook: Webhook) -> Webhook:

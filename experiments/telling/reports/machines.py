@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from experiments.judging.evidence.roles import member_facts
 from experiments.models import Run, RunEvent, Variant
 
 _FACTS = (
@@ -29,25 +30,34 @@ class Machine:
 
 
 def machines_of(variants: Sequence[Variant], compared: Sequence[Run]) -> tuple[Machine, ...]:
-    """Every SUT as its newest run saw it (else as it is known now), and every driver host."""
-    seen = {run.sut_id: run.sut_profile.facts for run in compared if run.sut_profile}
+    """Every SUT as its newest run saw it (else as it is known now), the hosts of further members, every driver host."""
+    seen: dict[tuple[str, int | None], Mapping[str, str]] = {
+        ("SUT", run.sut_id): run.sut_profile.facts for run in compared if run.sut_profile
+    }
+    for run in compared:
+        ids = run.drivers.member_ids if run.drivers else {}
+        seen |= {(role, ids[role]): facts for role, facts in member_facts(run).items()}
     found: dict[tuple[str, str], Machine] = {}
     for variant in variants:
-        for role, host in (("SUT", variant.sut), *(("driver", host) for host in variant.drivers.in_order)):
-            facts = seen.get(host.pk) if role == "SUT" else None
-            facts = facts or (host.profile.facts if host.profile else {})
+        drivers = (("driver", host) for host in variant.drivers.in_order)
+        for role, host in (("SUT", variant.sut), *variant.drivers.members.items(), *drivers):
+            facts = seen.get((role, host.pk)) or (host.profile.facts if host.profile else {})
             found.setdefault((role, host.name), Machine(role, host.name, machine_facts(facts)))
     return tuple(sorted(found.values(), key=lambda machine: machine.role == "driver"))
 
 
 def versions_of(compared: Sequence[Run]) -> tuple[tuple[str, str], ...]:
-    """Server, load tool, JVM and kernel as the compared runs had them; several values when they differ."""
+    """Server, load tool, JVM and kernel as the compared runs had them; several values when they differ.
+
+    Of a system also the servers of its further members, by role.
+    """
     rows = RunEvent.objects.filter(run__in=[run.pk for run in compared], kind="facts_collected")
-    tools: dict[str, list[str]] = {"sut": [], "driver": []}
+    members = sorted({role for run in compared for role in (run.drivers.member_ids if run.drivers else ())})
+    tools: dict[str, list[str]] = {role: [] for role in ("sut", "driver", *members)}
     for payload in rows.order_by("run_id", "seq").values_list("payload", flat=True):
         if version := payload.get("tool_version"):
-            tools["sut" if payload["role"] == "sut" else "driver"].append(version)
-    found = [("server", tools["sut"]), ("load tool", tools["driver"])]
+            tools[payload["role"] if payload["role"] in tools else "driver"].append(version)
+    found = [("server", tools["sut"]), *((role, tools[role]) for role in members), ("load tool", tools["driver"])]
     values = [run.config.values for run in compared if run.config]
     found += [(label, [one[path] for one in values if path in one]) for label, path in _CONFIGURED]
     return tuple((label, ", ".join(dict.fromkeys(versions))) for label, versions in found if versions)

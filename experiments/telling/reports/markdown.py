@@ -6,11 +6,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from experiments.analysis.interval import Mean
+from experiments.analysis.number_text import percent_with_interval
 from experiments.analysis.outcomes import WORDS
 from experiments.registry.documents.configuration import Difference
 from experiments.registry.markdown_text import block, cell
 from experiments.registry.metrics.vocabulary import MetricSpec
 from experiments.telling.reports.answer import change_text
+from experiments.telling.reports.rankings import ReportMap, ReportRanking
+from experiments.telling.reports.reasons import Reasons
 from experiments.telling.reports.report import ExperimentReport, MetricFigures, VariantCurve, VariantFigure
 from experiments.telling.reports.runs import Remark
 
@@ -23,11 +26,24 @@ def report_markdown(report: ExperimentReport, *, url: str, plots: Sequence[tuple
     parts = [f"# {cell(report.name)}"]
     if report.question:
         parts.append(f"**Question:** {cell(report.question)}")
+    if report.hosts_before:
+        parts.append(f"**The hosts:** {cell(report.hosts_before)}")
     parts += [f"**Answer:** {cell(report.answer)}", _key_facts(report, url)]
     parts += ["## Figures", *(_figures(one) for one in report.metrics)]
     parts += [f"![{cell(title)}]({address})" for title, address in plots]
     if report.changes:
         parts += ["## Verdicts", _list(change.sentence for change in report.changes)]
+    if report.reasons:
+        parts += ["## Why", *(_reasons(one) for one in report.reasons)]
+    if report.ranking:
+        parts += [f"## Ranking by {cell(report.primary.label)}", cell(report.ranking.sentence), _ranking(report)]
+    if report.factor_map:
+        parts += [
+            f"## {' and '.join(map(cell, report.factor_map.factors))}",
+            _factor_map(report.factor_map, report.primary),
+        ]
+    if report.limits:
+        parts += ["## Which member was the limit", _list(f"{one.variant}: {one.sentence}" for one in report.limits)]
     if report.curves:
         parts += ["## Latency percentiles", _curves(report.curves, report.latency_basis)]
     parts += ["## Variants", _variants(report), "## What differed", _difference(report)]
@@ -97,6 +113,53 @@ def interval_text(mean: Mean, metric: MetricSpec) -> str:
     return f"{figure_text(mean.ci95[0], metric)} to {figure_text(mean.ci95[1], metric)}"
 
 
+RANKING_HEADS = ("variant", "n", "mean", "95 % interval", "against the best", "standing")
+
+
+def ranking_rows(ranking: ReportRanking, metric: MetricSpec) -> list[list[str]]:
+    """The lines of the ranking under RANKING_HEADS."""
+    return [
+        [
+            f"{one.variant} (baseline)" if one.is_baseline else one.variant,
+            str(one.mean.n),
+            figure_text(one.mean.value, metric),
+            interval_text(one.mean, metric),
+            "—" if one.change_pct is None else percent_with_interval(one.change_pct, one.ci95_pct),
+            one.standing,
+        ]
+        for one in ranking.lines
+    ]
+
+
+def map_rows(found: ReportMap, metric: MetricSpec) -> list[list[str]]:
+    """The rows of the map: a level of the first factor, then the mean with its interval at each of the second."""
+    return [[row.level, *(_cell_text(mean, metric) for mean in row.means)] for row in found.rows]
+
+
+def effect_texts(found: ReportMap) -> list[str]:
+    """What each factor does, in words, and what nothing can be said of."""
+    said = [
+        f"{one.what}: {percent_with_interval(one.change_pct, one.ci95_pct)}{f', {one.word}' if one.word else ''}."
+        for one in found.effects
+    ]
+    return [*said, found.note] if found.note else said
+
+
+def _cell_text(mean: Mean | None, metric: MetricSpec) -> str:
+    if mean is None:
+        return "—"
+    return figure_text(mean.value, metric) + (f" [{interval_text(mean, metric)}]" if mean.ci95 else "")
+
+
+def _ranking(report: ExperimentReport) -> str:
+    return _table(RANKING_HEADS, ranking_rows(report.ranking, report.primary), numbers_from=1) if report.ranking else ""
+
+
+def _factor_map(found: ReportMap, metric: MetricSpec) -> str:
+    table = _table([" / ".join(found.factors), *found.columns], map_rows(found, metric), numbers_from=1)
+    return "\n\n".join(filter(None, [table, _list(effect_texts(found))]))
+
+
 def _curves(curves: Sequence[VariantCurve], basis: str) -> str:
     marks = sorted({point.percentile for curve in curves for point in curve.points})
     heads = ["percentile", *(f"{curve.variant}, ms" for curve in curves)]
@@ -115,7 +178,7 @@ def _variants(report: ExperimentReport) -> str:
             one.recipe,
             ", ".join(f"{name}={value}" for name, value in one.parameters) or "—",
             one.application,
-            one.sut,
+            ", ".join([one.sut, *(f"{role} {host}" for role, host in one.members)]),
             one.drivers,
             f"{one.counted} of {one.runs}",
         ]
@@ -137,6 +200,11 @@ def _difference(report: ExperimentReport) -> str:
         _rows_of(heads, drift),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _reasons(reasons: Reasons) -> str:
+    parts = [f"**{cell(reasons.candidate)}:** {cell(reasons.headline)}", _list(cell(one) for one in reasons.found)]
+    return "\n\n".join(part for part in (*parts, " ".join(reasons.missing)) if part)
 
 
 def _rows_of(heads: Sequence[str], differences: Sequence[Difference]) -> str:

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
 from django.conf import settings
 from django.utils import timezone
+from pydantic import Field
 
 from experiments.analysis.interval import Mean, mean_of
 from experiments.analysis.percentiles import PercentilePoint
 from experiments.judging.comparing.history import comparable_runs, configuration_diff
+from experiments.judging.evidence.host_canaries import hosts_before
+from experiments.judging.evidence.roles import limit_of_runs
 from experiments.models import Experiment, Run, Variant
 from experiments.registry.documents.configuration import ConfigurationDiff
 from experiments.registry.documents.contents import content_of
@@ -25,13 +29,21 @@ from experiments.registry.runs.latency_spectra import merged_curves
 from experiments.registry.runs.summary import figure
 from experiments.telling.reports.answer import Change, answer_of, changes_of
 from experiments.telling.reports.machines import Machine, machines_of, versions_of
+from experiments.telling.reports.rankings import ReportMap, ReportRanking, report_map, report_ranking
+from experiments.telling.reports.reasons import Reasons, reasons_of
 from experiments.telling.reports.repeat import Repeat, repeat_of
 from experiments.telling.reports.runs import Remark, remarks_on
+
+WHERE_THERE_ARE = Field(exclude_if=lambda found: not found)
+"""Of a single server the report says nothing of members, of two variants nothing of a ranking."""
 
 
 @dataclass(frozen=True)
 class ReportVariant:
-    """`runs` were executed, `counted` of them are repetitions whose figures count."""
+    """`runs` were executed, `counted` of them are repetitions whose figures count.
+
+    `members` are the roles of the further members of a system, with their hosts.
+    """
 
     name: str
     is_baseline: bool
@@ -42,6 +54,7 @@ class ReportVariant:
     drivers: str
     runs: int
     counted: int
+    members: Annotated[tuple[tuple[str, str], ...], WHERE_THERE_ARE] = ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,15 @@ class VariantCurve:
 
 
 @dataclass(frozen=True)
+class Limit:
+    """Which member of a system of several hosts limited a variant, by the means of its repetitions; "" for none."""
+
+    variant: str
+    role: str
+    sentence: str
+
+
+@dataclass(frozen=True)
 class People:
     """Who asked, and who launched runs; "" and nothing where nobody is on record."""
 
@@ -100,9 +122,11 @@ class Dates:
 
 @dataclass(frozen=True)
 class ExperimentReport:
-    """`answer` is the verdict in one sentence, `state_reason` why it stopped or waits, where that needs saying.
+    """`answer` is the verdict in one sentence, `hosts_before` what checks of its hosts said before it ("" without any),
+    `state_reason` why it stopped or waits, where that needs saying.
 
-    `compared_runs` are the numbers of the runs in `difference`.
+    `compared_runs` are the numbers of the runs in `difference`. `ranking` and `factor_map` are of the primary metric:
+    where three variants have it, and where they differ in two factors.
     """
 
     number: int
@@ -110,6 +134,7 @@ class ExperimentReport:
     question: str
     state: str
     state_reason: str
+    hosts_before: str
     answer: str
     changes: tuple[Change, ...]
     margin_ratio: float
@@ -131,6 +156,10 @@ class ExperimentReport:
     people: People
     made_at: datetime
     made_by_version: str
+    reasons: tuple[Reasons, ...]
+    limits: Annotated[tuple[Limit, ...], WHERE_THERE_ARE]
+    ranking: Annotated[ReportRanking | None, WHERE_THERE_ARE]
+    factor_map: Annotated[ReportMap | None, WHERE_THERE_ARE]
 
 
 NOTHING_DIFFERS = ConfigurationDiff((), (), ())
@@ -146,7 +175,7 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
             "drivers__hosts__profile"
         )
     )
-    runs = list(experiment.runs.kept().with_names().defer(None).defer("spec").order_by("number"))
+    runs = list(experiment.runs.kept().plain().with_names().defer(None).defer("spec").order_by("number"))
     comparing = [run for run in runs if experiment.compares(run.block)]
     counted = {variant.pk: [run for run in comparing if run.repeats(variant)] for variant in variants}
     changes = changes_of(experiment)
@@ -160,6 +189,7 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
         question=experiment.question,
         state=str(experiment.get_state_display()),
         state_reason=experiment.state_reason,
+        hosts_before=hosts_before(experiment).sentence,
         answer=answer_of(experiment, changes, runs),
         changes=tuple(changes),
         margin_ratio=experiment.margin_ratio,
@@ -181,6 +211,10 @@ def report_of(experiment: Experiment, *, base_url: str) -> ExperimentReport:
         people=_people(experiment, runs),
         made_at=timezone.now(),
         made_by_version=settings.VERSION,
+        reasons=reasons_of(experiment),
+        limits=_limits(variants, counted),
+        ranking=report_ranking(experiment, variants, comparing, metrics[experiment.primary_metric]),
+        factor_map=report_map(experiment, variants, comparing, metrics[experiment.primary_metric]),
     )
 
 
@@ -198,6 +232,7 @@ def _variant(variant: Variant, runs: Sequence[Run], counted: Sequence[Run]) -> R
         drivers=str(variant.drivers),
         runs=sum(run.variant_id == variant.pk for run in runs),
         counted=len(counted),
+        members=tuple((role, host.name) for role, host in variant.drivers.members.items()),
     )
 
 
@@ -239,6 +274,12 @@ def _curves(variants: Sequence[Variant], counted: Mapping[int, Sequence[Run]]) -
         for variant in variants
         if (one := merged.get(variant.pk)) and one.curve.points
     )
+
+
+def _limits(variants: Sequence[Variant], counted: Mapping[int, Sequence[Run]]) -> tuple[Limit, ...]:
+    """One for each variant of a system; () where every variant is a single server."""
+    found = ((variant.name, limit_of_runs(counted[variant.pk])) for variant in variants)
+    return tuple(Limit(name, limit.role, limit.sentence) for name, limit in found if limit is not None)
 
 
 def _dates(experiment: Experiment, runs: Sequence[Run]) -> Dates:

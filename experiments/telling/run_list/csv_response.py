@@ -1,4 +1,4 @@
-"""A long CSV as an answer: made first, then sent, so that a slow reader holds no connection to the database."""
+"""A long file as an answer: made first, then sent, so that a slow reader holds no connection to the database."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PART_BYTES = 64 * 1024
 _places = threading.BoundedSemaphore(AT_ONCE)
 
 
-class CsvResponse(StreamingHttpResponse):
-    """Lines of CSV as a download. Busy while `AT_ONCE` others are being made."""
+class WholeFile(StreamingHttpResponse):
+    """A file that was made, as a download; it is closed with the answer."""
 
-    def __init__(self, lines: Iterable[str], *, filename: str) -> None:
-        self._whole = _made(lines)
-        super().__init__(self._whole, content_type="text/csv; charset=utf-8")
+    def __init__(self, whole: IO[bytes], *, content_type: str, filename: str) -> None:
+        self._whole = whole
+        super().__init__(self._whole, content_type=content_type)
         self["Content-Disposition"] = f'attachment; filename="{filename}"'
         self["X-Content-Type-Options"] = "nosniff"
 
@@ -33,6 +33,13 @@ class CsvResponse(StreamingHttpResponse):
         await sync_to_async(close_old_connections)()
         while part := await sync_to_async(self._whole.read)(PART_BYTES):
             yield part
+
+
+class CsvResponse(WholeFile):
+    """Lines of CSV as a download. Busy while `AT_ONCE` others are being made."""
+
+    def __init__(self, lines: Iterable[str], *, filename: str) -> None:
+        super().__init__(_made(lines), content_type="text/csv; charset=utf-8", filename=filename)
 
 
 def _made(lines: Iterable[str]) -> IO[bytes]:

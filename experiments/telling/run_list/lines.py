@@ -46,6 +46,7 @@ COLUMNS = (
     "driver_cpu_ratio",
     "hides_latency",
     "archived",
+    "profiled",
 )
 
 _AS_DRIVER = Concat(Value("(^|,)", TextField()), Cast("host_id", TextField()), Value("(,|;|$)", TextField()))
@@ -88,14 +89,15 @@ def lines_page(
     """A page whose rows have `COLUMNS`, and the names that these refer to. Two queries, however many runs."""
     lines = cast(RunQuerySet, Run.objects.values_list(*COLUMNS, named=True))
     page = page_of(matching(team, runs, lines), sort=sort, cursor=cursor, limit=limit)
-    return page, _names(page.rows)
+    return page, names_of({column: [getattr(row, column) for row in page.rows] for column in _REFERENCES})
 
 
-def _names(rows: Sequence[Any]) -> Names:
+def names_of(table: Mapping[str, Sequence[Any]]) -> Names:
+    """The names of what the columns of these runs refer to: ids by column. One query."""
     queries = [
         model._default_manager.filter(**{f"{key}__in": wanted}).values_list(Value(column), key, place, name)
         for column, (model, key, place, name) in _REFERENCES.items()
-        if (wanted := {getattr(row, column) for row in rows} - {None})
+        if (wanted := set(table[column]) - {None})
     ]
     found: dict[tuple[str, int], list[tuple[int, str]]] = {}
     if not queries:

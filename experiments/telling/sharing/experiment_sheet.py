@@ -8,7 +8,15 @@ from experiments.analysis.outcomes import WORDS
 from experiments.models import Experiment
 from experiments.registry.errors import Conflict
 from experiments.telling.reports.answer import Change, change_text
-from experiments.telling.reports.markdown import figure_text, interval_text, p_text
+from experiments.telling.reports.markdown import (
+    RANKING_HEADS,
+    effect_texts,
+    figure_text,
+    interval_text,
+    map_rows,
+    p_text,
+    ranking_rows,
+)
 from experiments.telling.reports.plots import plots_of
 from experiments.telling.reports.report import ExperimentReport, MetricFigures, VariantFigure, report_of
 from experiments.telling.sharing import wording
@@ -71,9 +79,22 @@ def _facts(report: ExperimentReport) -> tuple[Fact, ...]:
 def _sections(report: ExperimentReport) -> list[Table | Sentences]:
     found: list[Table | Sentences] = []
     if report.changes:
-        rows = tuple(_verdict_row(change) for change in report.changes)
-        heads = ("Verdict", "In words", "p", "Adjusted p")
-        found.append(Table(title="Verdicts", heads=heads, rows=rows, numbers_from=2))
+        verdicts = tuple(_verdict_row(change) for change in report.changes)
+        titles = ("Verdict", "In words", "p", "Adjusted p")
+        found.append(Table(title="Verdicts", heads=titles, rows=verdicts, numbers_from=2))
+    if report.ranking:
+        rows: tuple[tuple[str, ...], ...] = tuple(map(tuple, ranking_rows(report.ranking, report.primary)))
+        heads: tuple[str, ...] = tuple(head.capitalize() for head in RANKING_HEADS)
+        title = f"Ranking by {report.primary.label}"
+        found.append(Table(title=title, heads=heads, rows=rows, note=report.ranking.sentence))
+    if one := report.factor_map:
+        rows = tuple(map(tuple, map_rows(one, report.primary)))
+        heads = (" / ".join(one.factors), *one.columns)
+        note = " ".join(effect_texts(one))
+        found.append(Table(title=f"{report.primary.label} by two factors", heads=heads, rows=rows, note=note))
+    if report.limits:
+        said = tuple(f"{one.variant}: {one.sentence}" for one in report.limits)
+        found.append(Sentences(title="Which member was the limit", sentences=said))
     found += [_figures(one) for one in report.metrics]
     if report.curves:
         found.append(_curves(report))

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
+from agents.system import LOADED
 from experiments.analysis.outcomes import WORDS
+from experiments.judging.evidence.roles import CHECK, MemberFigures, loaded_role, members_of
 from experiments.models import Run, SampleSeries, StoredVerdict
 from experiments.registry.errors import Conflict
 from experiments.registry.metrics.own_metrics import metrics_of, standing_metrics
-from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
+from experiments.registry.metrics.vocabulary import METRICS, ROLE_FIGURES, MetricSpec
 from experiments.registry.runs.summary import figure
 from experiments.telling.reports.answer import change_text, changes_of
 from experiments.telling.reports.machines import machine_facts
@@ -120,10 +122,17 @@ def _facts(run: Run) -> tuple[Fact, ...]:
         ("Recipe", str(run.recipe) if run.recipe else None),
         ("Workload", str(run.workload) if run.workload else None),
         ("Server under test", wording.host_name(run.sut) if run.sut else None),
+        *_members(run),
         ("Driver hosts", ", ".join(wording.host_name(host) for host in run.drivers.in_order) if run.drivers else None),
         ("Labels", wording.labels_text(run)),
         *((label[:1].upper() + label[1:], value) for label, value in _machine(run)),
     )
+
+
+def _members(run: Run) -> list[tuple[str, str]]:
+    """The hosts of a system's further members; none for a single server."""
+    members = run.drivers.members if run.drivers else {}
+    return [(role.capitalize(), wording.host_name(host)) for role, host in members.items()]
 
 
 def _machine(run: Run) -> tuple[tuple[str, str], ...]:
@@ -135,11 +144,7 @@ def _plots(run: Run) -> list[Plot]:
     if (curve := wording.percentiles_of([run], [f"run #{run.number}"])) is not None:
         found.append(curve)
     series = SampleSeries.objects.filter(run=run, channel=_CPU).order_by("-role")
-    lines = [
-        PlotLine("server under test" if one.role == "sut" else f"{one.role} host", points)
-        for one in series
-        if (points := _points(one))
-    ]
+    lines = [PlotLine(_whose(run, one.role), points) for one in series if (points := _points(one))]
     if lines:
         found.append(
             line_plot(
@@ -153,6 +158,14 @@ def _plots(run: Run) -> list[Plot]:
             )
         )
     return found
+
+
+def _whose(run: Run, role: str) -> str:
+    """Whose CPUs a line shows: in a system the loaded server has a name of its own."""
+    if role != "sut":
+        return f"{role} host"
+    own = loaded_role(run)
+    return f"{own} host" if own not in ("", LOADED) else "server under test"
 
 
 def _most_pct(line: PlotLine) -> float:
@@ -178,10 +191,29 @@ def _sections(run: Run) -> list[Table | Sentences]:
             against = tuple((_head(one.metric), change_text(one), one.sentence) for one in changes)
             heads = ("Metric", f"Change against {changes[0].baseline} [95 %]", "In words")
             found.append(Table(title="Verdicts of its experiment", heads=heads, rows=against, numbers_from=3))
+    if members := members_of(run):
+        limit = next((str(one["sentence"]) for one in run.findings if one["check"] == CHECK), "")
+        found.append(_of_members(run, members, limit))
     if run.findings:
         checks = tuple(f"{str(one['level']).capitalize()}: {one['sentence']}" for one in run.findings)
         found.append(Sentences(title="Checks of validity", sentences=checks))
     return found
+
+
+def _of_members(run: Run, members: Sequence[MemberFigures], limit: str) -> Table:
+    """The members of a system beside each other."""
+    heads = ("Member", "Server", "Host", *(one.label.rpartition(" ")[0] for one in ROLE_FIGURES.values()))
+    hosts = run.drivers.members if run.drivers else {}
+    rows = tuple(
+        (
+            one.role,
+            one.server,
+            wording.host_name(run.sut if one.is_loaded else hosts.get(one.role)),
+            *(figure_text(getattr(one, name), metric) for name, metric in ROLE_FIGURES.items()),
+        )
+        for one in members
+    )
+    return Table(title="Members of the system", heads=heads, rows=rows, numbers_from=3, note=limit)
 
 
 def _head(metric: MetricSpec) -> str:

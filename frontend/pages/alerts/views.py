@@ -16,6 +16,7 @@ from experiments.judging.alerts import triage as alerts
 from experiments.judging.alerts.causes import causes_text
 from experiments.judging.alerts.following import follow_metric
 from experiments.judging.alerts.wording import sentence, title, trend_name
+from experiments.judging.explaining.why import why_of_alert
 from experiments.models import Alert, Member, Role, Team, Trend
 from experiments.registry.errors import Forbidden, NotFound, RequestError
 from experiments.registry.metrics.own_metrics import metrics_of
@@ -71,6 +72,9 @@ def alert_list(request: TeamRequest) -> HttpResponseBase:
 def alert_page(request: TeamRequest, pk: int) -> HttpResponseBase:
     """One alert: the numbers, the history around it, what differs between its two runs, and its triage."""
     alert = alerts.find_alert(request.team, pk)
+    if request.GET.get("part") == "why":
+        answer = why_of_alert(alert)
+        return render(request, "partials/why.html", {"answers": [answer] if answer else []})
     comparison = alerts.differences(alert)
     same_point = alerts.same_point(alert)
     metrics = metrics_of(request.team.pk, (one.trend.metric for one in (alert, *same_point)))

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.asking.bisections import live
 from experiments.asking.bisections.reading import remaining, steps_of
-from experiments.models import Bisection, Role
+from experiments.models import Bisection, Role, RunProfile
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
 from frontend.pages.bisections.forms import BisectionForm
@@ -56,11 +56,13 @@ def new_bisection(request: TeamRequest) -> HttpResponseBase:
 def bisection(request: TeamRequest, bisection_id: int) -> HttpResponse:
     """The page, or its answer."""
     found = live.BISECTIONS.find(request.team, bisection_id)
+    profiled = RunProfile.objects.filter(run__experiment__bisection_step__bisection=found)
     results = {step.index: step for step in steps_of(found)}
     context = {
         **_bounds(found),
         "label": label_of(found.metric),
         "steps": [(step, found.names[step.index]) for step in results.values()],
+        "profiled": set(profiled.values_list("run__experiment", flat=True)),
         "line": [(name, results.get(index)) for index, name in enumerate(found.names)],
         "left": remaining(found),
         "is_live": found.state == Bisection.State.RUNNING,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from experiments.judging.comparing.history import Comparison
+from experiments.judging.evidence.roles import limit_of_runs
 from frontend.shared.templatetags.units import in_unit, signed_pct
 
 
@@ -25,6 +26,8 @@ def markdown(comparison: Comparison, url: str) -> str:
     else:
         lines += ["", "Not directly comparable, these differ as well:", ""]
         lines += [f"- {c.what}: {_cell(' / '.join(c.values))}" for c in comparison.confounders]
+    limits = [(run.number, limit.sentence) for run in runs if (limit := limit_of_runs([run]))]
+    lines += ["", *(f"- #{number}: {_cell(sentence)}" for number, sentence in limits)] if limits else []
     return "\n".join([*lines, "", url, ""])
 
 

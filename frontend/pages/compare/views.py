@@ -20,8 +20,9 @@ from experiments.judging.comparing.history import (
 from experiments.judging.comparing.machines import machines_of_runs
 from experiments.judging.comparing.scaling import groups_of_runs, scaling_of
 from experiments.judging.comparing.timers import timers_of
+from experiments.judging.evidence.roles import limit_of_runs
 from experiments.judging.verdicts import cpu_verdicts
-from experiments.models import Run, SampleSeries
+from experiments.models import Run, RunProfile, SampleSeries
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
 from experiments.registry.runs.baselines import baseline_named, baselines_of
@@ -99,9 +100,11 @@ def compare_runs(request: TeamRequest) -> HttpResponse:
             "percentiles": percentiles_json(runs),
             "history": _history(request, runs, metric.name),
             "cpu_verdicts": cpu_verdicts.of_runs(runs),
+            "limits": [(run, limit.sentence) for run in runs if (limit := limit_of_runs([run]))],
             "machines": machines,
             "machine_splits": with_charts(machines, metric),
             "timer_tables": timers_of(runs),
+            "profiled": _profiled(runs),
             "scaling": scaling,
             "scaling_chart": scaling_json(scaling) if scaling else None,
             "markdown": markdown(comparison, request.build_absolute_uri(request.get_full_path())),
@@ -182,6 +185,13 @@ def _history(request: TeamRequest, runs: list[Run], metric: str) -> dict[str, ob
         run_url=reverse("run", args=[request.team.slug, 0]),
         highlight=compared,
     )
+
+
+def _profiled(runs: Sequence[Run]) -> tuple[str, str]:
+    """The numbers of the baseline and of the other runs that have a profile."""
+    taken = set(RunProfile.objects.filter(run__in=runs).values_list("run_id", flat=True))
+    first, *others = [str(run.number) if run.pk in taken else "" for run in runs]
+    return first, ",".join(number for number in others if number)
 
 
 def _csv_lines(comparison: Comparison) -> Iterator[str]:

@@ -70,12 +70,20 @@ def summary_of(document: Document) -> str:
             words = [
                 kind_label(str(driver.get("kind", "?"))),
                 *(f"{driver[key]} {key}" for key in ("connections", "threads", "users") if driver.get(key)),
-                *([f"{driver['offered_rate_rps']:,} requests/s offered"] if driver.get("offered_rate_rps") else []),
+                *_offered(driver),
                 " + ".join(f"{phase['duration_s']} s" for phase in phases),
             ]
             return ", ".join(words)
     server = body.get("server", {})
     return f"{kind_label(str(server.get('kind', '?')))}, port {server.get('port', '?')}"
+
+
+def _offered(driver: Mapping[str, Any]) -> list[str]:
+    """The rate that a tool is asked to offer, in the tool's own unit; an upper limit is no such rate."""
+    tool = DRIVERS.get(str(driver.get("kind")))
+    shared = tool.divided if tool else {}
+    rates = {option: unit for option, unit in shared.items() if unit.endswith("/s") and not option.startswith("limit_")}
+    return [f"{driver[option]:,} {unit} offered" for option, unit in rates.items() if driver.get(option)]
 
 
 def settings_of(model: type[BaseModel], body: Mapping[str, Any]) -> list[Setting]:

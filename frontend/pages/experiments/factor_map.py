@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.analysis.limits import MIN_FOR_VERDICT
-from experiments.analysis.two_factors import Change
 from experiments.judging.comparing.rankings import FactorMap, MapCell
 from experiments.registry.metrics.vocabulary import MetricSpec
+from experiments.telling.reports.rankings import FactorEffect, effects_of, note_of
 from frontend.pages.experiments.matrix import SHADES
 from frontend.shared.forms.parameters import parameter_text
 
@@ -66,42 +65,11 @@ def shown_map(found: FactorMap, metric: MetricSpec) -> ShownMap:
         tuple(
             (parameter_text(level), tuple(map(shown, row))) for level, row in zip(found.rows, found.cells, strict=True)
         ),
-        tuple(_effects(found)),
-        _note(found),
+        tuple(map(_shown, effects_of(found))),
+        note_of(found),
     )
 
 
-def _effects(found: FactorMap) -> list[ShownEffect]:
-    """The own effects of both factors, and those together that hold: of the others there is nothing to say."""
-    if found.effects is None:
-        return []
-    lines = []
-    for factor, levels, base, changes in (
-        (found.factors[0], found.rows, found.base[0], found.effects.first),
-        (found.factors[1], found.columns, found.base[1], found.effects.second),
-    ):
-        for change in changes:
-            what = f"{factor} {parameter_text(levels[change.at[0]])} in place of {parameter_text(levels[base])}"
-            lines.append(_shown(what, change))
-    for change in found.effects.together:
-        if change.stands:
-            a, b = parameter_text(found.rows[change.at[0]]), parameter_text(found.columns[change.at[1]])
-            what = f"{found.factors[0]} {a} with {found.factors[1]} {b}, beyond what each does alone"
-            lines.append(_shown(what, change))
-    return lines
-
-
-def _shown(what: str, change: Change) -> ShownEffect:
-    low, high = change.ci95_pct
-    word = {True: "holds", False: "does not hold", None: ""}[change.stands]
-    return ShownEffect(what, change.change_pct / 100, low / 100, high / 100, word)
-
-
-def _note(found: FactorMap) -> str:
-    if found.effects is None:
-        return "What each factor does by itself needs three repetitions of every pair that count."
-    if found.effects.n < MIN_FOR_VERDICT:
-        return f"Fewer than {MIN_FOR_VERDICT} repetitions: nothing is said to hold yet."
-    if any(change.stands for change in found.effects.together):
-        return ""
-    return "No pair does more or less than the product of what both do alone, as far as these repetitions show."
+def _shown(effect: FactorEffect) -> ShownEffect:
+    low, high = effect.ci95_pct
+    return ShownEffect(effect.what, effect.change_pct / 100, low / 100, high / 100, effect.word)

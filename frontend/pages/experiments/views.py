@@ -16,10 +16,12 @@ from experiments.judging.comparing.history import comparable_runs, configuration
 from experiments.judging.comparing.machines import machines_of_experiment
 from experiments.judging.comparing.rankings import map_of, ranking_of
 from experiments.judging.comparing.scaling import groups_of, scaling_of
+from experiments.judging.evidence.host_canaries import hosts_before
+from experiments.judging.explaining.why import why_of_experiment
 from experiments.judging.verdicts import cpu_verdicts
 from experiments.judging.verdicts.looks import looks_of, planned_looks
 from experiments.judging.verdicts.noise_sources import noise_sources
-from experiments.models import Experiment, Host, Member, Role, Run, StoredVerdict, Variant
+from experiments.models import Experiment, Host, Member, Role, Run, RunProfile, StoredVerdict, Variant
 from experiments.models.experiments import HELD
 from experiments.registry.documents.contents import content_of
 from experiments.registry.metrics.own_metrics import metrics_of
@@ -79,6 +81,10 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
     runs = experiment_runs(found)
     if request.GET.get("part") == "noise":
         return render(request, "experiments/_noise.html", {"noise": noise_sources(found, variants, runs)})
+    if request.GET.get("part") == "why":
+        every = why_of_experiment(found, request.GET.get("metric", "").replace("\0", ""))
+        answers = [one for one in every if one.why or one.functions]
+        return render(request, "partials/why.html", {"answers": answers, "experiment_id": found.pk})
     verdicts = list(found.verdicts.select_related("baseline", "candidate").order_by("candidate__position", "metric"))
     judged = {verdict.metric for verdict in verdicts}
     asked = request.GET.get("metric", "").replace("\0", "")
@@ -94,6 +100,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
         "matrix": matrix_of(variants, runs, metric, first_block=found.first_block),
         "verdicts": [v for v in verdicts if v.metric == metric.name],
         "verdict_table": verdict_table(found, verdicts),
+        "hosts_before": hosts_before(found),
         "looks": looks_of(found, variants, runs),
         "planned_looks": planned_looks(found, len(variants) - 1) if found.stop_rule != "fixed" else "",
         "cost": cost_of(found, variants, runs, needs_s / (found.repetitions * len(variants) + found.first_block or 1)),
@@ -108,6 +115,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
         "ends_at": expected_end(request.team, runs),
         "may_launch": may_launch_on_all(request.member, _hosts(variants)),
         "cancelled": sum(run.outcome == Run.Outcome.CANCELLED for run in runs),
+        "profiled": RunProfile.objects.filter(run__experiment=found).exists(),
         "next_steps": next_steps(request, found, variants, runs, verdicts),
     }
     if request.GET.get("part") == "answer":

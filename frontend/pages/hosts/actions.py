@@ -1,4 +1,4 @@
-"""What can be done with a host: test, approve its key, drain, restore, clear, grant, remove. Each is one POST."""
+"""What can be done with a host: test, check, approve its key, drain, restore, clear, grant, remove; one POST each."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 from experiments.models import Host
 from experiments.registry.errors import NotFound
 from experiments.registry.hosts import inventory
+from experiments.registry.hosts.canaries import request_canaries
 from experiments.registry.hosts.removal import remove_host
 from experiments.running.restoring import requests
 from frontend.pages.hosts.views import get_host
@@ -24,6 +25,11 @@ Action = Callable[[TeamRequest, Host], str]
 
 def _check(request: TeamRequest, host: Host) -> str:
     inventory.request_check(request.member, host)
+    return ""
+
+
+def _canaries(request: TeamRequest, host: Host) -> str:
+    request_canaries(request.member, host)
     return ""
 
 
@@ -71,6 +77,7 @@ def _remove(request: TeamRequest, host: Host) -> str:
 
 ACTIONS: dict[str, Action] = {
     "check": _check,
+    "canaries": _canaries,
     "approve": _approve,
     "drain": _drain,
     "undrain": _undrain,

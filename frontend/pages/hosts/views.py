@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from agents.running import host_commands
+from experiments.judging.evidence.host_canaries import host_history
 from experiments.models import Host, HostGrant, HostProfile, Role, Run
 from experiments.registry.documents.configuration import diff
 from experiments.registry.errors import NotFound, RequestError
@@ -181,7 +182,10 @@ def _page(request: TeamRequest, host: Host) -> HttpResponse:
         "may_launch": may_launch_on(request.member, host),
         "checks": host_checks(request.member, host),
         "runs": Run.objects.for_team(request.team).with_names().filter(sut=host).order_by("-number")[:5],
-        "pending": host.last_check.get("state") == "pending" or host.last_restore.get("state") == "pending",
+        "canaries": host_history(host),
+        "pending": any(
+            one.get("state") == "pending" for one in (host.last_check, host.last_restore, host.last_canaries)
+        ),
     }
     return render(request, "hosts/page.html", context)
 

@@ -19,7 +19,7 @@ SCALES = (("small", "small: fits a machine with two CPUs"), ("published", "publi
 
 
 class InstallForm(forms.Form):
-    """Settings are fields `s_NAME`; empty ones take the value of the scale."""
+    """Settings are fields `s_NAME`, empty ones take the value of the scale; hosts of further members `m_ROLE`."""
 
     scale_choice = forms.ChoiceField(label="Scale", choices=SCALES, initial="small")
     sut = forms.ModelChoiceField(Host.objects.none(), label="SUT", empty_label="Choose…")
@@ -45,6 +45,15 @@ class InstallForm(forms.Form):
                 position = 1 if name == "other_sut" else 0
                 if len(offered) > position:
                     field.initial = offered[position : position + 1] if name == "drivers" else offered[position]
+        for position, role in enumerate(template.roles, start=1):
+            label = f"Host of {role}"
+            member: forms.ModelChoiceField[Any] = forms.ModelChoiceField(
+                Host.objects.none(), label=label, empty_label="Choose…"
+            )
+            self.fields[f"m_{role}"] = member
+            choices.fill(member, "sut", "")
+            others = [value for value, _ in cast("list[tuple[str, str]]", member.choices) if value][position:]
+            member.initial = next(iter(others), None)
         for name, setting in sorted(template.settings().items()):
             self.fields[f"s_{name}"] = parameter_field(name, setting)
 
@@ -55,7 +64,8 @@ class InstallForm(forms.Form):
 
     @property
     def host_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in HOST_FIELDS if name in self.fields]
+        names = (*HOST_FIELDS, *(f"m_{role}" for role in self.template.roles))
+        return [self[name] for name in names if name in self.fields]
 
     @property
     def needed_fields(self) -> list[forms.BoundField]:
@@ -75,7 +85,8 @@ class InstallForm(forms.Form):
         """The chosen hosts, None while one is missing."""
         sut = self.cleaned_data.get("sut")
         drivers = tuple(self.cleaned_data.get("drivers") or ())
-        return Places(sut, drivers, self.cleaned_data.get("other_sut")) if sut and drivers else None
+        members = {role: host for role in self.template.roles if (host := self.cleaned_data.get(f"m_{role}"))}
+        return Places(sut, drivers, self.cleaned_data.get("other_sut"), members) if sut and drivers else None
 
     def clean_drivers(self) -> list[Host]:
         return sorted(self.cleaned_data["drivers"], key=lambda host: host.pk)

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import ExperimentTemplate, Item
+from experiments.asking.library.families import choices_of, entries
 from experiments.asking.library.finding import mentions
 from experiments.asking.library.fit import fits
 from experiments.asking.library.install import install
@@ -35,7 +36,7 @@ def library(request: TeamRequest) -> HttpResponseBase:
         {
             "number": number,
             "title": title,
-            "templates": [one for one in templates if number in one.works],
+            "templates": entries([one for one in templates if number in one.works]),
             "recorded": [one for one in recorded if number in one.works],
         }
         for number, title in catalogue.WORKS.items()
@@ -136,6 +137,7 @@ def _page(request: TeamRequest, template: ExperimentTemplate, form: InstallForm,
     sources = dict.fromkeys(source for item in items for source in item.source)
     context = {
         "template": template,
+        "choices": choices_of(template),
         "work": catalogue.WORKS[template.works[0]],
         "form": form,
         "variants": [(variant, catalogue.recipe(variant.recipe).title) for variant in template.variants],

@@ -16,7 +16,7 @@ from experiments.registry.documents.standing_metric import standing_metric
 from experiments.registry.experiments.rules import Rules
 from frontend.pages.new_experiment.sweep import contradiction
 from frontend.shared.forms.choices import TeamChoices
-from frontend.shared.forms.fields import LabelsField, PriorityField, RetriesField
+from frontend.shared.forms.fields import LabelsField, PriorityField, ProfilersField, RetriesField
 from frontend.shared.forms.parts import PartsForm
 
 WORKLOADS_OWN = ("", "What the workload measures: throughput, transactions, …")
@@ -70,11 +70,19 @@ class ExperimentForm(forms.Form):
         label="A/A check first",
         help_text="Ten runs of the baseline against itself; a difference there stops the experiment.",
     )
+    canaries_first = forms.BooleanField(
+        required=False,
+        label="Check the hosts first",
+        help_text="A few seconds of CPU, disk and network: whether a host itself got slower.",
+    )
     gate_metrics = forms.MultipleChoiceField(
         required=False,
         label="Must not get worse either",
         help_text="They decide beside the metric above; all are corrected for their number (Holm).",
         widget=forms.SelectMultiple(attrs={"size": 4}),
+    )
+    profilers = ProfilersField(
+        "Each block then has a profiled twin of each run, which counts nowhere. None chosen: those of the workload."
     )
     priority = PriorityField()
     retries = RetriesField(EXPERIMENT_RETRIES)
@@ -103,6 +111,7 @@ class ExperimentForm(forms.Form):
             max_blocks=cleaned["max_blocks"] or Rules.max_blocks,
             max_hours=cleaned["max_hours"],
             aa_first=cleaned["aa_first"],
+            canaries_first=cleaned["canaries_first"],
             gate_metrics=tuple(cleaned["gate_metrics"]),
         )
 

@@ -14,6 +14,8 @@ from frontend.shared.forms.choices import HOST_FIELDS, TeamChoices
 from frontend.shared.forms.parameters import parameter_text
 from frontend.shared.query import id_in
 
+GONE = "A host of this link is not there any more; choose the hosts in the library again."
+
 
 def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tuple[ExperimentForm, Rows]:
     """New experiment filled in with an installed template. NotFound when that or a host is not there."""
@@ -24,8 +26,13 @@ def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tupl
         raise NotFound(f"{template.title} is not installed in this team yet; open it in the library.")
     hosts = {role: _hosts(request, role) for role in HOST_FIELDS}
     if len(hosts["sut"]) != 1 or not hosts["drivers"] or len(hosts["drivers"]) != len(request.GET.getlist("drivers")):
-        raise NotFound("A host of this link is not there any more; choose the hosts in the library again.")
-    candidates = ready.candidates(Places(hosts["sut"][0], hosts["drivers"], next(iter(hosts["other_sut"]), None)))
+        raise NotFound(GONE)
+    named = {role: _hosts(request, f"m_{role}") for role in template.roles}
+    if not all(len(found) == 1 for found in named.values()):
+        raise NotFound(GONE)
+    members = {role: host for role, (host,) in named.items()}
+    other_sut = next(iter(hosts["other_sut"]), None)
+    candidates = ready.candidates(Places(hosts["sut"][0], hosts["drivers"], other_sut, members))
     form = ExperimentForm(
         choices,
         initial={
@@ -50,6 +57,7 @@ def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tupl
                 "sut": one.sut.pk,
                 "drivers": [driver.pk for driver in one.drivers],
                 "concurrency": one.concurrency,
+                **{f"m_{role}": host.pk for role, host in one.members.items()},
                 **{f"p_{key}": parameter_text(value) for key, value in one.parameters.items()},
             },
         )

@@ -34,7 +34,7 @@ from frontend.shared.query import id_in
 from frontend.shared.refusals import refuse
 
 PART_NAMES = ("application", "recipe", "sut")
-RULE_NAMES = ("stop_rule", "max_blocks", "max_hours", "aa_first", "gate_metrics")
+RULE_NAMES = ("stop_rule", "max_blocks", "max_hours", "aa_first", "canaries_first", "gate_metrics", "profilers")
 
 
 @require_http_methods(["GET", "POST"])
@@ -83,7 +83,9 @@ def _with_cpu_sets(request: TeamRequest, choices: TeamChoices, form: ExperimentF
         except RequestError as error:
             refuse(form, error)
             return _page(request, choices, form, rows, status=422)
-    unbound = ExperimentForm(choices, initial=typed.dict() | {"gate_metrics": typed.getlist("gate_metrics")})
+    unbound = ExperimentForm(
+        choices, initial=typed.dict() | {name: typed.getlist(name) for name in ("gate_metrics", "profilers")}
+    )
     return _page(request, choices, unbound, changed_rows(choices, typed))
 
 
@@ -151,6 +153,7 @@ def _make(request: TeamRequest, form: ExperimentForm, rows: Rows) -> Experiment 
             margin_ratio=cleaned["margin_pct"] / 100,
             labels=cleaned["labels"],
             rules=form.rules(),
+            profilers=cleaned["profilers"] or None,
         )
         if "draft" not in request.POST:
             launch_experiment(request.member, experiment, priority=cleaned["priority"], retries=cleaned["retries"])
@@ -180,7 +183,7 @@ def _api_body(form: ExperimentForm, rows: Rows) -> dict[str, Any]:
     }
     usual = Rules()
     rules = {key: value for key, value in form.rules().fields().items() if value != usual.fields()[key]}
-    return body | rules | {key: cleaned[key] for key in ("question", "labels") if cleaned[key]}
+    return body | rules | {key: cleaned[key] for key in ("question", "labels", "profilers") if cleaned[key]}
 
 
 def _merged(previews: dict[str, tuple[str, dict[str, Any]]]) -> list[Check]:

@@ -55,7 +55,9 @@ def new_run(request: TeamRequest) -> HttpResponseBase:
 
 def _with_cpu_sets(request: TeamRequest, choices: TeamChoices, form: RunForm) -> HttpResponse:
     """The form with versions of application and workload that have the proposed CPU sets."""
-    typed: dict[str, Any] = request.POST.dict() | {"drivers": request.POST.getlist("drivers")}
+    typed: dict[str, Any] = request.POST.dict() | {
+        name: request.POST.getlist(name) for name in ("drivers", "profilers")
+    }
     if form.is_valid() and (sets := proposed([form.choice()])) is not None:
         try:
             application, workload = bound(request.member, form.choice(), sets)
@@ -121,6 +123,8 @@ def _curl(request: TeamRequest, form: RunForm) -> str:
         body["labels"] = form.cleaned_data["labels"]
     if form.cleaned_data["tags"]:
         body["tags"] = form.cleaned_data["tags"]
+    if form.cleaned_data["profilers"]:
+        body["profilers"] = form.cleaned_data["profilers"]
     body |= urgency_parts(form.cleaned_data, retries=0)
     return curl(api_url(request, "runs"), body)
 
@@ -133,7 +137,8 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
         run = runs.filter(number=id_in(source)).first()
         if run is None:
             raise NotFound(f"There is no run #{source} to copy.")
-        initial = parts_of(run) | {"labels": run.labels, "tags": ", ".join(run.tags)}
+        profilers = (run.spec or {}).get("profilers", [])
+        initial = parts_of(run) | {"labels": run.labels, "tags": ", ".join(run.tags), "profilers": profilers}
     else:
         initial = last_parts(request)
     if drivers := [pk for pk in request.GET.getlist("drivers") if id_in(pk) is not None]:

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 from experiments.asking.launching.cancelling import cancel_run
 from experiments.models import Host, Role, Run
 from experiments.registry.errors import NotFound, RequestError
-from frontend.pages.queue.timetable import queue_of
+from experiments.running.queue.timetable import queue_of
 from frontend.shared.access import TeamRequest, team_view
 
 

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from experiments.judging.comparing.history import comparable_runs
 from experiments.telling.reports.csv_text import report_csv
-from experiments.telling.reports.markdown import report_markdown
+from experiments.telling.reports.markdown import effect_texts, report_markdown
 from experiments.telling.reports.plots import plots_of
 from experiments.telling.reports.report import ExperimentReport, VariantCurve, report_of
 from experiments.telling.sharing.experiment_sheet import experiment_sheet
@@ -30,6 +30,7 @@ def experiment_report(request: TeamRequest, experiment_id: int) -> HttpResponse:
         "report/page.html",
         {
             "report": report,
+            "effects": effect_texts(report.factor_map) if report.factor_map else [],
             "plots": plots_of(report),
             "curves": {"rows": _percentile_rows(report.curves)},
             "has_looks": any(change.looks for change in report.changes),

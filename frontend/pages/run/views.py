@@ -14,6 +14,7 @@ from experiments.asking.launching import cancelling, launch
 from experiments.asking.launching.retries import links_of
 from experiments.judging.comparing.timers import timers_of
 from experiments.judging.evidence.load_parts import load_parts
+from experiments.judging.evidence.roles import CHECK, member_facts, members_of
 from experiments.models import Artifact, Role, Run
 from experiments.registry.errors import RequestError
 from experiments.registry.logs.log_lines import lines_of, newest_lines
@@ -64,6 +65,7 @@ def run(request: TeamRequest, number: int) -> HttpResponse:
         "notes_on_timeline": of_run(found),
         "percentiles": percentiles_json([found]),
         "timer_tables": timers_of([found]),
+        "profiles": found.profiles.defer("folded").order_by("name"),
         "log": newest_lines(found, NEWEST_LINES),
     }
     return render(request, "run/page.html", {**context, **page})
@@ -88,6 +90,8 @@ def _state(run: Run, story: Story) -> dict[str, Any]:
         "cpu_figures": [figure(run, METRICS[name], baseline) for name in CPU_FIGURES],
         "reasons": _reasons(run),
         "short_window": next((f for f in run.findings if f["check"] == "window" and f["level"] == "skipped"), None),
+        "members": members_of(run),
+        "limit": next((f for f in run.findings if f["check"] == CHECK), None),
         "checks_passed": sum(f["level"] == "ok" for f in run.findings),
         "checks_skipped": sum(f["level"] == "skipped" for f in run.findings),
     }
@@ -125,6 +129,7 @@ def _record(run: Run, story: Story) -> dict[str, Any]:
         "journal": story.journal,
         "config": sorted(run.config.values.items()) if run.config else [],
         "hardware": sorted(run.sut_profile.facts.items()) if run.sut_profile else [],
+        "hardware_of_members": {role: sorted(facts.items()) for role, facts in member_facts(run).items() if facts},
         "artifacts": run.artifacts.defer("content").order_by("name"),
         "requests": requests_of(run),
         "load_parts": load_parts(run),

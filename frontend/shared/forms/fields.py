@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 
+from agents.profilers.choosing import CHOICES
 from experiments.models import Run
 from experiments.registry.errors import RequestError
 from experiments.registry.notes.labels import check_labels
@@ -54,6 +55,16 @@ class PriorityField(forms.ChoiceField):
 
     def prepare_value(self, value: Any) -> Any:
         return name_of(value) if isinstance(value, int) else value
+
+
+class ProfilersField(forms.MultipleChoiceField):
+    """Profilers by name; the choice says which servers each is for."""
+
+    widget = forms.SelectMultiple(attrs={"size": 4})
+
+    def __init__(self, help_text: str) -> None:
+        choices = [(name, f"{name}: {one.profiler.of}") for name, one in CHOICES.items()]
+        super().__init__(choices=choices, required=False, help_text=help_text)
 
 
 class RetriesField(forms.IntegerField):

@@ -21,7 +21,18 @@ from experiments.registry.errors import RequestError
 Shape = Literal["int", "float", "str", "text", "bool", "choice", "lines", "command", "files", "yaml"]
 Texts = Mapping[str, str]
 
-UNITS = {"_rps": "requests/s", "_bytes": "bytes", "_mb": "MB", "_ms": "ms", "_s": "s", "_ratio": "ratio"}
+UNITS = {
+    "_rps": "requests/s",
+    "_tps": "transactions/s",
+    "_per_s": "per second",
+    "_per_min": "per minute",
+    "_bytes": "bytes",
+    "_mb": "MB",
+    "_ms": "ms",
+    "_s": "s",
+    "_ratio": "ratio",
+}
+"""By the end of a name; the longer ends first."""
 LONG_TEXTS = frozenset({"content", "run", "undo", "observe", "script", "description", "body", "jmx", "conf", "sql"})
 COMMANDS = frozenset({"argv", "command", "version"})
 """Lists of words that are a command line: one field, parted into words as a shell would."""

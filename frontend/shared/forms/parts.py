@@ -1,4 +1,4 @@
-"""What a run is made of, as a form: for one run, a variant of an experiment, a search, a bisection."""
+"""What a run is made of, as a form: for one run, a variant of an experiment, a search, a bisection, a tuning search."""
 
 from __future__ import annotations
 

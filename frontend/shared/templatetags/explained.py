@@ -49,6 +49,7 @@ EXPLAINED: dict[str, Explained] = {
     "machines": Explained("kernel-os-and-memory-as-factors", "What this says", "scaling"),
     "scaling": Explained("what-the-page-says", "What the page says", "scaling"),
     "trial": Explained("a-trial", "When a trial passes", "search"),
+    "claim": Explained("the-course-of-a-search", "What is claimed", "tuning"),
     "step": Explained("the-course", "How a step is judged", "bisect"),
 }
 

@@ -105,6 +105,24 @@ def _bits(value: float) -> str:
 
 
 @_of_numbers()
+def micros(value_us: float) -> str:
+    """Microseconds in a column of such: 1,204 · 43.1 · 0.52; the unit stands in its head."""
+    return plain(value_us)
+
+
+@_of_numbers()
+def signed_micros(value_us: float) -> str:
+    """A change in microseconds: +3.2 · −0.41."""
+    return f"{'+' if value_us > 0 else '−' if value_us < 0 else ''}{plain(abs(value_us))}"
+
+
+@_of_numbers()
+def unlocalised(value: float) -> str:
+    """The number as scripts read it."""
+    return repr(float(value))
+
+
+@_of_numbers()
 def duration(value_s: float) -> str:
     """A span of time: 0.4 s · 42 s · 3 min 20 s · 2 h 05 min · 3 d 4 h."""
     if abs(value_s) < 10:

@@ -18,14 +18,18 @@ from agents.base.cpuset import parse_cpus
 from benchhub.management.commands import up
 from benchhub.supervisor import ADDRESS
 from benchhub.terminal import Terminal
+from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.library import catalogue
-from experiments.asking.library.catalogue import template
+from experiments.asking.library.catalogue import ExperimentTemplate, TuningTemplate, template
 from experiments.asking.library.install import Places, create, install
 from experiments.asking.library.published import import_published
+from experiments.asking.tunings.answer import answer_of
+from experiments.asking.tunings.live import start_tuning
+from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.judging.gate.decision import experiment_gate
 from experiments.keeping.demo.records import ON_ONE_MACHINE, split_cpus
-from experiments.models import Experiment, Host, Member, Role, Team
+from experiments.models import Experiment, Host, Member, Role, Team, Tuning
 from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
 from frontend.shared.forms.parameters import typed
@@ -33,6 +37,7 @@ from lab import loopback
 from lab.demo_hosts import DemoHost, free_port
 from lab.equip import Programs, Spot, equip
 from lab.lab import Lab, LabHost, why_not
+from lab.member_death import insist_on_a_member, left_behind, limits_of, run_with_a_death, story_of
 from lab.shell import LabError
 from lab.tomcat import VERSION, find_java_home
 
@@ -51,10 +56,13 @@ class Command(up.Command):
     def add_arguments(self, parser: CommandParser | ArgumentParser) -> None:
         super().add_arguments(parser)  # type: ignore[arg-type]
         parser.set_defaults(port=None)
-        parser.add_argument("names", nargs="+", metavar="NAME", help="an experiment of the library")
+        parser.add_argument("names", nargs="+", metavar="NAME", help="an experiment or a tuning search of the library")
         parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", dest="given")
-        parser.add_argument("--repetitions", type=int, help="of each variant (as in the template)")
+        parser.add_argument("--repetitions", type=int, help="of each variant, or runs of a search (as in the template)")
         parser.add_argument("--exit", action="store_true", help="stop when the last experiment has its verdict")
+        parser.add_argument(
+            "--kill", metavar="ROLE", help="then one run more, in whose middle this member of the system is killed"
+        )
         parser.add_argument("--published", action="store_true", help="also import the published figures")
         for program in ("tomcat", "liberty", "rest-war", "jmeter"):
             parser.add_argument(f"--{program}", type=Path, help="where it is on this machine")
@@ -69,16 +77,17 @@ class Command(up.Command):
             options["liberty"],
             options["rest_war"] or cache / "rest.war",
             options["jmeter"],
-            catalogue.DIRECTORY / "node" / "server.js",
+            catalogue.DIRECTORY / "node",
         )
         self.directory = data_dir / "lab"
         self.server_cpus, self.driver_cpus = _split_cpus()
         self.options = options
         self.failed = False
         try:
-            self.templates = [template(name) for name in options["names"]]
+            self.templates = [_shipped(name) for name in options["names"]]
             if options["port"] is None:
                 options["port"] = free_port(ADDRESS, WEB_PORT)
+            insist_on_a_member(options["kill"], self.templates)
             super().handle(*args, **options)
         except (LabError, NotFound) as error:
             raise CommandError(str(error)) from error
@@ -90,9 +99,13 @@ class Command(up.Command):
         root_only = [one.title for one in self.templates if one.needs.root]
         if reason is not None and root_only:
             raise LabError(f"{root_only[0]} changes settings of its host, so it needs hosts of its own. {reason}")
+        systems = [one.title for one in self.templates if one.roles]
+        if reason is not None and systems:
+            raise LabError(f"{systems[0]} is a system of several hosts, each with a network of its own. {reason}")
         self.namespaces = reason is None
         if self.namespaces:
-            lab = Lab(self.directory, HOSTS, disk_bytes=DISK_BYTES)
+            members = dict.fromkeys(_host_of(role) for one in self.templates for role in one.roles)
+            lab = Lab(self.directory, (*HOSTS, *members), disk_bytes=DISK_BYTES)
             lab.up()
             self.hosts: tuple[LabHost | DemoHost, ...] = lab.hosts()
         else:
@@ -149,7 +162,10 @@ class Command(up.Command):
                             f"published: {url}t/{TEAM}/runs/{run.number}/   {run.labels['variant']}: {run.validity}",
                         )
             for template in self.templates:
-                self._run(terminal, url, template)
+                if isinstance(template, TuningTemplate):
+                    self._tune(terminal, url, template)
+                else:
+                    self._run(terminal, url, template)
         except (LabError, RequestError) as error:
             self.failed = True
             terminal.warn("lab", str(error))
@@ -166,7 +182,9 @@ class Command(up.Command):
         if template.two_suts and other is None:
             raise LabError(f"{template.title} compares two servers, and without namespaces the lab has only one.")
         ready = install(self.member, template, "small", self._settings(terminal, template))
-        experiment = create(self.member, ready, Places(sut, (driver,), other), repetitions=self.options["repetitions"])
+        members = {role: self.registered[_host_of(role)] for role in template.roles}
+        places = Places(sut, (driver,), other, members)
+        experiment = create(self.member, ready, places, repetitions=self.options["repetitions"])
         page = f"{url}t/{TEAM}/experiments/{experiment.pk}/"
         runs = launch_experiment(self.member, experiment)
         terminal.say("lab", f"{template.title}: {len(runs)} runs, {page}")
@@ -179,18 +197,71 @@ class Command(up.Command):
             terminal.say("lab", f"  {verdict.candidate}: {verdict.sentence}")
         for run in experiment.runs.exclude(failure="").order_by("number"):
             terminal.warn("lab", f"  run #{run.number} ({run.variant}): {run.failure}")
+        for sentence in limits_of(experiment):
+            terminal.say("lab", f"  {sentence}")
         terminal.say("lab", f"  {page}")
         self.failed = self.failed or not experiment.verdicts.exists()
+        if self.options["kill"] in template.roles:
+            self._kill(terminal, experiment, self.options["kill"])
+
+    def _kill(self, terminal: Terminal, experiment: Experiment, role: str) -> None:
+        lab = Lab.found(self.directory)
+        run = run_with_a_death(self.member, experiment, role, lab)
+        terminal.say("lab", f"{experiment.name}, {role} killed in the middle of #{run.number}:")
+        for sentence in story_of(run):
+            terminal.say("lab", f"  {sentence}")
+        left = left_behind(run, lab)
+        for sentence in left:
+            terminal.warn("lab", f"  {sentence}")
+        if not left:
+            terminal.say("lab", "  nothing of it is left on any host: no directory, no claim, no process")
+        self.failed = self.failed or bool(left) or run.restore != run.Restore.VERIFIED
+
+    def _tune(self, terminal: Terminal, url: str, template: TuningTemplate) -> None:
+        ready = install(self.member, template, "small", self._settings(terminal, template))
+        variant = template.variants[0]
+        choice = Choice(
+            ready.applications[variant.application],
+            ready.recipes[variant.recipe],
+            ready.workload,
+            self.registered["sut"],
+            (self.registered["driver"],),
+            variant.parameters_at("small"),
+        )
+        plan = TuningPlan(
+            template.title,
+            choice,
+            template.space,
+            metric=template.metric or "throughput_rps",
+            limits=[LimitWanted(name, at_most=value) for name, value in template.limits.items()],
+            margin_ratio=template.margin_ratio,
+            budget_runs=self.options["repetitions"] or template.budget_runs,
+            reduces=True,
+            labels={"library": template.name},
+        )
+        tuning = start_tuning(self.member, plan)
+        page = f"{url}t/{TEAM}/experiments/tunings/{tuning.pk}/"
+        terminal.say("lab", f"{template.title}: at most {tuning.budget_runs} runs, {page}")
+        while tuning.state == Tuning.State.RUNNING:
+            time.sleep(LOOK_S)
+            tuning.refresh_from_db()
+        for reason in answer_of(tuning).reasons:
+            terminal.say("lab", f"  {reason}")
+        terminal.say("lab", f"  {page}")
+        self.failed = self.failed or not tuning.outcome
 
     def _settings(self, terminal: Terminal, template: Any) -> dict[str, Any]:
         wanted = template.settings()
         names = ("sut", "sut2") if template.two_suts else ("sut",)
         spots = {host.name: Spot.of(host) for host in self.hosts}
         terminal.say("lab", f"{template.title}: programs for {', '.join(names)} and driver")
-        values: dict[str, Any] = dict(equip([spots[name] for name in names], spots["driver"], wanted, self.programs))
+        members = {role: spots[_host_of(role)] for role in template.roles}
+        equipped = equip([spots[name] for name in names], spots["driver"], wanted, self.programs, members)
+        values: dict[str, Any] = dict(equipped)
         if "java_home" in wanted:
             values["java_home"] = find_java_home(minimum=template.needs.java) or ""
-        values |= {"server_cpus": self.server_cpus, "driver_cpus": self.driver_cpus}
+        values |= {f"{role}_cpus": self.server_cpus for role in ("server", *template.roles)}
+        values["driver_cpus"] = self.driver_cpus
         if not self.namespaces and "server_port" in wanted:
             values["server_port"] = free_port(self.registered["sut"].address, SERVER_PORT)
         for text in self.options["given"]:
@@ -201,9 +272,19 @@ class Command(up.Command):
         return {name: value for name, value in values.items() if name in wanted}
 
 
+def _shipped(name: str) -> ExperimentTemplate:
+    """The experiment or the tuning search of this name."""
+    return catalogue.tuning(name) if name in catalogue.names("tunings") else template(name)
+
+
 def _split_cpus() -> tuple[str, str]:
     """CPU sets for server and driver; BenchHub itself keeps to the driver's, so that the server's are left alone."""
     server, driver = split_cpus(tuple(sorted(os.sched_getaffinity(0))))
     if driver:
         os.sched_setaffinity(0, parse_cpus(driver))
     return server, driver
+
+
+def _host_of(role: str) -> str:
+    """The lab's host for a member with this role."""
+    return role.replace("_", "-")

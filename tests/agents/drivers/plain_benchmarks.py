@@ -13,6 +13,7 @@ from tests.agents.recorded import Case, cases
 TOOLS = {kind: tool for kind, tool in DRIVERS.items() if issubclass(tool, BenchmarkTool)}
 
 LEAST: dict[str, dict[str, Any]] = {
+    "gatling": {"users": 2},
     "iperf3": {"direction": "both"},
     "locust": {"users": 2},
     "memtier": {"connections": 2},

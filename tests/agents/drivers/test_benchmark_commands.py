@@ -148,6 +148,17 @@ def test_the_command_line_holds_every_option(kind: str, options: dict[str, Any],
     assert words(make(kind, **options)) == command
 
 
+def test_gatling_takes_what_it_is_asked_as_arguments_and_as_properties() -> None:
+    driver = make("gatling", timeout_s=5, insecure=True, headers={"X-A": "ä=1 #{x}\\ \U0001f600"})
+    options = driver.command(PAGE, 30).argv[4:]
+    assert options == ("/opt/gatling", "5000", "true", "30", PAGE.url)
+    asked = driver.files()["asked.properties"]
+    assert "users=2\n" in asked
+    assert r"header\u002eX\u002dA=\u00e4\u003d1\u0020\u0023\u007bx\u007d\u005c\u0020\ud83d\ude00" in asked
+    assert driver.load_model == "closed"
+    assert make("gatling", users=None, offered_rate_rps=5).load_model == "open"
+
+
 def test_a_warm_up_makes_the_data_first_and_the_measured_phase_does_not() -> None:
     """The first output begins with the report all the same."""
     making: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -177,6 +188,9 @@ def test_a_warm_up_makes_the_data_first_and_the_measured_phase_does_not() -> Non
         ("fio", {"engine": "mmap"}, "switch direct off"),
         ("fio", {"block_size": "4k --exec_prerun=id"}, "block_size"),
         ("fio", {"directory": "relative"}, "directory"),
+        ("gatling", {"offered_rate_rps": 5}, "either users or offered_rate_rps"),
+        ("gatling", {"users": None}, "either users or offered_rate_rps"),
+        ("gatling", {"simulation": "class Load {}"}, "leave users and offered_rate_rps out"),
         ("iperf3", {"protocol": "udp", "zero_copy": True}, "zero_copy is for TCP"),
         ("memtier", {"connections": 5, "threads": 2}, "multiple of threads"),
         ("memtier", {"writes": 0, "reads": 0}, "cannot both be 0"),
@@ -223,6 +237,7 @@ def test_a_target_may_be_any_address(url: str) -> None:
         ("redis-benchmark", b"valkey-benchmark 8.0.1\n", "8.0.1"),
         ("sysbench", b"sysbench 1.0.20\n", "1.0.20"),
         ("locust", b"locust 2.47.0 from /opt/lib/locust (Python 3.11.7)\n", "2.47.0"),
+        ("gatling", b"/opt/gatling/lib/gatling-app-3.14.9.jar\n", "3.14.9"),
         ("ycsb", b"/opt/ycsb/lib/core-0.17.0.jar\n", "0.17.0"),
     ],
 )
@@ -233,9 +248,21 @@ def test_the_version_is_read_and_another_tool_is_noticed(kind: str, output: byte
             make(kind).parse_version(other)
 
 
+def test_locust_rounds_its_times_up_and_is_no_contradiction_for_that() -> None:
+    entry = {
+        "name": "/", "method": "GET", "num_requests": 3, "num_failures": 0, "num_none_requests": 0,
+        "start_time": 1.0, "last_request_timestamp": 3.0, "total_response_time": 166.9, "total_content_length": 9,
+        "min_response_time": 5.2, "max_response_time": 156.249, "response_times": {"5": 1, "6": 1, "160": 1},
+    }  # fmt: skip
+    report = make("locust").parse(json.dumps([entry]))
+    assert report.usable, report.why
+    assert report.latency is not None
+    assert (report.latency.percentiles_ms["50"], report.latency.percentiles_ms["100"]) == (6, 156.249)
+
+
 @pytest.mark.parametrize("kind", sorted(TOOLS))
 def test_a_missing_tool_fails_and_says_what_to_install(kind: str) -> None:
-    where = {"home": "/no/such"} if kind == "ycsb" else {"binary": "no-such-tool"}
+    where = {"home": "/no/such"} if kind in ("gatling", "ycsb") else {"binary": "no-such-tool"}
     command = make(kind, **where).version_command()
     done = subprocess.run(command.argv, capture_output=True, check=False)
     assert done.returncode == 127

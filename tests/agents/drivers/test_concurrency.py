@@ -16,6 +16,7 @@ from tests.agents.drivers.test_jmeter_plans import plan_with
 READ: TypeAdapter[Any] = TypeAdapter(AnyDriver)
 TOOLS: dict[str, dict[str, Any]] = {
     "command": {"argv": ["load", "{url}", "-c{connections}"], "connections": 8},
+    "gatling": {"users": 8},
     "hyperfoil": {"connections": 8, "threads": 2, "home": "/opt/hyperfoil"},
     "iperf3": {"streams": 8},
     "jmeter": {"users": 8},

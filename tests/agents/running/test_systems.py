@@ -116,6 +116,17 @@ def test_addresses_and_ports_of_members_are_filled_in() -> None:
     assert with_places({"a": ["${server.port}"]}, {"web": ("x", 1)}) == {"a": ["${server.port}"]}
 
 
+def test_a_member_with_tls_is_asked_over_https() -> None:
+    spec = placed(
+        system(member("cache", 6379), {"role": "app", "server": {"kind": "nginx", "port": 8443, "tls": True}}),
+        cache=address("one"),
+        app=address("fd00::2"),
+    )
+    at = {role: host.address for role, host in spec.hosts.items()}
+    assert spec.part("cache").ready_urls == (f"http://{at['cache']}:6379/",)
+    assert spec.part("app").ready_urls[0].startswith("https://")
+
+
 def test_every_member_needs_a_host_and_no_two_may_want_one_port() -> None:
     application = system(member("database"), member("cache", 6379))
     with pytest.raises(ValidationError, match="in its order: database, cache"):

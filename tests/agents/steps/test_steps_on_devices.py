@@ -159,6 +159,23 @@ def test_a_server_joins_its_control_group_with_what_it_starts_and_the_group_goes
     assert not step.differing(before, state(step, group))
 
 
+def test_members_of_a_system_on_one_host_have_control_groups_of_their_own(group: StepContext, tmp_path: Path) -> None:
+    run = Path(group.instance).parent
+    places = {"instance": "", "instance-2": "", "instance-database": "-database", "instance-database-2": "-database"}
+    limits = {"": CgroupStep(cpus=0.5), "-database": CgroupStep(cpus=1)}
+    before = {own: apply(step, StepContext(f"{run}/instance{own}")) for own, step in limits.items()}
+    for name, own in places.items():
+        context, instance = StepContext(f"{run}/{name}"), tmp_path / run.name / name
+        assert results(limits[own], context, before[own])["cpu.max"] == "applied"
+        instance.mkdir(parents=True)
+        show = [*limits[own].contribute(ProcessStart()).prefix, "cat", "/proc/self/cgroup"]
+        done = subprocess.run(show, cwd=instance, capture_output=True, text=True, timeout=60, check=True)
+        assert f"/benchhub-{run.name}{own}\n" in done.stdout
+    for own, step in limits.items():
+        revert(step, StepContext(f"{run}/instance{own}"), before[own])
+    assert not list(Path("/sys/fs/cgroup").glob(f"**/benchhub-{run.name}*"))
+
+
 def test_what_is_still_in_a_control_group_does_not_keep_it_there(group: StepContext) -> None:
     step = CgroupStep(cpus=1)
     before = apply(step, group)

@@ -28,5 +28,36 @@ def test_the_limit_of_a_system(uses: dict[str, float | None], role: str, said: s
     assert said in found.sentence
 
 
+EQUAL = {"proxy": 0.98, "app": 0.97, "database": 0.98}
+
+
+@pytest.mark.parametrize(
+    ("own", "role", "said"),
+    [
+        (
+            {"proxy": 0.1, "app": 0.62, "database": 0.22},
+            "app",
+            "the app's own processes used 62 %, those of database 22 %, proxy 10 %.",
+        ),
+        ({"proxy": 0.2, "app": 0.3, "database": 0.27}, "", "were about equally full (98 %)."),
+        (
+            {"proxy": 0.04, "app": 0.2, "database": 0.06},
+            "",
+            "their own processes used 30 % in all, so other programs filled them.",
+        ),
+        ({"proxy": 0.7, "app": 0.9, "database": 0.6}, "", "were about equally full (98 %)."),
+        ({"proxy": 0.1, "app": 0.62, "database": None}, "", "were about equally full (98 %)."),
+    ],
+    ids=("one machine's work", "no clear order", "others' work", "more than one machine's work", "one was not seen"),
+)
+def test_members_that_may_share_cpus_are_told_apart_by_their_processes(
+    own: dict[str, float | None], role: str, said: str
+) -> None:
+    found = limit_of(EQUAL, own)
+    assert found is not None
+    assert found.role == role
+    assert said in found.sentence
+
+
 def test_a_single_server_has_no_members_to_compare() -> None:
     assert limit_of({"sut": 0.99}) is None

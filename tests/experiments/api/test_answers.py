@@ -16,7 +16,7 @@ from experiments.api.plumbing.answers import FILE, HOW_TO_RECORD, recorded_answe
 from tests.experiments.api.conftest import ApiClient
 from tests.experiments.api.test_auth import OPERATIONS, SCHEMA, full, ids  # noqa: F401 - the fixture
 
-WITHOUT_AN_ANSWER_HERE = {"compare_runs", "compare_timers", "machine_factors"}
+WITHOUT_AN_ANSWER_HERE = {"compare_functions", "compare_runs", "compare_timers", "machine_factors"}
 """They name runs that the fixture does not have."""
 
 

@@ -247,7 +247,7 @@ def test_the_installation_serves_one_file_that_runs(client: Client, script: Path
 
 def test_the_help_of_every_command_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     names = re.findall(r"^    ([a-z]+)  ", parser("0").format_help(), re.MULTILINE)
-    assert names == ["check", "trigger", "wait", "gate", "run", "bisect", "cancel"]
+    assert names == ["check", "trigger", "wait", "gate", "run", "bisect", "tune", "cancel", "profile"]
     for name in names:
         assert main([name, "--help"]) == 0
         assert f"benchhub-ci {name}" in capsys.readouterr().out.partition("example:")[2]

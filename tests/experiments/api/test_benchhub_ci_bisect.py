@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clients.benchhub_ci.bisecting import commits, from_file, version
-from clients.benchhub_ci.words import Trouble
+from clients.python.benchhub_client.connection import Trouble
 from experiments.asking.bisections.live import BISECTIONS
 from experiments.models import Bisection, Member, Recipe
 from experiments.registry.documents.versions import save_version

@@ -50,7 +50,7 @@ def test_a_result_becomes_a_run_with_its_figures_parameters_and_series(api: ApiC
     assert answer.status_code == 201, made
     assert made == {
         "number": 1,
-        "url": "/t/perf/runs/1/",
+        "url": "http://localhost/t/perf/runs/1/",
         "outcome": "succeeded",
         "validity": "suspect",
         "reasons": ["Reported by others and not verified: BenchHub saw neither the tool's output nor the hosts."],

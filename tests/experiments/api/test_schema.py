@@ -6,8 +6,13 @@ import json
 import re
 from typing import Any
 
+import yaml
+from django.conf import settings
 from django.test import Client
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from openapi_spec_validator import validate
+
+from experiments.models import Run
 
 
 def references(node: Any) -> set[str]:
@@ -42,6 +47,32 @@ def test_the_schema_is_openapi_3_1(client: Client, db: None) -> None:
     assert {"bh" not in json.dumps(schemes) for schemes in schema["components"]["securitySchemes"].values()} == {True}
 
 
+def test_other_tools_can_read_the_description(client: Client, db: None) -> None:
+    """bench/api_tools.py has those that are not of Python, and compiles what they generate."""
+    text = client.get("/api/v1/openapi.json").content.decode()
+    yaml.safe_load(text)  # many tools read JSON as YAML, where an escaped half of a character is none
+    schema = json.loads(text)
+    validate(schema)
+    assert schema["servers"][0]["url"] == settings.BENCHHUB_URL
+    told = {tag["name"] for tag in schema["tags"]}
+    for methods in schema["paths"].values():
+        for said in methods.values():
+            assert set(said["tags"]) <= told
+            assert said["description"]
+    shapes = schema["components"]["schemas"]
+    assert {f"#/components/schemas/{name}" for name in shapes} <= references(schema)
+    pattern = ("prefixItems", "allOf")
+    assert not [word for word in pattern if f'"{word}":' in text], "see experiments/api/plumbing/standard.py"
+    unions = re.findall(r'"mapping":{([^}]*)},"propertyName":"(\w+)"', text.replace(" ", ""))
+    unions += [(b, a) for a, b in re.findall(r'"propertyName":"(\w+)","mapping":{([^}]*)}', text.replace(" ", ""))]
+    assert unions
+    for mapping, tag in unions:
+        for name in re.findall(r"schemas/(\w+)", mapping):
+            assert tag in shapes[name]["required"], name
+    assert set(shapes["RunRow"]["properties"]["state"]["enum"]) == set(Run.State.values)
+    assert shapes["RunRow"]["properties"]["queued_at"]["format"] == "date-time"
+
+
 def test_request_bodies_refuse_unknown_fields(client: Client, db: None) -> None:
     schema = json.loads(client.get("/api/v1/openapi.json").content)
     shapes = schema["components"]["schemas"]
@@ -71,7 +102,7 @@ def test_every_operation_has_an_example_that_fits_its_schema(client: Client, db:
 
 STARTS = {
     "create_run", "rerun", "rerun_runs", "create_experiment", "launch_copy", "launch_experiment", "start_search",
-    "start_bisection", "create_import", "create_result", "create_results", "create_recording",
+    "start_bisection", "start_tuning", "create_import", "create_result", "create_results", "create_recording",
     "create_schedule", "create_reservation", "import_timers",
 }  # fmt: skip
 

@@ -1,15 +1,24 @@
-"""With nothing left out: real workers that die, a real receiver, and a real server that one commit made slow."""
+"""With nothing left out: real workers that die, a real receiver, and real servers that a commit or a setting slows."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import ip_network
 from typing import Any
 
 import pytest
+from django.db import transaction
 
+from experiments.analysis.tuning.search import Round, decide
 from experiments.asking.bisections.live import start_bisection
 from experiments.asking.bisections.plan import BisectionPlan
-from experiments.models import Bisection, Delivery, Host, Run
+from experiments.asking.tunings.live import pause, resume, start_tuning
+from experiments.asking.tunings.live import run_ended as tuning_run_ended
+from experiments.asking.tunings.plan import TuningPlan
+from experiments.asking.tunings.trials import settings_of
+from experiments.models import Bisection, Delivery, Host, Recipe, Run
+from experiments.registry.documents.versions import save_version
+from experiments.registry.events import RunEnded
 from experiments.tasks import deliver_due
 from experiments.telling.notifying.events import tell
 from experiments.telling.notifying.happenings import RUN_FINISHED, Happening
@@ -121,3 +130,60 @@ def test_a_bisection_names_the_commit_that_made_a_real_server_slow_although_a_wo
     real = pairs.filter(block=0).values_list("outcome", "restore")
     assert list(real) == [("succeeded", "verified")] * 2
     assert not Host.objects.exclude(state="ready", leased_by=None).exists()
+
+
+# Each request takes as many milliseconds as it is told to; the other setting is there for nothing.
+TUNED_SERVER = SERVER.replace(
+    '0.08 if os.environ["COMMIT"] == "c77e012" else 0.02', 'int(os.environ["DELAY_MS"]) / 1000'
+)
+
+
+@needs.program("wrk")
+def test_a_tuning_search_goes_on_with_the_same_trial_although_its_worker_dies_and_finds_the_planted_best(
+    stage: Stage, pair: tuple[Actor, Actor]
+) -> None:
+    (pair[0].root / "server.py").write_text(TUNED_SERVER)
+    told = {"kind": "environment", "variables": {"DELAY_MS": "${delay_ms}", "FOR_NOTHING": "${for_nothing}"}}
+    choice = stage.choice(*pair, warm_up_s=0, measure_s=1)
+    body = choice.recipe.body
+    body["steps"].append(told)
+    body["parameters"] |= {"delay_ms": {"default": 40}, "for_nothing": {"type": "bool", "default": False}}
+    choice = replace(choice, recipe=save_version(stage.member, Recipe, choice.recipe.name, body))
+    space = {"parameters": [{"name": "delay_ms", "low": 10, "high": 80}, {"name": "for_nothing"}]}
+    tuning = start_tuning(stage.member, TuningPlan("Faster?", choice, space, budget_runs=24, seed=1))
+    for name in ("one", "two"):
+        stage.start_worker(name)
+    first = Run.objects.get()
+    stage.until(has_event(first, "load_started", measured=True))
+    stage.kill_worker(stage.worker_of(first))
+    stage.until(lambda: Run.objects.count() == 3)  # two are over, one of them adopted
+    pause(stage.member, tuning)
+    stage.until(stage.all_finished)
+    broken = [one for one in stage.broken() if "was applied again" not in one]  # all trials have one token
+    assert (tuning.state, broken) == ("running", [])
+    assert Run.objects.get(pk=first.pk).attempts > 1
+    assert list(Run.objects.values_list("outcome", "restore")) == [("succeeded", "verified")] * 3, stage.told()
+    first_round = decide(settings_of(tuning, []), [])
+    assert isinstance(first_round, Round)
+    planned = [dict(one.config) for one in first_round.planned]
+    launched = tuning.trials.exclude(run=None).order_by("position").values_list("config", flat=True)
+    assert list(launched) == planned[:3]
+    for worker in stage.workers.values():
+        worker.kill()
+    resume(stage.member, tuning)
+    for place in range(60):  # twenty further real ones would take minutes
+        run = Run.objects.exclude(state=Run.State.FINISHED).first()
+        if run is None:
+            break
+        assert run.spec is not None
+        delay_s = run.spec["recipe"]["parameters"]["delay_ms"] / 1000
+        as_if_run(run, 2 / (delay_s + 0.002) * (1 - place % 3 / 200))
+        run.refresh_from_db()
+        with transaction.atomic():
+            tuning_run_ended(RunEnded(run))
+    tuning.refresh_from_db()
+    assert (tuning.state, tuning.outcome) == ("finished", "better"), tuning.sentence
+    assert tuning.winner is not None
+    assert tuning.winner["delay_ms"] <= 20
+    positions = list(tuning.trials.exclude(run=None).values_list("position", flat=True))
+    assert positions == list(range(len(positions)))

@@ -18,9 +18,11 @@ from agents.steps.sysctl import SysctlStep
 from experiments.asking.launching.choices import choice_with, freeze
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import ExperimentTemplate, Scale
+from experiments.asking.library.families import entries
 from experiments.asking.library.fit import fits
 from experiments.asking.library.install import Installed, Places, create, install, installed
 from experiments.asking.library.published import import_published
+from experiments.asking.tunings.space import default_of, read_space, space_of
 from experiments.models import Application, HardwareProfile, Host, Member, Recipe, Role, Run, Team, TimerTable, Workload
 from experiments.registry.documents.configuration import diff
 from experiments.registry.errors import Forbidden, NotFound, RequestError
@@ -34,6 +36,7 @@ PLACES: dict[str, Value] = {
     "rest_war": "/opt/rest.war",
     "jmeter_home": "/opt/jmeter",
     "node_entry": "/opt/node/server.js",
+    "shop_entry": "/opt/node/shop.js",
 }
 SCALES: tuple[Scale, ...] = ("small", "published")
 NAMES = catalogue.names("experiments")
@@ -76,25 +79,32 @@ def two_kernels(places: Places) -> Places:
     return places
 
 
+def further(admin: Member, facts: dict[str, str]) -> dict[str, Host]:
+    """A host for each member of every shipped system."""
+    roles = {role for name in NAMES for role in catalogue.template(name).roles}
+    return {role: profiled(admin, role, "sut", facts) for role in sorted(roles)}
+
+
 @pytest.fixture
 def arm64(admin: Member) -> Places:
     hosts = [profiled(admin, name, role, ARM64) for name, role in (("a", "sut"), ("b", "sut"), ("c", "driver"))]
-    return Places(hosts[0], (hosts[2],), hosts[1])
+    return Places(hosts[0], (hosts[2],), hosts[1], further(admin, ARM64))
 
 
 @pytest.fixture
 def lab(admin: Member) -> Places:
     hosts = [profiled(admin, name, role, LAB) for name, role in (("x", "sut"), ("y", "sut"), ("z", "driver"))]
-    return Places(hosts[0], (hosts[2],), hosts[1])
+    return Places(hosts[0], (hosts[2],), hosts[1], further(admin, LAB))
 
 
-@pytest.mark.parametrize("kind", ["applications", "recipes", "workloads", "experiments", "recorded"])
+@pytest.mark.parametrize("kind", ["applications", "recipes", "workloads", "experiments", "tunings", "recorded"])
 def test_everything_that_is_shipped_is_read_and_names_its_source(kind: str) -> None:
     read = {
         "applications": catalogue.application,
         "recipes": catalogue.recipe,
         "workloads": catalogue.workload,
         "experiments": catalogue.template,
+        "tunings": catalogue.tuning,
         "recorded": catalogue.recorded,
     }[kind]
     names = catalogue.names(kind)
@@ -102,6 +112,17 @@ def test_everything_that_is_shipped_is_read_and_names_its_source(kind: str) -> N
     titles = [read(name).title for name in names]
     assert len(set(titles)) == len(titles)
     assert all(read(name).source for name in names)
+
+
+def test_a_family_has_one_question_and_each_of_its_templates_another_choice() -> None:
+    families: dict[str, list[catalogue.Family]] = {}
+    for one in catalogue.templates():
+        if one.family:
+            families.setdefault(one.family.title, []).append(one.family)
+    for members in families.values():
+        assert len({(one.question, tuple(one.choices)) for one in members}) == 1
+        assert len({tuple(one.choices.values()) for one in members}) == len(members) > 1
+    assert [line.title for line in entries(catalogue.templates())].count("Two machines, REST") == 1
 
 
 @pytest.mark.parametrize("name", catalogue.names("recipes"))
@@ -112,6 +133,19 @@ def test_a_shipped_recipe_resolves_with_its_defaults_and_reserves_no_value(name:
     assert steps
     assert document.description
     assert {one.field for step in steps for one in step.reserved()} <= {"kind"}
+
+
+@pytest.mark.parametrize("name", catalogue.names("tunings"))
+def test_a_shipped_space_fits_its_recipe_begins_at_its_defaults_and_says_what_is_unsafe(name: str) -> None:
+    shipped = catalogue.tuning(name)
+    document, wanted = catalogue.recipe(shipped.variants[0].recipe).document, read_space(shipped.space)
+    space, default = space_of(wanted, document), default_of(wanted, document, {})
+    space.check(default)
+    for one in space.parameters:
+        for value in one.choices or (one.at(0.0), one.at(1.0)):
+            assert document.resolve({**default, one.name: value}, built_in={"sut_cpu_count": 8})
+    assert catalogue.known_space(shipped.recipe_title) == shipped.space
+    assert shipped.unsafe
 
 
 def test_every_work_has_an_experiment_and_every_part_is_used_or_stands_for_itself() -> None:
@@ -185,6 +219,11 @@ ASKED |= {
     },
     "postgresql-shared-buffers": {name: {f"{SETTINGS}shared_buffers"} for name in ("16 MB", "256 MB")},
     "redis-io-threads": {"2 threads": {"redis.settings.io-threads"}},
+    "three-tier": {
+        "proxy, 2 workers": {"nginx.conf.worker_processes"},
+        "application, 2 processes": {"members.app.process.environment.WEB_CONCURRENCY"},
+        "database, 16 MB of buffers": {f"members.database.{SETTINGS}shared_buffers"},
+    },
 }
 PATHS = {path for changes in ASKED.values() for changed in changes.values() for path in changed} | NOBODY_ASKED
 # Another application may explain whatever belongs to the server, and nothing of its host.
@@ -334,6 +373,27 @@ def test_installing_needs_the_role_that_saving_needs(
     else:
         with pytest.raises(Forbidden):
             install(member, template, "small", given(template))
+
+
+@pytest.mark.django_db
+def test_an_editor_installs_a_system_whose_members_name_each_other(team: Team, make_member: MakeMember) -> None:
+    template = catalogue.template("three-tier")
+    ready = install(make_member(team, Role.EDITOR), template, "small", given(template))
+    assert ready.applications["three-tier-shop"].body["server"]["proxy_to"] == ["${app.address}:${app.port}"]
+
+
+@pytest.mark.django_db
+def test_each_further_member_of_a_template_needs_a_host(admin: Member, lab: Places) -> None:
+    template = catalogue.template("three-tier")
+    ready = install(admin, template, "small", given(template))
+    with pytest.raises(RequestError, match="each further member: app") as refused:
+        ready.candidates(Places(lab.sut, lab.drivers, members={"database": lab.members["database"]}))
+    assert refused.value.field == "members"
+    (first, *_) = ready.request_body(lab)["variants"]
+    assert first["members"] == {"database": "database", "app": "app"}
+    assert "app must have Node.js; without it a run fails and says so." in [
+        one.sentence for one in fits(template, "small", lab, {})
+    ]
 
 
 @pytest.mark.parametrize("name", ["nothing-of-the-kind", "../recipes/tomcat-default", "", "Tomcat-baseline"])

@@ -24,42 +24,15 @@ from experiments.telling.run_list.lines import lines_page
 from experiments.telling.run_list.listing import RunFilter
 from tests.experiments.api.conftest import ApiClient, api, make_api
 from tests.experiments.conftest import MakeMember, ready_host
+from tests.experiments.systems import SYSTEM, system_of
 
 __all__ = ["api", "make_api"]
-
-SYSTEM: dict[str, Any] = {
-    "role": "web",
-    "server": {"kind": "nginx", "proxy_to": ["${app.address}:${app.port}"]},
-    "members": [
-        {"role": "database", "server": {"kind": "postgresql", "port": 5432}},
-        {
-            "role": "app",
-            "server": {"kind": "command", "argv": ["app", "${database.address}", "${database.port}"], "port": 9000},
-        },
-    ],
-}
-TUNED = {
-    "parameters": {"swappiness": {"type": "int", "default": 10}},
-    "steps": [
-        {"kind": "limits", "nofile": 4096},
-        {"kind": "sysctl", "values": {"vm.swappiness": "${swappiness}"}, "on": "database"},
-        {"kind": "environment", "variables": {"DATABASE": "${database.address}:${database.port}"}, "on": "app"},
-    ],
-}
 
 
 @pytest.fixture
 def system(admin: Member, stock: dict[str, Any]) -> dict[str, Any]:
     """What a run of a proxy, an application and a database on hosts of their own is made of."""
-    return {
-        **stock,
-        "application": save_version(admin, Application, "shop", SYSTEM),
-        "recipe": save_version(admin, Recipe, "calm", TUNED),
-        "members": {
-            "database": ready_host(admin, "db", address="10.0.0.7", data_address="192.168.0.7"),
-            "app": ready_host(admin, "app", address="10.0.0.8"),
-        },
-    }
+    return system_of(admin, stock)
 
 
 def test_addresses_steps_and_hosts_of_members_are_frozen(system: dict[str, Any]) -> None:

@@ -17,8 +17,9 @@ from experiments.judging.gate.decision import experiment_gate
 from experiments.judging.gate.rules import GateRules
 from experiments.judging.verdicts.arms import behind_driver
 from experiments.judging.verdicts.verdict_numbers import VerdictNumbers
-from experiments.models import Experiment, Member, Recipe, Run, StoredVerdict
+from experiments.models import Application, Experiment, Member, Recipe, Run, StoredVerdict
 from experiments.registry.documents.versions import save_version
+from tests.experiments.conftest import ready_host
 from tests.experiments.finished import finish_next, report, whole_run
 
 Line = tuple[e.Role, str, str, Sequence[float]]
@@ -188,6 +189,28 @@ def test_pauses_of_the_collector_inside_the_window_count_and_are_drawn(queued: R
     assert (found["evidence"]["pauses"], found["evidence"]["full_collections"]) == (2, 0)
     line = run.samples.get(role="sut", channel="gc.pause_ms")
     assert (line.at_s, line.values) == ([-1.0, 1.0, 9.0, 11.0], [900.0, 400.0, 200.0, 900.0])
+
+
+def test_pauses_and_gaps_of_a_member_count_for_the_run_of_its_system(admin: Member, stock: dict[str, Any]) -> None:
+    app = {"role": "app", "server": {"kind": "tomcat", "home": "/opt/tomcat", "port": 9000}}
+    web = {"role": "web", "server": {"kind": "nginx", "proxy_to": ["${app.address}:${app.port}"]}, "members": [app]}
+    application = save_version(admin, Application, "two tiers", web)
+    members = {"app": ready_host(admin, "behind", address="10.0.0.9")}
+    launch_run(admin, Choice(**{**stock, "application": application, "members": members}))
+    events: list[e.AnyEvent] = []
+    for event in with_lines(("app", "swap.pages_count", "count", [7.0] * 6 + [9.0] * 7)):
+        if isinstance(event, e.LoadReported):  # the clock of the member's host is 5 s ahead
+            events.append(e.GcPausesRead((1006.0, 1008.0), (900.0, 400.0), (False, True), role="app"))
+        events.append(event)
+        if isinstance(event, e.FactsCollected) and event.role == "sut":
+            events.append(replace(event, role="app", boot_id="boot-3", clock_offset_s=5.0))
+    run = finish_next(events)
+    gc, swap = finding(run, "gc"), finding(run, "swap")
+    assert (gc["level"], swap["level"]) == ("warn", "invalid")
+    assert gc["sentence"].startswith("app: The JVM stood still for garbage collection 13.0 % of the time")
+    assert swap["sentence"] == "app: 2 memory pages were swapped during the run."
+    line = run.samples.get(role="app", channel="gc.pause_ms")
+    assert (line.at_s, line.values) == ([1.0, 3.0], [900.0, 400.0])
 
 
 def test_of_several_instances_the_one_that_paused_longest_is_judged(queued: Run) -> None:

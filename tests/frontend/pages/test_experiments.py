@@ -310,6 +310,14 @@ def test_two_factors_are_a_map_with_what_each_of_them_does(admin: Member, stock:
     ranking = text_of(page.partition('id="ranking"')[2].partition("</section>")[0])
     assert "2048/128 is the best: each other variant is behind it." in ranking
     assert ranking.count("Behind") == 5
+    report = text_of(signed_in(admin).get(address("experiment_report", admin.team, experiment.pk)).content.decode())
+    markdown = signed_in(admin).get(address("experiment_report_markdown", admin.team, experiment.pk)).content.decode()
+    for told in (report, markdown):
+        assert "2048/128 is the best: each other variant is behind it." in told
+        assert told.lower().count("behind the best") == 5
+        assert f"nofile 2048 in place of {default}: +20.0 %" in told
+    pdf = signed_in(admin).get(address("experiment_report_pdf", admin.team, experiment.pk))
+    assert pdf.content[:4] == b"%PDF"
 
 
 def test_the_baseline_is_changed_afterwards_and_the_verdicts_follow(

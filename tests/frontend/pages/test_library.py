@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
-from experiments.asking.library.catalogue import names
+from experiments.asking.library.catalogue import names, templates
 from experiments.models import Experiment, HardwareProfile, Host, Member, Recipe, Role, Run, Team
 from tests.experiments.conftest import MakeMember, ready_host
+from tests.frontend.flat import flat
 
 LAB = {"cpu.online": "0-1", "memory.total_bytes": str(8 << 30), "java.path.version": "17.0.15"}
 
@@ -34,7 +36,24 @@ def test_the_list_shows_every_work_with_its_experiments(page: Client) -> None:
     text = page.get("/t/perf/library/").content.decode()
     for words in ("1. Tomcat on a many-core server", "5. Thread pool against virtual threads", "Import figures"):
         assert words in text
-    assert text.count("Launch…") == len(names("experiments"))
+    alike = [one for one in templates() if one.family]
+    families = {one.family.title for one in alike if one.family}
+    assert text.count("Launch…") == len(names("experiments")) - len(alike) + len(families)
+
+
+def test_templates_that_differ_in_a_choice_are_one_entry_and_lead_to_each_other(page: Client) -> None:
+    text = flat(page.get("/t/perf/library/?q=machines%2C+rest").content.decode())
+    assert text.count("Launch…") == text.count(">Two machines, REST</a>") == 1
+    assert "Protocol: HTTP; HTTPS" in text
+    shown = flat(page.get("/t/perf/library/rest-put-https/").content.decode())
+    assert '<strong aria-current="true">PUT alone (wrk)</strong>' in shown
+    for other, words in (
+        ("rest-put", "HTTP"),
+        ("rest-get-https", "GET alone (wrk)"),
+        ("rest-two-machines-https", "PUT, GET"),
+    ):
+        assert re.search(rf'href="/t/perf/library/{other}/"\s*>{re.escape(words)}', shown), other
+    assert 'id="choices"' not in page.get("/t/perf/library/tomcat-baseline/").content.decode()
 
 
 def test_a_template_page_names_its_sources_and_its_published_values(page: Client, hosts: dict[str, int]) -> None:
@@ -76,6 +95,23 @@ def test_several_driver_hosts_go_on_to_every_variant(page: Client, hosts: dict[s
     form = page.get(page.post(address, chosen)["Location"])
     variants = [variant for _, variant, _ in form.context["rows"]]
     assert [list(one.initial["drivers"]) for one in variants] == [[hosts["drivers"], more]] * len(variants)
+
+
+def test_a_system_asks_for_a_host_of_each_member_and_hands_them_on(
+    page: Client, hosts: dict[str, int], admin: Member
+) -> None:
+    address = "/t/perf/library/three-tier/"
+    assert "Host of database" in page.get(address).content.decode()
+    chosen = {**hosts, "scale_choice": "small", "s_shop_entry": "/opt/shop/shop.js"}
+    refused = page.post(address, chosen)
+    assert (refused.status_code, refused.context["form"].errors.keys()) == (422, {"m_app", "m_database"})
+    members = {f"m_{role}": ready_host(admin, role, roles="sut").pk for role in ("app", "database")}
+    answer = page.post(address, chosen | members)
+    assert answer.status_code == 302
+    form = page.get(answer["Location"]).context["rows"].first
+    assert {role: form[role].value() for role in members} == members
+    gone = answer["Location"].replace(f"m_app={members['m_app']}", "m_app=0")
+    assert page.get(gone).status_code == 404
 
 
 def test_a_missing_setting_and_a_missing_host_are_shown_at_their_fields(page: Client, hosts: dict[str, int]) -> None:
@@ -122,7 +158,7 @@ def test_the_library_is_searched_in_all_that_a_template_is_made_of(browser: Clie
 
     def titles(asked: str) -> set[str]:
         works = browser.get(place, {"q": asked}).context["works"]
-        return {one.name for work in works for one in work["templates"]}
+        return {one.template.name for work in works for one in work["templates"]}
 
     everything = titles("")
     assert len(everything) > 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
@@ -81,6 +82,23 @@ def test_a_run_is_launched_with_its_parameters_labels_and_tags(admin: Member, st
     assert answer.headers["Location"] == address("run", admin.team, run.number)
     assert run.spec["recipe"]["parameters"] == {"nofile": 4096}
     assert (run.labels, run.tags, run.notes) == ({"commit": "4f2c", "branch": "main"}, ["night", "arm"], "first")
+
+
+def test_a_run_and_the_twins_of_an_experiment_are_profiled_and_marked(admin: Member, stock: dict[str, Any]) -> None:
+    client = signed_in(admin)
+    client.post(address("new_run", admin.team), run_form(stock, profilers=["async-profiler", "topdown"]))
+    run = Run.objects.get()
+    assert (run.spec or {})["profilers"] == ["async-profiler", "topdown"]
+    assert (
+        '<span class="chip" title="It counts in no verdict' in client.get(address("runs", admin.team)).content.decode()
+    )
+    copied = client.get(address("new_run", admin.team) + f"?from={run.number}").content.decode()
+    assert re.search(r'<option value="topdown" selected', copied)
+    client.post(address("new_experiment", admin.team), experiment_form(stock, profilers=["jfr"]))
+    assert Counter(Run.objects.exclude(pk=run.pk).values_list("profiled", flat=True)) == {True: 4, False: 4}
+    refused = client.post(address("new_run", admin.team), run_form(stock, profilers=["py-spy"]))
+    assert (refused.status_code, Run.objects.count()) == (422, 9)
+    assert "py-spy profiles Python servers" in refused.content.decode()
 
 
 @pytest.mark.parametrize(
@@ -162,7 +180,7 @@ def test_the_preview_says_what_is_missing(admin: Member, stock: dict[str, Any]) 
     assert "Workload" in answer.content.decode()
 
 
-@pytest.mark.parametrize("page", ["new_run", "new_experiment", "new_search", "new_bisection"])
+@pytest.mark.parametrize("page", ["new_run", "new_experiment", "new_search", "new_bisection", "new_tuning"])
 def test_a_form_says_what_the_team_has_none_of(admin: Member, stock: dict[str, Any], page: str) -> None:
     def note() -> str:
         html = signed_in(admin).get(address(page, admin.team)).content.decode()

@@ -82,7 +82,7 @@ def test_the_queue_says_why_a_run_waits_and_when_it_starts(admin: Member, stock:
 def test_a_long_queue_shows_its_head_and_counts_the_rest(
     admin: Member, stock: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontend.pages.queue.timetable.MAX_SHOWN", 2)
+    monkeypatch.setattr("experiments.running.queue.timetable.MAX_SHOWN", 2)
     for _ in range(5):
         launch_run(admin, Choice(**stock))
     page = signed_in(admin).get(address("queue", admin.team))

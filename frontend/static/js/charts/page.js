@@ -13,6 +13,7 @@ import * as scaling from "./scaling.js";
 import * as search from "./search.js";
 import * as sweep from "./sweep.js";
 import * as timeline from "./timeline.js";
+import * as tuning from "./tuning.js";
 
 const MODULES = {
   ab,
@@ -27,6 +28,7 @@ const MODULES = {
   search,
   sweep,
   timeline,
+  tuning,
 };
 const figures = new Map();
 const FEW = 6; // so many are drawn at once; of more, each is when it comes into sight

@@ -1,4 +1,7 @@
-"""The connection to one installation, which outlives a restart of it and a bad moment of the network."""
+"""The connection to one installation, which outlives a restart of it and a bad moment of the network.
+
+`benchhub-ci` is made of it as well, as one file for any Python since 3.8: standard library only, and no other module.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,22 @@ import re
 import ssl
 import time
 from http.client import HTTPException
-from typing import Any, NoReturn
+from typing import Any, Callable, NoReturn  # noqa: UP035 - Python 3.8
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
-
-from clients.benchhub_ci.words import Trouble, say
 
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 RETRIED_STATUS = {408, 425, 429, 500, 502, 503, 504}
 ANSWER_TIMEOUT_S = 30
+FILE_TIMEOUT_S = 300
 RUBBISH_PATIENCE_S = 20
 TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
 PAGE_BYTES = 65_536  # of a page as much as holds its title
 HINTS = {401: "The token is unknown here; is BENCHHUB_TOKEN whole, not expired, and of this installation?"}
+
+
+class Trouble(Exception):
+    """Nothing that waiting would put right; the message says what to do."""
 
 
 class NoRedirects(HTTPRedirectHandler):
@@ -40,18 +46,34 @@ class Again(Exception):
 
 
 class Api:
-    """Talks to one installation; tries again, with growing pauses, until `patience_s` is over."""
+    """Talks to one installation; tries again, with growing pauses, until `patience_s` is over.
 
-    def __init__(self, url: str, token: str, patience_s: float, version: str) -> None:
+    `agent` is what the server's log calls it, `say` is told of each pause.
+    """
+
+    def __init__(self, url: str, token: str, patience_s: float, agent: str, say: Callable[[str], None]) -> None:
+        if not url.startswith(("https://", "http://")):
+            raise Trouble(f"The address begins with https:// or http://, not {url!r}.")
+        token = token.strip()  # secrets are often stored with a line end
+        if not token.isascii() or not token.isprintable():
+            raise Trouble("The token has characters that no token has; is it whole?")
         url = url.rstrip("/")
         self.base = url if url.endswith("/api/v1") else url + "/api/v1"
         self.token = token
         self.patience_s = patience_s
-        self.agent = f"benchhub-ci/{version}"
+        self.agent = agent
+        self.say = say
         self.opener = build_opener(NoRedirects)
 
     def get(self, path: str, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         return self._call("GET", path, None, {}, timeout_s)
+
+    def download(self, path: str, timeout_s: float = FILE_TIMEOUT_S) -> bytes:
+        """A file as it is."""
+        found = self._call("GET", path, None, {"Accept": "*/*"}, timeout_s)
+        if not isinstance(found, bytes):
+            raise Trouble(f"{self.base}{path} is no file.")
+        return found
 
     def post(self, path: str, body: dict[str, Any], key: str = "") -> Any:
         """`key` makes trying again safe: what was started is not started twice."""
@@ -70,7 +92,7 @@ class Api:
                 wait_s = again.after_s if again.after_s is not None else pause_s * random.uniform(0.5, 1.5)  # noqa: S311 - spreads clients
                 if time.monotonic() + wait_s > began + min(self.patience_s, again.patience_s):
                     raise Trouble(f"gave up after {time.monotonic() - began:.0f} s: {again}") from again
-                say(f"{again}; trying again in {wait_s:.1f} s")
+                self.say(f"{again}; trying again in {wait_s:.1f} s")
                 time.sleep(wait_s)
                 pause_s = min(pause_s * 2, 30)
 
@@ -86,6 +108,8 @@ class Api:
         try:
             with self.opener.open(request, timeout=timeout_s) as answer:
                 text = answer.read()
+                if headers.get("Accept"):
+                    return text
                 page = page_in(text, answer.headers.get("Content-Type", ""))
                 if page:  # the same page would come again
                     raise Trouble(not_benchhub(answer.status, request.full_url, page))

@@ -1,0 +1,1 @@
+"""Gatling: virtual users of a web site, written in Java."""

@@ -1,0 +1,57 @@
+"""JDK Flight Recorder: the JVM samples itself; what it wrote is converted where BenchHub runs."""
+
+from __future__ import annotations
+
+from agents.base.process_start import ProcessStart
+from agents.profilers.base.jvm import FIND_JCMD, LACKS_JCMD
+from agents.profilers.base.profiler import JVM_OPTIONS, Library, Profiler
+
+CONVERTER = Library("jfr-converter-4.5.jar", "d8a5452b26adb11a2a0abf0c53799a6fd60dbccb0647efa5a734e3c46ced3df4")
+NAME = "benchhub"
+
+_BEGIN = f"""
+{FIND_JCMD}
+for pid in $pids; do
+  find_jcmd "$pid"
+  timeout 60 "$jcmd" "$pid" JFR.configure repositorypath="$folder" >/dev/null 2>&1
+  said=$(timeout 60 "$jcmd" "$pid" JFR.start name={NAME} settings=profile 2>&1)
+  case $said in *"Started recording"*) ;; *) echo "the JVM did not begin to record: $said" >&2; exit 4 ;; esac
+done
+engine=jfr
+"""
+
+_END = f"""
+for pid in $pids; do
+  find_jcmd "$pid"
+  said=$(timeout 120 "$jcmd" "$pid" JFR.stop name={NAME} filename="$out.$pid.part" 2>&1)
+  [ -s "$out.$pid.part" ] || {{ echo "the JVM did not write what it recorded: $said" >&2; exit 4; }}
+done
+"""
+
+
+class Jfr(Profiler):
+    """Weights are samples of threads that run, every 10 ms (20 ms in native code), at most a few threads at a time.
+
+    The settings are the JDK's own `profile`. It sees no kernel.
+    """
+
+    kind = "jfr"
+    title = "JDK Flight Recorder"
+    of = "JVMs"
+    cost = "about 1 % by the JDK's own word"
+    converter = CONVERTER
+
+    def fits(self, kind: str, *, is_jvm: bool) -> bool:
+        return is_jvm
+
+    def lacks(self, event: str) -> str:
+        return LACKS_JCMD
+
+    def prepared(self, launch: ProcessStart, folder: str, event: str) -> ProcessStart:
+        return launch.with_(jvm_options=(*launch.jvm_options, *JVM_OPTIONS))
+
+    def begin(self, event: str) -> str:
+        return _BEGIN
+
+    def end(self, event: str) -> str:
+        return _END

@@ -1,0 +1,67 @@
+"""A folded profile as compressed bytes, and back: what is stored of a profile, whatever form it came in.
+
+One deflated text: the length of the head, the head as JSON (what the profile says of itself, its dictionary of frames,
+how many stacks and places there are), then the lengths of the stacks (32 bit), the places (32 bit) and the weights
+(64 bit), little-endian. 100,000 stacks of 30 frames are 14 MB before and some 2 MB after.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import asdict
+
+import numpy as np
+
+from agents.base.errors import ParseError
+from agents.profiles.base.folding import MAX_FRAMES, MAX_PLACES, MAX_STACKS
+from agents.profiles.base.profile import About, Frame, Profile
+
+MAX_PACKED_BYTES = 512_000_000
+"""Unpacked; a profile within the limits of reading is below it."""
+STORE_AGAIN = "Its file is kept beside it: store that again."
+_HEAD = 8
+_LEVEL = 6
+
+
+def pack(profile: Profile) -> bytes:
+    """The profile as compressed bytes; `unpack` gives the same one back."""
+    head = {
+        "about": asdict(profile.about),
+        "frames": [[frame.name, frame.place] for frame in profile.frames],
+        "stacks": len(profile),
+        "places": len(profile.places),
+    }
+    text = json.dumps(head, ensure_ascii=True, separators=(",", ":")).encode()
+    parts = (
+        len(text).to_bytes(_HEAD, "little"),
+        text,
+        np.diff(profile.edges).astype("<i4").tobytes(),
+        profile.places.astype("<i4").tobytes(),
+        profile.weights.astype("<f8").tobytes(),
+    )
+    return zlib.compress(b"".join(parts), _LEVEL)
+
+
+def unpack(data: bytes) -> Profile:
+    """The profile that `pack` made this of. ParseError: it is no such thing, or damaged."""
+    try:
+        text = zlib.decompressobj().decompress(data, MAX_PACKED_BYTES)
+        edge = _HEAD + int.from_bytes(text[:_HEAD], "little")
+        head = json.loads(text[_HEAD:edge])
+        stacks, places = int(head["stacks"]), int(head["places"])
+        if not (0 < stacks <= MAX_STACKS and 0 < places <= MAX_PLACES and len(head["frames"]) <= MAX_FRAMES):
+            raise ParseError("a stored profile has impossible sizes", hint=STORE_AGAIN)
+        lengths = np.frombuffer(text, "<i4", stacks, edge).astype(np.int64)
+        found = np.frombuffer(text, "<i4", places, edge + 4 * stacks).astype(np.int32)
+        weights = np.frombuffer(text, "<f8", stacks, edge + 4 * stacks + 4 * places).astype(np.float64)
+        frames = tuple(Frame(str(name), str(place)) for name, place in head["frames"])
+        about = dict(head["about"])
+        about["window_s"] = None if about["window_s"] is None else tuple(about["window_s"])
+        whole = lengths.min() > 0 and lengths.sum() == places and found.min() >= 0 and found.max() < len(frames)
+        if not whole or not np.isfinite(weights).all() or weights.min() <= 0:
+            raise ParseError("the content of a stored profile is damaged", hint=STORE_AGAIN)
+        edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        return Profile(About(**about), frames, edges, found, weights)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, zlib.error) as error:
+        raise ParseError("a stored profile is damaged", hint=STORE_AGAIN) from error

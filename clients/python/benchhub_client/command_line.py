@@ -1,0 +1,168 @@
+"""`bh`: log in, launch, watch, compare, import and export from a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .connection import Trouble
+from .hub import Hub, Run
+from .login import keep_login
+
+EXIT_STATUS = {"pass": 0, "fail": 1, "inconclusive": 2, "error": 3}
+TROUBLE = 3
+_LOOK_EVERY_S = 2.0
+_SETUP = ("application", "recipe", "workload", "sut")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit status: 0 pass or done, 1 fail, 2 inconclusive, 3 an error, which is said."""
+    options = _parser().parse_args(arguments)
+    perform: Callable[[argparse.Namespace], int] = options.perform
+    try:
+        return perform(options)
+    except (Trouble, OSError) as error:
+        print(f"bh: {error}", file=sys.stderr)
+        return TROUBLE
+    except KeyboardInterrupt:
+        print("bh: interrupted; what was started goes on", file=sys.stderr)
+        return TROUBLE
+
+
+def _login(options: argparse.Namespace) -> int:
+    token = options.token or getpass.getpass("Token: ")
+    me = Hub(options.url, token).me()
+    print(f"{me['user']}, {me['role']} of {me['team_name']}; kept in {keep_login(options.url.rstrip('/'), token)}")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    hub = Hub()
+    setup = {name: getattr(options, name) for name in _SETUP}
+    run = hub.launch(
+        **setup, drivers=options.driver, labels=_pairs(options.label), parameters=_typed(_pairs(options.param))
+    )
+    print(f"Run #{run.number}: {run.url}", file=sys.stderr)
+    return 0 if options.no_wait else _followed(run)
+
+
+def _watch(options: argparse.Namespace) -> int:
+    return _followed(Hub().run(options.number))
+
+
+def _followed(run: Run) -> int:
+    """A line for each state; in a terminal the line of the present one counts the seconds."""
+    live = sys.stderr.isatty()
+    shown, began_s = "", time.monotonic()
+    while True:
+        state = run.state.replace("_", " ")
+        if state != shown:
+            print(
+                ("\n" if live and shown else "") + f"#{run.number} {state}", end="" if live else "\n", file=sys.stderr
+            )
+            shown, began_s = state, time.monotonic()
+        elif live:
+            print(f"\r#{run.number} {state} {time.monotonic() - began_s:.0f} s", end="", file=sys.stderr, flush=True)
+        if run.state == "finished":
+            break
+        time.sleep(_LOOK_EVERY_S)
+        run = run.refresh()
+    if live:
+        print(file=sys.stderr)
+    verdict = run.verdict()
+    print(f"{verdict.outcome}: {' '.join(verdict.reasons)}")
+    for name in ("throughput_rps", "latency_p50_ms", "latency_p99_ms", "errors_total"):
+        if name in run.metrics:
+            print(f"{name:16} {run.metrics[name]:.6g}")
+    return EXIT_STATUS[verdict.outcome]
+
+
+def _compare(options: argparse.Namespace) -> int:
+    found = Hub().compare(options.baseline, *options.candidate)
+    for row in found["metrics"]:
+        values = ["-" if value is None else f"{value:.6g}" for value in row["values"]]
+        changes = ["" if change is None else f"({change:+.1f} %)" for change in row["changes_pct"]]
+        cells = (f"{value} {change}".strip() for value, change in zip(values, changes, strict=True))
+        print(f"{row['metric']:28} " + "  ".join(f"{cell:22}" for cell in cells).rstrip())
+    for one in found["confounders"]:
+        print(f"! {one['what']} differs")
+    return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    hub = Hub()
+    for path in options.file:
+        numbers = hub.import_file(path, kind=options.kind, labels=_pairs(options.label))
+        print(f"{path}: {', '.join(f'run #{number}' for number in numbers)}")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    filters: dict[str, Any] = {**_pairs(options.filter)}
+    if options.label:
+        filters["label"] = _pairs(options.label)
+    options.file.write_bytes(Hub().runs_parquet(**filters))
+    print(f"{options.file}: {options.file.stat().st_size} bytes", file=sys.stderr)
+    return 0
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise Trouble(f"key=value is needed, not {text!r}.")
+        found[key] = value
+    return found
+
+
+def _typed(given: Mapping[str, str]) -> dict[str, Any]:
+    """Parameters as JSON would read them (8, 0.5, true), else as text."""
+    found: dict[str, Any] = {}
+    for name, text in given.items():
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        found[name] = value if isinstance(value, (bool, int, float)) else text
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bh", description="BenchHub from a terminal.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, perform: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        one = commands.add_parser(name, help=text, description=text)
+        one.set_defaults(perform=perform)
+        return one
+
+    login = command("login", _login, "Keep address and token of an installation.")
+    login.add_argument("url")
+    login.add_argument("--token", default="", help="asked for when it is left out")
+    run = command("run", _run, "Launch a run and watch it.")
+    for name in _SETUP:
+        run.add_argument(f"--{name}", required=True)
+    run.add_argument("--driver", action="append", required=True, help="may be repeated")
+    run.add_argument("--param", action="append", default=[], metavar="K=V")
+    run.add_argument("--no-wait", action="store_true")
+    watch = command("watch", _watch, "Follow a run to its end.")
+    watch.add_argument("number", type=int)
+    compare = command("compare", _compare, "Figures of runs beside each other.")
+    compare.add_argument("baseline", type=int)
+    compare.add_argument("candidate", type=int, nargs="+")
+    take = command("import", _import, "Store files of tools that ran elsewhere; a file is known by its content.")
+    take.add_argument("file", type=Path, nargs="+")
+    take.add_argument("--kind", default="auto")
+    export = command("export", _export, "All runs of the filters as a Parquet file.")
+    export.add_argument("file", type=Path)
+    export.add_argument("--filter", action="append", default=[], metavar="K=V", help="as GET /runs: recipe=limits")
+    for one in (run, take, export):
+        one.add_argument("--label", action="append", default=[], metavar="K=V", help="may be repeated")
+    return parser

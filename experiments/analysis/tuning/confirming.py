@@ -1,0 +1,150 @@
+"""Confirmation: finalists against the default in fresh pairs of runs, and what may be claimed of the winner.
+
+Stopping by the width of the interval: docs/verdicts.md; the course: docs/tuning.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.analysis.distributions import normal_share, student_quantile
+from experiments.analysis.limits import MIN_FOR_VERDICT
+from experiments.analysis.tuning.beliefs import Beliefs
+from experiments.analysis.tuning.space import Config
+from experiments.analysis.tuning.trials import Planned, Settings, Trial
+from experiments.analysis.verdict import Verdict, judge
+
+FINALISTS = 3
+FEWEST_PAIRS, WANTED_HALF = 8, 0.025
+"""Pairs before the width is looked at, and half the length of the interval, in logs, that is narrow enough."""
+FEWEST_RESERVED, RESERVED_RATIO, MOST_RATIO = 6, 0.24, 0.32
+"""Runs that the search leaves: so many, and this part of the budget; pairs of one finalist take at most the last."""
+SURE_WITHIN, SURE_SURVIVES = 0.8, 0.6
+BETTER = ("better", "better_size_uncertain")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A configuration that was confirmed: its gain over the default as a ratio, 0.1 = 10 % faster, with interval."""
+
+    config: Config
+    gain: float
+    low: float
+    high: float
+    verdict: Verdict
+    finalists: int
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """One finalist and its pairs: a figure for the default and for the finalist each, None while one is missing."""
+
+    config: Config
+    pairs: dict[int, tuple[float | None, float | None]]
+    crashes: int
+
+
+def reserved(settings: Settings) -> int:
+    """Runs that the search leaves for the confirmation."""
+    return FEWEST_RESERVED + math.ceil(RESERVED_RATIO * settings.budget_runs)
+
+
+def pairs_wanted(settings: Settings, finalist: Finalist, tried: int) -> int:
+    """How many pairs there shall be: so many that the interval is narrow enough, judged by its width alone.
+
+    What the pairs say of the gain does not enter, so that their interval keeps its meaning.
+    """
+    few = max(MIN_FOR_VERDICT, min(max(FEWEST_PAIRS, settings.hosts), reserved(settings) // 2))
+    logs = [math.log(b / a) for a, b in finalist.pairs.values() if a is not None and b is not None]
+    if len(logs) < few:
+        return few
+    quantile = student_quantile(len(logs) - 1, 1 - settings.alpha / tried / 2)
+    half = quantile * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
+    most = max(few, int(MOST_RATIO * settings.budget_runs / 2))
+    return len(logs) if half <= WANTED_HALF else min(len(logs) + 2, most)
+
+
+def finalists(beliefs: Beliefs) -> list[Config]:
+    """The best configurations that ran, the one to be confirmed first, first; none when nothing looks better."""
+    known = beliefs.of_known()
+    worth = (known.speed.mean - 0.5 * known.speed.sd) * known.survives * known.within
+    able = (known.within >= SURE_WITHIN) & (known.survives >= SURE_SURVIVES)
+    able[0] = False
+    for number in np.flatnonzero(able):
+        able[number] = beliefs.failures(int(number)) == 0 and bool(beliefs.measured(int(number)))
+    numbers = [n for n in np.argsort(-worth, kind="stable") if able[n] and worth[n] > 0]
+    return [beliefs.configs[n] for n in numbers[:FINALISTS]]
+
+
+def chance_of_margin(beliefs: Beliefs, config: Config) -> float:
+    """The probability that a configuration that ran beats the default by the margin."""
+    known, number = beliefs.of_known().speed, beliefs.numbers[beliefs.settings.space.key(config)]
+    margin = math.log1p(beliefs.settings.margin_ratio)
+    return normal_share(float((known.mean[number] - margin) / known.sd[number]))
+
+
+def standing(settings: Settings, trials: Sequence[Trial], config: Config) -> Finalist:
+    """What the confirmation has measured of one finalist."""
+    key = settings.space.key(config)
+    mine = [one for one in trials if one.purpose == "confirm" and settings.space.key(one.config) == key]
+    defaults = [
+        one for one in trials if one.purpose == "confirm" and settings.space.key(one.config) == settings.default_key
+    ]
+    figures = {one.block: one.figure for one in mine if one.status == "ok"}
+    base = {one.block: one.figure for one in defaults if one.status == "ok"}
+    blocks = sorted({one.block for one in mine})
+    return Finalist(
+        config,
+        {block: (base.get(block), figures.get(block)) for block in blocks},
+        sum(one.failed for one in mine),
+    )
+
+
+def plan_pair(settings: Settings, config: Config, block: int, host: int) -> tuple[Planned, Planned]:
+    """A pair on one host, the default first in every other block."""
+    why = f"pair {block + 1} of the confirmation"
+    pair = (
+        Planned(config, host, "confirm", why, block),
+        Planned(settings.default, host, "confirm", why, block),
+    )
+    return pair if block % 2 else (pair[1], pair[0])
+
+
+def verdict_on(settings: Settings, finalist: Finalist, tried: int) -> Verdict:
+    """The project's verdict on the complete pairs, at the level of the family of finalists tried so far."""
+    a = [pair[0] for pair in finalist.pairs.values()]
+    b = [pair[1] for pair in finalist.pairs.values()]
+    return judge(
+        a,
+        b,
+        higher_is_better=settings.higher_is_better,
+        margin_ratio=settings.margin_ratio,
+        alpha=settings.alpha / tried,
+        design="blocked",
+    )
+
+
+def claim_of(settings: Settings, finalist: Finalist, verdict: Verdict, tried: int) -> Claim | None:
+    """What may be claimed; None when the pairs do not show that it is better.
+
+    The verdict speaks of geometric means. Who deploys a configuration gets the arithmetic mean, slow hosts and slow
+    modes included: estimate and interval move to the ratio of the sums.
+    """
+    if verdict.outcome not in BETTER or verdict.estimate_pct is None or verdict.deciding_pct is None:
+        return None
+    pairs = [(a, b) for a, b in finalist.pairs.values() if a is not None and b is not None]
+    of_sums = math.fsum(b for _, b in pairs) / math.fsum(a for a, _ in pairs)
+    moved = of_sums / (1 + verdict.estimate_pct / 100)
+    ends = [_gain(settings, (1 + pct / 100) * moved) for pct in verdict.deciding_pct]
+    if min(ends) <= 0:
+        return None
+    return Claim(finalist.config, _gain(settings, of_sums), min(ends), max(ends), verdict, tried)
+
+
+def _gain(settings: Settings, ratio: float) -> float:
+    """The gain in speed, as a ratio, from the ratio of the figures."""
+    return ratio - 1 if settings.higher_is_better else 1 / ratio - 1

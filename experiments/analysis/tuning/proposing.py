@@ -1,0 +1,175 @@
+"""Which configurations are tried next: spread over the space first, then where the most is to be gained.
+
+The course and its sources: docs/tuning.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from experiments.analysis.distributions import normal_shares, sobol
+from experiments.analysis.tuning.beliefs import Beliefs
+from experiments.analysis.tuning.space import Config, Key, Space, Value
+
+Floats = NDArray[np.float64]
+
+MOST_SPREAD_TRIES = 8
+RANDOM, NEAR_EACH, NEAR_BEST = 150, 20, 6
+"""Candidates of one round: so many at random, and so many near each of the best."""
+WIDE_STEP, NARROW_DECADES = 0.3, 1.0
+"""Steps near the best, as fractions of a range: from a tenth of the wide one up to it."""
+LEAST_WITHIN, LEAST_SURVIVES, ABLE = 0.02, 0.5, 0.5
+CAUTION = 1.5
+"""Power of the probability to survive: a crash teaches less than a figure."""
+MOVED_POWER = 0.5
+HOPELESS_LOG = 5.0
+
+
+def spread(space: Space, default: Config, count: int, seed: int) -> list[dict[str, Value]]:
+    """So many configurations, evenly over the space: a scrambled Sobol sequence, without the default and the forbidden.
+
+    There are fewer when hardly anything is allowed.
+    """
+    more = sobol(len(space.parameters), seed=[seed, 11])
+    found: list[dict[str, Value]] = []
+    for _ in range(MOST_SPREAD_TRIES):
+        rows = more(max(8, 1 << (2 * count - 1).bit_length()))
+        allowed = (config for config in map(space.at, rows) if not space.is_forbidden(config))
+        found += [config for config in allowed if space.key(config) != space.key(default)]
+        if len(found) >= count:
+            break
+    return found[:count]
+
+
+def candidates(beliefs: Beliefs, best: Sequence[Config], source: Generator) -> list[dict[str, Value]]:
+    """New configurations: some at random, some that differ from one of the best in a few parameters."""
+    space = beliefs.settings.space
+    found = [space.at(row) for row in source.random((RANDOM, len(space.parameters)))]
+    for config in best:
+        found += [_near(space, config, source) for _ in range(NEAR_EACH)]
+    new: dict[Key, dict[str, Value]] = {}
+    for config in found:
+        key = space.key(config)
+        if key not in beliefs.numbers and not space.is_forbidden(config):
+            new[key] = config
+    return list(new.values())
+
+
+def newness(beliefs: Beliefs, positions: Floats) -> Floats:
+    """The probability that a host applies a configuration as something that did not run yet, one for each row.
+
+    `positions` has one row for each configuration, as of Space.positions: fractions of the ranges.
+
+    Hosts may round what is asked, or know certain configurations only. Nothing that could be applied lies nearer to
+    what was asked than what was applied then: around every question so far is a ball without anything new. A candidate
+    counts by the part of its way to the nearest configuration that ran which leads out of these balls, and by how
+    often questions were moved by no more than that way.
+    """
+    space = beliefs.settings.space
+    explored = [one for one in beliefs.trials if one.purpose == "explore"]
+    if not explored or len(positions) == 0:
+        return np.ones(len(positions))
+    asked = space.positions([one.asked or one.config for one in explored])
+    applied = space.positions([one.config for one in explored])
+    moved = _distance(asked, applied, beliefs.unordered)
+    if not moved.any():
+        return np.ones(len(positions))
+    nearest = _distance(positions[:, None], beliefs.positions[None, :], beliefs.unordered).min(axis=1)
+    inside = moved[None, :] - _distance(positions[:, None], asked[None, :], beliefs.unordered)
+    outside = 1 - np.clip(inside.max(axis=1) / np.maximum(nearest, 1e-9), 0.0, 1.0)
+    usual = np.searchsorted(np.sort(moved), nearest - 1e-9, side="right") / len(moved)
+    return np.asarray(outside * usual**MOVED_POWER)
+
+
+def _distance(a: Floats, b: Floats, unordered: NDArray[np.bool_]) -> Floats:
+    """The sum over the last axis: fractions of the ranges, 1 for each choice that differs."""
+    return np.asarray(np.where(unordered, a != b, np.abs(a - b)).sum(axis=-1))
+
+
+def _near(space: Space, config: Config, source: Generator) -> dict[str, Value]:
+    """One to three parameters changed: a step for a range, any other choice for a choice."""
+    found = dict(config)
+    count = min(len(space.parameters), int(source.integers(1, 4)))
+    for place in source.choice(len(space.parameters), count, replace=False):
+        one = space.parameters[place]
+        if one.choices:
+            found[one.name] = one.choices[int(source.integers(len(one.choices)))]
+        else:
+            step = one.position(found[one.name]) + source.normal(
+                0, WIDE_STEP * 10 ** -source.uniform(0, NARROW_DECADES)
+            )
+            found[one.name] = one.at(float(np.clip(step, 0.0, 1.0)))
+    return found
+
+
+def chance_of_margin(beliefs: Beliefs, source: Generator) -> float:
+    """The probability that a gain beyond the margin, within the limits, is where it is most likely."""
+    positions, numbers, _ = _considered(beliefs, source)
+    prospect = beliefs.of(positions, numbers)
+    above = (prospect.speed.mean - math.log1p(beliefs.settings.margin_ratio)) / prospect.speed.sd
+    chance = normal_shares(above) * prospect.within * prospect.survives
+    return float(chance[1:].max(initial=0.0))
+
+
+def _considered(beliefs: Beliefs, source: Generator) -> tuple[Floats, NDArray[np.int64], list[dict[str, Value]]]:
+    """Positions and numbers of all configurations that ran and of new candidates, and these."""
+    known = beliefs.of_known()
+    ran = len(beliefs.configs)
+    worth = np.where((known.within < ABLE) | (known.survives < ABLE), -np.inf, known.speed.mean)
+    order = np.argsort(-worth, kind="stable")
+    new = candidates(beliefs, [beliefs.configs[n] for n in order[:NEAR_BEST]], source)
+    positions = np.concatenate([beliefs.positions, beliefs.settings.space.positions(new)]) if new else beliefs.positions
+    return positions, np.concatenate([np.arange(ran), -np.arange(1, len(new) + 1)]), new
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A configuration to be run, new or known."""
+
+    config: Config
+    is_new: bool
+
+
+def promising(beliefs: Beliefs, count: int, source: Generator) -> list[Proposal]:
+    """Runs by how much the best configuration is expected to improve through each; one that ran may come again.
+
+    One after the other, each as if those before it had already been measured. The improvement counts as far as the
+    noise of one run lets it be seen, and as far as limits hold and nothing crashes (expected improvement: Jones,
+    Schonlau and Welch 1998; with noise: Frazier, Powell and Dayanik 2009; with limits: Gardner and others 2014).
+    """
+    ran = len(beliefs.configs)
+    positions, numbers, new = _considered(beliefs, source)
+    prospect = beliefs.of(positions, numbers)
+    allowed = prospect.within * prospect.survives**CAUTION
+    allowed[(prospect.survives < LEAST_SURVIVES) | (prospect.within < LEAST_WITHIN)] = 0.0
+    allowed[ran:] *= newness(beliefs, positions[ran:])
+    allowed[0] = 0.0
+    mean, covariance = prospect.speed.mean, prospect.speed.covariance.copy()
+    noise = beliefs.noise_sd**2
+    able = np.where((prospect.within < ABLE) | (prospect.survives < ABLE), -np.inf, mean)
+    able[ran:] = -np.inf
+    able[0] = 0.0
+    best, second = np.sort(able)[::-1][:2] if len(able) > 1 else (0.0, 0.0)
+    rival = np.where(able == best, max(second, best - HOPELESS_LOG), best)
+    chosen: list[Proposal] = []
+    for _ in range(count):
+        variance = np.maximum(np.diag(covariance), 1e-12)
+        sd = variance / np.sqrt(variance + noise)
+        z = -np.abs(mean - rival) / sd
+        gain = sd * (z * normal_shares(z) + np.exp(-z * z / 2) / np.sqrt(2 * np.pi)) * allowed
+        gain[ran:] += np.maximum(mean[ran:] - rival[ran:], 0.0) * allowed[ran:]
+        pick = int(np.argmax(gain))
+        if gain[pick] <= 0:
+            break
+        chosen.append(Proposal(new[pick - ran], True) if pick >= ran else Proposal(beliefs.configs[pick], False))
+        column = covariance[:, pick]
+        covariance = covariance - np.outer(column, column) / (covariance[pick, pick] + noise)
+        if pick >= ran:
+            allowed[pick] = 0.0
+    return chosen

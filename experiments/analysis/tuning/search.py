@@ -1,0 +1,270 @@
+"""The search for the best configuration: what to run next, or what came of it. Pure.
+
+A search is a function of its settings and of the trials so far, so any process can carry it on at any time. The
+course: docs/tuning.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.analysis.limits import MIN_FOR_VERDICT
+from experiments.analysis.tuning import confirming
+from experiments.analysis.tuning.beliefs import Beliefs
+from experiments.analysis.tuning.proposing import chance_of_margin, promising, spread
+from experiments.analysis.tuning.racing import contenders, freest_host
+from experiments.analysis.tuning.space import Config
+from experiments.analysis.tuning.trials import Planned, Purpose, Settings, Trial, ended_invalid, searched
+
+FEWEST_ROUNDS = 12
+CONTROL_EVERY = 6
+FEWEST_SPREAD, SPREAD_RATIO, RACED_RATIO = 8, 0.25, 0.15
+"""Parts of the search's runs: the first ones are spread over the space, the last ones belong to the race."""
+EARLIEST_STOP_RATIO, LEAST_CHANCE, CONFIRMED_CHANCE = 0.5, 0.36, 0.4
+"""From this part of the budget on a search ends below the chance of a gain; a finalist must have the last one."""
+LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
+"""Probability that the limits hold, below which nothing is claimed, and a finalist is out before its pairs are made."""
+ATTEMPTS = 3
+PAIRS_AT_ONCE = 5
+"""More at once could not be saved when the first ones show that a finalist is out."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Runs to be made next: those of one host in this order, the hosts at once."""
+
+    planned: tuple[Planned, ...]
+
+
+@dataclass(frozen=True)
+class Better:
+    """A configuration is confirmed to be better than the default."""
+
+    claim: confirming.Claim
+
+
+@dataclass(frozen=True)
+class NothingBetter:
+    """No configuration was confirmed to be better. `stopped`: the runs could not tell, for something is broken."""
+
+    sentence: str
+    stopped: bool = False
+
+
+@dataclass(frozen=True)
+class BudgetTooSmall:
+    """A configuration looks better, but the runs did not suffice to tell; `more_runs` is what it takes, about."""
+
+    sentence: str
+    more_runs: int
+
+
+Decision = Round | Better | NothingBetter | BudgetTooSmall
+
+
+def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
+    """What follows after these trials, in the order in which they were planned."""
+    if ended_invalid(trials):
+        return NothingBetter("The newest runs were all invalid: see why, then start again.", stopped=True)
+    if any(one.purpose == "confirm" for one in trials):
+        return _confirm(settings, trials)
+    if len(trials) < FEWEST_SPREAD:
+        return Round(_first(settings, trials))
+    if missing := _default_first(settings, trials):
+        return missing
+    beliefs = Beliefs(settings, trials)
+    left = searching(settings) - len(trials)
+    if left > 0 and len(trials) >= EARLIEST_STOP_RATIO * settings.budget_runs:
+        likely = chance_of_margin(beliefs, _source(settings, trials))
+        if likely < LEAST_CHANCE:
+            return NothingBetter(
+                f"No setting is likely to beat the default by {settings.margin_ratio:.0%}: the most likely one has a "
+                f"chance of {likely:.0%}."
+            )
+    if left > 0 and (planned := _next(settings, trials, beliefs, left)):
+        return Round(planned)
+    return _confirm(settings, trials)
+
+
+def _default_first(settings: Settings, trials: Sequence[Trial]) -> Decision | None:
+    """The default once more while it has no figure; without one there is nothing to compare with."""
+    controls = [one for one in trials if one.purpose == "control"]
+    if any(one.status == "ok" for one in controls):
+        return None
+    if sum(one.failed for one in controls) >= ATTEMPTS or len(trials) >= settings.budget_runs:
+        return NothingBetter("The default itself does not run: mend that, then start again.", stopped=True)
+    host = len(controls) % settings.hosts
+    return Round((Planned(settings.default, host, "control", "the default, which has no figure yet"),))
+
+
+def _first(settings: Settings, trials: Sequence[Trial]) -> tuple[Planned, ...]:
+    count = max(FEWEST_SPREAD - len(trials), 1)
+    controls = 0 if any(one.purpose == "control" for one in trials) else 1
+    configs = spread(settings.space, settings.default, FEWEST_SPREAD * 2, settings.seed)[len(trials) :]
+    planned = [Planned(settings.default, 0, "control", "the default, to compare with")] * controls
+    for place, config in enumerate(configs[: count - controls]):
+        planned.append(Planned(config, (place + controls) % settings.hosts, "explore", "spread over the space"))
+    return tuple(planned)
+
+
+def round_size(settings: Settings) -> int:
+    """Runs of one round: as many as there are hosts, but at least twelve rounds."""
+    return max(1, min(settings.hosts, math.ceil(settings.budget_runs / FEWEST_ROUNDS)))
+
+
+class _Slots:
+    """The hosts of one round that are still free, and what is planned on the others."""
+
+    def __init__(self, settings: Settings, trials: Sequence[Trial], size: int) -> None:
+        used = Counter(one.host for one in trials)
+        self.free = sorted(range(settings.hosts), key=lambda host: (used[host], host))[:size]
+        self.planned: list[Planned] = []
+
+    def add(self, config: Config, host: int, purpose: Purpose, why: str) -> None:
+        self.free.remove(host)
+        self.planned.append(Planned(config, host, purpose, why))
+
+
+def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: int) -> tuple[Planned, ...]:
+    """One round of the search, of at most `left` runs."""
+    slots = _Slots(settings, trials, min(round_size(settings), left))
+    for one in owed(settings, trials)[: len(slots.free)]:
+        host = one.host if one.host in slots.free else slots.free[0]
+        slots.add(one.config, host, one.purpose, "again, for that run was invalid")
+    controls = Counter(one.host for one in trials if one.purpose == "control" and one.status == "ok")
+    if slots.free and sum(controls.values()) * CONTROL_EVERY <= len(trials):
+        host = min(slots.free, key=lambda host: controls[host])
+        slots.add(settings.default, host, "control", "the default, as control")
+    explored = sum(one.purpose == "explore" for one in trials)
+    if explored < max(FEWEST_SPREAD, int(SPREAD_RATIO * searching(settings))):
+        new = spread(settings.space, settings.default, explored + len(slots.free), settings.seed)
+        for config in new[explored:][: len(slots.free)]:
+            slots.add(config, slots.free[0], "explore", "spread over the space")
+        return tuple(slots.planned)
+    if left <= RACED_RATIO * searching(settings):
+        for contender in contenders(beliefs, len(slots.free)):
+            host = freest_host(beliefs, contender, slots.free)
+            slots.add(contender, host, "repeat", "among the best so far: on another host")
+    for proposal in promising(beliefs, len(slots.free), _source(settings, trials)):
+        host = freest_host(beliefs, proposal.config, slots.free)
+        if proposal.is_new:
+            slots.add(proposal.config, host, "explore", "the most is to be gained here")
+        else:
+            slots.add(proposal.config, host, "repeat", "perhaps the best: on another host")
+    return tuple(slots.planned)
+
+
+def searching(settings: Settings) -> int:
+    """Runs that the search has before the confirmation."""
+    return settings.budget_runs - confirming.reserved(settings)
+
+
+def _source(settings: Settings, trials: Sequence[Trial]) -> np.random.Generator:
+    """The same chance for whoever goes on from here."""
+    return np.random.default_rng([settings.seed, len(trials), 5])
+
+
+def owed(settings: Settings, trials: Sequence[Trial]) -> list[Trial]:
+    """Invalid runs that have not been made up for yet."""
+    done: Counter[object] = Counter()
+    tried: Counter[object] = Counter()
+    last: dict[object, Trial] = {}
+    for one in trials:
+        key = settings.space.key(one.config), one.purpose, one.block
+        tried[key] += 1
+        done[key] += one.status != "invalid"
+        if one.status == "invalid":
+            last[key] = one
+        else:
+            last.pop(key, None)
+    return [one for key, one in last.items() if tried[key] - done[key] < ATTEMPTS]
+
+
+def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
+    before, sign = searched(trials), 1 if settings.higher_is_better else -1
+    beliefs = Beliefs(settings, before)
+    tried, more_pairs = 0, 0
+    for config in confirming.finalists(beliefs):
+        if confirming.chance_of_margin(beliefs, config) < CONFIRMED_CHANCE:
+            continue
+        tried += 1
+        finalist = confirming.standing(settings, trials, config)
+        step = _pairs(settings, trials, beliefs, finalist, tried)
+        if step:
+            return Round(step)
+        if dropped(settings, trials, finalist):
+            continue
+        verdict = confirming.verdict_on(settings, finalist, tried)
+        claim = confirming.claim_of(settings, finalist, verdict, tried)
+        if claim and within(settings, trials, config) >= LEAST_WITHIN:
+            return Better(claim)
+        if verdict.outcome == "invalid":
+            more_pairs = max(more_pairs, confirming.pairs_wanted(settings, finalist, tried))
+        elif verdict.outcome == "inconclusive" and (verdict.estimate_pct or 0.0) * sign > 0:
+            more_pairs = max(more_pairs, verdict.more_per_arm or 0)
+    if more_pairs:
+        return BudgetTooSmall(
+            f"A configuration looks better, but the budget did not suffice to tell: about {2 * more_pairs:,} more runs "
+            "would do.",
+            2 * more_pairs,
+        )
+    return NothingBetter("No configuration was confirmed to be better than the default.")
+
+
+def within(settings: Settings, trials: Sequence[Trial], config: Config) -> float:
+    """The probability that a configuration keeps every limit, from all trials."""
+    return Beliefs(settings, trials).within_of(config)
+
+
+def dropped(settings: Settings, trials: Sequence[Trial], finalist: confirming.Finalist) -> bool:
+    """Whether a finalist is out before its pairs are complete."""
+    if finalist.crashes > 1:
+        return True
+    figures = [pair for pair in finalist.pairs.values() if None not in pair]
+    if len(figures) >= 3 and within(settings, trials, finalist.config) < DROPPED_WITHIN:
+        return True
+    sign = 1 if settings.higher_is_better else -1
+    gains = [sign * math.log(mine / base) for base, mine in figures if mine is not None and base is not None]
+    return len(gains) >= 5 and math.fsum(gains) <= 0
+
+
+def _pairs(
+    settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, finalist: confirming.Finalist, tried: int
+) -> tuple[Planned, ...]:
+    """The next runs of a finalist's pairs, none when they are complete, or cannot be completed."""
+    left = settings.budget_runs - len(trials)
+    complete = [block for block, pair in finalist.pairs.items() if None not in pair]
+    open_blocks = [block for block in finalist.pairs if block not in complete]
+    if dropped(settings, trials, finalist) or left <= 0:
+        return ()
+    wanted = confirming.pairs_wanted(settings, finalist, tried)
+    confirm = [one for one in trials if one.purpose == "confirm"]
+    planned: list[Planned] = []
+    for block in open_blocks:
+        host = next(one.host for one in confirm if one.block == block)
+        base, mine = finalist.pairs[block]
+        for missing, config in ((base, settings.default), (mine, finalist.config)):
+            tries = sum(
+                one.block == block and settings.space.key(one.config) == settings.space.key(config) for one in confirm
+            )
+            if missing is None and tries < ATTEMPTS:
+                planned.append(Planned(config, host, "confirm", "again, for that run was invalid", block))
+    if planned:
+        return tuple(planned[:left])
+    if len(complete) >= wanted:
+        return ()
+    first = max((one.block for one in confirm), default=-1) + 1
+    if not complete and left < 2 * MIN_FOR_VERDICT:
+        return ()
+    count = min(wanted - len(complete), settings.hosts, PAIRS_AT_ONCE, left // 2)
+    runs = Counter(one.host for one in confirm)
+    seen = Counter(one.host for one in beliefs.measured(beliefs.numbers[settings.space.key(finalist.config)]))
+    hosts = sorted(range(settings.hosts), key=lambda host: (runs[host], seen[host], host))[:count]
+    for place, host in enumerate(hosts):
+        planned += confirming.plan_pair(settings, finalist.config, first + place, host)
+    return tuple(planned)

@@ -1,0 +1,117 @@
+"""The smallest recipe that keeps the gain: each parameter of the winner goes back alone to its default.
+
+In every block, on one host, the winner and each variant run once. A parameter may go when the project's verdict leaves
+out a loss beyond the margin; then all that may go do so together, and that is measured against the winner, too
+(docs/tuning.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.analysis.tuning.space import Config, Value
+from experiments.analysis.tuning.trials import Planned, Settings, Trial
+from experiments.analysis.verdict import Verdict, judge
+
+BLOCKS = 8
+ATTEMPTS = 2
+"""Times that a run is made before its block goes without it."""
+
+
+@dataclass(frozen=True)
+class Reverted:
+    """One parameter at its default in the winner: the verdict on that, beside the winner."""
+
+    parameter: str
+    verdict: Verdict
+
+    @property
+    def may_go(self) -> bool:
+        """Whether a loss beyond the margin is left out."""
+        return self.verdict.not_worse
+
+
+@dataclass(frozen=True)
+class Smallest:
+    """The answer. `config` is the winner without what may go, or the winner when that lost too much together."""
+
+    config: Config
+    dropped: tuple[str, ...]
+    each: tuple[Reverted, ...]
+    together: Verdict | None
+
+
+def variants(settings: Settings, winner: Config) -> dict[str, dict[str, Value]]:
+    """The winner with one parameter at its default, for each that differs and may differ alone."""
+    found: dict[str, dict[str, Value]] = {}
+    for one in settings.space.parameters:
+        config = {**winner, one.name: settings.default[one.name]}
+        if settings.space.key(config) != settings.space.key(winner) and not settings.space.is_forbidden(config):
+            found[one.name] = config
+    return found
+
+
+def reduce(settings: Settings, winner: Config, trials: Sequence[Trial]) -> tuple[Planned, ...] | Smallest:
+    """What to run next, or the answer. `trials` are those of purpose "revert" so far, in order."""
+    alone = variants(settings, winner)
+    if planned := _missing(settings, [winner, *alone.values()], trials, 0):
+        return planned
+    each = tuple(Reverted(name, _verdict(settings, winner, config, trials, 0)) for name, config in alone.items())
+    gone = [one.parameter for one in each if one.may_go]
+    config = {**winner, **{name: settings.default[name] for name in gone}}
+    if len(gone) < 2 or settings.space.is_forbidden(config):
+        kept = config if len(gone) == 1 else dict(winner)
+        return Smallest(kept, tuple(gone[:1]) if len(gone) == 1 else (), each, None)
+    if planned := _missing(settings, [winner, config], trials, BLOCKS):
+        return planned
+    together = _verdict(settings, winner, config, trials, BLOCKS)
+    if together.not_worse:
+        return Smallest(config, tuple(gone), each, together)
+    return Smallest(dict(winner), (), each, together)
+
+
+def runs_needed(settings: Settings, winner: Config) -> int:
+    """The number of runs that it takes at most, without repeated ones."""
+    return BLOCKS * (len(variants(settings, winner)) + 3)
+
+
+def _missing(settings: Settings, configs: Sequence[Config], trials: Sequence[Trial], first: int) -> tuple[Planned, ...]:
+    """The runs that the first unfinished blocks lack, in a random order in each, one block for each host."""
+    planned: list[Planned] = []
+    for block in range(first, first + BLOCKS):
+        lacking: list[Planned] = []
+        for config in configs:
+            mine = _runs(settings, config, trials, block)
+            if not any(one.status == "ok" or one.failed for one in mine) and len(mine) < ATTEMPTS:
+                why = "the winner" if config is configs[0] else "a parameter back at its default"
+                lacking.append(Planned(config, block % settings.hosts, "revert", why, block))
+        order = np.random.default_rng([settings.seed, block, 17]).permutation(len(lacking))
+        planned += [lacking[place] for place in order]
+        if lacking and (block + 1 - first) % settings.hosts == 0:
+            break
+    return tuple(planned)
+
+
+def _runs(settings: Settings, config: Config, trials: Sequence[Trial], block: int) -> list[Trial]:
+    key = settings.space.key(config)
+    return [one for one in trials if one.block == block and settings.space.key(one.config) == key]
+
+
+def _verdict(settings: Settings, winner: Config, config: Config, trials: Sequence[Trial], first: int) -> Verdict:
+    """The variant against the winner over its blocks; a block without one of the two does not count."""
+
+    def figures(of: Config) -> list[float | None]:
+        blocks = (_runs(settings, of, trials, block) for block in range(first, first + BLOCKS))
+        return [next((one.figure for one in runs if one.status == "ok"), None) for runs in blocks]
+
+    return judge(
+        figures(winner),
+        figures(config),
+        higher_is_better=settings.higher_is_better,
+        margin_ratio=settings.margin_ratio,
+        alpha=settings.alpha,
+        design="blocked",
+    )

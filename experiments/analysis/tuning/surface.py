@@ -1,0 +1,269 @@
+"""A Gaussian process over configurations, hosts and time: what the trials say of each configuration.
+
+The log of the figure is a sum: main effects, a Matérn surface with a length for each parameter, what is special to
+one configuration, the host, slow drift of all hosts and of each, and noise (Rasmussen and Williams, Gaussian Processes
+for Machine Learning, 2006, ch. 2 and 5). Lengths have the prior of Hvarfner et al., Vanilla Bayesian Optimization
+Performs Great in High Dimensions, 2024. Control runs are runs like others: through them hosts and drift are known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.analysis.distributions import cholesky, cholesky_solve, lowest_point, triangular_solve
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LENGTH_PRIOR = math.sqrt(2.0), math.sqrt(3.0)
+HOST_SD, LAB_DRIFT_SD, HOST_DRIFT_SD, DRIFT_HOURS = 0.05, 0.02, 0.015, 6.0
+LEVEL_SD = 1.0
+JITTER_RATIO, WIDEST_LOG = 1e-6, 8.0
+NOISE_PRIOR = math.log(0.03), 0.5
+MOST_STEPS = 40
+TAIL_DEGREES, ROBUST_ROUNDS = 3.0, 2
+"""Noise has the tails of Student's t with so many degrees of freedom: a slow mode is an outlier, not the noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Runs that have a figure: one row or entry for each.
+
+    `positions` as of Space.positions, `unordered` one flag for each parameter, `config` the number of the
+    configuration (0 = the default), `host` and `hours` where and when, `y` the natural log of the figure.
+    """
+
+    positions: Floats
+    unordered: NDArray[np.bool_]
+    config: Ints
+    host: Ints
+    hours: Floats
+    y: Floats
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def first(self, count: int) -> Observations:
+        """The first so many runs."""
+        cut = slice(count)
+        return Observations(
+            self.positions[cut], self.unordered, self.config[cut], self.host[cut], self.hours[cut], self.y[cut]
+        )
+
+    @cached_property
+    def identity(self) -> bytes:
+        return b"".join(part.tobytes() for part in (self.positions, self.config, self.host, self.hours, self.y))
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """The parts of the sum: variances in squared logs, `closeness` one over the squared length of each parameter."""
+
+    main: float
+    surface: float
+    special: float
+    noise: float
+    closeness: Floats
+
+
+def squared_differences(a: Floats, b: Floats, unordered: NDArray[np.bool_]) -> Floats:
+    """How far apart configurations are, in each parameter: squared fractions of the range, 1 for choices that differ.
+
+    `a` and `b` have one row for each configuration, as of Space.positions, in fractions; `unordered` one flag for each
+    parameter. What is returned has the shape (parameters, rows of a, rows of b).
+    """
+    away = a.T[:, :, None] - b.T[:, None, :]
+    away *= away
+    away[unordered] = away[unordered] != 0
+    return np.asarray(away)
+
+
+def _matern(squared: Floats) -> tuple[Floats, Floats]:
+    """The correlation at these squared distances, and its derivative by the squared distance."""
+    distance = math.sqrt(5.0) * np.sqrt(squared)
+    decay = np.exp(-distance)
+    return (1 + distance + distance * distance / 3) * decay, -(5 / 6) * (1 + distance) * decay
+
+
+def _main_effects(apart: Floats) -> Floats:
+    """Correlation of sums of one smooth effect for each parameter (Duvenaud and others, Additive Gaussian Processes,
+    2011)."""
+    return np.asarray(np.exp(-apart).mean(axis=0))
+
+
+def _circumstances(a: Observations, b: Observations) -> Floats:
+    """The covariance that comes from the host, the time and the level of everything."""
+    same_host = a.host[:, None] == b.host[None, :]
+    decay = np.exp(-np.abs(a.hours[:, None] - b.hours[None, :]) / DRIFT_HOURS)
+    drift = decay * (LAB_DRIFT_SD**2 + HOST_DRIFT_SD**2 * same_host)
+    return np.asarray(LEVEL_SD**2 + HOST_SD**2 * same_host + drift)
+
+
+class _Likelihood:
+    """Minus the log posterior of the weights and its gradient, in logs of the weights."""
+
+    def __init__(self, seen: Observations, scale: Floats) -> None:
+        self.y = seen.y - seen.y.mean()
+        self.scale = scale
+        self.apart = squared_differences(seen.positions, seen.positions, seen.unordered)
+        self.flat = self.apart.reshape(len(self.apart), -1)
+        self.main = _main_effects(self.apart)
+        self.same = (seen.config[:, None] == seen.config[None, :]).astype(float)
+        self.around = _circumstances(seen, seen)
+        parameters = len(self.apart)
+        spread = max(float(np.var(self.y)), 1e-4)
+        length = LENGTH_PRIOR[0] + 0.5 * math.log(parameters)
+        self.means = np.array(
+            [math.log(spread), math.log(spread), math.log(0.1 * spread), 2 * NOISE_PRIOR[0]]
+            + [-2 * length] * parameters
+        )
+        self.sds = np.array([1.5, 1.5, 1.5, 2 * NOISE_PRIOR[1]] + [2 * LENGTH_PRIOR[1]] * parameters)
+        self.start = self.means.copy()
+        self.start[4:] += 2.0
+
+    def __call__(self, logs: Floats) -> tuple[float, Floats]:
+        main, surface, special, noise = np.exp(logs[:4])
+        closeness = np.exp(logs[4:])
+        matern, slope = _matern((closeness @ self.flat).reshape(self.same.shape))
+        k = main * self.main + surface * matern + special * self.same + self.around
+        k.flat[:: len(k) + 1] += noise * self.scale + JITTER_RATIO * (LEVEL_SD**2 + main + surface + special)
+        try:
+            lower = cholesky(k)
+        except np.linalg.LinAlgError:
+            return 1e10, np.zeros_like(logs)
+        inverse = cholesky_solve(lower, np.eye(len(k)))
+        alpha = inverse @ self.y
+        away = (logs - self.means) / self.sds
+        value = 0.5 * float(self.y @ alpha) + float(np.log(np.diag(lower)).sum()) + 0.5 * float(away @ away)
+        a = np.outer(alpha, alpha) - inverse
+        parts = [main * (a * self.main).sum(), surface * (a * matern).sum(), special * (a * self.same).sum()]
+        parts.append(noise * float(np.diag(a) @ self.scale))
+        lengths = closeness * (self.flat @ (a * slope * surface).ravel())
+        return value, -0.5 * np.concatenate([parts, lengths]) + away / self.sds
+
+
+def weights_of(seen: Observations) -> Weights:
+    """The most likely weights of these runs, which must not be empty."""
+    return _weights(_Hashed(seen))
+
+
+class _Hashed:
+    """Observations as the key of a cache: the same runs give the same weights."""
+
+    def __init__(self, seen: Observations) -> None:
+        self.seen = seen
+
+    def __hash__(self) -> int:
+        return hash(self.seen.identity)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashed) and self.seen.identity == other.seen.identity
+
+
+@lru_cache(maxsize=64)
+def _weights(hashed: _Hashed) -> Weights:
+    scale = np.ones(len(hashed.seen))
+    start: Floats | None = None
+    for _ in range(ROBUST_ROUNDS):
+        likelihood = _Likelihood(hashed.seen, scale)
+        start = lowest_point(
+            likelihood,
+            likelihood.start if start is None else start,
+            bounds=[(mean - WIDEST_LOG, mean + WIDEST_LOG) for mean in likelihood.means],
+            most_steps=MOST_STEPS,
+        )
+        values = np.exp(start)
+        main, surface, special, noise = (float(value) for value in values[:4])
+        weights = Weights(main, surface, special, noise, closeness=values[4:])
+        scale = outlying(hashed.seen, weights, scale)
+    return weights
+
+
+def outlying(seen: Observations, weights: Weights, scale: Floats) -> Floats:
+    """By what factor the variance of each run's noise is larger, from how far it lies from what the others say.
+
+    `scale` has that factor as it was before, one for each run, and so has what is returned.
+    """
+    _, inverse = _solved(seen, weights, scale)
+    z_squared = (inverse @ (seen.y - seen.y.mean())) ** 2 / np.diag(inverse)
+    return np.asarray(np.maximum(1.0, (TAIL_DEGREES + z_squared) / (TAIL_DEGREES + 1)))
+
+
+def _covariance(seen: Observations, weights: Weights, scale: Floats) -> Floats:
+    k = _between(weights, seen.unordered, (seen.positions, seen.config), (seen.positions, seen.config))
+    k = k + _circumstances(seen, seen)
+    whole = LEVEL_SD**2 + weights.main + weights.surface + weights.special
+    k.flat[:: len(k) + 1] += weights.noise * scale + JITTER_RATIO * whole
+    return k
+
+
+def _solved(seen: Observations, weights: Weights, scale: Floats) -> tuple[Floats, Floats]:
+    """The lower triangle of the covariance of the runs, and its inverse."""
+    lower = cholesky(_covariance(seen, weights, scale))
+    return lower, cholesky_solve(lower, np.eye(len(seen)))
+
+
+def _between(weights: Weights, unordered: NDArray[np.bool_], a: tuple[Floats, Ints], b: tuple[Floats, Ints]) -> Floats:
+    """The covariance that comes from the configurations, given as positions and numbers."""
+    apart = squared_differences(a[0], b[0], unordered)
+    squared = (weights.closeness @ apart.reshape(len(apart), -1)).reshape(apart.shape[1:])
+    special = weights.special * (a[1][:, None] == b[1][None, :])
+    return np.asarray(weights.main * _main_effects(apart) + weights.surface * _matern(squared)[0] + special)
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What is believed of some configurations: log of the ratio to the default, one entry each, with covariance."""
+
+    mean: Floats
+    covariance: Floats
+
+    @property
+    def sd(self) -> Floats:
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 1e-12)))
+
+
+class Surface:
+    """The process given some runs."""
+
+    def __init__(self, seen: Observations, weights: Weights) -> None:
+        self.seen, self.weights = seen, weights
+        scale = np.ones(len(seen))
+        for _ in range(ROBUST_ROUNDS):
+            scale = outlying(seen, weights, scale)
+        self.scale = scale
+        self._lower = cholesky(_covariance(seen, weights, scale))
+        self._level = float(seen.y.mean())
+        self._alpha = cholesky_solve(self._lower, seen.y - self._level)
+
+    def _configs(self, a: Floats, a_config: Ints, b: Floats, b_config: Ints) -> Floats:
+        return _between(self.weights, self.seen.unordered, (a, a_config), (b, b_config))
+
+    def believe(self, positions: Floats, config: Ints) -> Belief:
+        """Of these configurations; the first one is the default.
+
+        `positions` has one row for each, fractions of the ranges; `config` numbers them as the runs do, new ones < 0.
+        """
+        cross = self._configs(self.seen.positions, self.seen.config, positions, config)
+        prior = self._configs(positions, config, positions, config)
+        half = triangular_solve(self._lower, cross)
+        mean, covariance = cross.T @ self._alpha, prior - half.T @ half
+        covariance = covariance - covariance[0][None, :] - covariance[:, :1] + covariance[0, 0]
+        return Belief(mean - mean[0], covariance)
+
+    def absolute(self, positions: Floats, config: Ints, hosts: int) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of the log of the figure itself on the mean of the hosts, one entry each.
+
+        `positions` has one row for each configuration, fractions of the ranges; the logs are relative to the unit.
+        """
+        common = LEVEL_SD**2 + HOST_SD**2 / hosts
+        cross = self._configs(self.seen.positions, self.seen.config, positions, config) + common
+        prior = self._configs(positions[:1], config[:1], positions[:1], config[:1])[0, 0] + common
+        half = triangular_solve(self._lower, cross)
+        variance = np.maximum(prior - (half * half).sum(axis=0), 1e-12)
+        return cross.T @ self._alpha + self._level, np.sqrt(variance)

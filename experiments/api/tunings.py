@@ -1,0 +1,299 @@
+"""Tuning searches: the best configuration of a recipe within bounds, confirmed by fresh runs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from django.http import HttpRequest
+from ninja import Router
+from ninja.params.functions import Query
+from ninja.responses import Status
+from pydantic import BaseModel, Field
+
+from experiments.api.plumbing.auth import LAUNCH, READ, WRITE, member_of
+from experiments.api.plumbing.idempotency import idempotent
+from experiments.api.setups import InquiryRow, SetupIn, inquiry_fields
+from experiments.api.shapes import MAX_ID, Body, Named, Parameters, Whole, run_url, tuning_url
+from experiments.api.verdicts import MAX_WAIT_S, absolute, waited_for
+from experiments.asking.tunings import live
+from experiments.asking.tunings.answer import Outcome, TuningAnswer, answer_of, markdown
+from experiments.asking.tunings.plan import MOST_LIMITS, MOST_RUNS, LimitWanted, TuningPlan
+from experiments.asking.tunings.reading import cost_of, trials_of
+from experiments.asking.tunings.recipes import save_recipe
+from experiments.asking.tunings.space import MOST_PARAMETERS, Range, SpaceDocument, Text
+from experiments.models import Member, Tuning
+from experiments.registry.documents.yaml_text import parse_yaml
+from experiments.running.queue.priorities import PRIORITIES
+
+router = Router(auth=READ, tags=["tunings"])
+
+
+class LimitIn(BaseModel):
+    metric: str = Field(min_length=1, max_length=60)
+    at_most: float | None = Field(None, description="0 for a count that must stay 0, such as errors_total")
+    at_least: float | None = None
+
+
+class SpaceIn(Body):
+    """What may be tried; the recipe's own bounds where none are given."""
+
+    parameters: list[Range] = Field(min_length=1, max_length=MOST_PARAMETERS)
+    forbidden: list[Text] = Field(default=[], max_length=100, description="Such as `workers > 4 and sendfile = off`")
+
+
+class TuningIn(SetupIn):
+    """The recipe's parameters that are not searched stay as `parameters` says."""
+
+    name: str = Field(min_length=1, max_length=120)
+    space: SpaceIn | str = Field(description="Parameters with their bounds; or the same as YAML text")
+    metric: str = Field("throughput_rps", max_length=60)
+    limits: list[LimitIn] = Field(default=[], max_length=MOST_LIMITS, description="What a recommendation must keep")
+    margin_ratio: float = Field(0.03, gt=0, lt=1, description="The smallest gain that is worth a change")
+    budget_runs: Whole = Field(60, ge=1, le=MOST_RUNS)
+    budget_hours: float | None = Field(None, gt=0)
+    reduces: bool = Field(False, description="Look for the smallest recipe that keeps the gain, too")
+
+
+class BudgetIn(Body):
+    runs: Whole = Field(0, ge=0, le=MOST_RUNS)
+    hours: float = Field(0.0, ge=0)
+
+
+class TuningTrialOut(BaseModel):
+    position: int
+    purpose: str = Field(description="control, explore, repeat, confirm or revert (docs/tuning.md)")
+    config: Parameters
+    why: str
+    block: int
+    result: str = Field(description="ok, invalid, crashed or refused; empty while it is not over")
+    reason: str
+    figure: float | None = Field(description="Of a trial that was measured; selected ones are optimistic")
+    run: int | None = Field(description="null while it is planned")
+    run_url: str | None
+
+
+class BestOut(BaseModel):
+    """What looks best so far: selected among many, so optimistic, and never a claim."""
+
+    config: Parameters
+    gain: float
+    low: float
+    high: float
+    within: float = Field(description="The probability that every limit holds")
+    runs: int
+
+
+class RevertedOut(BaseModel):
+    parameter: str
+    may_go: bool = Field(description="A loss beyond the margin is left out")
+    sentence: str
+    estimate_pct: float | None
+    interval_pct: list[float] | None
+
+
+class SmallestOut(BaseModel):
+    config: Parameters
+    dropped: list[str]
+    each: list[RevertedOut]
+
+
+class TuningRow(InquiryRow):
+    metric: str
+    margin_ratio: float
+    budget_runs: int
+    budget_hours: float | None
+    paused: bool
+    outcome: str = Field(description="better, nothing_better or budget_too_small; empty without an answer")
+    winner: Parameters | None = Field(description="Confirmed to be better than the default")
+    gain_ratio: float | None
+    low_ratio: float | None = Field(description="Of the 95 % interval of fresh pairs of runs")
+    high_ratio: float | None
+    more_runs: int | None = Field(description="About so many more would do, when the budget was too small")
+
+    @classmethod
+    def of(cls, tuning: Tuning, team: str) -> TuningRow:
+        same = ("metric", "margin_ratio", "budget_runs", "budget_hours", "paused", "outcome", "winner", "gain_ratio")
+        return cls(
+            url=tuning_url(team, tuning.pk),
+            **{name: getattr(tuning, name) for name in (*same, "low_ratio", "high_ratio", "more_runs")},
+            **inquiry_fields(tuning),
+        )
+
+
+class TuningOut(TuningRow):
+    space: SpaceDocument
+    default: Parameters
+    limits: list[LimitIn]
+    best: BestOut | None
+    smallest: SmallestOut | None
+    smaller_recipe: Named | None
+    runs: int
+    left_runs: int = Field(description="At most")
+    used_s: float
+    left_s: float | None
+    trials: list[TuningTrialOut]
+
+
+class TuningAnswerOut(BaseModel):
+    outcome: Outcome = Field(description="better, nothing_better, budget_too_small or error")
+    finished: bool = Field(description="False while trials are still to come; ask again")
+    config: Parameters | None = Field(description="Confirmed to be better than the default")
+    smallest: Parameters | None
+    gain_pct: float | None
+    ci95_low_pct: float | None
+    ci95_high_pct: float | None
+    comment: bool = Field(description="Worth a comment: a better configuration is confirmed")
+    comment_reason: str
+    reasons: list[str]
+    url: str
+    markdown: str
+
+    @classmethod
+    def of(cls, tuning: Tuning, answer: TuningAnswer, url: str) -> TuningAnswerOut:
+        return cls(
+            **{**vars(answer), "reasons": list(answer.reasons)},
+            comment=answer.outcome == "better",
+            comment_reason=answer.comment_reason,
+            url=url,
+            markdown=markdown(tuning, url, answer),
+        )
+
+
+class TuningPage(BaseModel):
+    items: list[TuningRow]
+    next_cursor: str = Field(description="Empty at the end")
+
+
+@router.get("", response=TuningPage)
+def list_tunings(
+    request: HttpRequest,
+    state: Literal["", "running", "finished", "stopped", "cancelled"] = "",
+    cursor: int = Query(0, ge=0, le=MAX_ID),
+    limit: int = Query(50, ge=1, le=200),
+) -> TuningPage:
+    """Tuning searches, the newest first."""
+    member = member_of(request)
+    rows, before = live.TUNINGS.newest(member.team, state=state, before=cursor or None, limit=limit)
+    return TuningPage(items=[TuningRow.of(row, member.team.slug) for row in rows], next_cursor=str(before or ""))
+
+
+@router.post("", response={202: TuningOut}, auth=LAUNCH)
+@idempotent
+def start_tuning(request: HttpRequest, payload: TuningIn) -> Status[TuningOut]:
+    """Start a search: the default is measured now, each further trial when the one before has ended."""
+    member = member_of(request)
+    space: dict[str, Any] = (
+        parse_yaml(payload.space) if isinstance(payload.space, str) else payload.space.model_dump(mode="json")
+    )
+    plan = TuningPlan(
+        name=payload.name,
+        choice=payload.choice(member),
+        space=space,
+        metric=payload.metric,
+        limits=[LimitWanted(one.metric, one.at_most, one.at_least) for one in payload.limits],
+        margin_ratio=payload.margin_ratio,
+        budget_runs=payload.budget_runs,
+        budget_hours=payload.budget_hours,
+        reduces=payload.reduces,
+        labels=payload.labels,
+        priority=PRIORITIES[payload.priority],
+    )
+    return Status(202, _detail(member, live.start_tuning(member, plan).pk))
+
+
+@router.get("/{int:tuning_id}", response=TuningOut)
+def get_tuning(request: HttpRequest, tuning_id: int) -> TuningOut:
+    """One search with its trials in order."""
+    return _detail(member_of(request), tuning_id)
+
+
+@router.get("/{int:tuning_id}/verdict", response=TuningAnswerOut)
+async def tuning_verdict(
+    request: HttpRequest,
+    tuning_id: int,
+    wait: int = Query(0, ge=0, le=MAX_WAIT_S, description="Seconds"),
+) -> TuningAnswerOut:
+    """The confirmed gain with its interval, or why there is none; with `wait`, once it is over or that time is."""
+    member = member_of(request)
+
+    def look() -> TuningAnswerOut:
+        tuning = live.TUNINGS.find(member.team, tuning_id)
+        return TuningAnswerOut.of(tuning, answer_of(tuning), absolute(request, tuning_url(member.team.slug, tuning.pk)))
+
+    return await waited_for(look, wait)
+
+
+@router.post("/{int:tuning_id}/pause", response={202: TuningOut}, auth=LAUNCH)
+def pause_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
+    """Launch no further trial; the one that is under way goes on to its end."""
+    member = member_of(request)
+    live.pause(member, live.TUNINGS.find(member.team, tuning_id))
+    return Status(202, _detail(member, tuning_id))
+
+
+@router.post("/{int:tuning_id}/resume", response={202: TuningOut}, auth=LAUNCH)
+def resume_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
+    """Go on with the trial that would have followed."""
+    member = member_of(request)
+    live.resume(member, live.TUNINGS.find(member.team, tuning_id))
+    return Status(202, _detail(member, tuning_id))
+
+
+@router.post("/{int:tuning_id}/budget", response={202: TuningOut}, auth=LAUNCH)
+def add_tuning_budget(request: HttpRequest, tuning_id: int, payload: BudgetIn) -> Status[TuningOut]:
+    """Give a search more runs or hours; one that ended without a gain goes on with them."""
+    member = member_of(request)
+    live.add_budget(member, live.TUNINGS.find(member.team, tuning_id), runs=payload.runs, hours=payload.hours)
+    return Status(202, _detail(member, tuning_id))
+
+
+@router.post("/{int:tuning_id}/smallest", response={202: TuningOut}, auth=LAUNCH)
+def find_smallest_recipe(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
+    """Look which parameters of the confirmed configuration may go back to their defaults."""
+    member = member_of(request)
+    live.find_smallest(member, live.TUNINGS.find(member.team, tuning_id))
+    return Status(202, _detail(member, tuning_id))
+
+
+@router.post("/{int:tuning_id}/recipe", response={201: Named}, auth=WRITE)
+def save_tuned_recipe(request: HttpRequest, tuning_id: int) -> Status[Named]:
+    """Make the answer a version of the recipe, with its evidence as the note."""
+    member = member_of(request)
+    made = save_recipe(member, live.TUNINGS.find(member.team, tuning_id))
+    return Status(201, Named(name=made.name, version=made.version))
+
+
+@router.post("/{int:tuning_id}/cancel", response={202: TuningOut}, auth=LAUNCH)
+def cancel_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
+    """End a search; the trial that is under way restores its hosts first."""
+    member = member_of(request)
+    live.TUNINGS.cancel(member, live.TUNINGS.find(member.team, tuning_id))
+    return Status(202, _detail(member, tuning_id))
+
+
+def _detail(member: Member, tuning_id: int) -> TuningOut:
+    tuning = live.TUNINGS.find(member.team, tuning_id)
+    team, trials = member.team.slug, trials_of(tuning)
+    cost = cost_of(tuning, trials)
+    same = ("position", "purpose", "config", "why", "block", "result", "reason", "figure")
+    return TuningOut(
+        **TuningRow.of(tuning, team).model_dump(),
+        space=SpaceDocument.model_validate(tuning.space),
+        default=tuning.default,
+        limits=[LimitIn(**one) for one in tuning.limits],
+        best=BestOut(**tuning.best) if tuning.best else None,
+        smallest=SmallestOut(**tuning.smallest) if tuning.smallest else None,
+        smaller_recipe=Named.of(tuning.smaller_recipe) if tuning.smaller_recipe else None,
+        runs=cost.runs,
+        left_runs=cost.left_runs,
+        used_s=cost.used.total_seconds(),
+        left_s=cost.left.total_seconds() if cost.left is not None else None,
+        trials=[
+            TuningTrialOut(
+                run=one.run.number if one.run else None,
+                run_url=run_url(team, one.run.number) if one.run else None,
+                **{name: getattr(one, name) for name in same},
+            )
+            for one in trials
+        ],
+    )

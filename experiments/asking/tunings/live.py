@@ -1,0 +1,290 @@
+"""Tuning searches: what came of a trial, and which configuration is tried next.
+
+The trials of a round are stored together when they are decided, and launched one after the other; each in the
+transaction that ends the one before. What is decided is a function of what is stored (`experiments.analysis.tuning`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from django.db import transaction
+
+from experiments.analysis.tuning import search
+from experiments.analysis.tuning.smallest import Smallest, reduce
+from experiments.analysis.tuning.standing import best_so_far
+from experiments.analysis.tuning.trials import FEWEST_RUNS, Planned, ended_invalid
+from experiments.asking.inquiries.engine import End, Inquiries, State
+from experiments.asking.launching.cancelling import cancel_run
+from experiments.asking.launching.choices import freeze
+from experiments.asking.launching.launch import launch_run
+from experiments.asking.tunings.judged import judged
+from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, TuningPlan, choice_with_config
+from experiments.asking.tunings.trials import (
+    hours_are_used_up,
+    reverted,
+    searched,
+    settings_of,
+    trials_over,
+)
+from experiments.asking.tunings.wording import answer_sentence, smallest_sentence
+from experiments.models import Member, Role, Run, Tuning, TuningTrial
+from experiments.registry.errors import Conflict, RequestError
+from experiments.registry.events import RunEnded
+from experiments.registry.teams import audit
+from experiments.registry.teams.access import require
+
+Outcome = Tuning.Outcome
+
+
+class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
+    """Each trial is a run of one configuration."""
+
+    model = Tuning
+    word, title, step_word = "tuning", "tuning search", "trial"
+
+    def told(self, inquiry: Tuning) -> dict[str, object]:
+        return {"metric": inquiry.metric, "runs": inquiry.budget_runs, "hours": inquiry.budget_hours}
+
+    def may_go_on(self, inquiry: Tuning) -> bool:
+        return not inquiry.paused
+
+    def decide(self, inquiry: Tuning) -> TuningTrial | End:
+        """The next trial that is planned; when none is, a round is decided and stored. One that cannot be launched as
+        it is, because a step refuses the values together, is refused without a run, and the next one follows."""
+        while True:
+            over = trials_over(inquiry)
+            planned = inquiry.trials.filter(run=None, result=TuningTrial.Result.NONE)
+            if hours_are_used_up(inquiry, over):
+                planned.delete()
+            elif (trial := planned.first()) is not None:
+                if not (why := _why_refused(inquiry, trial)):
+                    return trial
+                trial.result, trial.reason = TuningTrial.Result.REFUSED, why
+                trial.save(update_fields=["result", "reason"])
+                continue
+            following = self._round(inquiry, over)
+            if isinstance(following, End):
+                return following
+            first = inquiry.trials.count()
+            for place, one in enumerate(following):
+                inquiry.trials.create(
+                    position=first + place, purpose=one.purpose, config=dict(one.config), why=one.why, host=one.host,
+                    block=one.block,
+                )  # fmt: skip
+
+    def launch(self, member: Member, inquiry: Tuning, following: TuningTrial) -> None:
+        labels = {**self.labels_of(inquiry), "trial": str(following.position + 1)}
+        choice = choice_with_config(inquiry, following.config)
+        following.run = launch_run(member, choice, labels=labels, priority=inquiry.priority)
+        following.save(update_fields=["run"])
+
+    def open_step(self, launched: Run) -> TuningTrial | None:
+        return TuningTrial.objects.filter(run_id=launched.pk, result=TuningTrial.Result.NONE).first()
+
+    def inquiry_id(self, step: TuningTrial) -> int:
+        return step.tuning_id
+
+    def step_name(self, step: TuningTrial, launched: Run) -> str:
+        return f"run #{launched.number}"
+
+    def judge(self, inquiry: Tuning, step: TuningTrial, launched: Run) -> End | None:
+        found = judged(inquiry, launched)
+        step.result, step.reason, step.figure, step.bounded = (
+            found.result,
+            found.reason,
+            found.figure,
+            list(found.bounded),
+        )
+        if launched.started_at and launched.finished_at:
+            step.start_hours = (launched.started_at - inquiry.created_at).total_seconds() / 3600
+            step.duration_s = (launched.finished_at - launched.started_at).total_seconds()
+        step.save()
+        if launched.restore == Run.Restore.DIRTY:
+            said = f"After run #{launched.number} a host could not be proven to be as before, so nothing more is tried."
+            return End(State.STOPPED, said)
+        if found.hopeless:
+            return End(State.STOPPED, found.reason)
+        controls = inquiry.trials.filter(purpose=TuningTrial.Purpose.CONTROL)
+        refused = found.result == TuningTrial.Result.REFUSED and step.purpose == TuningTrial.Purpose.CONTROL
+        if refused and not controls.filter(result=TuningTrial.Result.OK).exists():
+            return End(State.STOPPED, f"The default itself does not run (run #{launched.number}): {found.reason}")
+        return None
+
+    def why_cancelled(self, step: TuningTrial, launched: Run) -> str:
+        return f"Its trial #{launched.number} was cancelled." if launched.outcome == Run.Outcome.CANCELLED else ""
+
+    def hold_open_step(self, inquiry: Tuning) -> TuningTrial | None:
+        step = inquiry.trials.filter(result=TuningTrial.Result.NONE).exclude(run=None).last()
+        if step is not None and step.run_id is not None:
+            step.run = Run.objects.select_for_update(of=("self",)).get(pk=step.run_id)
+        return step
+
+    def cancel_step(self, member: Member, step: TuningTrial) -> None:
+        if step.run is not None and step.run.is_live:
+            cancel_run(member, step.run)
+
+    def take_up(self, inquiry: Tuning) -> None:
+        """Launch what follows, unless a trial is under way. The row must be locked."""
+        if inquiry.trials.filter(result=TuningTrial.Result.NONE).exclude(run=None).exists():
+            inquiry.save()
+        else:
+            self.go_on(inquiry)
+
+    def _round(self, inquiry: Tuning, over: list[TuningTrial]) -> tuple[Planned, ...] | End:
+        """What follows after these trials, none of which is open."""
+        if inquiry.outcome:
+            return self._reduced(inquiry, over)
+        settings, trials = settings_of(inquiry, over), searched(over)
+        best = best_so_far(settings, trials)
+        inquiry.best = asdict(best) if best else None
+        if hours_are_used_up(inquiry, over) and len(trials) < FEWEST_RUNS:
+            return End(State.STOPPED, f"The hours were used up after {len(trials)} runs; {FEWEST_RUNS} are needed.")
+        step = search.decide(settings, trials)
+        if isinstance(step, search.Round):
+            return step.planned
+        if not isinstance(step, search.Better):
+            return _without_gain(inquiry, step)
+        inquiry.outcome, inquiry.winner = Outcome.BETTER, dict(step.claim.config)
+        inquiry.gain_ratio, inquiry.low_ratio, inquiry.high_ratio = step.claim.gain, step.claim.low, step.claim.high
+        return self._reduced(inquiry, over)
+
+    def _reduced(self, inquiry: Tuning, over: list[TuningTrial]) -> tuple[Planned, ...] | End:
+        """After a gain: what the smallest recipe needs, when it is asked for."""
+        said = answer_sentence(inquiry, over)
+        if not inquiry.reduces:
+            return End(State.FINISHED, said)
+        if hours_are_used_up(inquiry, over):
+            return End(State.FINISHED, f"{said} The hours were used up before the smallest recipe was known.")
+        runs = reverted(over)
+        if ended_invalid(runs):
+            return End(State.FINISHED, f"{said} The newest runs were invalid, so the smallest recipe is not known.")
+        step = reduce(settings_of(inquiry, over), inquiry.winner or {}, runs)
+        if not isinstance(step, Smallest):
+            return step
+        inquiry.smallest = {
+            "config": dict(step.config),
+            "dropped": list(step.dropped),
+            "each": [
+                {
+                    "parameter": one.parameter,
+                    "may_go": one.may_go,
+                    "sentence": smallest_sentence(inquiry, one),
+                    "estimate_pct": one.verdict.estimate_pct,
+                    "interval_pct": list(one.verdict.deciding_pct) if one.verdict.deciding_pct else None,
+                }
+                for one in step.each
+            ],
+        }
+        return End(State.FINISHED, said)
+
+
+TUNINGS = Tunings()
+
+
+def run_ended(event: RunEnded) -> None:
+    """When the run was a trial of a tuning search: the search goes on, or has its answer."""
+    TUNINGS.step_ended(event.run)
+
+
+def start_tuning(member: Member, plan: TuningPlan) -> Tuning:
+    """Store a search and launch its first trial. RequestError names the field that does not fit."""
+    TUNINGS.check(member, name=plan.name, hosts=plan.choice.hosts, priority=plan.priority)
+    tuning = plan.checked(member)
+    TUNINGS.start(member, tuning)
+    return tuning
+
+
+def pause(member: Member, tuning: Tuning) -> None:
+    """Launch no further trial; the one under way goes on to its end. Conflict when there is nothing to pause."""
+    with transaction.atomic():
+        locked = _held(member, tuning)
+        if locked.state != State.RUNNING or locked.paused:
+            raise Conflict("Only a tuning search that is running can be paused.")
+        locked.paused = True
+        locked.save(update_fields=["paused"])
+        audit.record(member, "tuning.pause", f"tuning {locked.name}")
+    tuning.refresh_from_db()
+
+
+def resume(member: Member, tuning: Tuning) -> None:
+    """Go on with the trial that would have followed. Conflict when it is not paused."""
+    with transaction.atomic():
+        locked = _held(member, tuning)
+        if locked.state != State.RUNNING or not locked.paused:
+            raise Conflict("This tuning search is not paused.")
+        locked.paused = False
+        locked.save(update_fields=["paused"])
+        audit.record(member, "tuning.resume", f"tuning {locked.name}")
+        TUNINGS.take_up(locked)
+    tuning.refresh_from_db()
+
+
+def add_budget(member: Member, tuning: Tuning, *, runs: int = 0, hours: float = 0.0) -> None:
+    """Give it more; one that ended without a gain goes on with it. Conflict when it is over for another reason."""
+    if runs < 0 or hours < 0 or not (runs or hours):
+        raise RequestError("Give runs, hours or both.", field="runs")
+    with transaction.atomic():
+        locked = _held(member, tuning)
+        open_again = locked.state == State.FINISHED and locked.outcome != Outcome.BETTER
+        if locked.state != State.RUNNING and not open_again:
+            raise Conflict("This tuning search has its answer or was ended; start another one.")
+        if locked.budget_runs + runs > MOST_RUNS:
+            raise RequestError(f"A search has at most {MOST_RUNS} runs.", field="runs")
+        if hours and locked.budget_hours is None:
+            raise RequestError("This search has no limit of hours.", field="hours")
+        if locked.budget_hours is not None and locked.budget_hours + hours > MOST_HOURS:
+            raise RequestError(f"A search has at most {MOST_HOURS} hours.", field="hours")
+        before = {"runs": locked.budget_runs, "hours": locked.budget_hours}
+        locked.budget_runs += runs
+        locked.budget_hours = None if locked.budget_hours is None else locked.budget_hours + hours
+        after = {"runs": locked.budget_runs, "hours": locked.budget_hours}
+        audit.record(member, "tuning.budget", f"tuning {locked.name}", before=before, after=after)
+        if open_again:
+            _open_again(locked)
+            TUNINGS.take_up(locked)
+        else:
+            locked.save(update_fields=["budget_runs", "budget_hours"])
+    tuning.refresh_from_db()
+
+
+def find_smallest(member: Member, tuning: Tuning) -> None:
+    """Look which parameters of the winner may go back to their defaults. Conflict without a winner, or when known."""
+    with transaction.atomic():
+        locked = _held(member, tuning)
+        if locked.state != State.FINISHED or locked.winner is None or locked.smallest is not None:
+            raise Conflict("The smallest recipe is looked for once, of a configuration that is confirmed to be better.")
+        locked.reduces = True
+        locked.state, locked.sentence, locked.finished_at = State.RUNNING, "", None
+        audit.record(member, "tuning.reduce", f"tuning {locked.name}")
+        TUNINGS.take_up(locked)
+    tuning.refresh_from_db()
+
+
+def _why_refused(tuning: Tuning, trial: TuningTrial) -> str:
+    """Why a run of this configuration cannot be made as it is; "" when it can."""
+    try:
+        freeze(choice_with_config(tuning, trial.config))
+    except RequestError as error:
+        return error.message if error.field == "parameters" else ""  # all else is no fault of the configuration
+    return ""
+
+
+def _held(member: Member, tuning: Tuning) -> Tuning:
+    require(member, Role.LAUNCHER)
+    return TUNINGS.locked(tuning.pk)
+
+
+def _open_again(tuning: Tuning) -> None:
+    tuning.state, tuning.sentence, tuning.finished_at = State.RUNNING, "", None
+    tuning.outcome, tuning.more_runs = Outcome.NONE, None
+
+
+def _without_gain(tuning: Tuning, step: search.NothingBetter | search.BudgetTooSmall) -> End:
+    if isinstance(step, search.BudgetTooSmall):
+        tuning.outcome, tuning.more_runs = Outcome.BUDGET_TOO_SMALL, step.more_runs
+    elif step.stopped:
+        return End(State.STOPPED, step.sentence)
+    else:
+        tuning.outcome = Outcome.NOTHING_BETTER
+    return End(State.FINISHED, step.sentence)

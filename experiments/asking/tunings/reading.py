@@ -1,0 +1,97 @@
+"""The read side of tuning searches: trials, cost, what is left; pages and API alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from statistics import fmean, median
+
+from experiments.analysis.tuning.smallest import runs_needed
+from experiments.asking.tunings.trials import settings_of, used_s
+from experiments.asking.tunings.wording import config_text
+from experiments.models import Tuning, TuningTrial
+from experiments.running.queue.estimates import estimates_for
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A trial with what people read of it. `against_pct`: its figure against the mean of the default's in the search;
+    of a trial that was selected that is optimistic, so it is no claim."""
+
+    trial: TuningTrial
+    config: str
+    is_default: bool
+    against_pct: float | None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What was used and what is left at most. `left` is None before anybody knows how long a run takes."""
+
+    runs: int
+    used: timedelta
+    left_runs: int
+    left: timedelta | None
+    crashed: int
+    refused: int
+    invalid: int
+
+
+def trials_of(tuning: Tuning) -> list[TuningTrial]:
+    """The trials in order, planned ones too, with their runs, without wide columns."""
+    return list(tuning.trials.select_related("run").defer("run__spec"))
+
+
+def shown(tuning: Tuning, trials: list[TuningTrial]) -> list[Shown]:
+    """Those that were launched or refused, in order."""
+    controls = [one.figure for one in trials if one.config == tuning.default and one.figure is not None]
+    base = fmean(controls) if controls else None
+    return [
+        Shown(
+            one,
+            config_text(one.config, tuning.default),
+            one.config == tuning.default,
+            100 * (one.figure / base - 1) if base and one.figure is not None else None,
+        )
+        for one in trials
+        if one.run_id is not None or one.result
+    ]
+
+
+def cost_of(tuning: Tuning, trials: list[TuningTrial]) -> Cost:
+    over = [one for one in trials if one.result]
+    counted = [one for one in over if one.purpose != TuningTrial.Purpose.REVERT]
+    used = used_s(over)
+    is_live = tuning.state == Tuning.State.RUNNING
+    left_runs = max(tuning.budget_runs - len(counted), 0) if is_live and not tuning.outcome else 0
+    if is_live and tuning.outcome == Tuning.Outcome.BETTER and tuning.winner is not None:
+        left_runs = max(reduction_runs(tuning) - (len(over) - len(counted)), 0)
+    if over:
+        run_s: float = median(one.duration_s for one in over)
+    else:
+        run_s = estimates_for({tuning.workload_id}, {tuning.sut_id}).takes_s(tuning.workload_id, tuning.sut_id)
+    left_s = left_runs * run_s
+    if tuning.budget_hours is not None:
+        left_s = min(left_s, max(tuning.budget_hours * 3600 - used, 0.0))
+    return Cost(
+        runs=len(over),
+        used=timedelta(seconds=used),
+        left_runs=left_runs,
+        left=timedelta(seconds=left_s) if run_s else None,
+        crashed=sum(one.result == TuningTrial.Result.CRASHED for one in over),
+        refused=sum(one.result == TuningTrial.Result.REFUSED for one in over),
+        invalid=sum(one.result == TuningTrial.Result.INVALID for one in over),
+    )
+
+
+def reduction_runs(tuning: Tuning) -> int:
+    """The runs that the smallest recipe takes at most."""
+    return runs_needed(settings_of(tuning, ()), tuning.winner or {}) if tuning.winner is not None else 0
+
+
+def limits_text(tuning: Tuning) -> list[str]:
+    """The limits as people write them: "latency_p99_ms ≤ 50"."""
+    return [
+        f"{one['metric']} ≤ {one['at_most']:g}" if one["at_least"] is None else f"{one['metric']} ≥ {one['at_least']:g}"
+        for one in tuning.limits
+    ]

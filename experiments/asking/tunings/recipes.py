@@ -1,0 +1,35 @@
+"""The answer of a tuning search as a version of its recipe, one click from being the team's baseline."""
+
+from __future__ import annotations
+
+import copy
+
+from django.db import transaction
+
+from experiments.asking.tunings.wording import config_text
+from experiments.models import Member, Recipe, Role, Tuning
+from experiments.registry.documents.versions import save_version
+from experiments.registry.errors import Conflict
+from experiments.registry.teams.access import require
+
+
+def save_recipe(member: Member, tuning: Tuning) -> Recipe:
+    """The newest version of the recipe with the answer as its defaults, its evidence as the note.
+
+    The smallest recipe when it is known, else the winner. Safe to repeat. Conflict without an answer.
+    """
+    require(member, Role.EDITOR)
+    if tuning.winner is None:
+        raise Conflict("There is no configuration that was confirmed to be better.")
+    config = tuning.smallest["config"] if tuning.smallest else tuning.winner
+    body = copy.deepcopy(tuning.recipe.body)
+    for name, value in {**tuning.parameters, **config}.items():
+        body["parameters"][name]["default"] = value
+    note = f"Tuning search {tuning.pk}: {config_text(config, tuning.default)}. {tuning.sentence}"
+    with transaction.atomic():
+        made = save_version(
+            member, Recipe, tuning.recipe.name, body, note=note if len(note) <= 400 else note[:399] + "…"
+        )
+        Tuning.objects.filter(pk=tuning.pk).update(smaller_recipe=made)
+    tuning.smaller_recipe = made
+    return made

@@ -1,0 +1,169 @@
+"""What a tuning search may try, as people write it: ranges of a recipe's parameters, conditions, forbidden mixtures.
+
+parameters:
+  - {name: workers, low: 1, high: 8}
+  - {name: heap_mb, low: 64, high: 4096, log: true}
+  - {name: collector, choices: [G1, Serial]}
+  - {name: region_mb, low: 1, high: 32, only_when: collector = G1}
+forbidden:
+  - collector = Serial and heap_mb > 1024
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from agents.base.errors import PlanError
+from agents.base.model import Frozen, first_problem
+from agents.steps.recipe import Parameter as Declared
+from agents.steps.recipe import ParameterName, RecipeDocument, Value
+from experiments.analysis.tuning.space import Clause, Condition, Kind, Parameter, Relation, Space
+from experiments.registry.errors import RequestError
+
+MOST_PARAMETERS = 30
+MOST_CHOICES = 50
+_RELATIONS: Mapping[str, Relation] = {"=": "is", "<": "below", ">": "above"}
+_CLAUSE = re.compile(r"([a-z][a-z0-9_]*)\s*([=<>])\s*(\S.*)")
+
+Text = Annotated[str, Field(min_length=1, max_length=400)]
+
+
+class Range(Frozen):
+    """What may be tried of one parameter: from `low` to `high`, or `choices`; else what the recipe itself allows."""
+
+    name: ParameterName
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+    choices: tuple[Value, ...] = Field((), max_length=MOST_CHOICES)
+    only_when: str = Field("", max_length=400)
+    needs: Literal["online", "restart", "reboot"] = "restart"
+
+
+class SpaceDocument(Frozen):
+    """All of it, as it is stored."""
+
+    parameters: tuple[Range, ...] = Field(min_length=1, max_length=MOST_PARAMETERS)
+    forbidden: tuple[Text, ...] = Field((), max_length=100)
+
+
+def read_space(given: Mapping[str, Any]) -> SpaceDocument:
+    """The document. RequestError names the field that does not fit."""
+    try:
+        return SpaceDocument.model_validate(given)
+    except ValidationError as error:
+        path, problem = first_problem(error)
+        raise RequestError(problem, field=".".join(["space", *map(str, path)])) from error
+
+
+def space_of(document: SpaceDocument, recipe: RecipeDocument) -> Space:
+    """What the search works with. RequestError names the parameter that does not fit the recipe."""
+    declared: dict[str, Declared] = {}
+    for one in document.parameters:
+        if one.name not in recipe.parameters:
+            known = ", ".join(sorted(recipe.parameters)) or "none"
+            raise _wrong(one.name, f"The recipe has no parameter {one.name!r}; it has: {known}.")
+        declared[one.name] = recipe.parameters[one.name]
+    parameters = [_parameter(one, declared) for one in document.parameters]
+    try:
+        return Space(tuple(parameters), tuple(_clauses(text, declared) for text in document.forbidden))
+    except ValueError as error:
+        raise RequestError(f"This cannot be searched: {error}.", field="space") from error
+
+
+def default_of(document: SpaceDocument, recipe: RecipeDocument, given: Mapping[str, Value]) -> dict[str, Value]:
+    """The configuration to compare with: the parameters as they are given, else their defaults."""
+    found: dict[str, Value] = {}
+    for one in document.parameters:
+        value = given.get(one.name, recipe.parameters[one.name].default)
+        if value is None:
+            raise _wrong(one.name, f"Parameter {one.name} has no default: give the value to compare with.")
+        found[one.name] = value
+    return found
+
+
+def _parameter(one: Range, declared: Mapping[str, Declared]) -> Parameter:
+    mine = declared[one.name]
+    condition = None
+    if one.only_when:
+        name, relation, rest = _split(one.only_when, "only_when")
+        if relation != "is" or name not in declared:
+            raise _wrong(
+                one.name, f"{one.name}: write the condition as PARAMETER = VALUE, VALUE, not {one.only_when!r}."
+            )
+        condition = Condition(name, tuple(_value(declared[name], name, text) for text in rest.split(",")))
+    choices = _choices(one, mine)
+    low = mine.minimum if one.low is None else one.low
+    high = mine.maximum if one.high is None else one.high
+    if not choices and (low is None or high is None):
+        raise _wrong(one.name, f"{one.name}: give the smallest and the largest value to try.")
+    kind: Kind = {"bool": "switch", "str": "choice", "int": "integer", "float": "number"}[mine.type]  # type: ignore[assignment]
+    ends = choices or tuple(
+        int(end) if mine.type == "int" and end == int(end) else end for end in (low, high) if end is not None
+    )
+    for value in ends:
+        try:
+            mine.check(one.name, value)
+        except PlanError as error:
+            raise _wrong(one.name, error.message) from error
+    try:
+        return Parameter(
+            one.name, kind, choices, low or 0.0, 1.0 if high is None else high, one.log, condition, one.needs
+        )
+    except ValueError as error:
+        raise _wrong(one.name, f"{error}.") from error
+
+
+def _choices(one: Range, mine: Declared) -> tuple[Value, ...]:
+    if one.choices or one.low is not None or one.high is not None:
+        if one.choices and (one.low is not None or one.high is not None):
+            raise _wrong(one.name, f"{one.name}: give choices, or the smallest and the largest value, not both.")
+        if not one.choices and mine.type in ("bool", "str"):
+            raise _wrong(one.name, f"{one.name}: a {mine.type} has choices, no range.")
+        return one.choices
+    if mine.type == "bool":
+        return (False, True)
+    return mine.choices
+
+
+def _clauses(text: str, declared: Mapping[str, Declared]) -> tuple[Clause, ...]:
+    """The clauses of a mixture that is forbidden: `a > 4 and b = off`, `low > high`."""
+    found = []
+    for part in re.split(r"\s+and\s+", text.strip()):
+        name, relation, rest = _split(part, "forbidden")
+        for one in (name, rest):
+            if one == name and one not in declared:
+                raise RequestError(f"forbidden: {one} is not searched.", field="space.forbidden")
+        if rest in declared:
+            found.append(Clause(name, relation, other=rest))
+        else:
+            found.append(Clause(name, relation, _value(declared[name], name, rest)))
+    return tuple(found)
+
+
+def _split(text: str, field: str) -> tuple[str, Relation, str]:
+    match = _CLAUSE.fullmatch(text.strip())
+    if match is None:
+        raise RequestError(
+            f"{text!r} is not PARAMETER = VALUE, PARAMETER < VALUE or PARAMETER > VALUE.", field=f"space.{field}"
+        )
+    return match[1], _RELATIONS[match[2]], match[3].strip()
+
+
+def _value(declared: Declared, name: str, text: str) -> Value:
+    """A text as the parameter's type."""
+    text = text.strip()
+    try:
+        if declared.type == "bool":
+            return {"true": True, "false": False}[text.lower()]
+        return int(text) if declared.type == "int" else float(text) if declared.type == "float" else text
+    except (KeyError, ValueError) as error:
+        raise _wrong(name, f"{name}: {text!r} is not of type {declared.type}.") from error
+
+
+def _wrong(name: str, message: str) -> RequestError:
+    return RequestError(message, field=f"space.{name}")

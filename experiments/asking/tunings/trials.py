@@ -1,0 +1,85 @@
+"""A tuning search as the arithmetic sees it: settings and trials, made of nothing but what is stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+from typing import cast
+
+from experiments.analysis.tuning.space import Space
+from experiments.analysis.tuning.trials import FEWEST_RUNS, Limit, Purpose, Settings, Status, Trial
+from experiments.asking.tunings.space import SpaceDocument, space_of
+from experiments.models import Tuning, TuningTrial
+from experiments.registry.documents.contents import content_of
+
+LEAST_RATIO = 1e-6
+"""Of a limit: a figure of 0, such as no errors, has no logarithm."""
+
+
+def space_to_search(tuning: Tuning) -> Space:
+    return space_of(SpaceDocument.model_validate(tuning.space), content_of(tuning.recipe))
+
+
+def settings_of(tuning: Tuning, over: Sequence[TuningTrial]) -> Settings:
+    """The settings, with a budget that the hours that are left allow."""
+    return Settings(
+        space=space_to_search(tuning),
+        default=tuning.default,
+        higher_is_better=tuning.higher_is_better,
+        budget_runs=budget_runs(tuning, over),
+        limits=tuple(
+            Limit(one["metric"], one["at_most"] if one["at_most"] else 1 / one["at_least"])
+            for one in tuning.limits
+            if one["at_most"] != 0
+        ),
+        margin_ratio=tuning.margin_ratio,
+        seed=tuning.seed,
+    )
+
+
+def budget_runs(tuning: Tuning, over: Sequence[TuningTrial]) -> int:
+    """The runs of the search, fewer when the hours will be used up before: a run takes the median of those so far."""
+    runs = tuning.budget_runs
+    searched = [one for one in over if one.purpose != TuningTrial.Purpose.REVERT]
+    if tuning.budget_hours is not None and searched:
+        typical_s = max(median(one.duration_s for one in searched), 1e-3)
+        left_s = max(tuning.budget_hours * 3600 - used_s(over), 0.0)
+        runs = min(runs, len(searched) + math.floor(left_s / typical_s))
+    return max(runs, FEWEST_RUNS)
+
+
+def used_s(over: Sequence[TuningTrial]) -> float:
+    return math.fsum(one.duration_s for one in over)
+
+
+def hours_are_used_up(tuning: Tuning, over: Sequence[TuningTrial]) -> bool:
+    return tuning.budget_hours is not None and used_s(over) >= tuning.budget_hours * 3600
+
+
+def as_trial(one: TuningTrial) -> Trial:
+    return Trial(
+        config=one.config,
+        host=one.host,
+        start_hours=one.start_hours,
+        status=cast(Status, one.result),
+        purpose=cast(Purpose, one.purpose),
+        figure=one.figure,
+        bounded=tuple(one.bounded),
+        block=one.block,
+    )
+
+
+def trials_over(tuning: Tuning) -> list[TuningTrial]:
+    """The trials that have a result, in order."""
+    return list(tuning.trials.exclude(result=TuningTrial.Result.NONE))
+
+
+def searched(over: Sequence[TuningTrial]) -> list[Trial]:
+    """Those of search and confirmation."""
+    return [as_trial(one) for one in over if one.purpose != TuningTrial.Purpose.REVERT]
+
+
+def reverted(over: Sequence[TuningTrial]) -> list[Trial]:
+    """Those that look for the smallest recipe."""
+    return [as_trial(one) for one in over if one.purpose == TuningTrial.Purpose.REVERT]

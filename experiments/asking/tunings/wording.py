@@ -1,0 +1,46 @@
+"""Answers of a tuning search in sentences; pages, API and CI alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agents.steps.recipe import Value
+from experiments.analysis.tuning.smallest import Reverted
+from experiments.models import Tuning, TuningTrial
+
+
+def config_text(config: Mapping[str, Value], default: Mapping[str, Value]) -> str:
+    """What differs from the default: "workers=4, sendfile=off"."""
+    changed = [f"{name}={shown(value)}" for name, value in config.items() if value != default.get(name)]
+    return ", ".join(changed) or "the default"
+
+
+def shown(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def answer_sentence(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
+    """The confirmed gain with its interval, and what it rests on."""
+    if tuning.gain_ratio is None or tuning.low_ratio is None or tuning.high_ratio is None or tuning.winner is None:
+        return ""
+    pairs = sum(
+        one.purpose == TuningTrial.Purpose.CONFIRM and one.config == tuning.winner and one.result == "ok"
+        for one in over
+    )
+    return (
+        f"{config_text(tuning.winner, tuning.default)} is better than the default by {100 * tuning.gain_ratio:.1f} %, "
+        f"95 % interval {100 * tuning.low_ratio:.1f} to {100 * tuning.high_ratio:.1f} %, from {pairs} fresh pairs of "
+        "runs, none of which belonged to the search."
+    )
+
+
+def smallest_sentence(tuning: Tuning, one: Reverted) -> str:
+    """What one parameter at its default costs."""
+    default = shown(tuning.default[one.parameter])
+    interval = one.verdict.deciding_pct
+    measured = f" ({interval[0]:+.1f} … {interval[1]:+.1f} %)" if interval else ""
+    if one.may_go:
+        return f"{one.parameter} may go back to {default}: a loss beyond the margin is left out{measured}."
+    return f"{one.parameter} stays: at {default} a loss beyond the margin is not left out{measured}."

@@ -1,0 +1,96 @@
+"""Tuning searches: which configuration of a recipe is the best, and the runs that tell."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from experiments.models.documents import Recipe
+from experiments.models.inquiries import Inquiry
+from experiments.models.runs import Run
+from experiments.models.teams import Team
+
+
+class Tuning(Inquiry):
+    """Everything that decides what is tried next; the rest is in its trials.
+
+    `space` is what may be tried (`experiments.asking.tunings.space`), `default` the configuration to compare with,
+    `limits` metrics with the values that they must keep. `best` is what looks best so far: selected, so optimistic.
+    `winner` and the gain with its interval are the confirmed answer, as ratios; None without one. `smallest` is the
+    winner without what may go (docs/tuning.md), `smaller_recipe` the version that was made of it.
+    """
+
+    class Outcome(models.TextChoices):
+        NONE = "", "no answer"
+        BETTER = "better"
+        NOTHING_BETTER = "nothing_better", "nothing better"
+        BUDGET_TOO_SMALL = "budget_too_small", "budget too small"
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="tunings")
+    space = models.JSONField()
+    default = models.JSONField()
+    metric = models.CharField(max_length=60)
+    higher_is_better = models.BooleanField()
+    limits = models.JSONField(default=list)
+    margin_ratio = models.FloatField(default=0.03)
+    budget_runs = models.PositiveSmallIntegerField()
+    budget_hours = models.FloatField(null=True)
+    seed = models.PositiveIntegerField()
+    paused = models.BooleanField(default=False)
+    reduces = models.BooleanField(default=False)
+    outcome = models.CharField(max_length=16, choices=Outcome.choices, default=Outcome.NONE, blank=True)
+    best = models.JSONField(null=True)
+    winner = models.JSONField(null=True)
+    gain_ratio = models.FloatField(null=True)
+    low_ratio = models.FloatField(null=True)
+    high_ratio = models.FloatField(null=True)
+    more_runs = models.PositiveIntegerField(null=True)
+    smallest = models.JSONField(null=True)
+    smaller_recipe = models.ForeignKey(Recipe, null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        # The list of a team's tuning searches, newest first.
+        indexes = [models.Index(fields=["team", "-id"], name="tuning_newest")]
+
+
+class TuningTrial(models.Model):
+    """One run of a tuning search: planned while it has no run. `position` counts from 0, so it is launched only once.
+
+    `figure` is the objective, `bounded` the limited metrics in the order of the limits; both only of a trial that is
+    ok. `block` is the pair of a confirmation, or the block of the reduction, to which it belongs.
+    """
+
+    class Purpose(models.TextChoices):
+        CONTROL = "control"
+        EXPLORE = "explore"
+        REPEAT = "repeat"
+        CONFIRM = "confirm"
+        REVERT = "revert", "reduce"
+
+    class Result(models.TextChoices):
+        NONE = "", "not over"
+        OK = "ok", "measured"
+        INVALID = "invalid"
+        CRASHED = "crashed"
+        REFUSED = "refused"
+
+    tuning = models.ForeignKey(Tuning, on_delete=models.CASCADE, related_name="trials")
+    position = models.PositiveSmallIntegerField()
+    purpose = models.CharField(max_length=8, choices=Purpose.choices)
+    config = models.JSONField()
+    why = models.CharField(max_length=200)
+    host = models.PositiveSmallIntegerField(default=0)
+    block = models.PositiveSmallIntegerField(default=0)
+    run = models.OneToOneField(Run, null=True, on_delete=models.CASCADE, related_name="tuning_trial")
+    result = models.CharField(max_length=8, choices=Result.choices, default=Result.NONE, blank=True)
+    reason = models.TextField(blank=True)
+    figure = models.FloatField(null=True)
+    bounded = models.JSONField(default=list)
+    start_hours = models.FloatField(default=0.0)
+    duration_s = models.FloatField(default=0.0)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [models.UniqueConstraint(fields=["tuning", "position"], name="one_tuning_trial_per_position")]
+
+    def __str__(self) -> str:
+        return f"{self.tuning_id}/{self.position}"

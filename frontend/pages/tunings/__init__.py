@@ -1,0 +1,1 @@
+"""Tuning searches: the list, a new one, and one with its trials, its answer and what is left."""

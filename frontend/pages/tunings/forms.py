@@ -1,0 +1,177 @@
+"""A tuning search as a form: what runs where, what may be tried of each parameter, and what is better."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+from django.urls import reverse
+
+from agents.steps.recipe import Parameter
+from experiments.analysis.tuning.trials import FEWEST_RUNS
+from experiments.asking.launching.choices import Choice
+from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, LimitWanted, TuningPlan
+from experiments.models import Workload
+from experiments.registry.errors import RequestError
+from frontend.shared.forms.choices import TeamChoices
+from frontend.shared.forms.fields import LabelsField, PriorityField
+from frontend.shared.forms.parameters import typed
+from frontend.shared.forms.parts import CHOICE_FIELDS, PartsForm
+
+LIMITS = (1, 2, 3)
+SIDES = [("at_most", "at most"), ("at_least", "at least")]
+
+
+class TuningForm(PartsForm):
+    """One search. Of the parameter `x` the field `s_x` says that it is searched, `l_x` and `h_x` between which values,
+    `g_x` by orders of magnitude, `c_x` which values only, `w_x` when it counts; `p_x` is what all is compared with."""
+
+    name = forms.CharField(max_length=120, widget=forms.TextInput(attrs={"placeholder": "What makes it fast?"}))
+    workload = forms.ModelChoiceField(Workload.objects.none(), empty_label="Choose…")
+    metric = forms.ChoiceField(label="Better by")
+    margin_pct = forms.FloatField(
+        min_value=0.1, max_value=99, initial=3, label="Margin (%)", help_text="A smaller gain is not worth a change."
+    )
+    budget_runs = forms.IntegerField(
+        min_value=FEWEST_RUNS,
+        max_value=MOST_RUNS,
+        initial=60,
+        label="Runs at most",
+        help_text="A quarter of them confirms the answer.",
+    )
+    budget_hours = forms.FloatField(
+        required=False,
+        min_value=0.01,
+        max_value=MOST_HOURS,
+        label="Hours at most",
+        help_text="Of runs, not of waiting.",
+    )
+    forbidden = forms.CharField(
+        required=False,
+        max_length=20_000,
+        label="Never together",
+        help_text="One mixture a line: PARAMETER = VALUE, PARAMETER < VALUE, PARAMETER > OTHER, joined by and.",
+        widget=forms.Textarea(
+            attrs={"rows": 3, "spellcheck": "false", "placeholder": "workers > 4 and sendfile = off"}
+        ),
+    )
+    reduces = forms.BooleanField(
+        required=False,
+        label="Find the smallest recipe, too",
+        help_text="Each parameter of the answer goes back to its default alone; these runs come on top.",
+    )
+    labels = LabelsField(required=False, help_text="key=value, one per line; every trial gets them.")
+    priority = PriorityField()
+
+    def __init__(self, choices: TeamChoices, *args: Any, **kwargs: Any) -> None:
+        super().__init__(choices, *args, **kwargs)
+        self.fields["recipe"].widget.attrs["hx-get"] = reverse("tuning_parameters", args=[choices.team.slug])
+        self.fields["application"].widget.attrs["hx-get"] = reverse("tuning_parameters", args=[choices.team.slug])
+        metrics = choices.metrics()
+        cast("forms.ChoiceField", self.fields["metric"]).choices = metrics
+        for number in LIMITS:
+            self.fields[f"limit{number}_metric"] = forms.ChoiceField(
+                required=False, choices=[("", "no limit"), *metrics], label=f"Limit {number}"
+            )
+            self.fields[f"limit{number}_side"] = forms.ChoiceField(required=False, choices=SIDES, label="is")
+            self.fields[f"limit{number}_value"] = forms.FloatField(required=False, label="this value")
+        for name, parameter in sorted(self.parameters.items()):
+            self._add_search_fields(name, parameter)
+
+    @property
+    def search_rows(self) -> list[dict[str, Any]]:
+        """Each parameter with its fields, for the template."""
+        letters = {"searched": "s", "default": "p", "low": "l", "high": "h", "log": "g", "choices": "c", "when": "w"}
+        return [
+            {"name": name, "parameter": one}
+            | {word: self[f"{letter}_{name}"] for word, letter in letters.items() if f"{letter}_{name}" in self.fields}
+            for name, one in sorted(self.parameters.items())
+        ]
+
+    @property
+    def limit_rows(self) -> list[list[forms.BoundField]]:
+        return [[self[f"limit{number}_{part}"] for part in ("metric", "side", "value")] for number in LIMITS]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.parameters and not any(cleaned.get(f"s_{name}") for name in self.parameters):
+            raise forms.ValidationError("Choose at least one parameter to search.")
+        for number in LIMITS:
+            if cleaned.get(f"limit{number}_metric") and cleaned.get(f"limit{number}_value") is None:
+                self.add_error(f"limit{number}_value", "Give the value of this limit.")
+        return cleaned
+
+    def plan(self) -> TuningPlan:
+        """What the valid form says. RequestError when a value is not of its parameter's type."""
+        cleaned = self.cleaned_data
+        parts = {name: cleaned[name] for name in CHOICE_FIELDS}
+        same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "labels", "priority")
+        return TuningPlan(
+            **{name: cleaned[name] for name in same},
+            choice=Choice(parameters=self.given(), members=self.members(), **parts),
+            space={"parameters": [self._range(name) for name in self._in_order()], "forbidden": self._forbidden()},
+            limits=[self._limit(number) for number in LIMITS if cleaned[f"limit{number}_metric"]],
+            margin_ratio=cleaned["margin_pct"] / 100,
+        )
+
+    def _add_search_fields(self, name: str, parameter: Parameter) -> None:
+        self.fields[f"s_{name}"] = forms.BooleanField(required=False, label=f"Search {name}")
+        self.fields[f"p_{name}"].label = "Compared with"
+        if parameter.type in ("int", "float"):
+            for letter, label, bound in (("l", "From", parameter.minimum), ("h", "To", parameter.maximum)):
+                field = forms.FloatField(required=False, label=label)
+                if bound is not None:
+                    field.widget.attrs["placeholder"] = f"{bound:g}"
+                self.fields[f"{letter}_{name}"] = field
+            self.fields[f"g_{name}"] = forms.BooleanField(required=False, label="By orders of magnitude")
+        if parameter.type != "bool":
+            self.fields[f"c_{name}"] = forms.CharField(
+                required=False,
+                max_length=2000,
+                label="Only these values",
+                widget=forms.TextInput(attrs={"placeholder": ", ".join(map(str, parameter.choices)) or "a, b, c"}),
+            )
+        self.fields[f"w_{name}"] = forms.CharField(
+            required=False,
+            max_length=400,
+            label="Counts only when",
+            widget=forms.TextInput(attrs={"placeholder": "other = value"}),
+        )
+
+    def _in_order(self) -> list[str]:
+        """Parameters without a condition first: a condition names one that stands before it."""
+        names = [name for name in sorted(self.parameters) if self.cleaned_data.get(f"s_{name}")]
+        return sorted(names, key=lambda name: bool(self.cleaned_data.get(f"w_{name}")))
+
+    def _range(self, name: str) -> dict[str, Any]:
+        cleaned = self.cleaned_data
+        found: dict[str, Any] = {"name": name, "log": bool(cleaned.get(f"g_{name}"))}
+        if cleaned.get(f"w_{name}"):
+            found["only_when"] = cleaned[f"w_{name}"]
+        if given := cleaned.get(f"c_{name}"):
+            try:
+                found["choices"] = [typed(self.parameters[name], text.strip()) for text in given.split(",")]
+            except RequestError as error:
+                raise RequestError(error.message, field=f"space.{name}") from error
+        for letter, end in (("l", "low"), ("h", "high")):
+            if cleaned.get(f"{letter}_{name}") is not None:
+                found[end] = cleaned[f"{letter}_{name}"]
+        return found
+
+    def _forbidden(self) -> list[str]:
+        return [line.strip() for line in self.cleaned_data["forbidden"].splitlines() if line.strip()]
+
+    def _limit(self, number: int) -> LimitWanted:
+        metric, side, value = (self.cleaned_data[f"limit{number}_{part}"] for part in ("metric", "side", "value"))
+        return LimitWanted(metric, **{side or "at_most": value})
+
+
+def initial_of(space: dict[str, Any]) -> dict[str, Any]:
+    """What the form shows of a stored space."""
+    found: dict[str, Any] = {"forbidden": "\n".join(space.get("forbidden", ()))}
+    for one in space["parameters"]:
+        name = one["name"]
+        found |= {f"s_{name}": True, f"g_{name}": one.get("log"), f"w_{name}": one.get("only_when", "")}
+        found |= {f"l_{name}": one.get("low"), f"h_{name}": one.get("high")}
+        found[f"c_{name}"] = ", ".join(map(str, one.get("choices", ())))
+    return found

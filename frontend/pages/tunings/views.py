@@ -1,0 +1,239 @@
+"""Tuning searches: the list, a new one, and one with its trials, its answer and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from experiments.asking.library.catalogue import known_space
+from experiments.asking.tunings import live
+from experiments.asking.tunings.reading import cost_of, limits_text, reduction_runs, shown, trials_of
+from experiments.asking.tunings.recipes import save_recipe
+from experiments.asking.tunings.wording import config_text
+from experiments.asking.tunings.wording import shown as value_text
+from experiments.models import Member, Recipe, Role, Tuning
+from experiments.registry.errors import RequestError
+from experiments.registry.metrics.vocabulary import label_of
+from frontend.pages.tunings.forms import LIMITS, TuningForm, initial_of
+from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.forms.choices import TeamChoices
+from frontend.shared.forms.last_parts import last_parts
+from frontend.shared.forms.parameters import parameter_text
+from frontend.shared.live_answer import page_with_answer
+from frontend.shared.query import id_in
+from frontend.shared.refusals import RefusalSaid, refuse
+
+PAGE = 50
+
+
+@team_view()
+def tuning_list(request: TeamRequest) -> HttpResponse:
+    """The team's tuning searches, newest first."""
+    rows, older = live.TUNINGS.newest(request.team, before=id_in(request.GET.get("before", "")), limit=PAGE)
+    context = {
+        "tunings": [(row, _gain(row)) for row in rows],
+        "older_query": f"before={older}" if older else "",
+    }
+    return render(request, "tunings/list.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@team_view(role=Role.LAUNCHER)
+def new_tuning(request: TeamRequest) -> HttpResponseBase:
+    """Start one. `?from=<id>` copies one."""
+    choices = TeamChoices(request.team)
+    if request.method == "GET":
+        return _form(request, choices, TuningForm(choices, initial=_initial(request)))
+    form = TuningForm(choices, request.POST)
+    if form.is_valid():
+        try:
+            made = live.start_tuning(request.member, form.plan())
+        except RequestError as error:
+            _refuse(form, error)
+        else:
+            return redirect("tuning", request.team.slug, made.pk)
+    return _form(request, choices, form, status=422)
+
+
+@require_safe
+@team_view(role=Role.LAUNCHER)
+def tuning_parameters(request: TeamRequest) -> HttpResponseBase:
+    """The fields that follow from the recipe and the application that were just chosen, with the library's bounds."""
+    chosen = {name: request.GET.get(name, "") for name in ("application", "recipe")}
+    choices = TeamChoices(request.team)
+    recipe = Recipe.objects.for_team(request.team).filter(pk=id_in(chosen["recipe"])).first()
+    known = known_space(recipe.name) if recipe else None
+    form = TuningForm(choices, initial=chosen | (initial_of(known) if known else {}))
+    return render(request, "tunings/_parameters.html", {"form": form})
+
+
+@team_view()
+def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
+    """The page, or its answer."""
+    found = live.TUNINGS.find(request.team, tuning_id)
+    trials = trials_of(found)
+    rows = shown(found, trials)
+    context = {
+        "tuning": found,
+        "label": label_of(found.metric),
+        "limits": limits_text(found),
+        "cost": cost_of(found, trials),
+        "trials": rows[::-1],
+        "newest": rows[-1] if rows and not rows[-1].trial.result else None,
+        "best": _best(found),
+        "gain": _gain(found),
+        "answer": _answer_rows(found),
+        "reduction_runs": reduction_runs(found) if found.winner and not found.smallest else 0,
+        "is_live": found.state == Tuning.State.RUNNING,
+        "may_add": found.state == Tuning.State.RUNNING
+        or (found.state == Tuning.State.FINISHED and found.outcome != Tuning.Outcome.BETTER),
+        "space": found.space["parameters"],
+    }
+    return page_with_answer(request, "tunings/page.html", "tunings/_answer.html", context)
+
+
+@team_view()
+def tuning_chart(request: TeamRequest, tuning_id: int) -> JsonResponse:
+    """Every trial with a figure, in order, for the chart."""
+    found = live.TUNINGS.find(request.team, tuning_id)
+    return JsonResponse(
+        {
+            "label": label_of(found.metric),
+            "trials": [
+                {
+                    "position": one.trial.position + 1,
+                    "purpose": one.trial.purpose,
+                    "is_default": one.is_default,
+                    "config": one.config,
+                    "figure": one.trial.figure,
+                    "run": one.trial.run.number if one.trial.run else None,
+                }
+                for one in shown(found, trials_of(found))
+            ],
+        }
+    )
+
+
+@require_POST
+@team_view(role=Role.LAUNCHER)
+def tuning_action(request: TeamRequest, tuning_id: int, action: str) -> HttpResponse:
+    """Pause, go on, look for the smallest recipe, or end it."""
+    actions: dict[str, tuple[Callable[[Member, Tuning], None], str]] = {
+        "pause": (live.pause, "Paused. The run that is under way goes on to its end."),
+        "resume": (live.resume, "It goes on."),
+        "smallest": (live.find_smallest, "Each parameter of the answer now goes back to its default alone."),
+        "cancel": (live.TUNINGS.cancel, "Cancelled. A run that is under way stops its load and restores its hosts."),
+    }
+    with RefusalSaid(request):
+        found = live.TUNINGS.find(request.team, tuning_id)
+        if action not in actions:
+            raise RequestError("There is no such action.")
+        act, said = actions[action]
+        act(request.member, found)
+        messages.success(request, said)
+    return redirect("tuning", request.team.slug, tuning_id)
+
+
+@require_POST
+@team_view(role=Role.LAUNCHER)
+def tuning_budget(request: TeamRequest, tuning_id: int) -> HttpResponse:
+    """More runs, or hours."""
+    with RefusalSaid(request):
+        found = live.TUNINGS.find(request.team, tuning_id)
+        runs, hours = (_number(request.POST.get(name, ""), name) for name in ("runs", "hours"))
+        live.add_budget(request.member, found, runs=int(runs), hours=hours)
+        messages.success(request, "The budget is larger now.")
+    return redirect("tuning", request.team.slug, tuning_id)
+
+
+@require_POST
+@team_view(role=Role.EDITOR)
+def tuning_recipe(request: TeamRequest, tuning_id: int) -> HttpResponse:
+    """The answer as a version of the recipe."""
+    with RefusalSaid(request):
+        made = save_recipe(request.member, live.TUNINGS.find(request.team, tuning_id))
+        messages.success(request, f"Saved as {made}.")
+        return redirect("recipe", request.team.slug, made.pk)
+    return redirect("tuning", request.team.slug, tuning_id)
+
+
+def _number(text: str, field: str) -> float:
+    if not text.strip():
+        return 0.0
+    try:
+        value = float(text)
+    except ValueError:
+        raise RequestError(f"{text[:40]!r} is no number.", field=field) from None
+    if not 0 <= value < 10_000:
+        raise RequestError("Give a number from 0 to 10,000.", field=field)
+    return value
+
+
+def _form(request: TeamRequest, choices: TeamChoices, form: TuningForm, status: int = 200) -> HttpResponse:
+    return render(request, "tunings/new.html", {"form": form, "missing": choices.missing()}, status=status)
+
+
+def _refuse(form: TuningForm, error: RequestError) -> None:
+    """At the parameter that it is about, when it is about one."""
+    name = (error.field or "").removeprefix("space.")
+    field = f"s_{name}" if f"s_{name}" in form.fields else "forbidden" if name == "forbidden" else error.field
+    refuse(form, RequestError(error.message, field=field))
+
+
+def _gain(found: Tuning) -> dict[str, float] | None:
+    if found.gain_ratio is None or found.low_ratio is None or found.high_ratio is None:
+        return None
+    return {"gain": 100 * found.gain_ratio, "low": 100 * found.low_ratio, "high": 100 * found.high_ratio}
+
+
+def _best(found: Tuning) -> dict[str, Any] | None:
+    """What looks best so far, in per cent of gain."""
+    if not found.best:
+        return None
+    best = found.best
+    return {
+        "config": config_text(best["config"], found.default),
+        **{name: 100 * best[name] for name in ("gain", "low", "high")},
+        "within_pct": round(100 * best["within"]),
+        "runs": best["runs"],
+    }
+
+
+def _answer_rows(found: Tuning) -> list[dict[str, str]]:
+    """Each parameter at its default, in the winner and in the smallest recipe."""
+    if found.winner is None:
+        return []
+    smallest = found.smallest["config"] if found.smallest else {}
+    return [
+        {
+            "name": one["name"],
+            "default": value_text(found.default[one["name"]]),
+            "winner": value_text(found.winner[one["name"]]),
+            "smallest": value_text(smallest[one["name"]]) if smallest else "",
+        }
+        for one in found.space["parameters"]
+    ]
+
+
+def _initial(request: TeamRequest) -> dict[str, Any]:
+    source = id_in(request.GET.get("from", ""))
+    if source is None:
+        return last_parts(request)
+    found = live.TUNINGS.find(request.team, source)
+    same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "labels")
+    initial: dict[str, Any] = {name: getattr(found, name) for name in same}
+    initial |= {name: getattr(found, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}
+    initial["drivers"] = [host.pk for host in found.drivers.in_order]
+    initial |= {f"p_{name}": parameter_text(value) for name, value in found.parameters.items()}
+    initial["margin_pct"] = round(100 * found.margin_ratio, 4)
+    for number, limit in zip(LIMITS, found.limits, strict=False):
+        side = "at_most" if limit["at_least"] is None else "at_least"
+        initial |= {
+            f"limit{number}_metric": limit["metric"], f"limit{number}_side": side, f"limit{number}_value": limit[side],
+        }  # fmt: skip
+    return initial | initial_of(found.space)

@@ -1,0 +1,281 @@
+"""The search for the best configuration against servers whose truth is known."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from experiments.analysis.tuning.confirming import Finalist, claim_of, verdict_on
+from experiments.analysis.tuning.search import Better, BudgetTooSmall, Decision, NothingBetter, Round, decide
+from experiments.analysis.tuning.smallest import Smallest, reduce
+from experiments.analysis.tuning.space import Clause, Config, Parameter, Space, Value
+from experiments.analysis.tuning.trials import MOST_INVALID, Limit, Planned, Settings, Status, Trial
+
+SPACE = Space(
+    (
+        Parameter("threads", "integer", low=1, high=1000, log=True),
+        Parameter("cache", "switch", (False, True)),
+        Parameter("mode", "choice", ("a", "b", "c")),
+        Parameter("buffer", "number", low=0.0, high=1.0),
+    ),
+    forbidden=((Clause("mode", "is", "c"), Clause("cache", "is", False)),),
+)
+DEFAULT: dict[str, Value] = {"threads": 10, "cache": False, "mode": "a", "buffer": 0.5}
+HOST_SPEED = (0.95, 1.0, 1.06)
+NOISE = 0.02
+
+
+def speed(config: Config) -> float:
+    """Cache brings 20 %, 100 threads 10 %, mode c costs 5 %; the buffer does nothing."""
+    threads = 0.1 * (1 - (math.log10(float(config["threads"])) - 2) ** 2)
+    return math.exp(threads + 0.18 * bool(config["cache"]) - 0.05 * (config["mode"] == "c"))
+
+
+def flat(config: Config) -> float:
+    return 1.0
+
+
+def settings(**changes: object) -> Settings:
+    usual = Settings(SPACE, DEFAULT, True, budget_runs=60, hosts=3, limits=(Limit("p99_ms", 12.0),), seed=3)
+    return replace(usual, **changes)  # type: ignore[arg-type]
+
+
+class Server:
+    """Runs what is planned. `status` says how a run of this configuration, the nth of all, ends."""
+
+    def __init__(
+        self,
+        truth: Callable[[Config], float] = speed,
+        *,
+        p99_ms: Callable[[Config], float] = lambda config: 10.0,
+        status: Callable[[Config, int], Status] = lambda config, number: "ok",
+        higher_is_better: bool = True,
+        noise: float = NOISE,
+    ) -> None:
+        self.truth, self.p99_ms, self.status, self.higher_is_better = truth, p99_ms, status, higher_is_better
+        self.noise = noise
+
+    def run(self, planned: Planned, number: int) -> Trial:
+        source = np.random.default_rng([number, 1])
+        status = self.status(planned.config, number)
+        figure = 1000 * self.truth(planned.config) * HOST_SPEED[planned.host] * math.exp(source.normal(0, self.noise))
+        figure = figure if self.higher_is_better else 1e6 / figure
+        p99 = self.p99_ms(planned.config) * math.exp(source.normal(0, 0.03))
+        is_ok = status == "ok"
+        return Trial(
+            planned.config,
+            planned.host,
+            number / 15,
+            status,
+            planned.purpose,
+            figure=figure if is_ok else None,
+            bounded=(p99,) if is_ok else (),
+            block=planned.block,
+        )
+
+
+def searched(given: Settings, server: Server) -> tuple[Decision, list[Trial]]:
+    """The whole search."""
+    trials: list[Trial] = []
+    while isinstance(step := decide(given, trials), Round):
+        trials += [server.run(planned, len(trials) + place) for place, planned in enumerate(step.planned)]
+    return step, trials
+
+
+def test_the_better_configuration_is_found_and_its_gain_is_told_truly() -> None:
+    decision, trials = searched(settings(), Server())
+    assert isinstance(decision, Better)
+    claim = decision.claim
+    true = speed(claim.config) / speed(DEFAULT) - 1
+    assert true > 0.2
+    assert claim.low <= true <= claim.high
+    assert claim.low <= claim.gain <= claim.high
+    assert len(trials) <= 60
+
+
+def test_the_gain_of_a_time_is_told_as_speed() -> None:
+    decision, _ = searched(settings(higher_is_better=False), Server(higher_is_better=False))
+    assert isinstance(decision, Better)
+    assert decision.claim.low <= speed(decision.claim.config) / speed(DEFAULT) - 1 <= decision.claim.high
+
+
+def test_a_search_without_anything_to_find_ends_early_and_claims_nothing() -> None:
+    decision, trials = searched(settings(), Server(flat))
+    assert isinstance(decision, NothingBetter)
+    assert len(trials) <= 0.7 * 60
+
+
+def test_the_claim_rests_on_pairs_of_the_confirmation_alone() -> None:
+    given = settings()
+    decision, trials = searched(given, Server())
+    assert isinstance(decision, Better)
+    # Whatever the figures of the search had been at this configuration, the pairs say the same.
+    changed = [
+        replace(one, figure=one.figure * 1.0001 if one.figure else None) if one.purpose != "confirm" else one
+        for one in trials
+    ]
+    again = decide(given, changed)
+    assert isinstance(again, Better)
+    assert (again.claim.gain, again.claim.low, again.claim.high) == pytest.approx(
+        (decision.claim.gain, decision.claim.low, decision.claim.high)
+    )
+    pairs = Counter((one.block, one.host) for one in trials if one.purpose == "confirm")
+    assert set(pairs.values()) == {2}
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_a_slow_host_counts_in_the_claim_as_it_does_where_the_winner_is_deployed(higher_is_better: bool) -> None:
+    speeds = [1.5, 1.5, 0.9] * 4
+    figures = [100 * one if higher_is_better else 100 / one for one in speeds]
+    given = settings(higher_is_better=higher_is_better)
+    finalist = Finalist(DEFAULT, {block: (100.0, figure) for block, figure in enumerate(figures)}, 0)
+    verdict = verdict_on(given, finalist, 1)
+    claim = claim_of(given, finalist, verdict, 1)
+    assert claim is not None
+    mean = float(np.mean(figures))
+    true = mean / 100 - 1 if higher_is_better else 100 / mean - 1
+    geometric = 1.5 ** (2 / 3) * 0.9 ** (1 / 3) - 1
+    assert claim.gain == pytest.approx(true)
+    assert claim.gain != pytest.approx(geometric, abs=0.01)
+    assert claim.low < true < claim.high
+
+
+@pytest.mark.parametrize("count", [0, 1, 8, 11, 30, 44, 50])
+def test_whoever_goes_on_makes_the_same_next_trials(count: int) -> None:
+    _, trials = searched(settings(), Server())
+    copies = [replace(one, config=dict(one.config)) for one in trials[:count]]
+    assert decide(settings(), trials[:count]) == decide(settings(), copies)
+
+
+def test_invalid_runs_are_made_again_and_their_figures_are_never_looked_at() -> None:
+    given = settings()
+    invalid = Server(status=lambda config, number: "invalid" if number % 9 == 4 else "ok")
+    decision, trials = searched(given, invalid)
+    assert isinstance(decision, Better)
+    wrong = [replace(one, figure=1e9, bounded=(1e-9,)) if one.status == "invalid" else one for one in trials]
+    for count in (12, 30, len(trials)):
+        assert decide(given, wrong[:count]) == decide(given, trials[:count])
+    for one in trials[:40]:
+        if one.status == "invalid":
+            after = trials[trials.index(one) + 1 :]
+            assert any(SPACE.key(later.config) == SPACE.key(one.config) for later in after)
+
+
+def test_nothing_but_invalid_runs_ends_the_search() -> None:
+    decision, trials = searched(settings(), Server(status=lambda config, number: "invalid"))
+    assert isinstance(decision, NothingBetter)
+    assert "invalid" in decision.sentence
+    assert len(trials) <= 2 * MOST_INVALID + 3
+
+
+def test_a_default_that_does_not_run_ends_the_search() -> None:
+    decision, trials = searched(
+        settings(), Server(status=lambda config, number: "crashed" if config == DEFAULT else "ok")
+    )
+    assert isinstance(decision, NothingBetter)
+    assert "default itself" in decision.sentence
+    assert sum(one.config == DEFAULT for one in trials) == 3
+
+
+def test_a_space_in_which_everything_was_tried_is_no_dead_end() -> None:
+    space = Space((Parameter("cache", "switch", (False, True)), Parameter("mode", "choice", ("a", "b"))))
+    given = replace(settings(), space=space, default={"cache": False, "mode": "a"})
+
+    def cached(config: Config) -> float:
+        return 1.2 if config["cache"] else 1.0
+
+    decision, _ = searched(given, Server(cached))
+    assert isinstance(decision, Better)
+    assert decision.claim.config["cache"]
+
+
+def test_a_budget_that_is_too_small_says_how_many_runs_would_do() -> None:
+    def little(config: Config) -> float:
+        return 1.045 if config["cache"] else 1.0
+
+    answers = Counter[str]()
+    for seed in range(6):
+        decision, trials = searched(settings(budget_runs=40, seed=seed), Server(little, noise=0.05))
+        answers[type(decision).__name__] += 1
+        if isinstance(decision, BudgetTooSmall):
+            assert decision.more_runs >= 2
+            assert f"{decision.more_runs:,} more runs" in decision.sentence
+            assert len(trials) > 30
+    assert answers["BudgetTooSmall"] >= 1
+
+
+def test_what_crashes_is_not_recommended_and_soon_not_tried_any_more() -> None:
+    crashing = Server(status=lambda config, number: "crashed" if config["mode"] == "b" else "ok")
+    decision, trials = searched(settings(budget_runs=80), crashing)
+    assert isinstance(decision, Better)
+    assert decision.claim.config["mode"] != "b"
+    tried = [one.config["mode"] == "b" for one in trials if one.purpose == "explore"]
+    assert sum(tried[len(tried) // 2 :]) < sum(tried[: len(tried) // 2])
+
+
+def test_what_breaks_the_limit_is_not_recommended() -> None:
+    slow_tail = Server(p99_ms=lambda config: 15.0 if config["cache"] else 10.0)
+    decision, _ = searched(settings(), slow_tail)
+    assert not isinstance(decision, Better) or not decision.claim.config["cache"]
+
+
+def test_forbidden_combinations_are_never_planned_and_the_budget_is_kept() -> None:
+    _, trials = searched(settings(), Server())
+    for one in trials:
+        SPACE.check(one.config)
+    assert len(trials) <= 60
+    assert sum(one.purpose == "control" for one in trials) >= 5
+
+
+def test_every_trial_says_why_it_was_chosen() -> None:
+    step = decide(settings(), [])
+    assert isinstance(step, Round)
+    assert step.planned[0].config == DEFAULT
+    assert all(planned.why for planned in step.planned)
+
+
+@pytest.mark.parametrize(
+    "change, named",
+    [
+        ({"budget_runs": 5}, "budget_runs: give at least"),
+        ({"hosts": 0}, "hosts: a search needs"),
+        ({"margin_ratio": 3.0}, "margin_ratio lies between"),
+        ({"default": {**DEFAULT, "threads": 0}}, "threads: 0 is outside"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_by_name(change: dict[str, object], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        settings(**change)
+
+
+def reduced(given: Settings, winner: Config, server: Server) -> tuple[Smallest, Sequence[Trial]]:
+    trials: list[Trial] = []
+    while not isinstance(step := reduce(given, winner, trials), Smallest):
+        trials += [server.run(planned, len(trials) + place) for place, planned in enumerate(step)]
+    return step, trials
+
+
+def test_the_smallest_recipe_keeps_what_brings_the_gain_and_nothing_else() -> None:
+    winner: dict[str, Value] = {"threads": 100, "cache": True, "mode": "b", "buffer": 0.9}
+    smallest, trials = reduced(settings(), winner, Server())
+    assert set(smallest.dropped) == {"mode", "buffer"}
+    assert smallest.config == {"threads": 100, "cache": True, "mode": "a", "buffer": 0.5}
+    assert smallest.together is not None
+    assert smallest.together.not_worse
+    assert {one.purpose for one in trials} == {"revert"}
+
+
+def test_parameters_that_only_together_keep_the_gain_stay() -> None:
+    def either(config: Config) -> float:
+        return 1.2 if config["cache"] or config["mode"] == "b" else 1.0
+
+    winner: dict[str, Value] = {**DEFAULT, "cache": True, "mode": "b"}
+    smallest, _ = reduced(settings(), winner, Server(either))
+    assert all(one.may_go for one in smallest.each)
+    assert smallest.config == winner
+    assert smallest.dropped == ()

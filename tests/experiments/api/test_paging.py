@@ -1,0 +1,82 @@
+"""What all lists and all long answers share: where the list goes on, and compression."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from typing import Any
+
+from experiments.models import Run
+from tests.experiments.api.conftest import ApiClient
+from tests.experiments.api.test_auth import BODIES, NAMES, OPERATIONS
+
+NO_LIST = {"list_timers", "list_load_parts"}
+
+
+def test_every_list_takes_a_cursor_and_a_limit_and_has_the_header_link() -> None:
+    for _, path, said in OPERATIONS:
+        content = said["responses"].get("200", {}).get("content", {}).get("application/json", {}).get("schema", {})
+        shape = content.get("anyOf", [content])[0]
+        if said["operationId"].startswith("list_") and shape.get("type") == "array":
+            taken = {one["name"] for one in said["parameters"]}
+            assert {"cursor", "limit"} <= taken, path
+            assert "Link" in said["responses"]["200"]["headers"], path
+
+
+def followed(api: ApiClient, path: str) -> list[Any]:
+    """All rows, by the header alone."""
+    rows: list[Any] = []
+    while path:
+        answer = api.get(path)
+        page = answer.json()
+        rows += page if isinstance(page, list) else page["items"]
+        link = re.search(r'<http://testserver/api/v1([^>]+)>; rel="next"', answer.get("Link", ""))
+        path = link[1] if link else ""
+    return rows
+
+
+def test_any_list_is_read_to_its_end_by_its_links(api: ApiClient, stock: dict[str, Any]) -> None:
+    for name in ("c", "d", "e"):
+        api.post("/hosts", {**BODIES["create_host"], "name": name})
+        api.post("/runs", NAMES)
+        api.post("/experiments", {**BODIES["create_experiment"], "name": name})
+    assert [run["number"] for run in followed(api, "/runs?limit=1&state=queued&fields=number")] == [3, 2, 1]
+    assert [one["name"] for one in followed(api, "/experiments?limit=2&fields=name")] == ["e", "d", "c"]
+    assert [one["name"] for one in followed(api, "/hosts?limit=2")] == ["c", "d", "driver-1", "e", "sut-1"]
+    assert [one["name"] for one in followed(api, "/hosts?limit=2&fields=name")] == ["c", "d", "driver-1", "e", "sut-1"]
+    assert len(followed(api, "/metrics?limit=7")) == len(api.get("/metrics").json())
+    assert len(followed(api, "/recipes?limit=1")) == 1
+    run = Run.objects.get(number=1)
+    for seq in range(1, 6):
+        run.events.create(
+            seq=seq + 100,
+            fence=1,
+            at=run.queued_at,
+            kind="logged",
+            payload={"source": "x", "level": "info", "lines": ["a"]},
+        )
+    assert [one["seq"] for one in followed(api, "/runs/1/log?limit=2")] == [101, 102, 103, 104, 105]
+
+
+def test_a_long_answer_is_compressed_for_whoever_takes_that(api: ApiClient, stock: dict[str, Any]) -> None:
+    plain = api.get("/metrics")
+    packed = api.get("/metrics", headers={"Accept-Encoding": "br, gzip;q=0.8"})
+    assert (packed["Content-Encoding"], packed["Vary"]) == ("gzip", plain["Vary"])
+    assert json.loads(gzip.decompress(packed.content)) == plain.json()
+    assert len(packed.content) == int(packed["Content-Length"]) < len(plain.content) / 2
+    for path, accepted in (("/metrics", "gzip;q=0"), ("/me", "gzip"), ("/recipes/limits", "gzip")):
+        assert not api.get(path, headers={"Accept-Encoding": accepted}).has_header("Content-Encoding"), path
+
+
+def test_a_name_that_is_taken_is_a_409(api: ApiClient, stock: dict[str, Any]) -> None:
+    made = api.post("/experiments", BODIES["create_experiment"]).json()["id"]
+    for path, body in (
+        ("/hosts", BODIES["create_host"]),
+        ("/webhooks", BODIES["create_webhook"]),
+        ("/alert-rules", BODIES["create_alert_rule"]),
+        ("/services", BODIES["create_service"]),
+        ("/schedules", {**BODIES["create_schedule"], "experiment": made}),
+    ):
+        first, second = api.post(path, body), api.post(path, body)
+        assert (first.status_code, second.status_code, second.json()["field"]) == (201, 409, "name"), second.content

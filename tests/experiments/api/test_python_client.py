@@ -1,0 +1,186 @@
+"""The client of Python: its wheel in an environment that has nothing else, and what it does against a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from benchhub.embedded import PROJECT_DIR
+from clients.python import benchhub_client
+from clients.python.benchhub_client import Hub, Trouble
+from clients.python.benchhub_client.command_line import main
+from clients.python.benchhub_client.login import login_file
+from experiments.models import Member, Run
+from experiments.registry.teams.tokens import issue
+from tests.experiments.api.test_auth import NAMES
+
+SETUP: dict[str, Any] = {**NAMES}
+REPORT = Path(__file__).parents[2] / "agents/cases/wrk/basic.txt"
+NOTEBOOK = PROJECT_DIR / "docs/notebooks/verdict.ipynb"
+ALONE = """
+from benchhub_client import Hub, Trouble
+hub = Hub()
+run = hub.launch(application="tomcat", recipe="limits", workload="home page", sut="sut-1", drivers=["driver-1"])
+print(run.number, run.state)
+with hub.session(labels={"commit": "a1"}) as s:
+    s.log(rps=100.5, p99_ms=3)
+print(s.run.number, s.run.verdict().outcome, s.run.metrics["throughput_rps"])
+try:
+    print(hub.runs().shape)
+except Trouble as trouble:
+    print(trouble)
+"""
+
+
+@pytest.fixture
+def token(admin: Member) -> str:
+    return issue(admin, name="client", scopes=["read", "launch"])[1]
+
+
+@pytest.fixture
+def hub(transactional_db: None, live_server: LiveServer, token: str, stock: dict[str, Any]) -> Hub:
+    return Hub(live_server.url, token, patience_s=0, quiet=True)
+
+
+def test_the_wheel_alone_launches_a_run_and_says_what_data_frames_need(
+    transactional_db: None, live_server: LiveServer, token: str, stock: dict[str, Any], tmp_path: Path
+) -> None:
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    source = PROJECT_DIR / "clients/python"
+    pip = [sys.executable, "-m", "pip"]
+    subprocess.run([*pip, "wheel", *options, "--wheel-dir", str(tmp_path), str(source)], check=True, timeout=300)
+    (wheel,) = tmp_path.glob("benchhub_client-*.whl")
+    venv.create(tmp_path / "alone", with_pip=False)
+    python = tmp_path / "alone/bin/python"
+    subprocess.run([*pip, "--python", str(python), "install", *options[:3], str(wheel)], check=True, timeout=300)
+    env = {"BENCHHUB_URL": live_server.url, "BENCHHUB_TOKEN": token, "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+
+    def said(*argv: str) -> str:
+        return subprocess.run(argv, env=env, check=True, capture_output=True, text=True, timeout=120).stdout
+
+    lines = said(str(python), "-c", ALONE).splitlines()
+    assert lines[:2] == ["1 queued", "2 inconclusive 100.5"]
+    assert "benchhub-client[polars]" in lines[2]
+    lent = next((tmp_path / "alone/lib").glob("python*/site-packages")) / "lent.pth"
+    lent.write_text(sysconfig.get_path("purelib"))  # polars, from this environment
+    assert said(str(python), "-c", "from benchhub_client import Hub; print(Hub().runs().height)") == "2\n"
+    assert "compare" in said(str(tmp_path / "alone/bin/bh"), "--help")
+
+
+def test_a_session_stores_one_run_and_a_failed_one_says_why(hub: Hub) -> None:
+    with hub.session(history="checkout", labels={"branch": "main"}, parameters={"pool": 64}) as session:
+        session.log(rps=5120.5, p99_ms=18.2, requests=307230, errors=0)
+        session.log_own("cart_age_ms", 3.4, unit="ms", better="lower")
+        for at_s, value in enumerate((1e9, 9e8)):
+            session.sample("heap.used_bytes", value, unit="bytes", at_s=at_s)
+    assert session.run is not None
+    assert {name: session.run.metrics[name] for name in ("throughput_rps", "latency_p99_ms", "cart_age_ms")} == {
+        "throughput_rps": 5120.5, "latency_p99_ms": 18.2, "cart_age_ms": 3.4,
+    }  # fmt: skip
+    assert session.run.samples(library="polars")["value"].to_list() == [1e9, 9e8]
+    failed = hub.session(history="checkout")
+    with pytest.raises(ZeroDivisionError), failed:
+        failed.log(rps=1 / 0)
+    assert failed.run is not None
+    assert failed.run.data["outcome"] == "failed"
+    assert "ZeroDivisionError" in failed.run.data["failure"]
+    with pytest.raises(Trouble, match="logged no figure"), hub.session():
+        pass
+    assert Run.objects.count() == 2
+
+
+def test_runs_and_a_history_are_frames_of_the_chosen_library(hub: Hub) -> None:
+    for rate in (100, 200):
+        with hub.session(history="checkout", labels={"branch": "main" if rate == 100 else "other"}) as session:
+            session.log(rps=rate)
+    assert session.run is not None
+    whole = hub.runs(library="polars")
+    assert isinstance(whole, pl.DataFrame)
+    assert whole["throughput_rps"].to_list() == [100, 200]
+    assert hub.runs(label={"branch": "main"}, throughput_rps__lte=150)["number"].to_list() == [1]
+    assert hub.series(str(session.run.data["fingerprint"]))["number"].to_list() == [1, 2]
+    for library in ("pandas", "pyarrow"):
+        with pytest.raises(Trouble, match=rf"benchhub-client\[{library}\]"):
+            hub.runs(library=library)
+    assert hub.compare(1, 2)["runs"][0]["number"] == 1
+
+
+def test_a_launch_is_repeatable_waited_for_and_cancelled(hub: Hub) -> None:
+    first, again = (hub.launch(**SETUP, key="build-17", labels={"a": "b"}) for _ in range(2))
+    assert (first.number, again.number, first.state) == (1, 1, "queued")
+    with pytest.raises(Trouble, match="run #1 is not finished after 0 s; it goes on"):
+        first.wait(timeout_s=0)
+    first.cancel()
+    ended = first.wait(timeout_s=60)
+    assert (ended.state, ended.verdict().outcome, ended.files()) == ("finished", "error", [])
+    with pytest.raises(Trouble, match="There is no run #99"):
+        hub.run(99)
+    with pytest.raises(Trouble, match="recipe"):
+        hub.launch(**{**SETUP, "recipe": "no such"})
+
+
+def test_the_commands_log_in_import_compare_and_export(
+    hub: Hub, live_server: LiveServer, token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name in ("BENCHHUB_URL", "BENCHHUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["export", str(tmp_path / "x.parquet")]) == 3
+    assert "bh login" in capsys.readouterr().err
+    assert main(["login", live_server.url, "--token", token]) == 0
+    assert login_file().stat().st_mode & 0o777 == 0o600
+    assert main(["import", str(REPORT), str(REPORT), "--kind", "wrk", "--label", "commit=a1"]) == 0
+    assert "run #2" in capsys.readouterr().out
+    assert main(["compare", "1", "2"]) == 0
+    assert "throughput_rps" in capsys.readouterr().out
+    assert main(["watch", "1"]) == 2  # an import is never more than suspect
+    assert capsys.readouterr().out.startswith("inconclusive: ")
+    assert main(["export", str(tmp_path / "runs.parquet"), "--filter", "number__gte=2", "--label", "commit=a1"]) == 0
+    assert pl.read_parquet(tmp_path / "runs.parquet")["number"].to_list() == [2]
+    assert main(["watch", "99"]) == 3
+    monkeypatch.setenv("BENCHHUB_URL", "http://127.0.0.1:9")  # the kept token is not for another installation
+    assert main(["watch", "1"]) == 3
+    assert "BENCHHUB_TOKEN" in capsys.readouterr().err
+
+
+def test_the_notebook_goes_from_a_verdict_to_a_plot(
+    hub: Hub, live_server: LiveServer, token: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    for rate in (100, 110, 105):
+        with hub.session(history="checkout") as session:
+            session.log(rps=rate, p99_ms=5)
+    monkeypatch.setitem(sys.modules, "benchhub_client", benchhub_client)  # as its wheel is called
+    monkeypatch.setenv("BENCHHUB_URL", live_server.url)
+    monkeypatch.setenv("BENCHHUB_TOKEN", token)
+    names: dict[str, Any] = {}
+    for cell in json.loads(NOTEBOOK.read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert names["history"]["throughput_rps"].to_list() == [100, 110, 105]
+    assert capsys.readouterr().out.startswith("inconclusive\n")
+    assert len(re.findall("<circle", names["plot"].svg)) == 3
+
+
+def test_the_four_lines_of_the_readme_launch_a_run(
+    hub: Hub, live_server: LiveServer, token: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", (PROJECT_DIR / "README.md").read_text(), re.DOTALL)
+    assert len([line for line in block.splitlines() if line]) == 4
+    monkeypatch.setitem(sys.modules, "benchhub_client", benchhub_client)
+    there = {"https://benchhub.example.com": live_server.url, '"home"': '"home page"', ".wait()": ".cancel()"}
+    for name, instead in there.items():  # nobody executes runs here, so it is cancelled in place of being waited for
+        block = block.replace(name, instead)
+    exec(block, {"token": token})
+    assert Run.objects.get().outcome == "cancelled"
+    assert "error" in capsys.readouterr().out

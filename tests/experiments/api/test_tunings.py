@@ -1,0 +1,108 @@
+"""Tuning searches over the API, with the space as an object or as YAML, and benchhub-ci."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.models import Member, Recipe, Run, Tuning
+from experiments.registry.documents.versions import save_version
+from tests.experiments.api.ci_client import NAMES, Ci
+from tests.experiments.api.conftest import ApiClient
+from tests.experiments.asking.test_tunings import RECIPE, SPACE
+from tests.experiments.finished import finish_next, report, whole_run
+
+YAML = """
+parameters:
+  - {name: nofile, low: 1024, high: 65536, log: true}
+  - {name: mode}
+forbidden:
+  - mode = fast and nofile > 60000
+"""
+
+
+@pytest.fixture
+def body(admin: Member, stock: dict[str, Any]) -> dict[str, Any]:
+    save_version(admin, Recipe, "limits", RECIPE)
+    return {
+        "name": "Faster?", "application": "tomcat", "recipe": "limits", "workload": "home page", "sut": "sut-1",
+        "drivers": ["driver-1"], "space": SPACE, "budget_runs": 30,
+        "limits": [{"metric": "latency_p99_ms", "at_most": 50}],
+    }  # fmt: skip
+
+
+def test_a_search_over_the_api_from_its_start_to_its_end(api: ApiClient, body: dict[str, Any]) -> None:
+    started = api.post("/tunings", body)
+    assert started.status_code == 202, started.content
+    made = started.json()
+    one = f"/tunings/{made['id']}"
+    assert (made["left_runs"], made["trials"][0]["config"]) == (30, {"nofile": 4096, "nproc": 4096, "mode": "plain"})
+    assert made["limits"] == [{"metric": "latency_p99_ms", "at_most": 50.0, "at_least": None}]
+    finish_next(whole_run(report(1000.0)))
+    assert api.post(f"{one}/pause").json()["paused"] is True
+    assert api.post(f"{one}/pause").status_code == 409
+    assert api.post(f"{one}/resume").json()["paused"] is False
+    assert api.post(f"{one}/budget", {"runs": 10}).json()["budget_runs"] == 40
+    assert api.post(f"{one}/budget", {"runs": 290}).status_code == 422
+    assert api.post(f"{one}/smallest").status_code == 409
+    assert api.post(f"{one}/recipe").status_code == 409
+    verdict = api.get(f"{one}/verdict").json()
+    assert (verdict["finished"], verdict["reasons"]) == (False, ["1 runs are over, at most 39 to go."])
+    assert api.post(f"{one}/cancel").json()["state"] == "cancelled"
+    assert api.get(f"{one}/verdict").json()["outcome"] == "error"
+    assert [row["id"] for row in api.get("/tunings?state=cancelled").json()["items"]] == [made["id"]]
+
+
+def test_a_space_may_be_yaml_and_what_does_not_fit_is_named_by_its_field(api: ApiClient, body: dict[str, Any]) -> None:
+    made = api.post("/tunings", body | {"space": YAML}).json()
+    assert [one["name"] for one in made["space"]["parameters"]] == ["nofile", "mode"]
+    assert made["space"]["forbidden"] == ["mode = fast and nofile > 60000"]
+    runs = Run.objects.count()
+    for space, field in ((YAML.replace("1024", "2"), "space.nofile"), ("parameters: 4", "space.parameters")):
+        answer = api.post("/tunings", body | {"space": space})
+        assert answer.status_code == 422
+        assert field in answer.content.decode()
+    assert (Run.objects.count(), Tuning.objects.count()) == (runs, 1)
+
+
+def test_an_answer_is_told_with_its_interval_and_saved_as_a_recipe(api: ApiClient, body: dict[str, Any]) -> None:
+    made = api.post("/tunings", body).json()
+    default = made["default"]
+    Tuning.objects.update(
+        state="finished", outcome="better", sentence="mode=fast is better.", winner={**default, "mode": "fast"},
+        gain_ratio=0.24, low_ratio=0.22, high_ratio=0.26,
+        smallest={"config": {**default, "mode": "fast"}, "dropped": [], "each": []},
+    )  # fmt: skip
+    answer = api.get(f"/tunings/{made['id']}/verdict").json()
+    assert (answer["outcome"], answer["finished"], answer["ci95_low_pct"]) == ("better", True, 22.0)
+    assert "| mode | plain | fast |" in answer["markdown"]
+    saved = api.post(f"/tunings/{made['id']}/recipe")
+    assert (saved.status_code, saved.json()["name"]) == (201, "limits")
+    assert api.get(f"/tunings/{made['id']}").json()["smaller_recipe"] == saved.json()
+
+
+def test_benchhub_ci_starts_a_search_once_waits_and_tells_the_answer(
+    ci: Ci, admin: Member, stock: dict[str, Any], tmp_path: Path
+) -> None:
+    save_version(admin, Recipe, "limits", RECIPE)
+    space, state, said = (tmp_path / name for name in ("space.yaml", "state.json", "answer.json"))
+    space.write_text(YAML)
+    wanted = (
+        "tune", *NAMES, f"--space={space}", "--limit=latency_p99_ms<=50", "--runs=30", "--smallest",
+        f"--state={state}",
+    )  # fmt: skip
+    starts = [ci(*wanted, "--no-wait") for _ in range(2)]
+    tuning = Tuning.objects.get()
+    assert [(one.returncode, one.stdout) for one in starts] == [(0, f"tuning:{tuning.pk}\n")] * 2
+    assert (tuning.reduces, tuning.budget_runs, tuning.name) == (True, 30, "limits: the best configuration")
+    Tuning.objects.update(state="finished", outcome="nothing_better", sentence="No setting is likely to beat it.")
+    ended = ci(*wanted, f"--json={said}")
+    assert ended.returncode == 1, ended.stderr
+    assert "nothing better" in ended.stdout
+    assert json.loads(said.read_text())["finished"] is True
+    assert ci("gate", f"tuning:{tuning.pk}", "--margin=4").returncode == 3
+    refused = ci("tune", *NAMES, f"--space={space}", "--limit=p99<50")
+    assert (refused.returncode, "METRIC<=VALUE" in refused.stderr) == (3, True)

@@ -1,0 +1,381 @@
+"""Tuning searches: each trial is a run, and what follows is a function of the trials that are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agents import events as e
+from agents.events import AnyEvent
+from experiments.analysis.tuning.search import Round, decide
+from experiments.asking.launching.cancelling import cancel_run
+from experiments.asking.launching.choices import Choice
+from experiments.asking.tunings.live import TUNINGS, add_budget, find_smallest, pause, resume, start_tuning
+from experiments.asking.tunings.plan import LimitWanted, TuningPlan
+from experiments.asking.tunings.recipes import save_recipe
+from experiments.asking.tunings.trials import searched, settings_of, trials_over
+from experiments.keeping.retention.exemptions import in_use
+from experiments.models import Member, Recipe, Role, Run, Tuning, TuningTrial
+from experiments.registry.documents.versions import save_version
+from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.running.ending.conclusion import give_up
+from tests.experiments.conftest import MakeMember
+from tests.experiments.finished import finish_next, report, whole_run
+
+RECIPE = {
+    "parameters": {
+        "nofile": {"type": "int", "default": 4096, "minimum": 1024, "maximum": 65536},
+        "nproc": {"type": "int", "default": 4096, "minimum": 64},
+        "mode": {"type": "str", "default": "plain", "choices": ["plain", "fast"]},
+    },
+    "steps": [
+        {"kind": "limits", "nofile": "${nofile}", "nproc": "${nproc}"},
+        {"kind": "environment", "variables": {"MODE": "${mode}"}},
+    ],
+}
+SPACE: dict[str, Any] = {
+    "parameters": [
+        {"name": "nofile", "low": 1024, "high": 65536, "log": True},
+        {"name": "nproc", "low": 1024, "high": 8192},
+        {"name": "mode"},
+    ]
+}
+Answer = Callable[[dict[str, Any], int], list[AnyEvent]]
+
+
+@pytest.fixture
+def choice(admin: Member, stock: dict[str, Any]) -> Choice:
+    return Choice(**stock | {"recipe": save_version(admin, Recipe, "limits", RECIPE)})
+
+
+def start(member: Member, choice: Choice, **more: Any) -> Tuning:
+    given: dict[str, Any] = {"name": "Faster?", "choice": choice, "space": SPACE, "budget_runs": 30, "seed": 7}
+    return start_tuning(member, TuningPlan(**given | more))
+
+
+def config_of(run: Run) -> dict[str, Any]:
+    assert run.spec is not None
+    return dict(run.spec["recipe"]["parameters"])
+
+
+def planted(config: dict[str, Any], number: int) -> list[AnyEvent]:
+    """A server that is a quarter faster in its mode "fast", and that nothing else changes."""
+    wiggle = 1 + 0.004 * ((number * 7) % 5 - 2)
+    return whole_run(report((1250.0 if config["mode"] == "fast" else 1000.0) * wiggle))
+
+
+def equal(config: dict[str, Any], number: int) -> list[AnyEvent]:
+    return whole_run(report(1000.0 * (1 + 0.004 * ((number * 7) % 5 - 2))))
+
+
+def failed(why: str, cause: Any = "specification") -> list[AnyEvent]:
+    return [e.PhaseStarted("facts"), e.Failed("facts", why, "", False, cause)]
+
+
+def play(tuning: Tuning, answer: Answer = planted, *, most: int = 400) -> Tuning:
+    """Every trial that the search launches, until it is over."""
+    for _ in range(most):
+        queued = Run.objects.filter(state=Run.State.QUEUED).first()
+        if queued is None:
+            break
+        finish_next(answer(config_of(queued), queued.number))
+    tuning.refresh_from_db()
+    return tuning
+
+
+def test_a_planted_gain_is_found_confirmed_and_reduced_to_the_parameter_that_brings_it(
+    admin: Member, choice: Choice
+) -> None:
+    tuning = start(
+        admin, choice, labels={"commit": "4f2c"}, space={"parameters": SPACE["parameters"][1:]}, budget_runs=20
+    )
+    with pytest.raises(Conflict):
+        find_smallest(admin, tuning)
+    tuning = play(tuning)
+    assert (tuning.state, tuning.outcome) == ("finished", "better")
+    assert tuning.winner is not None
+    assert tuning.winner["mode"] == "fast"
+    assert (tuning.low_ratio or 0) <= 0.25 <= (tuning.high_ratio or 0)
+    assert "is better than the default by" in tuning.sentence
+    assert "none of which belonged to the search" in tuning.sentence
+    assert tuning.best is not None
+    assert tuning.best["low"] < 0.25 < tuning.best["high"]
+    with pytest.raises(Conflict):
+        add_budget(admin, tuning, runs=20)
+    find_smallest(admin, tuning)
+    assert (tuning.state, tuning.smallest) == ("running", None)
+    tuning = play(tuning)
+    trials = list(tuning.trials.all())
+    assert [one.position for one in trials] == list(range(len(trials)))
+    assert sum(one.purpose != "revert" for one in trials) <= 20
+    assert trials[0].config == tuning.default == {"nproc": 4096, "mode": "plain"}
+    assert tuning.state == "finished"
+    assert tuning.smallest is not None
+    assert tuning.smallest["config"] == {**tuning.default, "mode": "fast"}
+    assert "mode stays" in " ".join(one["sentence"] for one in tuning.smallest["each"])
+    with pytest.raises(Conflict):
+        find_smallest(admin, tuning)
+    assert Run.objects.get(number=1).labels == {"commit": "4f2c", "tuning": str(tuning.pk), "trial": "1"}
+    kept = Run.objects.filter(in_use()["a trial of a tuning search"])
+    assert kept.count() == tuning.trials.exclude(run=None).count()
+    made = save_recipe(admin, tuning)
+    assert made.version == choice.recipe.version + 1
+    assert made.body["parameters"]["mode"]["default"] == "fast"
+    assert save_recipe(admin, tuning) == made
+
+
+def test_every_trial_is_a_function_of_those_before_it_and_is_launched_once(admin: Member, choice: Choice) -> None:
+    tuning = play(start(admin, choice, space={"parameters": SPACE["parameters"][1:]}, budget_runs=20), most=14)
+    over = trials_over(tuning)
+    TUNINGS.step_ended(Run.objects.get(number=14))  # told twice
+    assert tuning.trials.exclude(run=None).count() == 15
+    planned = list(tuning.trials.values_list("config", "purpose", "block"))
+    at = 0
+    while at < len(over):
+        decided = decide(settings_of(tuning, over[:at]), searched(over[:at]))
+        assert isinstance(decided, Round)
+        told = [(dict(one.config), one.purpose, one.block) for one in decided.planned]
+        assert told == planned[at : at + len(told)]
+        at += len(told)
+
+
+def test_where_nothing_is_better_nothing_is_claimed_and_more_budget_goes_on(admin: Member, choice: Choice) -> None:
+    tuning = play(start(admin, choice, budget_runs=20), equal)
+    assert (tuning.state, tuning.winner, tuning.gain_ratio) == ("finished", None, None)
+    assert tuning.outcome in ("nothing_better", "budget_too_small")
+    before = tuning.trials.count()
+    add_budget(admin, tuning, runs=6)
+    assert (tuning.state, tuning.outcome) == ("running", "") or tuning.trials.count() == before
+    tuning = play(tuning, equal)
+    assert tuning.state == "finished"
+    assert tuning.winner is None
+    assert tuning.trials.count() <= 26
+
+
+def test_invalid_runs_are_made_again_and_never_scored(admin: Member, choice: Choice) -> None:
+    def answer(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        if number % 6 == 0:  # three times as fast, in a run that does not count
+            return whole_run(report(3000.0, duration_s=5.0, requests=15000))
+        return planted(config, number)
+
+    tuning = play(start(admin, choice, budget_runs=24), answer)
+    invalid = tuning.trials.filter(result="invalid")
+    assert invalid.count() >= 3
+    assert set(invalid.values_list("figure", flat=True)) == {None}
+    assert all("5" in one.reason for one in invalid), invalid[0].reason
+    assert tuning.trials.filter(why__contains="invalid").exists()
+    assert (tuning.high_ratio or 0) < 0.4
+
+
+def test_crashed_and_refused_configurations_are_no_answer(admin: Member, choice: Choice) -> None:
+    def answer(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        if config["mode"] == "fast" and config["nofile"] < 8192:
+            return failed("The server did not start.")
+        if config["nproc"] > 7000:
+            return whole_run(report(2000.0, errors_connect=900))
+        return planted(config, number)
+
+    tuning = play(start(admin, choice, budget_runs=24), answer)
+    results = set(tuning.trials.values_list("result", flat=True))
+    assert {"refused", "crashed"} <= results
+    for one in tuning.trials.filter(result__in=("refused", "crashed")):
+        assert one.figure is None
+        assert one.reason
+    if tuning.winner:
+        assert tuning.winner["nofile"] >= 8192
+        assert tuning.winner["nproc"] <= 7000
+
+
+def test_a_limit_is_kept_by_what_is_recommended(admin: Member, choice: Choice) -> None:
+    def answer(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        fast = config["mode"] == "fast"
+        return whole_run(report(1250.0 if fast else 1000.0 + number % 3, latency_p99_ms=55.0 if fast else 40.0))
+
+    limits = [LimitWanted("latency_p99_ms", at_most=50.0), LimitWanted("errors_total", at_most=0)]
+    tuning = play(start(admin, choice, limits=limits, budget_runs=20), answer)
+    assert tuning.state == "finished"
+    assert tuning.winner is None
+    assert [one for one in tuning.trials.filter(result="ok") if len(one.bounded) != 1] == []
+
+
+def test_a_default_that_does_not_run_stops_the_search_at_once(admin: Member, choice: Choice) -> None:
+    tuning = start(admin, choice)
+    finish_next(failed("Server and load tool would share CPU 0."))
+    tuning.refresh_from_db()
+    assert (tuning.state, tuning.trials.exclude(run=None).count()) == ("stopped", 1)
+    assert "The default itself does not run (run #1): Server and load tool would share CPU 0." in tuning.sentence
+
+
+def test_a_host_that_is_dirty_stops_the_search(admin: Member, choice: Choice) -> None:
+    tuning = start(admin, choice)
+    finish_next(whole_run(differences=("vm.swappiness is 10, was 60",)))
+    tuning.refresh_from_db()
+    assert tuning.state == "stopped"
+    assert "could not be proven to be as before" in tuning.sentence
+    assert not Run.objects.filter(state=Run.State.QUEUED).exists()
+
+
+def test_lost_runs_in_a_row_end_the_search(admin: Member, choice: Choice) -> None:
+    tuning = play(start(admin, choice), lambda config, number: failed("The host is away.", "host"))
+    assert tuning.state == "stopped"
+    assert "newest runs were all invalid" in tuning.sentence
+    assert not tuning.trials.exclude(result__in=("invalid", "")).exists()
+
+
+def test_a_paused_search_launches_nothing_until_it_goes_on_with_the_same_trial(admin: Member, choice: Choice) -> None:
+    tuning = play(start(admin, choice), most=9)
+    pause(admin, tuning)
+    tuning = play(tuning, most=1)
+    assert not Run.objects.filter(state=Run.State.QUEUED).exists()
+    over = trials_over(tuning)
+    decided = decide(settings_of(tuning, over), searched(over))
+    assert isinstance(decided, Round)
+    with pytest.raises(Conflict):
+        pause(admin, tuning)
+    resume(admin, tuning)
+    assert tuning.trials.count() == 11
+    assert tuning.trials.get(position=10).config == decided.planned[0].config
+    with pytest.raises(Conflict):
+        resume(admin, tuning)
+
+
+def test_the_search_stops_when_its_owner_is_gone_or_may_not_launch(
+    admin: Member, choice: Choice, make_member: MakeMember
+) -> None:
+    eve, bob = (make_member(admin.team, Role.ADMIN, name) for name in ("eve", "bob"))
+    first = start(eve, choice)
+    eve.user.is_active = False
+    eve.user.save()
+    finish_next(planted(config_of(Run.objects.get()), 1))
+    first.refresh_from_db()
+    assert (first.state, first.sentence) == ("stopped", "The account of whoever started it is closed.")
+    second = start(bob, choice)
+    Member.objects.filter(pk=bob.pk).update(role=Role.VIEWER)
+    finish_next(planted(config_of(Run.objects.get(state=Run.State.QUEUED)), 1))
+    second.refresh_from_db()
+    assert second.state == "stopped"
+    assert "could not be launched: You may not launch runs on" in second.sentence
+
+
+def test_cancelling_the_search_or_its_trial_ends_both(admin: Member, choice: Choice) -> None:
+    first = start(admin, choice)
+    TUNINGS.cancel(admin, first)
+    assert (first.state, Run.objects.get().outcome) == ("cancelled", "cancelled")
+    second = start(admin, choice)
+    cancel_run(admin, Run.objects.get(state=Run.State.QUEUED))
+    second.refresh_from_db()
+    assert (second.state, second.trials.exclude(run=None).count()) == ("cancelled", 1)
+
+
+def test_the_hours_end_a_search_like_its_runs_do(admin: Member, choice: Choice) -> None:
+    tuning = start(admin, choice, budget_runs=300, budget_hours=2.0)
+    for number in range(1, 400):
+        queued = Run.objects.filter(state=Run.State.QUEUED).first()
+        if queued is None:
+            break
+        finish_next(equal(config_of(queued), number))
+        TuningTrial.objects.filter(run=queued).update(duration_s=240.0)
+    tuning.refresh_from_db()
+    assert tuning.state == "finished"
+    assert tuning.winner is None
+    assert 15 <= tuning.trials.exclude(run=None).count() <= 31
+
+
+def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choice) -> None:
+    tuning = start(admin, choice)
+    run = Run.objects.get()
+    give_up(run.pk, run.fence, "No worker could go on with it.", "")
+    trial = tuning.trials.get(position=0)
+    assert (trial.result, trial.figure) == ("invalid", None)
+    assert Run.objects.filter(state=Run.State.QUEUED).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "said"),
+    [
+        ({"space": {"parameters": [{"name": "heap"}]}}, "space.heap", "no parameter 'heap'"),
+        ({"space": {"parameters": [{"name": "nproc", "low": 64}]}}, "space.nproc", "smallest and the largest"),
+        ({"space": {"parameters": [{"name": "nofile", "low": 8, "high": 9000}]}}, "space.nofile", "below the minimum"),
+        (
+            {"space": {"parameters": [{"name": "nofile", "low": 9000, "high": 8000}]}},
+            "space.nofile",
+            "low must be smaller",
+        ),
+        ({"space": {"parameters": [{"name": "nofile", "low": 1024, "high": 2048}]}}, "space.nofile", "default"),
+        ({"space": {"parameters": [{"name": "mode", "choices": ["plain", "odd"]}]}}, "space.mode", "not one of"),
+        ({"space": {"parameters": [{"name": "mode"}, {"name": "mode"}]}}, "space", "name of its own"),
+        ({"space": {"parameters": [{"name": "mode", "only_when": "x = 1"}]}}, "space.mode", "PARAMETER = VALUE"),
+        ({"space": {"parameters": [{"name": "mode"}], "forbidden": ["heap > 4"]}}, "space.forbidden", "heap"),
+        ({"space": {"parameters": [{"name": "mode"}], "forbidden": ["quick"]}}, "space.forbidden", "is not PARAMETER"),
+        ({"space": {"parameters": []}}, "space.parameters", "at least 1"),
+        ({"metric": "speed"}, "metric", "no metric 'speed'"),
+        ({"limits": [LimitWanted("speed", at_most=1)]}, "limits", "no metric 'speed'"),
+        ({"limits": [LimitWanted("latency_p99_ms")]}, "limits", "at_most"),
+        ({"margin_ratio": 0.0}, "margin_ratio", "between 0 and 1"),
+        ({"budget_runs": 10}, "budget_runs", "20 to 300"),
+        ({"budget_hours": 0.001}, "budget_hours", "hours or more"),
+        ({"name": " "}, "name", "name"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_by_field_before_anything_is_stored(
+    admin: Member, choice: Choice, more: dict[str, Any], field: str, said: str
+) -> None:
+    with pytest.raises(RequestError) as error:
+        start(admin, choice, **more)
+    assert error.value.field == field
+    assert said in error.value.message
+    assert not Tuning.objects.exists()
+    assert not Run.objects.exists()
+
+
+def test_a_value_that_a_step_refuses_is_found_before_the_first_run(admin: Member, stock: dict[str, Any]) -> None:
+    body = {
+        "parameters": {"files": {"type": "int", "default": 4096}},
+        "steps": [{"kind": "limits", "nofile": "${files}"}],
+    }
+    choice = Choice(**stock | {"recipe": save_version(admin, Recipe, "limits", body)})
+    with pytest.raises(RequestError) as error:
+        start(admin, choice, space={"parameters": [{"name": "files", "low": -5, "high": 9000}]})
+    assert error.value.field == "space.files"
+    assert "files = -5" in error.value.message
+
+
+def test_values_that_a_step_refuses_together_are_refused_without_a_run(admin: Member, stock: dict[str, Any]) -> None:
+    body = {
+        "parameters": {"a": {"type": "int", "default": 10}, "b": {"type": "int", "default": 1}},
+        "steps": [{"kind": "limits", "nofile": "${a}${b}"}],
+    }
+    choice = Choice(**stock | {"recipe": save_version(admin, Recipe, "limits", body)})
+    digits = [{"name": name, "low": 2 if name == "a" else 1, "high": 99_999_999} for name in ("a", "b")]
+    tuning = play(start(admin, choice, space={"parameters": digits}), equal, most=3)
+    refused = tuning.trials.filter(run=None, result="refused")
+    assert refused.exists()
+    assert all("nofile" in one.reason for one in refused)
+    assert tuning.state in ("running", "finished")
+
+
+def test_conditions_and_forbidden_mixtures_are_kept(admin: Member, choice: Choice) -> None:
+    space = {
+        "parameters": [
+            {"name": "mode"},
+            {"name": "nproc", "low": 1024, "high": 8192, "only_when": "mode = fast"},
+            {"name": "nofile", "low": 1024, "high": 65536, "log": True},
+        ],
+        "forbidden": ["mode = fast and nofile > 30000"],
+    }
+    tuning = play(start(admin, choice, space=space, budget_runs=20), equal)
+    configs = [one.config for one in tuning.trials.all()]
+    assert not [one for one in configs if one["mode"] == "fast" and one["nofile"] > 30000]
+    plain = {one["nofile"] for one in configs if one["mode"] == "plain"}
+    assert len(plain) > 1
+
+
+def test_a_viewer_changes_nothing(admin: Member, choice: Choice, make_member: MakeMember) -> None:
+    viewer, tuning = make_member(admin.team, Role.VIEWER, "vic"), start(admin, choice)
+    for act in (pause, resume, find_smallest, TUNINGS.cancel):
+        with pytest.raises(Forbidden):
+            act(viewer, tuning)
+    with pytest.raises(Forbidden):
+        add_budget(viewer, tuning, runs=5)

@@ -1,0 +1,51 @@
+"""The flame graph of a run and functions side by side: what the pages lead to, and what they say without profiles."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from agents.profiles.base.taken import TakenProfile
+from experiments.models import Member
+from experiments.registry.runs.run_profiles import store_run_profile
+from tests.frontend.conftest import MakeRun
+from tests.frontend.flames import flame_of
+
+pytestmark = pytest.mark.django_db
+
+STACKS = b"[exec-1 tid=7];run;parse 60\n[exec-2 tid=9];run;parse 20\n[exec-1 tid=7];run;render 20\n"
+
+
+def test_a_run_leads_to_its_flame_graph_and_its_files(browser: Client, make_run: MakeRun) -> None:
+    run = make_run(throughput_rps=1000.0)
+    taken = TakenProfile("async-profiler", event="cpu", cpu_time_s=2.0, requests=10_000)
+    name = store_run_profile(run, STACKS, taken).name
+    place = f"/t/perf/runs/{run.number}/"
+    assert f"{place}profiles/{name}/" in browser.get(place).content.decode()
+    page = browser.get(f"{place}profiles/{name}/").content.decode()
+    assert f'data-url="{place}profiles/{name}/tree"' in page
+    assert "200.0 µs" in page
+    head, _, own = flame_of(browser.get(f"{place}profiles/{name}/tree").content)
+    assert own.sum() == 100
+    assert [head["names"][at] for at in head["threads"]] == ["[exec-# tid=#]"]  # one pool, one thread to choose
+    for form in ("collapsed", "pprof", "speedscope"):
+        assert browser.get(f"{place}profiles/{name}/file?form={form}").status_code == 200
+    assert browser.get(f"{place}profiles/{name}/file?form=perf-script").status_code == 404
+    assert browser.get(f"{place}profiles/none/").status_code == 404
+
+
+def test_compare_leads_to_functions_and_an_unknown_majority_is_said(
+    browser: Client, make_run: MakeRun, admin: Member
+) -> None:
+    first, second, plain = (make_run(throughput_rps=1000.0) for _ in range(3))
+    for run in (first, second):
+        store_run_profile(run, b"run;parse 60\n[unknown] 40\n", TakenProfile("perf", event="cpu-clock"))
+    numbers = f"{first.number},{second.number}"
+    compare = browser.get(f"/t/perf/compare/?runs={numbers}").content.decode()
+    assert f"/compare/functions/?before={first.number}&amp;after={second.number}" in compare
+    page = browser.get(f"/t/perf/compare/functions/?before={first.number}&after={second.number}")
+    assert "No difference: The CPU time of the server or its requests are not known" in page.content.decode()
+    assert browser.get(f"/t/perf/runs/{first.number}/profiles/perf-cpu-clock/").content.decode().count("40 %") >= 2
+    for query, status in (("", 200), (f"?before={plain.number}&after={plain.number}", 404), ("?before=x&after=1", 422)):
+        assert browser.get(f"/t/perf/compare/functions/{query}").status_code == status
+    assert browser.get("/t/perf/compare/functions/tree?before=999&after=1").status_code == 422

@@ -1,0 +1,135 @@
+"""The pages of tuning searches: a form without YAML, a live page, and the answer with its buttons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from experiments.asking.launching.choices import Choice
+from experiments.asking.tunings.live import start_tuning
+from experiments.asking.tunings.plan import LimitWanted, TuningPlan
+from experiments.models import Member, Recipe, Run, Tuning
+from experiments.registry.documents.versions import save_version
+from tests.experiments.asking.test_tunings import RECIPE, SPACE
+from tests.experiments.finished import finish_next, report, whole_run
+from tests.frontend.flat import flat
+
+
+@pytest.fixture
+def choice(admin: Member, stock: dict[str, Any]) -> Choice:
+    return Choice(**stock | {"recipe": save_version(admin, Recipe, "limits", RECIPE)})
+
+
+def address(name: str, team: Any, *more: Any) -> str:
+    return reverse(name, args=[team.slug, *more])
+
+
+def typed(choice: Choice) -> dict[str, Any]:
+    """What a person types."""
+    return {
+        "name": "Faster?",
+        "application": choice.application.pk,
+        "recipe": choice.recipe.pk,
+        "workload": choice.workload.pk,
+        "sut": choice.sut.pk,
+        "drivers": [host.pk for host in choice.drivers],
+        "s_nofile": "on",
+        "l_nofile": "1024",
+        "h_nofile": "65536",
+        "g_nofile": "on",
+        "s_mode": "on",
+        "metric": "throughput_rps",
+        "limit1_metric": "latency_p99_ms",
+        "limit1_side": "at_most",
+        "limit1_value": "50",
+        "margin_pct": "3",
+        "budget_runs": "30",
+        "priority": "normal",
+        "forbidden": "mode = fast and nofile > 60000",
+    }
+
+
+def test_a_search_is_started_by_the_form_and_followed_on_its_page(
+    browser: Client, admin: Member, choice: Choice
+) -> None:
+    fields = browser.get(address("tuning_parameters", admin.team), {"recipe": choice.recipe.pk}).content.decode()
+    assert 'name="l_nofile"' in fields
+    assert 'name="c_mode"' in fields
+    answer = browser.post(address("new_tuning", admin.team), typed(choice))
+    tuning = Tuning.objects.get()
+    assert (answer.status_code, answer.headers["Location"]) == (302, address("tuning", admin.team, tuning.pk))
+    assert tuning.limits == [{"metric": "latency_p99_ms", "at_most": 50.0, "at_least": None}]
+    assert [one["name"] for one in tuning.space["parameters"]] == ["mode", "nofile"]
+    finish_next(whole_run(report(1000.0)))
+    finish_next(whole_run(report(2000.0, errors_connect=900)))
+    page = flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
+    for said in ("1 crashed, 0 refused", "the default, to compare with", "28 runs to go", "spread over the space"):
+        assert said in page
+    part = browser.get(address("tuning", admin.team, tuning.pk), {"part": "answer"})
+    assert part.headers["HX-Trigger"] == "charts-changed"
+    trials = browser.get(address("tuning_chart", admin.team, tuning.pk)).json()["trials"]
+    assert [one["figure"] for one in trials] == [1000.0, None, None]
+    assert "Faster?" in browser.get(address("tunings", admin.team)).content.decode()
+    again = browser.get(address("new_tuning", admin.team), {"from": tuning.pk}).content.decode()
+    assert "mode = fast and nofile &gt; 60000" in again
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"l_nofile": "9000"}, "must be in what may be tried: nofile"),
+        ({"s_nofile": "", "s_mode": ""}, "Choose at least one parameter"),
+        ({"limit1_value": ""}, "Give the value of this limit."),
+        ({"c_mode": "plain, odd"}, "not one of"),
+        ({"forbidden": "quick"}, "is not PARAMETER"),
+        ({"budget_hours": "0.02"}, "hours or more"),
+    ],
+)
+def test_the_form_says_at_the_field_what_does_not_fit(
+    browser: Client, admin: Member, choice: Choice, change: dict[str, str], said: str
+) -> None:
+    answer = browser.post(address("new_tuning", admin.team), typed(choice) | change)
+    assert answer.status_code == 422
+    assert said in flat(answer.content.decode())
+    assert not Run.objects.exists()
+
+
+def test_pausing_going_on_more_budget_and_the_end_are_buttons(browser: Client, admin: Member, choice: Choice) -> None:
+    limits = [LimitWanted("errors_total", at_most=0)]
+    tuning = start_tuning(admin, TuningPlan("Faster?", choice, SPACE, limits=limits, budget_runs=30))
+
+    def press(action: str) -> str:
+        return flat(browser.post(address("tuning_action", admin.team, tuning.pk, action), follow=True).content.decode())
+
+    assert "Paused." in press("pause")
+    assert "Only a tuning search that is running can be paused." in press("pause")
+    assert "It goes on." in press("resume")
+    browser.post(address("tuning_budget", admin.team, tuning.pk), {"runs": "12"})
+    tuning.refresh_from_db()
+    assert tuning.budget_runs == 42
+    said = browser.post(address("tuning_budget", admin.team, tuning.pk), {"runs": "many"}, follow=True)
+    assert "is no number" in flat(said.content.decode())
+    assert "of a configuration that is confirmed to be better" in press("smallest")
+    assert "Cancelled." in press("cancel")
+
+
+def test_the_answer_has_its_interval_and_becomes_a_version_of_the_recipe(
+    browser: Client, admin: Member, choice: Choice
+) -> None:
+    tuning = start_tuning(admin, TuningPlan("Faster?", choice, SPACE, budget_runs=30))
+    Tuning.objects.filter(pk=tuning.pk).update(
+        state="finished", outcome="better", sentence="mode=fast is better than the default by 24.0 %.",
+        winner={**tuning.default, "mode": "fast"}, gain_ratio=0.24, low_ratio=0.22, high_ratio=0.26,
+    )  # fmt: skip
+    page = flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
+    assert "better than the default by 24.0 %" in page
+    assert "Find the smallest recipe (at most" in page
+    assert "+22.0 %" in flat(browser.get(address("tunings", admin.team)).content.decode())
+    browser.post(address("tuning_recipe", admin.team, tuning.pk))
+    made = Recipe.objects.filter(name="limits").latest("version")
+    assert made.body["parameters"]["mode"]["default"] == "fast"
+    assert made.note.startswith(f"Tuning search {tuning.pk}: mode=fast.")
+    assert str(made) in flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
