@@ -17,7 +17,7 @@ RATED = {kind: tool for kind, tool in DRIVERS.items() if tool.rate_option}
 TOOLS: dict[str, dict[str, Any]] = {
     "autocannon": {"connections": 8},
     "command": {"argv": ["load", "{url}", "{offered_rate_rps}"], "offered_rate_rps": 5},
-    "gatling": {"users": 8},
+    "gatling": {"offered_rate_rps": 10},
     "h2load": {"connections": 8},
     "hyperfoil": {"connections": 8, "threads": 2, "home": "/opt/hyperfoil"},
     "jmeter": {"users": 8},
