@@ -132,6 +132,12 @@ def test_a_test_of_redis_that_was_not_reached_makes_the_figures_unusable() -> No
     assert report.why == "its time was over before get was done: give the phase more time, or fewer requests"
 
 
+@pytest.mark.parametrize("text", ["", HEAD, "WARNING: Could not fetch server CONFIG\n" + HEAD])
+def test_a_redis_benchmark_that_its_time_ended_says_what_to_do(text: str) -> None:
+    with pytest.raises(ParseError, match="its time was over before get was done: give the phase more time"):
+        make("redis-benchmark", tests=["get"]).parse(text)
+
+
 def test_two_results_of_one_name_have_names_of_their_own() -> None:
     row = '"GET","100.0","0.1","0.1","0.1","0.1","0.1","0.1"\n'
     found = own(make("redis-benchmark").parse(HEAD + row + row))
