@@ -140,4 +140,9 @@ class RedisBenchmark(BenchmarkTool):
             test = missing[0].partition(".")[0]
             why = f"its time was over before {test} was done: {MORE_TIME}"
             return replace(report, usable=False, why=why)
-        return replace(report, requests=self.requests * len(self.tests))
+        rates = {one.name: one.value for one in report.own_metrics}
+        if report.throughput_rps:
+            rates["throughput_rps"] = report.throughput_rps
+        took = [self.requests / rates[name] for name in self.headlines() if rates.get(name)]
+        duration_s = sum(took) if len(took) == len(self.tests) else None  # a rate is its requests by their time
+        return replace(report, requests=self.requests * len(self.tests), duration_s=duration_s)

@@ -224,8 +224,9 @@ class ExperimentTemplate(Item):
     def settings(self) -> dict[str, Setting]:
         """What an installation may be told: of its applications, recipes and workload, fixed ones left out."""
         shipped = workload(self.workload.use)
-        parts = (*self.applications(), *(recipe(name) for name in dict.fromkeys(v.recipe for v in self.variants)))
-        found = {name: setting for part in parts for name, setting in part.settings.items()}
+        recipes = [recipe(name) for name in dict.fromkeys(v.recipe for v in self.variants)]
+        found = {name: setting for app in self.applications() for name, setting in app.settings.items()}
+        found |= {name: setting for one in recipes for name, setting in one.settings.items()}
         return found | {n: s for n, s in shipped.settings.items() if n not in self.workload.fixed}
 
 
