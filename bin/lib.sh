@@ -90,8 +90,8 @@ bh_first_of() {
 }
 
 # The missing packages of the groups: run (BenchHub itself), lab (hosts and load on this machine), test (the checks),
-# faults (all of the list of faults), hosts (each kind of host that users have), containers (an engine to run
-# docker-compose.yml, and the proxy before it).
+# redis, nginx, node (servers on the lab's hosts), faults (all of the list of faults), hosts (each kind of host that users
+# have), containers (an engine to run docker-compose.yml, and the proxy before it).
 bh_missing() {
   local group
   for group in "$@"; do
@@ -111,6 +111,11 @@ bh_missing() {
         bh_has setpriv || echo util-linux
         bh_has curl || echo curl
         bh_has ps || echo procps ;;
+      redis)  # for the hosts of the lab, which do not see what pip brought
+        PATH=/usr/sbin:/usr/bin:/sbin:/bin bh_has redis-server || echo redis-server
+        bh_has redis-benchmark || echo redis-tools ;;
+      nginx) PATH=/usr/sbin:/usr/bin:/sbin:/bin bh_has nginx || echo nginx-light ;;
+      node) bh_has node || bh_has nodejs || echo nodejs ;;
       test)
         bh_has chromium || bh_has chromium-browser || bh_has google-chrome || echo chromium
         bh_has nmon || echo nmon

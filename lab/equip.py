@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,15 @@ from lab.shell import LabError
 from lab.tomcat import VERSION, install_tomcat
 
 FETCH = "Start with bin/lab, which fetches or builds it."
+
+PROJECT = "project"
+BUILDER = "builder"
+"""The role of a member that builds for the others."""
+MAKEFILE = """app: server.js
+\techo '#!/usr/bin/env node' >app
+\tcat server.js >>app
+\tchmod +x app
+"""
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,8 @@ def equip(
             values["rest_war"] = f"{sut.inside}/rest.war"
         if "node_entry" in names:
             values["node_entry"] = _script(programs, "server.js", sut)
+        if "repository" in names:
+            values["repository"] = _project(programs, members.get(BUILDER, sut))
     if "shop_entry" in names:
         values["shop_entry"] = _script(programs, "shop.js", members["app"])
     if "jmeter_home" in names:
@@ -83,6 +95,23 @@ def _script(programs: Programs, name: str, spot: Spot) -> str:
     """A shipped script of Node.js, copied to the host; its path there."""
     shutil.copy(_there(programs.node and programs.node / name, "server of Node.js"), spot.outside / name)
     return f"{spot.inside}/{name}"
+
+
+def _project(programs: Programs, spot: Spot) -> str:
+    """The path of a repository of two commits for npm and make; the second one answers three times as much."""
+    script = _there(programs.node and programs.node / "server.js", "server of Node.js").read_text()
+    at = spot.outside / PROJECT
+    shutil.rmtree(at, ignore_errors=True)
+    at.mkdir()
+    (at / "Makefile").write_text(MAKEFILE)
+    (at / "package.json").write_text('{"name": "project", "version": "1.0.0", "private": true}\n')
+    own = ("git", "-C", str(at), "-c", "user.name=lab", "-c", "user.email=lab@localhost", "-c", "safe.directory=*")
+    subprocess.run([*own, "init", "-q", "-b", "main"], check=True)
+    for people, what in (("50", "A list of 50 people"), ("150", "A list of 150 people")):
+        (at / "server.js").write_text(script.replace("n < 50;", f"n < {people};"))
+        subprocess.run([*own, "add", "."], check=True)
+        subprocess.run([*own, "commit", "-qm", what], check=True)
+    return f"{spot.inside}/{PROJECT}"
 
 
 def _there(path: Path | None, what: str) -> Path:

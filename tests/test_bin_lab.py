@@ -74,6 +74,16 @@ def test_hosts_get_what_the_settings_point_at(tmp_path: Path, spots: tuple[Spot,
     assert sorted(path.name for path in sut.outside.iterdir()) == ["rest.war", "wlp"]
 
 
+def test_a_host_gets_a_project_of_two_commits_that_differ_in_what_they_answer(spots: tuple[Spot, Spot]) -> None:
+    sut, driver = spots
+    for _ in range(2):
+        programs = Programs(node=LAB.parent.parent / "experiments/asking/library/node")
+        assert equip([sut], driver, {"repository"}, programs) == {"repository": "/root/project"}
+    git = ("git", "-C", str(sut.outside / "project"), "-c", "safe.directory=*")
+    changed = subprocess.run([*git, "diff", "--numstat", "HEAD~1"], check=True, capture_output=True, text=True)
+    assert changed.stdout == "1\t1\tserver.js\n"
+
+
 def test_a_program_that_is_not_here_is_named(spots: tuple[Spot, Spot]) -> None:
     sut, driver = spots
     with pytest.raises(LabError, match="There is no JMeter yet"):

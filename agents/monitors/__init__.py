@@ -7,6 +7,7 @@ from agents.monitors.cgroup import CgroupMonitor
 from agents.monitors.cpu import CpuMonitor
 from agents.monitors.cpu_quota import CpuQuotaMonitor
 from agents.monitors.disk import DiskMonitor
+from agents.monitors.energy import EnergyMonitor
 from agents.monitors.faults import FaultsMonitor
 from agents.monitors.frequency import FrequencyMonitor
 from agents.monitors.interrupts import InterruptsMonitor
@@ -28,6 +29,7 @@ MONITORS: dict[str, Monitor] = {
         CpuMonitor(),
         CpuQuotaMonitor(),
         DiskMonitor(),
+        EnergyMonitor(),
         FaultsMonitor(),
         FrequencyMonitor(),
         InterruptsMonitor(),

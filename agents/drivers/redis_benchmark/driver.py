@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from agents.base.command import Command
+from agents.base.errors import ParseError
 from agents.base.installed import program
 from agents.base.rights import Rights
 from agents.drivers.base.benchmark_tool import BenchmarkTool, server_at
@@ -35,6 +36,10 @@ Test = Literal[
     "zadd",
     "zpopmin",
 ]
+
+MORE_TIME = "give the phase more time, or fewer requests"
+SAID_ALWAYS = ('"test",', "WARNING: ")
+"""How lines begin that tell neither of a result nor of an error."""
 
 
 class RedisBenchmark(BenchmarkTool):
@@ -115,6 +120,15 @@ class RedisBenchmark(BenchmarkTool):
         lines = output.splitlines(keepends=True)
         return "".join(sorted(lines, key=lambda line: line.startswith('"')))
 
+    def parse(self, output: str) -> LoadReport:
+        """The report in the tool's output. Raises ParseError when it is not whole.
+
+        It prints nothing of a test before its last request, so that what its time ended has no line of its own.
+        """
+        if not any(line and not line.startswith(SAID_ALWAYS) for line in output.splitlines()):
+            raise ParseError(f"its time was over before {self.tests[0]} was done: {MORE_TIME}")
+        return super().parse(output)
+
     def completed(self, report: LoadReport) -> LoadReport:
         report = replace(report, connections=self.clients, threads=self.threads)
         if not report.complete:
@@ -124,6 +138,11 @@ class RedisBenchmark(BenchmarkTool):
             missing := [name for name in self.headlines() if len(self.tests) > 1 and name not in done]
         ):
             test = missing[0].partition(".")[0]
-            why = f"its time was over before {test} was done: give the phase more time, or fewer requests"
+            why = f"its time was over before {test} was done: {MORE_TIME}"
             return replace(report, usable=False, why=why)
-        return replace(report, requests=self.requests * len(self.tests))
+        rates = {one.name: one.value for one in report.own_metrics}
+        if report.throughput_rps:
+            rates["throughput_rps"] = report.throughput_rps
+        took = [self.requests / rates[name] for name in self.headlines() if rates.get(name)]
+        duration_s = sum(took) if len(took) == len(self.tests) else None  # a rate is its requests by their time
+        return replace(report, requests=self.requests * len(self.tests), duration_s=duration_s)

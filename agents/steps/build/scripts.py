@@ -44,7 +44,8 @@ if [ ! -d checkout/.git ]; then
 fi
 cd checkout || exit 1
 resolved() {
-  for name in "refs/remotes/origin/$asked" "refs/tags/$asked" "$asked"; do
+  case $asked in HEAD|HEAD~*) set -- ;; *) set -- "refs/tags/$asked" "$asked" ;; esac  # HEAD is the repository's own
+  for name in "refs/remotes/origin/$asked" "$@"; do
     git rev-parse -q --verify "$name^{commit}" && return
   done
 }
@@ -54,6 +55,7 @@ sha=
 if [ -z "$sha" ]; then
   [ -n "${fetched-}" ] || git fetch -q --force --tags origin '+refs/heads/*:refs/remotes/origin/*' ||
     fail "git cannot fetch $repository"
+  case $asked in HEAD|HEAD~*) git remote set-head origin --auto >/dev/null 2>&1 ;; esac
   sha=$(resolved)
 fi
 [ -n "$sha" ] || fail "$repository has no commit, branch or tag $asked"
@@ -86,6 +88,7 @@ if [ ! -f "$kept/done" ]; then
     [ -e "$1" ] || fail "the build of $sha made no $artefact: see build.log for what it made"
     [ $# = 1 ] || fail "the build of $sha made $# files like $artefact, not one: $*"
     cp -a -- "$1" "$kept/artefact" || fail "no room for what was built"
+    rm -rf -- "$kept/artefact/.git"
   fi
   { echo "seconds=$(awk "BEGIN { print $ended - $began }")"; } >"$kept/about"
   sync

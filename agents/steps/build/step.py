@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
@@ -37,15 +38,15 @@ def _inside(path: str) -> str:
 Repository = Annotated[
     str, StringConstraints(pattern=r"^(?:https?://|ssh://|git://|git@|file:///|/)[^\s\x00-\x1f]+$", max_length=500)
 ]
-Commit = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._/+-]{0,199}$")]
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._/+-]{0,199}(?:~[0-9]{1,4})?$")]
 Pattern = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._*?+@/-]{0,300}$"), AfterValidator(_inside)]
 Place = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._+@/-]{0,200}$"), AfterValidator(_inside)]
 Argument = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00\n]*$")]
 
 
 class BuildStep(HostStep):
-    """Checks out `commit` (a SHA, a branch or a tag) of `repository` on the host, builds it with `tool` and
-    `arguments`, and puts `artefact`, what the build makes, into the run's instance as `to`.
+    """Checks out `commit` (a SHA, a branch or a tag; main~1 is the one before) of `repository` on the host, builds it
+    with `tool` and `arguments`, and puts `artefact`, what the build makes, into the run's instance as `to`.
 
     What is built is kept in ~/.benchhub/builds by the commit it came from: the next run of the same commit takes it
     from there. How long the build took is said in the run's log, what it printed is kept as server-build.log.
@@ -104,7 +105,8 @@ class BuildStep(HostStep):
         return f"Build {name} at {self.commit[:SHA_LENGTH]} with {self.tool}"
 
     def explains(self, path: str) -> bool:
-        return path.startswith("build.") or (bool(self.place) and self.place in path)
+        whole = rf"(?<![A-Za-z0-9_-]){re.escape(self.place)}(?![A-Za-z0-9_-])"
+        return path.startswith("build.") or (bool(self.place) and re.search(whole, path) is not None)
 
     def probe(self, context: StepContext) -> Command:
         return script(PROBE, context.instance, self.place)

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from agents.base.model import Frozen, first_problem
 from agents.drivers import DRIVERS
-from agents.steps.recipe import Parameter, ParameterName, RecipeDocument, Value
+from agents.steps.recipe import Parameter, ParameterName, RecipeDocument, Value, substitute
 from experiments.registry.documents.yaml_text import parse_yaml
 from experiments.registry.errors import NotFound
 
@@ -33,6 +33,7 @@ WORKS: Mapping[int, str] = {
     9: "Node.js",
     10: "Heap and collectors of the JVM",
     11: "A system of three tiers",
+    12: "Two commits of a program",
 }
 
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -74,9 +75,20 @@ AnyItem = TypeVar("AnyItem", bound=Item)
 
 
 class ShippedRecipe(Item):
-    """A recipe; its own parameters are filled in at each launch."""
+    """A recipe; its own parameters are filled in at each launch, `settings` once, when it is installed."""
 
+    settings: dict[ParameterName, Setting] = {}
     document: RecipeDocument
+
+    def filled_in(self, values: Mapping[str, Value]) -> RecipeDocument:
+        """The document with its settings; references to its parameters stay. PlanError names one without a value."""
+        if not self.settings:
+            return self.document
+        known = {name: values[name] for name in self.settings if name in values}
+        parameters = {name: f"${{{name}}}" for name in self.document.parameters}
+        return self.document.model_copy(
+            update={"steps": tuple(substitute(self.document.steps, {**known, **parameters}))}
+        )
 
 
 class ShippedDocument(Item):
@@ -210,9 +222,11 @@ class ExperimentTemplate(Item):
         return tuple(application(name) for name in dict.fromkeys(v.application for v in self.variants))
 
     def settings(self) -> dict[str, Setting]:
-        """What an installation may be told: those of its applications and of its workload, fixed ones left out."""
+        """What an installation may be told: of its applications, recipes and workload, fixed ones left out."""
         shipped = workload(self.workload.use)
+        recipes = [recipe(name) for name in dict.fromkeys(v.recipe for v in self.variants)]
         found = {name: setting for app in self.applications() for name, setting in app.settings.items()}
+        found |= {name: setting for one in recipes for name, setting in one.settings.items()}
         return found | {n: s for n, s in shipped.settings.items() if n not in self.workload.fixed}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -116,15 +117,15 @@ def install(member: Member, template: ExperimentTemplate, scale: Scale, given: M
             template,
             scale,
             {one.name: save_shipped(member, Application, one, values) for one in template.applications()},
-            {name: install_recipe(member, name) for name in sorted(names)},
+            {name: install_recipe(member, name, values) for name in sorted(names)},
             save_shipped(member, Workload, shipped, values, title=template.workload.title),
         )
 
 
-def install_recipe(member: Member, name: str) -> Recipe:
-    """One shipped recipe as a version of the team."""
+def install_recipe(member: Member, name: str, values: Mapping[str, Value] = MappingProxyType({})) -> Recipe:
+    """One shipped recipe as a version of the team. `values` are its settings."""
     shipped = catalogue.recipe(name)
-    body = shipped.document.model_dump(mode="json", by_alias=True)
+    body = shipped.filled_in(values).model_dump(mode="json", by_alias=True)
     return save_version(member, Recipe, shipped.title, body, note=NOTE)
 
 

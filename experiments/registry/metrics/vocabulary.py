@@ -45,6 +45,7 @@ METRICS: dict[str, MetricSpec] = {
         MetricSpec("driver_cpu_ratio", "Driver CPU", "ratio", "lower", high=1.0),
         MetricSpec("server_cpu_ratio", "Server process CPU", "CPUs", "lower"),
         MetricSpec("cpu_ms_per_request", "Server CPU per request", "ms", "lower"),
+        MetricSpec("energy_j_per_request", "Energy per request", "J", "lower"),
         MetricSpec("throughput_per_core_rps", "Throughput per core", "requests/s", "higher"),
         MetricSpec("requests_per_cpu_s", "Requests per CPU-second", "requests", "higher"),
     )

@@ -16,6 +16,7 @@ from agents.events import LoadReported, Restored, SnapshotTaken, from_json, to_j
 from agents.record import Record
 from agents.spec import RunSpec
 from experiments.judging.alerts.trends import follow
+from experiments.judging.evidence.energy import energy_j_per_request
 from experiments.judging.evidence.judgement import findings_json
 from experiments.judging.evidence.load_course import began_unix_s, load_points
 from experiments.judging.evidence.observed import (
@@ -209,6 +210,7 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
             del metrics["server_cpu_ratio"]
     if metrics.get("throughput_rps") and "server_cpu_ratio" in metrics:
         metrics["cpu_ms_per_request"] = metrics["server_cpu_ratio"] * 1000 / metrics["throughput_rps"]
+    metrics |= _known(energy_j_per_request=energy_j_per_request(spec, record, measured.report, channels, duration_s))
     metrics |= per_cpu(metrics, cpus)
     summarise(run, metrics)
     headlines = set(spec.workload.driver.headlines()) - METRICS.keys()

@@ -125,11 +125,26 @@ def test_a_warning_behind_the_table_of_redis_does_no_harm() -> None:
     assert (report.usable, report.throughput_rps, report.requests) == (True, 100.0, 100)
 
 
+def test_a_redis_benchmark_took_as_long_as_its_requests_at_their_rates() -> None:
+    get, put = (
+        f'"{name}","{rate}","0.1","0.1","0.1","0.1","0.1","0.1"\n' for name, rate in (("GET", 500), ("SET", 250))
+    )
+    options = {"requests": 1000, "clients": 1}
+    assert make("redis-benchmark", tests=["get"], **options).parse(HEAD + get).duration_s == 2.0
+    assert make("redis-benchmark", tests=["get", "set"], **options).parse(HEAD + get + put).duration_s == 6.0
+
+
 def test_a_test_of_redis_that_was_not_reached_makes_the_figures_unusable() -> None:
     row = '"SET","100.0","0.1","0.1","0.1","0.1","0.1","0.1"\n'
     report = make("redis-benchmark", tests=["set", "get"]).parse(HEAD + row)
     assert (report.complete, report.usable, report.requests) == (True, False, None)
     assert report.why == "its time was over before get was done: give the phase more time, or fewer requests"
+
+
+@pytest.mark.parametrize("text", ["", HEAD, "WARNING: Could not fetch server CONFIG\n" + HEAD])
+def test_a_redis_benchmark_that_its_time_ended_says_what_to_do(text: str) -> None:
+    with pytest.raises(ParseError, match="its time was over before get was done: give the phase more time"):
+        make("redis-benchmark", tests=["get"]).parse(text)
 
 
 def test_two_results_of_one_name_have_names_of_their_own() -> None:

@@ -267,10 +267,22 @@ def test_damaged_readings_give_no_negative_and_no_absurd_sample(before: str, now
                     assert value <= 1
 
 
-@pytest.mark.parametrize("kind", ["frequency", "swap", "sockets"])
+@pytest.mark.parametrize("kind", ["energy", "frequency", "swap", "sockets"])
 @pytest.mark.parametrize("text", ["", "\n", "Tcp: A B\nTcp: 1\n", "pswpin 5\n", "/sys/devices/system/cpu/cpu0/x:7\n"])
 def test_a_host_that_does_not_show_something_has_no_sample_of_it(kind: str, text: str) -> None:
     assert samples(kind, text, text) == {}
+
+
+def test_a_counter_of_energy_that_begins_anew_goes_on_where_it_says_and_else_gives_nothing() -> None:
+    zone = "/sys/class/powercap/intel-rapl:0"
+
+    def shown(counted: int, *more: str) -> str:
+        return "\n".join((f"{zone}/name:package-0", f"{zone}/energy_uj:{counted}", *more))
+
+    most = f"{zone}/max_energy_range_uj:100000000"
+    assert samples("energy", shown(90_000_000, most), shown(5_000_000, most))["energy.package-0.watts"] == 15.0
+    assert samples("energy", shown(90_000_000), shown(5_000_000)) == {}
+    assert samples("energy", f"{zone}/name:package-0\n", shown(5_000_000, most)) == {}
 
 
 def test_a_range_of_ports_that_ends_before_it_begins_is_none() -> None:

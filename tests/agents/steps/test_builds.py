@@ -118,6 +118,25 @@ def test_a_branch_is_what_it_is_now_and_a_tag_is_a_commit(project: Project, inst
     assert [*found, state(project.step("main"), context)["commit"]] == [first, first, first, second]
 
 
+def test_head_is_the_newest_of_the_repositorys_own_branch_and_a_number_goes_back_from_it(
+    project: Project, instance: Instance
+) -> None:
+    first = project.commit(Makefile=MAKEFILE, app__txt="one")
+    second = project.commit(app__txt="two")
+    third = project.commit(app__txt="three")
+    found = []
+    for name in ("HEAD", "HEAD~1", "main~2"):
+        context = instance()
+        assert built(project.step(name), context) == ""
+        found.append(state(project.step(name), context)["commit"])
+    assert found == [third, second, first]
+    project.git("switch", "-qc", "other", first)
+    context = instance()
+    assert built(project.step("HEAD"), context) == ""
+    assert state(project.step("HEAD"), context)["commit"] == first, "not what was checked out last"
+    assert "has no commit" in built(project.step("HEAD~9"), instance())
+
+
 def test_what_makes_the_build_another_one_is_built_anew(project: Project, instance: Instance) -> None:
     commit = project.commit(Makefile=MAKEFILE, app__txt="one")
     assert built(project.step(commit), instance()) == ""
@@ -168,6 +187,31 @@ def test_npm_builds_a_directory(project: Project, instance: Instance) -> None:
     step = project.step(commit, tool="npm", artefact="dist", to="site", arguments=[])
     assert built(step, context) == ""
     assert Path(context.path("site/index.html")).read_text() == "built\n"
+    context = instance()
+    assert built(step.model_copy(update={"artefact": ".", "to": "app"}), context) == ""
+    assert sorted(os.listdir(context.path("app"))) == ["dist", "package-lock.json", "package.json"], "all but .git"
+
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>a</groupId><artifactId>shop</artifactId><version>1</version>
+<properties><maven.compiler.source>17</maven.compiler.source><maven.compiler.target>17</maven.compiler.target></properties></project>"""
+JAVA = 'class Shop { public static void main(String[] args) { System.out.println("built"); } }'
+
+
+def test_maven_builds_a_jar(project: Project, instance: Instance) -> None:
+    needs.require_program("mvn", "javac")
+    kept = Path(pwd.getpwuid(os.geteuid()).pw_dir, ".m2/repository")
+    (project.at / "src/main/java").mkdir(parents=True)
+    (project.at / "src/main/java/Shop.java").write_text(JAVA)
+    commit = project.commit(pom__xml=POM)
+    context = instance()
+    arguments = ["--offline", f"-Dmaven.repo.local={kept}"]
+    step = project.step(commit, tool="maven", artefact="target/*.jar", to="app.jar", arguments=arguments)
+    said = built(step, context)
+    needs.require("PluginResolutionException" not in said, "plugins of Maven", f"mvn package in {project.at}")
+    assert said == ""
+    ran = subprocess.run(["java", "-cp", context.path("app.jar"), "Shop"], check=True, capture_output=True, timeout=60)
+    assert ran.stdout == b"built\n"
 
 
 def test_cargo_builds_a_program(project: Project, instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:

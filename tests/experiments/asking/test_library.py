@@ -37,6 +37,8 @@ PLACES: dict[str, Value] = {
     "jmeter_home": "/opt/jmeter",
     "node_entry": "/opt/node/server.js",
     "shop_entry": "/opt/node/shop.js",
+    "repository": "https://git.example.com/shop.git",
+    "artefact": "target/shop.jar",
 }
 SCALES: tuple[Scale, ...] = ("small", "published")
 NAMES = catalogue.names("experiments")
@@ -127,7 +129,9 @@ def test_a_family_has_one_question_and_each_of_its_templates_another_choice() ->
 
 @pytest.mark.parametrize("name", catalogue.names("recipes"))
 def test_a_shipped_recipe_resolves_with_its_defaults_and_reserves_no_value(name: str) -> None:
-    document = catalogue.recipe(name).document
+    shipped = catalogue.recipe(name)
+    values = {key: setting.at("small") or PLACES[key] for key, setting in shipped.settings.items()}
+    document = shipped.filled_in(values)
     missing: dict[str, Value] = {key: "0" for key, one in document.parameters.items() if one.default is None}
     steps = document.resolve(missing, built_in={"sut_cpu_count": 8})
     assert steps
@@ -197,6 +201,11 @@ ASKED |= {
     "rest-store-https": {"memcached": OPTION},
 }
 SETTINGS = "postgresql.settings."
+COMMITS = {"the newest commit": {"build.commit"}}
+ASKED |= {f"build-{tool}": COMMITS for tool in ("cargo", "gradle", "make", "maven", "npm")}
+ASKED |= {
+    f"build-{tool}-elsewhere": {"the newest commit": {"members.builder.build.commit"}} for tool in ("make", "maven")
+}
 ASKED |= {
     "jvm-class-data": {"not shared": JVM | OPTION},
     "jvm-collectors": dict.fromkeys(("Parallel", "ZGC", "Shenandoah"), JVM | OPTION),

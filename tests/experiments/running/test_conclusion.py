@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,6 +57,41 @@ def test_a_run_that_went_well(queued: Run) -> None:
     ]
     series = Series.objects.get()
     assert (series.fingerprint, series.last_run, series.tool) == (run.fingerprint, run, "wrk 4.2.0")
+
+
+OFFERED = {"load_model": "open", "offered_rate_rps": 2000.0}
+
+
+def with_power(load: dict[str, Any], driver_boot: str, **power: float) -> list[e.AnyEvent]:
+    """A run whose hosts, by their part in it, take these watts."""
+    events = [
+        replace(one, boot_id=driver_boot) if isinstance(one, e.FactsCollected) and one.role == "driver" else one
+        for one in whole_run(load)
+    ]
+    at = next(place for place, one in enumerate(events) if isinstance(one, e.LoadReported))
+    shown = [
+        e.Samples(role, 1000.0 + second, {"energy.all_watts": ("watts", watts)})
+        for role, watts in power.items()
+        for second in range(-2, 12)
+    ]
+    return [*events[:at], *shown, *events[at:]]
+
+
+@pytest.mark.parametrize(
+    ("load", "power", "driver_boot", "energy_j"),
+    [
+        (OFFERED, {"sut": 120.0, "driver": 60.0}, "boot-2", 0.06),
+        ({}, {"sut": 120.0}, "boot-2", None),
+        (OFFERED, {"driver": 60.0}, "boot-2", None),
+        (OFFERED, {"sut": 120.0}, "boot-1", None),
+    ],
+    ids=["at an offered rate", "closed loop", "unknown", "the load tool ran there"],
+)
+def test_a_request_has_its_energy_where_it_is_known_and_the_rate_was_offered(
+    queued: Run, load: dict[str, Any], power: dict[str, float], driver_boot: str, energy_j: float | None
+) -> None:
+    run = finish_next(with_power(report(2000.0, **load), driver_boot, **power))
+    assert run.metrics.get("energy_j_per_request") == pytest.approx(energy_j)
 
 
 @pytest.mark.parametrize(
