@@ -62,7 +62,7 @@ class Api:
                 **headers,
                 _SCHEME: self.request.scheme,
                 "REQUEST_METHOD": method,
-                "PATH_INFO": path,
+                "PATH_INFO": path.encode().decode("latin-1"),  # as WSGI has it
                 "QUERY_STRING": query,
                 "CONTENT_TYPE": "application/json",
                 "CONTENT_LENGTH": str(len(body)),

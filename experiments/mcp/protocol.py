@@ -98,7 +98,8 @@ def _security(request: HttpRequest) -> TransportSecuritySettings:
 
 
 def _scope(request: HttpRequest) -> dict[str, Any]:
-    headers = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in request.headers.items()]
+    said = {name.lower(): value for name, value in request.headers.items()} | {"host": request.get_host()}
+    headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in said.items()]
     return {
         "type": "http",
         "asgi": {"version": "3.0"},

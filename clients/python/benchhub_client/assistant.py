@@ -95,7 +95,7 @@ def serve(lines: Iterable[str] | None = None, out: TextIO | None = None) -> int:
     """Answer every line of standard input on standard output, until it ends. Trouble without address and token."""
     proxy = Proxy(*login_of(None, None))
     out = out or sys.stdout
-    for line in lines or sys.stdin:
+    for line in sys.stdin if lines is None else lines:
         if line.strip() and (said := proxy.answer(line)) is not None:
             print(said, file=out, flush=True)
     return 0

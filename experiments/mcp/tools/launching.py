@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
 from django.core import signing
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from agents.spec import MAX_DRIVERS, ApplicationDocument, WorkloadDocument
 from agents.steps.recipe import RecipeDocument
@@ -19,7 +20,11 @@ from experiments.registry.documents.rights import reserved_parts
 
 VALID_S = 600
 _SALT = "benchhub.mcp.plan"
-_SCHEMAS = {"application": ApplicationDocument, "recipe": RecipeDocument, "workload": WorkloadDocument}
+_SCHEMAS: Mapping[str, type[BaseModel]] = {
+    "application": ApplicationDocument,
+    "recipe": RecipeDocument,
+    "workload": WorkloadDocument,
+}
 
 # A slash would lead to another address of the API.
 Reference = Annotated[

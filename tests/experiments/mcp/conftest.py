@@ -62,7 +62,7 @@ class Caller:
 
 
 MakeCaller = Callable[..., Caller]
-Talk = Callable[[Callable[[Client], Awaitable[Any]]], Any]
+Talk = Callable[..., Any]
 
 
 @pytest.fixture
