@@ -338,6 +338,9 @@ BENCHHUB_INGEST_PER_MINUTE = envint("BENCHHUB_INGEST_PER_MINUTE", 60_000)
 # How many event streams a token may have open in a web process; 0 = as many as one likes.
 BENCHHUB_API_STREAMS = envint("BENCHHUB_API_STREAMS", 20)
 
+# Whether assistants may start runs at /mcp, with a token of the scope launch: as a plan that is then confirmed.
+BENCHHUB_MCP_LAUNCH = envbool("BENCHHUB_MCP_LAUNCH", False)
+
 # Webhooks: to the public Internet over HTTPS, unless these networks (10.0.0.0/8), plain HTTP or another CA are allowed.
 BENCHHUB_WEBHOOK_NETWORKS = envnetworks("BENCHHUB_WEBHOOK_NETWORKS")
 BENCHHUB_WEBHOOK_HTTP = envbool("BENCHHUB_WEBHOOK_HTTP", False)
@@ -368,6 +371,7 @@ LOGGING = {
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},
         "asyncssh": {"level": "WARNING"},
+        "mcp": {"level": "WARNING"},  # two lines for each request
         "fontTools": {"level": "WARNING"},  # a line for each table of each font of a PDF
     },
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = {"asyncssh", "fpdf", "matplotlib", "pandas", "polars", "scipy"}
+HEAVY = {"asyncssh", "fpdf", "matplotlib", "mcp", "mcp_types", "pandas", "polars", "scipy", "starlette"}
 KINDS = {"agents.drivers", "agents.monitors", "agents.recordings", "agents.servers", "agents.steps"}
 COMMAND = "from django.core.management import execute_from_command_line as run; run(['manage.py', 'check'])"
 WEB = "import benchhub.asgi; from django.urls import get_resolver; get_resolver().url_patterns"

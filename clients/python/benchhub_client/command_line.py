@@ -1,4 +1,4 @@
-"""`bh`: log in, launch, watch, compare, import and export from a terminal."""
+"""`bh`: log in, launch, watch, compare, import and export from a terminal; tools for an assistant."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .assistant import serve
 from .connection import Trouble
 from .hub import Hub, Run
 from .login import keep_login
@@ -112,6 +113,10 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
+def _mcp(_options: argparse.Namespace) -> int:
+    return serve()
+
+
 def _pairs(texts: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in texts:
@@ -163,6 +168,7 @@ def _parser() -> argparse.ArgumentParser:
     export = command("export", _export, "All runs of the filters as a Parquet file.")
     export.add_argument("file", type=Path)
     export.add_argument("--filter", action="append", default=[], metavar="K=V", help="as GET /runs: recipe=limits")
+    command("mcp", _mcp, "Tools for an assistant, over standard input and output (Model Context Protocol).")
     for one in (run, take, export):
         one.add_argument("--label", action="append", default=[], metavar="K=V", help="may be repeated")
     return parser

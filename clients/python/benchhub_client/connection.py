@@ -162,12 +162,18 @@ def explain(error: HTTPError) -> str:
     text = b""
     try:
         text = error.read()
+    except (OSError, HTTPException):
+        pass
+    return explain_text(error.code, error.url or "the address", text, error.headers.get("Content-Type", ""))
+
+
+def explain_text(status: int, url: str, text: bytes, content_type: str) -> str:
+    """The same of an answer that was read already."""
+    try:
         problem = shown(json.loads(text.decode()))
         detail = problem["detail"]
-    except (ValueError, KeyError, TypeError, OSError, HTTPException):
-        return not_benchhub(
-            error.code, error.url or "the address", page_in(text, error.headers.get("Content-Type", ""))
-        )
+    except (ValueError, KeyError, TypeError):
+        return not_benchhub(status, url, page_in(text, content_type))
     field = problem.get("field")
-    said = f"HTTP {error.code}: {detail}" + (f" (field: {field})" if field else "")
-    return f"{said} {HINTS[error.code]}" if error.code in HINTS else said
+    said = f"HTTP {status}: {detail}" + (f" (field: {field})" if field else "")
+    return f"{said} {HINTS[status]}" if status in HINTS else said

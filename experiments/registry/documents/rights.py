@@ -40,6 +40,13 @@ def insist_on_saving(member: Member, document: Any, *, trusted: Trusted = frozen
         )
 
 
+def reserved_parts(document: Any, given: Mapping[str, Value] | None = None) -> list[str]:
+    """What in a document only an admin may save, in words with its place; of a recipe with these parameters."""
+    if isinstance(document, RecipeDocument):
+        return [f"{place}.{one.field}: {one.why}" for place, _, one in _reserved_steps(document, given)]
+    return [f"{place}.{one.field}: {one.why}" for place, _, one in _reserved(document)]
+
+
 def insist_on_launching(
     member: Member,
     document: RecipeDocument,
@@ -83,14 +90,17 @@ def _reserved(document: Any) -> list[tuple[str, Any, Reserved]]:
     return [(place, part, one) for place, part in parts for one in part.reserved()]
 
 
-def _reserved_steps(document: RecipeDocument) -> Iterator[tuple[str, Any, Reserved]]:
+def _reserved_steps(
+    document: RecipeDocument, given: Mapping[str, Value] | None = None
+) -> Iterator[tuple[str, Any, Reserved]]:
     """Each step by itself where they do not fit as a whole: one that does not fit must not hide the others.
 
-    One that does not fit is an admin's when its kind reserves anything.
+    One that does not fit is an admin's when its kind reserves anything. `given`: parameters in place of the defaults.
     """
-    whole = _steps(document, {})
+    values = given or {}
+    whole = _steps(document, values)
     for index, raw in enumerate(document.steps):
-        alone = whole[index : index + 1] if whole else _steps(document.model_copy(update={"steps": (raw,)}), {})
+        alone = whole[index : index + 1] if whole else _steps(document.model_copy(update={"steps": (raw,)}), values)
         if alone:
             yield from ((f"steps.{index}", alone[0], one) for one in alone[0].reserved())
             continue

@@ -1,1 +1,1 @@
-"""The search box."""
+"""The search box, and the documentation's own search."""

@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from posixpath import normpath
 
-from django.conf import settings
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from frontend.shared.templatetags.explained import anchor
+from experiments.telling.find.documentation import INDEX, anchor, file_of, files, page_text
 
-INDEX = "README"
 _PAGE = re.compile(r"([A-Za-z0-9./-]+\.md)(#[a-z0-9_-]*)?")
 
 
@@ -33,51 +31,9 @@ class HelpPage:
 
 
 @cache
-def _files() -> dict[str, str]:
-    """The topic of every file, by its path below `docs/`; a file in a folder has a name that no other file has."""
-    docs: Path = settings.BASE_DIR / "docs"
-    return {path.relative_to(docs).as_posix(): path.stem for path in docs.rglob("*.md")}
-
-
-@cache
-def topics() -> frozenset[str]:
-    """The names of the pages, without the index."""
-    return frozenset(_files().values()) - {INDEX}
-
-
-@cache
 def help_page(topic: str) -> HelpPage:
     """The page of a topic, or the index. KeyError when there is none."""
-    return render(page_text(topic), _file_of(topic))
-
-
-def page_text(topic: str) -> str:
-    """The page as it is written. KeyError when there is none."""
-    return (settings.BASE_DIR / "docs" / _file_of(topic)).read_text(encoding="utf-8")
-
-
-def sections_of(text: str) -> list[tuple[str, str, str]]:
-    """The parts of a Markdown text between its headings: (anchor, heading, text without marks)."""
-    tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
-    found: list[tuple[str, str, list[str]]] = [("", "", [])]
-    for before, token in pairwise(tokens):
-        if token.type not in ("inline", "fence", "code_block"):
-            continue
-        words = _words(token) if token.type == "inline" else token.content
-        if before.type == "heading_open":
-            found.append((anchor(words) if before.tag != "h1" else "", words if before.tag != "h1" else "", []))
-        else:
-            found[-1][2].append(words)
-    return [(place, heading, " ".join(parts)) for place, heading, parts in found if parts or heading]
-
-
-def _file_of(topic: str) -> str:
-    return {stem: name for name, stem in _files().items()}[topic]
-
-
-def _words(inline: Token) -> str:
-    """The text of a line without its marks; a break is a blank."""
-    return "".join(" " if child.type == "softbreak" else child.content for child in inline.children or ())
+    return render(page_text(topic), file_of(topic))
 
 
 def render(text: str, file: str) -> HelpPage:
@@ -108,7 +64,7 @@ def render(text: str, file: str) -> HelpPage:
 
 def _inside(tokens: Sequence[Token], file: str) -> list[Token]:
     """The tokens of a line, with links to pages turned into links here and other relative ones into their text."""
-    up = "" if _files().get(file) == INDEX else "../"
+    up = "" if files().get(file) == INDEX else "../"
     kept: list[Token] = []
     dropped = 0
     for token in tokens:
@@ -117,7 +73,7 @@ def _inside(tokens: Sequence[Token], file: str) -> list[Token]:
         if token.type == "link_open":
             to = str(token.attrGet("href") or "")
             page = _PAGE.fullmatch(to)
-            if page and (topic := _files().get(normpath(PurePosixPath(file).parent / page[1]))):
+            if page and (topic := files().get(normpath(PurePosixPath(file).parent / page[1]))):
                 token.attrSet("href", f"{up}{'' if topic == INDEX else f'{topic}/'}{page[2] or ''}" or "./")
             elif not to.startswith(("#", "http://", "https://")):
                 dropped += 1

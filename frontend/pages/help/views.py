@@ -6,8 +6,8 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from frontend.pages.help.contents import INDEX, help_page
-from frontend.pages.help.search import search
+from experiments.telling.find.documentation import INDEX, search
+from frontend.pages.help.contents import help_page
 from frontend.shared.access import TeamRequest, team_view
 
 

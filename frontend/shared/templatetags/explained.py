@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from django.utils.safestring import SafeString
 from experiments.analysis import machine_wording
 from experiments.analysis.contrast import Contrast
 from experiments.registry.metrics.vocabulary import METRICS, MetricSpec, label_of
+from experiments.telling.find.documentation import anchor
 from frontend.shared.badges import BADGES
 
 register = template.Library()
@@ -52,11 +52,6 @@ EXPLAINED: dict[str, Explained] = {
     "claim": Explained("the-course-of-a-search", "What is claimed", "tuning"),
     "step": Explained("the-course", "How a step is judged", "bisect"),
 }
-
-
-def anchor(words: str) -> str:
-    """The id of a heading, as code forges make it, so that links within the files work in both places."""
-    return re.sub(r"[^a-z0-9_-]", "", words.lower().replace(" ", "-"))
 
 
 @register.filter

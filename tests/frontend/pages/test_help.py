@@ -10,9 +10,8 @@ from django.test import Client
 from django.urls import reverse
 
 from experiments.models import Member
-from frontend.pages.help.contents import INDEX, help_page, render, topics
-from frontend.pages.help.search import search
-from frontend.shared.templatetags.explained import anchor
+from experiments.telling.find.documentation import INDEX, anchor, search, topics
+from frontend.pages.help.contents import help_page, render
 
 
 class Page(HTMLParser):
