@@ -9,8 +9,6 @@ from django.core.exceptions import ImproperlyConfigured
 
 from benchhub.environment import envlist, envpath, envsecret
 
-_OF_A_BUCKET = ("BENCHHUB_BUCKET_ENDPOINT", "BENCHHUB_BUCKET_REGION", "BENCHHUB_BUCKET_PREFIX")
-
 
 def file_storage(data_dir: Path, *, one_machine: bool) -> dict[str, Any] | None:
     """The entry of Django's STORAGES; None: everything stays in the database.
@@ -20,7 +18,8 @@ def file_storage(data_dir: Path, *, one_machine: bool) -> dict[str, Any] | None:
     are set, or parts of a bucket without its name.
     """
     directory, bucket = envpath("BENCHHUB_FILES_DIR"), "".join(envlist("BENCHHUB_BUCKET"))
-    endpoint, region, prefix = ("".join(envlist(name)) for name in _OF_A_BUCKET)
+    endpoint, region = "".join(envlist("BENCHHUB_BUCKET_ENDPOINT")), "".join(envlist("BENCHHUB_BUCKET_REGION"))
+    prefix = "".join(envlist("BENCHHUB_BUCKET_PREFIX"))
     key_id, secret = envsecret("BENCHHUB_BUCKET_KEY_ID") or "", envsecret("BENCHHUB_BUCKET_SECRET") or ""
     if not bucket:
         if endpoint or region or prefix or key_id or secret:
