@@ -276,6 +276,7 @@ class Runner:
                     self._emit_load,
                     self._check,
                     keep,
+                    self._control.max_file_bytes,
                 )
                 for role in self._spec.driver_roles
             ]

@@ -11,9 +11,9 @@ def reset_peak_bytes() -> int:
     return memory_bytes("VmRSS")
 
 
-def memory_bytes(name: str) -> int:
-    """A line of /proc/self/status, in bytes."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+def memory_bytes(name: str, pid: int | str = "self") -> int:
+    """A line of the process's /proc/PID/status, in bytes."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) << 10
-    raise SystemExit(f"/proc/self/status has no {name}")
+    raise SystemExit(f"/proc/{pid}/status has no {name}")

@@ -32,6 +32,7 @@ from experiments.keeping.operating.operations import queue_names, troubles
 from experiments.models import Host
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.keys import KeyFileError, seal, unseal
+from experiments.registry.runs.file_store import FileStoreError, has_place, look_at_place
 from experiments.registry.teams.first_account import how_to_make_the_first_account
 
 Level = Literal["ok", "advice", "wrong"]
@@ -56,7 +57,8 @@ class Finding:
 def findings(port: int) -> Iterator[Finding]:
     """Everything, in the order in which it is needed. `port`: where the pages of one machine shall be.
 
-    Looking starts the embedded database for as long as it takes, where there is one; it changes nothing.
+    Looking starts the embedded database for as long as it takes, where there is one; it changes nothing, but for a file
+    of a few bytes that is written where files are kept, and removed.
     """
     yield _packages()
     running = supervisor.running(settings.BENCHHUB_DATA_DIR) if settings.BENCHHUB_EMBEDDED else None
@@ -87,6 +89,7 @@ def _in_the_database(*, working: bool) -> Iterator[Finding]:
         return
     yield Finding("tables", "ok", f"They are those of BenchHub {settings.VERSION}.")
     yield _secrets()
+    yield _files()
     yield from _at_work(working=working)
     yield _account()
     yield from _backups()
@@ -178,6 +181,20 @@ def _secrets() -> Finding:
     except KeyFileError as error:
         return Finding("secrets", "wrong", f"{error} Put the key file back that was kept with the backups.")
     return Finding("secrets", "ok", f"The keys open what is stored ({len(rows)} hosts looked at).")
+
+
+def _files() -> Finding:
+    if not has_place():
+        return Finding(
+            "files",
+            "advice",
+            "Those of runs above 1 MB stay in the database, and none above 16 MB is kept: BENCHHUB_FILES_DIR, the same "
+            "directory for all processes, or BENCHHUB_BUCKET says where else.",
+        )
+    try:
+        return Finding("files", "ok", f"Large files of runs can be written and read: {look_at_place()}.")
+    except FileStoreError as error:
+        return Finding("files", "wrong", f"{error.message} (BENCHHUB_FILES_DIR or BENCHHUB_BUCKET)")
 
 
 def _at_work(*, working: bool) -> Iterator[Finding]:

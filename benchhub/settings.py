@@ -28,6 +28,7 @@ from benchhub.environment import (
     own_command,
     own_version,
 )
+from benchhub.file_storage import file_storage
 from experiments.registry.teams.group_rules import read_rules
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -306,6 +307,11 @@ STORAGES = {
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
 }
+# Files of runs above 1 MB; where neither a directory nor a bucket is set, the database has them all.
+if _files := file_storage(BENCHHUB_DATA_DIR, one_machine=BENCHHUB_EMBEDDED):
+    STORAGES["files"] = _files
+# A browser is sent to the bucket with a signed link; off where it cannot reach it: then the files come through here.
+BENCHHUB_BUCKET_LINKS = envbool("BENCHHUB_BUCKET_LINKS", True)
 
 # Celery: what does not differ between installations is in benchhub/celery_settings.py ---------------------------------
 CELERY_BROKER_URL = broker_url(REDIS_URL)

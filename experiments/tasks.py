@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import Any
 
@@ -16,11 +17,14 @@ from experiments.keeping.backups.daily import back_up_daily
 from experiments.keeping.operating import canaries
 from experiments.keeping.operating.broker import look_at_broker
 from experiments.keeping.operating.slow_work import if_there_is_room
+from experiments.keeping.retention.file_moving import move_files
+from experiments.keeping.retention.file_sweep import sweep_files
 from experiments.keeping.retention.policy import apply_retention
 from experiments.keeping.retention.removal import remove_expired
 from experiments.models import DryRun, Host
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.check import perform_check
+from experiments.registry.runs.file_store import FileStoreError
 from experiments.registry.teams.quotas import measure_files
 from experiments.registry.workers.outbox import (
     CHECK_HOST,
@@ -45,6 +49,8 @@ from experiments.running.restoring.requests import repeat_due
 from experiments.running.restoring.restoration import perform_restore
 from experiments.telling.notifying import delivering
 from experiments.telling.notifying.alert_mails import tell, tell_waiting
+
+logger = logging.getLogger(__name__)
 
 MOST_REPEATED = 100
 MOST_HINTS = 100
@@ -143,10 +149,15 @@ def tell_alert(alert_id: int) -> None:
 
 @shared_task(name="experiments.tasks.clean_up")
 def clean_up() -> None:
-    """Apply the teams' retention, remove what was in the trash long enough, measure the files of runs."""
+    """Apply the teams' retention, remove what was in the trash long enough, measure, move and sweep files of runs."""
     apply_retention()
     remove_expired()
     measure_files()
+    try:
+        move_files()
+        sweep_files()
+    except FileStoreError as error:
+        logger.warning("files of runs: %s", error.message)
 
 
 @shared_task(name="experiments.tasks.back_up")

@@ -63,6 +63,12 @@ class NoRoomError(CommandError):
     cause = "benchhub"
 
 
+class KeepError(AgentError):
+    """BenchHub has no place for a file of the run: it is too large, or the place of files does not answer now."""
+
+    cause: Cause = "benchhub"
+
+
 class HostError(AgentError):
     """The host lost something in the middle of the run: it was restarted, or a process of the run was killed there."""
 

@@ -58,11 +58,7 @@ async def fetch(
             f"{path} on {session.host} has {size / 1e6:,.0f} MB; {max_bytes / 1e6:,.0f} MB are allowed.",
             hint="Raise max_result_mb in the workload, or make a shorter run.",
         )
-    if (free := shutil.disk_usage(into.parent).free) < size + _SPARE_BYTES:
-        raise NoRoomError(
-            f"BenchHub has {free / 1e6:,.0f} MB free under {into.parent}; the results take {size / 1e6:,.0f} MB.",
-            hint="Free some space there, or set TMPDIR of the worker to a larger disk.",
-        )
+    _insist_on_room(into, size, "the results take")
     for _ in range(2):
         found = await _copy(session, path, into, size, on_progress)
         if found == sha256:
@@ -72,6 +68,38 @@ async def fetch(
         f"{path} on {session.host} does not arrive as it is there: the checksum differs.",
         hint="Does something still write to it, or is a disk damaged?",
     )
+
+
+@dataclass(frozen=True)
+class FetchedEnd:
+    """The end of a file that is here now: how large the file was, and how much of it came."""
+
+    size_bytes: int
+    kept_bytes: int
+
+
+async def fetch_end(session: Session, path: str, into: Path, *, max_bytes: int) -> FetchedEnd:
+    """Copy the last `max_bytes` of a file (absolute path) as it is now to `into`, in pieces; it may go on growing.
+
+    CommandError when it cannot be read, NoRoomError when it does not fit on this disk.
+    """
+    looked = await session.run(script('wc -c <"$1"', path))
+    size = int(looked.check(f"Looking at {path} on {session.host}").text)
+    at = max(0, size - max_bytes)
+    _insist_on_room(into, size - at, "a server's file takes")
+    with into.open("wb") as file:
+        while at < size and (piece := await session.get(path, offset=at, max_bytes=min(CHUNK_BYTES, size - at))):
+            await asyncio.to_thread(file.write, piece)
+            at += len(piece)
+        return FetchedEnd(size, file.tell())
+
+
+def _insist_on_room(into: Path, size: int, what: str) -> None:
+    if (free := shutil.disk_usage(into.parent).free) < size + _SPARE_BYTES:
+        raise NoRoomError(
+            f"BenchHub has {free / 1e6:,.0f} MB free under {into.parent}; {what} {size / 1e6:,.0f} MB.",
+            hint="Free some space there, or set TMPDIR of the worker to a larger disk.",
+        )
 
 
 async def _look(session: Session, path: str) -> tuple[int, str]:

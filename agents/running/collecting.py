@@ -9,17 +9,21 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from agents.base.errors import KeepError
 from agents.base.session import Session
 from agents.drivers.base.driver import Driver
 from agents.events import AnyEvent, Logged, ResultFile
 from agents.remote.fetching import compress, fetch
 from agents.results.report import LoadReport
 
-MAX_KEPT_BYTES = 16 << 20
+MAX_FILE_BYTES = 16 << 20
 SAY_EVERY_S = 5.0
 
-KeepFile = Callable[[str, bytes, str], Awaitable[None]]
-"""Keeps a file of the run: name, content, media type; the same name again replaces it."""
+KeepFile = Callable[[str, bytes | Path, str], Awaitable[None]]
+"""Keeps a file of the run: name, content or the local file that has it, media type; the same name again replaces it.
+
+KeepError when there is no place for it.
+"""
 
 
 class _Stopped(Exception):
@@ -37,6 +41,7 @@ async def collect_results(
     emit: Callable[[AnyEvent], Awaitable[None]],
     check: Callable[[], None],
     keep: KeepFile | None,
+    max_file_bytes: int,
 ) -> tuple[LoadReport, ResultFile]:
     """The report in the tool's result file, and what became of the file. ParseError when it is no report.
 
@@ -55,11 +60,14 @@ async def collect_results(
         )
         report = await _read(tool, local, printed, say)
         packed = Path(folder) / "results.gz"
-        kept = ""
-        if keep is not None and await asyncio.to_thread(compress, local, packed, max_bytes=MAX_KEPT_BYTES):
-            kept = f"{name}.gz"
-            await keep(kept, await asyncio.to_thread(packed.read_bytes), "application/gzip")
-    what = f"kept as {kept}" if kept else f"not kept: compressed it has more than {MAX_KEPT_BYTES >> 20} MB"
+        kept, why = "", f"compressed it has more than {max_file_bytes >> 20} MB"
+        if keep is not None and await asyncio.to_thread(compress, local, packed, max_bytes=max_file_bytes):
+            try:
+                await keep(f"{name}.gz", packed, "application/gzip")
+                kept = f"{name}.gz"
+            except KeepError as error:  # its figures are read already
+                why = error.message
+    what = f"kept as {kept}" if kept else f"not kept: {why}"
     size_mb = fetched.size_bytes / 1e6
     await emit(Logged(source, (f"{tool.result_file}: {size_mb:,.1f} MB, sha256 {fetched.sha256}, {what}",)))
     return report, ResultFile(tool.result_file, fetched.size_bytes, fetched.sha256, kept)

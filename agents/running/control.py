@@ -15,7 +15,7 @@ from agents.profiles.base.taken import TakenProfile
 from agents.record import Record
 from agents.remote.link import PATIENCE_S
 from agents.running.canary_checks import CanaryReading
-from agents.running.collecting import KeepFile
+from agents.running.collecting import MAX_FILE_BYTES, KeepFile
 from agents.spec import HostAddress
 
 Connect = Callable[[HostAddress], Awaitable[Session]]
@@ -61,7 +61,7 @@ class Control:
 
     `installation` is whose the run is: hosts keep it beside the fence. `libraries` is the directory of the jars that
     profilers need (bin/get-profilers). `keep_readings`: the hosts are checked first (`agents.running.canaries`), and it
-    is handed what they gave; None = nobody asked for that.
+    is handed what they gave; None = nobody asked for that. `max_file_bytes`: how large a file `keep_file` takes.
     """
 
     connect: Connect
@@ -77,6 +77,7 @@ class Control:
     admit: Admit = _nobody_else
     tell_leftovers: TellLeftovers = _unheard
     keep_readings: KeepReadings | None = None
+    max_file_bytes: int = MAX_FILE_BYTES
 
     def emit_into(self, record: Record) -> Callable[[AnyEvent], Awaitable[None]]:
         """Stores an event, then takes it into the record: what is not stored has not happened."""

@@ -8,18 +8,26 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from agents.base.errors import CommandError, HostError
+from agents.base.errors import CommandError, HostError, KeepError
 from agents.drivers.base.driver import DerivedFile
 from agents.remote.fetching import fetch
 from agents.remote.jobs import Job
-from agents.running.collecting import MAX_KEPT_BYTES, KeepFile
+from agents.running.collecting import KeepFile
 
 FIRST_LOOK_S, SELDOM_S = 0.2, 2.0
 MAX_OUTPUT_BYTES = 1 << 18
 
 
 async def make_byproduct(
-    job: Job, wanted: DerivedFile, directory: str, cookie: str, name: str, *, check: Callable[[], None], keep: KeepFile
+    job: Job,
+    wanted: DerivedFile,
+    directory: str,
+    cookie: str,
+    name: str,
+    *,
+    check: Callable[[], None],
+    keep: KeepFile,
+    max_file_bytes: int,
 ) -> str:
     """Make the file in `directory`, fetch it and keep it as `name`; returns what became of it, in a sentence.
 
@@ -45,8 +53,8 @@ async def make_byproduct(
         with tempfile.TemporaryDirectory(prefix="benchhub-report-") as folder:
             local = Path(folder) / "file"
             path = f"{directory}/{wanted.file}"
-            await fetch(job.session, path, local, max_bytes=MAX_KEPT_BYTES, on_progress=on_progress)
-            await keep(name, await asyncio.to_thread(local.read_bytes), wanted.media_type)
-    except (CommandError, HostError) as error:
+            await fetch(job.session, path, local, max_bytes=max_file_bytes, on_progress=on_progress)
+            await keep(name, local, wanted.media_type)
+    except (CommandError, HostError, KeepError) as error:
         return f"{wanted.file} was not kept: {error.message}"
     return f"{wanted.file} is kept as {name}."

@@ -105,7 +105,7 @@ class Recording:
             fetched = await fetch(job.session, path, local, max_bytes=MAX_FILE_BYTES, on_progress=on_progress)
             _insist_whole(fetched, status, job.session.host, recorder)
             if self._keep is not None:
-                await self._keep(kept, await asyncio.to_thread(local.read_bytes), "text/plain; charset=utf-8")
+                await self._keep(kept, local, "text/plain; charset=utf-8")
         cut = f", and no more than these {MAX_FILE_BYTES // 1_000_000} MB are kept" if status.truncated else ""
         size = f"{fetched.size_bytes / 1e6:,.2f} MB, sha256 {fetched.sha256}"
         await self._say(role, f"{recorder.name}: {size}, kept as {kept}{cut}", warning=status.truncated)

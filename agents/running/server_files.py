@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from agents.base.command import Command, script
+from agents.base.errors import CommandError, KeepError
 from agents.base.session import Session
 from agents.events import AnyEvent, Logged
+from agents.remote.fetching import fetch_end
 from agents.remote.jobs import Job
 from agents.running.collecting import KeepFile
 
-MAX_FILE_BYTES = 15 << 20
-"""What a file of a run may have is a little more: hidden secrets make a text longer."""
+ROOM_FOR_HIDING = 16
+"""One part in so many of a file is left free: hidden secrets make a text longer."""
 MAX_FILES = 50
-_TIMEOUT_S = 300.0
 
 # A link that leads out of the instance is none of its files.
 _LIST = """
@@ -25,9 +28,6 @@ for pattern; do
     case $(readlink -f -- "$file") in "$real"/*) [ ! -f "$file" ] || printf '%s\\n' "$file";; esac
   done
 done | sort -u
-"""
-_SIZE_AND_END = """
-wc -c <"$1" && tail -c "$2" -- "$1"
 """
 
 
@@ -51,12 +51,14 @@ class ServerFiles:
         name: str,
         *,
         keep: KeepFile | None,
+        max_file_bytes: int,
         emit: Callable[[AnyEvent], Awaitable[None]],
     ) -> None:
         self._session = session
         self._instance = instance
         self._name = name
         self._keep = keep
+        self._most_bytes = max_file_bytes - max_file_bytes // ROOM_FOR_HIDING
         self._emit = emit
 
     async def keep_log(self, job: Job, path: str | None) -> None:
@@ -84,19 +86,20 @@ class ServerFiles:
             await self._say(f"No file of the instance is like {', '.join(patterns)}.", warning=True)
 
     async def _keep_file(self, path: str, name: str) -> None:
-        end = script(_SIZE_AND_END, path, str(MAX_FILE_BYTES), timeout_s=_TIMEOUT_S)
-        result = await self._session.run(end, max_output_bytes=MAX_FILE_BYTES + 100)
-        if not result.ok:
-            await self._say(f"{name} was not kept: {result.text.strip()[:200] or 'it could not be read'}", warning=True)
-            return
-        size, _, content = result.stdout.partition(b"\n")
-        if self._keep is not None:
-            await self._keep(name, content, "text/plain; charset=utf-8")
-        cut = int(size) > len(content)
+        with tempfile.TemporaryDirectory(prefix="benchhub-server-file-") as folder:
+            local = Path(folder) / "file"
+            try:
+                fetched = await fetch_end(self._session, path, local, max_bytes=self._most_bytes)
+                if self._keep is not None:
+                    await self._keep(name, local, "text/plain; charset=utf-8")
+            except (CommandError, KeepError) as error:
+                await self._say(f"{name} was not kept: {error.message}", warning=True)
+                return
+        cut = fetched.size_bytes > fetched.kept_bytes
         what = (
-            f"the last {len(content):,} of its {int(size):,} bytes are"
+            f"the last {fetched.kept_bytes:,} of its {fetched.size_bytes:,} bytes are"
             if cut
-            else f"all of its {len(content):,} bytes are"
+            else f"all of its {fetched.kept_bytes:,} bytes are"
         )
         await self._say(f"{name}: {what} kept as a file of the run.", warning=cut)
 

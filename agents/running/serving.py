@@ -65,6 +65,7 @@ class Serving:
         self._check = check
         self._emit = control.emit_into(record)
         self._keep = control.keep_file
+        self._max_file_bytes = control.max_file_bytes
         self._kept: set[int] = set()
 
     @property
@@ -168,7 +169,7 @@ class Serving:
         name, sut, instance = self._name(number), self._reach.session(self._role), self._instance(number)
         lines = without_secrets(await self._log(number)).splitlines()  # before the cut, which may lie in a key
         await self._emit(Logged(name, tuple(lines[-LAST_LINES:])))
-        files = ServerFiles(sut, instance, name, keep=self._keep, emit=self._emit)
+        files = ServerFiles(sut, instance, name, keep=self._keep, max_file_bytes=self._max_file_bytes, emit=self._emit)
         await files.keep_log(self._job(number), self._server.log_path(instance))
         await files.keep_named((*self._server.keep_files, *kept_by_steps(self._part)))
         self._kept.add(number)

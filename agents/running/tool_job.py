@@ -17,7 +17,7 @@ from agents.events import AnyEvent, JobEnded, JobIntended, JobStarted, Logged, R
 from agents.record import Record
 from agents.remote.jobs import Job, JobStatus, Started, StreamName
 from agents.results.report import LoadReport
-from agents.running.collecting import KeepFile, collect_results
+from agents.running.collecting import MAX_FILE_BYTES, KeepFile, collect_results
 from agents.running.common_start import HostClock, late_s, uptime_s, waiting
 from agents.running.derived_file import make_byproduct
 from agents.running.preparation import insist_same_boot
@@ -59,6 +59,7 @@ class LoadSite:
     emit: Callable[[AnyEvent], Awaitable[None]]
     check: Callable[[], None]
     keep: KeepFile | None = None
+    max_file_bytes: int = MAX_FILE_BYTES
 
 
 class ToolJob:
@@ -75,6 +76,7 @@ class ToolJob:
         self._emit = site.emit
         self._check = site.check
         self._keep = site.keep
+        self._max_file_bytes = site.max_file_bytes
         self._index = index
         self._phase: Phase = site.spec.workload.phases[index]
         self._tool: Driver = site.spec.tool_of(self._phase)
@@ -214,6 +216,7 @@ class ToolJob:
                 emit=self._emit,
                 check=self._check,
                 keep=self._keep,
+                max_file_bytes=self._max_file_bytes,
             )
         except ParseError as error:
             line = f" (line {error.line})" if error.line is not None else ""
@@ -231,7 +234,14 @@ class ToolJob:
             await self._emit(JobIntended(name, self.role, job.directory, secrets.token_hex(16)))
         cookie = self._record.jobs[name].cookie
         said = await make_byproduct(
-            job, wanted, self._files, cookie, self._kept_as(wanted.file), check=self._check, keep=self._keep
+            job,
+            wanted,
+            self._files,
+            cookie,
+            self._kept_as(wanted.file),
+            check=self._check,
+            keep=self._keep,
+            max_file_bytes=self._max_file_bytes,
         )
         if name not in self._record.ended_jobs:
             await self._emit(JobEnded(name, (await job.status()).exit_status))

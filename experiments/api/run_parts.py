@@ -9,8 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from asgiref.sync import sync_to_async
-from django.db.models.functions import Length
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseBase
 from ninja import Router
 from ninja.params.functions import Header, Query
 from pydantic import BaseModel, Field
@@ -23,10 +22,11 @@ from experiments.api.plumbing.auth import READ, member_of
 from experiments.api.plumbing.paging import paged, tell_page
 from experiments.judging.comparing.history import samples_of
 from experiments.judging.evidence.load_parts import load_parts
-from experiments.models import Member, RunEvent
+from experiments.models import ARTIFACT_BYTES, Member, RunEvent
 from experiments.registry.errors import NotFound
 from experiments.registry.logs.shown_events import shown
 from experiments.registry.metrics.own_metrics import metrics_of
+from experiments.telling.run_list.run_file import run_file
 
 router = Router(auth=READ, tags=["runs"])
 
@@ -232,7 +232,7 @@ def list_artifacts(request: HttpRequest, number: int) -> list[ArtifactOut]:
             url=f"{request.path}/{quote(artifact.name, safe='')}",
             created_at=artifact.created_at,
         )
-        for artifact in run.artifacts.defer("content").annotate(size_bytes=Length("content")).order_by("name")
+        for artifact in run.artifacts.defer("content").annotate(size_bytes=ARTIFACT_BYTES).order_by("name")
     ]
 
 
@@ -244,16 +244,15 @@ def list_artifacts(request: HttpRequest, number: int) -> list[ArtifactOut]:
                 "description": "OK",
                 "headers": {"Content-Disposition": {}},
                 "content": {"application/octet-stream": {"schema": {"type": "string"}}},
-            }
+            },
+            302: {"description": "Found", "headers": {"Location": {}}},
         }
     },
 )
-def get_artifact(request: HttpRequest, number: int, name: str) -> HttpResponse:
-    """The file as the tool wrote it."""
+def get_artifact(request: HttpRequest, number: int, name: str) -> HttpResponseBase:
+    """The file as the tool wrote it; 302: it is at the signed address for some minutes, which wants no token."""
     artifact = find_run(member_of(request), number).artifacts.filter(name=name).first()
     if artifact is None:
         raise NotFound("There is no such artifact.")
-    response = HttpResponse(bytes(artifact.content), content_type="application/octet-stream")
-    response["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(artifact.name, safe='')}"
-    response["X-Content-Type-Options"] = "nosniff"
-    return response
+    disposition = f"attachment; filename*=UTF-8''{quote(artifact.name, safe='')}"
+    return run_file(artifact, disposition=disposition, content_type="application/octet-stream")

@@ -14,7 +14,15 @@ from experiments.models.invitations import Invitation
 from experiments.models.notifying import Delivery, DeliveryAttempt, Webhook
 from experiments.models.operations import Canary, Tally, Worker
 from experiments.models.profiles import RunProfile
-from experiments.models.results import Artifact, LatencySpectrum, Metric, SampleSeries, Series
+from experiments.models.results import (
+    ARTIFACT_BYTES,
+    Artifact,
+    LatencySpectrum,
+    Metric,
+    SampleSeries,
+    Series,
+    UnusedFile,
+)
 from experiments.models.runs import ConfigSnapshot, DryRun, Run, RunEvent
 from experiments.models.saved_views import PinnedTrend, SavedView
 from experiments.models.scheduling import Occasion, Schedule
@@ -25,6 +33,7 @@ from experiments.models.timers import TimerTable
 from experiments.models.tunings import Tuning, TuningTrial
 
 __all__ = [
+    "ARTIFACT_BYTES",
     "Alert",
     "AlertRule",
     "Annotation",
@@ -79,6 +88,7 @@ __all__ = [
     "Trend",
     "Tuning",
     "TuningTrial",
+    "UnusedFile",
     "Variant",
     "Webhook",
     "Worker",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.functions import Coalesce, Length
 
 from experiments.models.hosts import HardwareProfile
 from experiments.models.runs import Run
@@ -93,17 +94,44 @@ class LatencySpectrum(models.Model):
 
 
 class Artifact(models.Model):
-    """A file of a run as the tool wrote it; kept in the database so that every web and worker process can read it."""
+    """A file of a run as the tool wrote it.
+
+    Its content is in the row, or `stored` is its name outside of the database and `stored_bytes` how large it is there.
+    Only `experiments.registry.runs.file_store` reads and writes what is there.
+    """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="artifacts")
     name = models.CharField(max_length=120)
     media_type = models.CharField(max_length=60, default="text/plain; charset=utf-8")
     sha256 = models.CharField(max_length=64)
-    content = models.BinaryField()
+    content = models.BinaryField(null=True)
+    stored = models.CharField(max_length=200, null=True, unique=True, editable=False)  # noqa: DJ001 - unique where there is one
+    stored_bytes = models.BigIntegerField(null=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["run", "name"], name="artifact_name_once_per_run")]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "name"], name="artifact_name_once_per_run"),
+            models.CheckConstraint(
+                condition=models.Q(content__isnull=False, stored__isnull=True, stored_bytes__isnull=True)
+                | models.Q(content__isnull=True, stored__isnull=False, stored_bytes__isnull=False),
+                name="artifact_content_in_one_place",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
+
+
+ARTIFACT_BYTES = Coalesce(models.F("stored_bytes"), Length("content"))
+"""How large the content of a file is, for queries: wherever it is, and without reading it."""
+
+
+class UnusedFile(models.Model):
+    """A name outside of the database that no file of a run has any more, or not yet, since `seen_at` at least."""
+
+    stored = models.CharField(max_length=200, unique=True)
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.stored

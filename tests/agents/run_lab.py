@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -161,8 +162,8 @@ class Watched:
     profiles: dict[str, TakenProfile] = field(default_factory=dict)
     keep_readings: KeepReadings | None = None
 
-    async def keep(self, name: str, content: bytes, media_type: str) -> None:
-        self.kept[name] = content
+    async def keep(self, name: str, content: bytes | Path, media_type: str) -> None:
+        self.kept[name] = content if isinstance(content, bytes) else await asyncio.to_thread(content.read_bytes)
 
     async def keep_profile(self, taken: TakenProfile, content: bytes) -> str:
         name = f"profile-{taken.profiler}-{taken.event}"

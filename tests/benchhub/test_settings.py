@@ -12,6 +12,7 @@ from django.test import Client
 
 from benchhub.embedded import PROJECT_DIR
 from benchhub.environment import broker_url, database_settings, envbool, envint, envlist, envsecret, kept_secret
+from benchhub.file_storage import file_storage
 
 FERNET_KEY = "p5TQvLZ2mX7Rr0yXf0m1vXQm3hG4sB6tY8nD2cK1eW0="
 
@@ -81,6 +82,47 @@ def test_the_one_machine_start_needs_no_settings_and_keeps_its_keys_to_itself(da
         "secret_key": 0o600,
         "fernet_keys": 0o600,
     }
+
+
+DISK, S3 = "benchhub.files_on_disk.FilesOnDisk", "benchhub.files_on_s3.FilesOnS3"
+
+
+@pytest.mark.parametrize(
+    ("change", "one_machine", "backend"),
+    [
+        ({}, True, DISK),
+        ({}, False, None),  # nobody knows which directory all processes share
+        ({"BENCHHUB_FILES_DIR": ""}, False, None),
+        ({"BENCHHUB_FILES_DIR": "/srv/files"}, False, DISK),
+        ({"BENCHHUB_BUCKET": "runs", "BENCHHUB_FILES_DIR": ""}, False, S3),
+        ({"BENCHHUB_BUCKET": "runs", "BENCHHUB_BUCKET_ENDPOINT": "https://s3.example.org"}, True, S3),
+    ],
+)
+def test_large_files_go_where_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: dict[str, str], one_machine: bool, backend: str | None
+) -> None:
+    for name, value in change.items():
+        monkeypatch.setenv(name, value)
+    found = file_storage(tmp_path, one_machine=one_machine)
+    assert (found and found["BACKEND"]) == backend
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"BENCHHUB_BUCKET": "runs", "BENCHHUB_FILES_DIR": "/srv/files"}, "are both set; keep one"),
+        ({"BENCHHUB_BUCKET_REGION": "eu-central-1"}, "Set BENCHHUB_BUCKET as well"),
+        ({"BENCHHUB_BUCKET": "runs", "BENCHHUB_BUCKET_SECRET": "x"}, "Set both BENCHHUB_BUCKET_KEY_ID and"),
+        ({"BENCHHUB_BUCKET": "runs", "BENCHHUB_BUCKET_ENDPOINT": "s3.example.org"}, "begins with https:// or http://"),
+    ],
+)
+def test_a_place_of_files_that_makes_no_sense_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: dict[str, str], sentence: str
+) -> None:
+    for name, value in change.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ImproperlyConfigured, match=sentence):
+        file_storage(tmp_path, one_machine=True)
 
 
 @pytest.mark.parametrize("text, expected", [("yes", True), ("0", False), ("TRUE", True), ("off", False), ("", False)])

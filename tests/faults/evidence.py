@@ -15,6 +15,7 @@ import redis
 from django.db import connection, transaction
 
 from experiments.models import Host, Run, RunEvent
+from experiments.registry.runs.file_store import whole
 from tests.faults.invariants import Event, HostStory, RunStory, Story
 
 MARK = b"BENCHHUB_JOB="
@@ -90,7 +91,7 @@ def _run(run: Run, processes: Iterable[JobProcess]) -> RunStory:
         server_watched=spec["application"]["server"]["kind"] == "command",
         finding_levels=tuple(finding["level"] for finding in run.findings),
         events=tuple(Event(e.seq, e.kind, e.payload, e.fence, e.at) for e in events),
-        artifacts={a.name: (a.sha256, bytes(a.content)) for a in run.artifacts.all()},
+        artifacts={a.name: (a.sha256, whole(a)) for a in run.artifacts.all()},
         processes=tuple(f"{p.pid} {p.name}" for p in processes if p.belongs_to(run_directories(events), cookies)),
     )
 

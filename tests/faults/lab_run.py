@@ -211,8 +211,8 @@ class Play:
                 act()
         self.events.append((event, self.fence, datetime.now(UTC)))
 
-    async def keep_file(self, name: str, content: bytes, _media_type: str) -> None:
-        self.kept[name] = content
+    async def keep_file(self, name: str, content: bytes | Path, _media_type: str) -> None:
+        self.kept[name] = content if isinstance(content, bytes) else await asyncio.to_thread(content.read_bytes)
 
     async def connect(self, address: HostAddress) -> Session:
         host = self.lab.host(address.name)

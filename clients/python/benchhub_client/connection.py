@@ -12,7 +12,7 @@ import re
 import ssl
 import time
 from http.client import HTTPException
-from typing import Any, Callable, NoReturn  # noqa: UP035 - Python 3.8
+from typing import Any, Callable  # noqa: UP035 - Python 3.8
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -20,6 +20,7 @@ CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 RETRIED_STATUS = {408, 425, 429, 500, 502, 503, 504}
 ANSWER_TIMEOUT_S = 30
 FILE_TIMEOUT_S = 300
+ANYTHING = "*/*"
 RUBBISH_PATIENCE_S = 20
 TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
 PAGE_BYTES = 65_536  # of a page as much as holds its title
@@ -31,9 +32,12 @@ class Trouble(Exception):
 
 
 class NoRedirects(HTTPRedirectHandler):
-    """A redirect would carry the token to another place."""
+    """A redirect would carry the token to another place. A file may be elsewhere, under a link that wants no token."""
 
-    def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> NoReturn:
+    def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request:
+        if req.get_header("Accept") == ANYTHING and (newurl.startswith("https://") or req.type == "http"):
+            agent = req.get_header("User-agent", "")
+            return Request(newurl, headers={"Accept": ANYTHING, "User-Agent": agent})  # noqa: S310 - urllib has checked
         raise Trouble(f"{req.full_url} redirects to {newurl}; give that address as --url.")
 
 
@@ -70,7 +74,7 @@ class Api:
 
     def download(self, path: str, timeout_s: float = FILE_TIMEOUT_S) -> bytes:
         """A file as it is."""
-        found = self._call("GET", path, None, {"Accept": "*/*"}, timeout_s)
+        found = self._call("GET", path, None, {"Accept": ANYTHING}, timeout_s)
         if not isinstance(found, bytes):
             raise Trouble(f"{self.base}{path} is no file.")
         return found

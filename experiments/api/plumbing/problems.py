@@ -206,6 +206,11 @@ HEADERS: Mapping[str, Any] = {
         "description": "The name under which to keep the file",
         "example": 'attachment; filename="runs.csv"',
     },
+    "Location": {
+        **_TEXT,
+        "description": "Where the file is for the next minutes; send no token there",
+        "example": "https://s3.example.org/benchhub/1f0c/7/2c29?X-Amz-Expires=300&X-Amz-Signature=5d1a",
+    },
     "WWW-Authenticate": {**_TEXT, "description": "How to sign in", "example": 'Bearer realm="BenchHub"'},
     "ETag": {**_TEXT, "description": "This state; for If-None-Match and If-Match", "example": '"9f1c0de2a7b4"'},
 }

@@ -12,6 +12,8 @@ from agents.recordings import read_recording
 from agents.recordings.base import Recording
 from experiments.judging.evidence.load_course import Points
 from experiments.models import Artifact, Run
+from experiments.registry.errors import RequestError
+from experiments.registry.runs.file_store import whole
 from experiments.registry.runs.recording_channels import channel_name, kernel_names
 
 logger = logging.getLogger(__name__)
@@ -43,11 +45,16 @@ def recorded_points(run: Run, record: Record, started_unix_s: float, own: Iterab
 
 
 def _read(run: Run, kept: RecordingKept) -> Recording | None:
-    content = Artifact.objects.filter(run=run, name=kept.kept).values_list("content", flat=True).first()
-    if content is None:
+    file = Artifact.objects.filter(run=run, name=kept.kept).first()
+    if file is None:
+        return None
+    try:
+        content = whole(file)
+    except RequestError as error:
+        logger.warning("run %s: %s cannot be read: %s", run.number, kept.kept, error.message)
         return None
     # A recorder is ended in the middle of whatever it writes: its last line may be half of one. A crash leaves NULs.
-    text = bytes(content).rpartition(b"\n")[0].replace(b"\0", b"").decode("utf-8", "replace")
+    text = content.rpartition(b"\n")[0].replace(b"\0", b"").decode("utf-8", "replace")
     try:
         return read_recording(kept.recorder, text)
     except ParseError as error:

@@ -91,16 +91,12 @@ def lines(archive: zipfile.ZipFile, part: str) -> Iterator[tuple[dict[str, Any],
             yield row, len(line)
 
 
-def content(archive: zipfile.ZipFile, pk: int, limit_bytes: int) -> bytes:
-    """A file of a run."""
+def content(archive: zipfile.ZipFile, pk: int) -> IO[bytes]:
+    """What a file of a run holds, to be read piece by piece and closed."""
     try:
-        with archive.open(artifact_name(pk)) as stream:
-            found = stream.read(limit_bytes + 1)
+        return archive.open(artifact_name(pk))
     except KeyError as error:
         raise ArchiveError(f"The archive lacks {artifact_name(pk)}.") from error
-    if len(found) > limit_bytes:
-        raise ArchiveError(f"{artifact_name(pk)} is larger than {limit_bytes >> 20} MB.")
-    return found
 
 
 def writer(archive: zipfile.ZipFile, name: str) -> IO[bytes]:

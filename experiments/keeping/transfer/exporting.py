@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from django_celery_beat.models import CrontabSchedule
 from experiments.keeping.transfer.archive import FORMAT, MANIFEST, Manifest, artifact_name, lines_name, writer
 from experiments.keeping.transfer.parts import PARTS, TEAM_FIELDS, Part
 from experiments.models import Artifact, Run, Team
+from experiments.registry.runs.file_store import PART_BYTES, opened
 from experiments.registry.teams.audit import record
 
 CRONTAB = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
@@ -88,6 +90,7 @@ def _one_look() -> Iterator[None]:
         if outermost:
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # nothing is asked during a file
         yield
 
 
@@ -100,8 +103,9 @@ def _write(team: Team, archive: zipfile.ZipFile) -> dict[str, int]:
                 out.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
                 counts[part.name] += 1
     kept = next(part for part in PARTS if part.model is Artifact).rows(team)
-    for pk, content in kept.values_list("pk", "content").iterator(chunk_size=_CHUNK_OF_FILES):
-        archive.writestr(artifact_name(pk), bytes(content))
+    for file in kept.only("name", "content", "stored").iterator(chunk_size=_CHUNK_OF_FILES):
+        with opened(file) as content, writer(archive, artifact_name(file.pk)) as out:
+            shutil.copyfileobj(content, out, PART_BYTES)
     with writer(archive, lines_name("user")) as out:
         for name, email in names.emails.items():
             out.write(json.dumps({"username": name, "email": email}).encode() + b"\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,12 +27,13 @@ from experiments.keeping.transfer.exporting import CRONTAB
 from experiments.keeping.transfer.parts import PARTS, TEAM_FIELDS, Part, references
 from experiments.models import Artifact, Team
 from experiments.registry.errors import RequestError
-from experiments.registry.runs.artifacts import MAX_ARTIFACT_BYTES
+from experiments.registry.runs.file_store import folder_of, put
 from experiments.registry.teams.audit import record
 from experiments.registry.teams.members import BETWEEN
 
 _BATCH_ROWS = 1000
 _BATCH_BYTES = 8 << 20
+BINARY = "application/octet-stream"
 
 
 @dataclass(frozen=True)
@@ -207,10 +207,11 @@ def _copy(part: Part, arrival: _Arrival, batch: Sequence[Row], pks: Sequence[int
         sql.Identifier(part.model._meta.db_table),
         sql.SQL(", ").join(sql.Identifier(str(one.column)) for one in columns),
     )
+    folder = folder_of(arrival.team.pk)
     with connection.cursor() as cursor, cursor.copy(into) as copy:
         for old, values in zip(batch, prepared, strict=True):
             if part.model is Artifact:
-                values["content"] = _file(arrival, old)
+                values |= _file(arrival, folder, old)
             copy.write_row([values[column.attname] for column in columns])
 
 
@@ -287,11 +288,17 @@ def _stored(column: Any, value: Any) -> Any:
     return value
 
 
-def _file(arrival: _Arrival, row: Row) -> bytes:
-    found = content(arrival.archive, int(row["id"]), MAX_ARTIFACT_BYTES)
-    if hashlib.sha256(found).hexdigest() != row["sha256"]:
-        raise ArchiveError(f"The file {row['name']!r} of a run is not what it was: its checksum differs.")
-    return found
+def _file(arrival: _Arrival, folder: str, row: Row) -> Row:
+    """Where the content is now. What was put outside for an import that fails is swept up, as nothing names it."""
+    name = str(row["name"])
+    try:
+        with content(arrival.archive, int(row["id"])) as stream:
+            found = put(folder, stream, name=name, media_type=BINARY)  # its secrets were hidden when it was kept
+    except RequestError as error:
+        raise ArchiveError(f"{error.message} Nothing was stored.") from error
+    if found.sha256 != row["sha256"]:
+        raise ArchiveError(f"The file {name!r} of a run is not what it was: its checksum differs.")
+    return {"content": found.content, "stored": found.stored, "stored_bytes": found.stored_bytes}
 
 
 def _refer_back(arrival: _Arrival) -> None:

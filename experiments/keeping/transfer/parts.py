@@ -122,7 +122,7 @@ PARTS = (
     Part(RunEvent, "run__team", state="run__state"),
     Part(SampleSeries, "run__team", state="run__state"),
     Part(LatencySpectrum, "run__team", state="run__state"),
-    Part(Artifact, "run__team", state="run__state", without=("content",)),
+    Part(Artifact, "run__team", state="run__state", without=("content", "stored", "stored_bytes")),
     Part(TimerTable, "run__team", state="run__state"),
     Part(RunProfile, "run__team", state="run__state"),
     Part(Series),
@@ -163,6 +163,7 @@ LEFT_OUT = {
     "worker": "of the installation",
     "canary": "of the installation",
     "tally": "of the installation",
+    "unusedfile": "of the installation",
 }
 """Models that no team takes along, and why."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models.functions import Length
-
-from experiments.models import Artifact, Run
+from experiments.models import ARTIFACT_BYTES, Artifact, Run
 from experiments.registry.logs.log_lines import MOST_FOUND, Found, LogLine
-from experiments.registry.runs.artifacts import TEXT_TYPES
+from experiments.registry.runs.file_store import MAX_IN_DATABASE_BYTES, TEXT_TYPES, whole
 
 _LONGEST_LINE = 4000
 """Letters; the file itself has the rest."""
+MOST_BYTES = MAX_IN_DATABASE_BYTES
+"""Of a file that is taken apart here; a larger one is a download."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,16 @@ class LogFile:
 
 
 def files_of(run: Run) -> list[FileEntry]:
-    """The run's text files by name."""
-    found = run.artifacts.annotate(size_bytes=Length("content")).order_by("name")
+    """The run's text files by name, but those that are too large to be read here."""
+    found = run.artifacts.annotate(size_bytes=ARTIFACT_BYTES).filter(size_bytes__lte=MOST_BYTES).order_by("name")
     rows = found.values_list("pk", "name", "media_type", "size_bytes")
     return [FileEntry(pk, name, size) for pk, name, media_type, size in rows if media_type.startswith(TEXT_TYPES)]
 
 
 def file_of(run: Run, pk: int) -> LogFile:
-    """The file with its lines; Artifact.DoesNotExist when the run has no such text file."""
+    """The file with its lines; Artifact.DoesNotExist when the run has no such text file that can be read here."""
     found = run.artifacts.get(pk=pk)
-    if not found.media_type.startswith(TEXT_TYPES):
+    if not found.media_type.startswith(TEXT_TYPES) or (found.stored_bytes or 0) > MOST_BYTES:
         raise Artifact.DoesNotExist
-    text = bytes(found.content).decode("utf-8", "replace").replace("\r\n", "\n").removesuffix("\n")
+    text = whole(found).decode("utf-8", "replace").replace("\r\n", "\n").removesuffix("\n")
     return LogFile(found.pk, found.name, tuple(text.split("\n")))

@@ -1,33 +1,34 @@
-"""Files of a run, kept in the database with their checksum."""
+"""Files of runs as rows with their checksum; `file_store` has what they hold."""
 
 from __future__ import annotations
 
-import hashlib
+from dataclasses import asdict
+from typing import IO
 
-from agents.base.redaction import without_secrets
 from experiments.models import Artifact, Run
-from experiments.registry.errors import RequestError
-
-MAX_ARTIFACT_BYTES = 16 << 20
-TEXT_TYPES = ("text/", "application/json", "application/xml")
+from experiments.registry.runs.file_store import Content, folder_of, put
 
 
-def artifact(run: Run, name: str, content: bytes, *, media_type: str = "text/plain; charset=utf-8") -> Artifact:
+def artifact(
+    run: Run, name: str, content: bytes | IO[bytes] | Content, *, media_type: str = "text/plain; charset=utf-8"
+) -> Artifact:
     """A file of the run, a text without secrets; the caller stores it. RequestError when it is too large."""
-    if len(content) > MAX_ARTIFACT_BYTES:
-        raise RequestError(f"{name} is larger than {MAX_ARTIFACT_BYTES >> 20} MB.", field="file")
-    if media_type.startswith(TEXT_TYPES):
-        content = without_secrets(content.decode("latin-1")).encode("latin-1")  # any byte stays what it is
-    digest = hashlib.sha256(content).hexdigest()
-    return Artifact(run=run, name=name, media_type=media_type, sha256=digest, content=content)
+    return Artifact(run=run, name=name, media_type=media_type, **asdict(_put(run, name, content, media_type)))
 
 
-def keep(run: Run, name: str, content: bytes, *, media_type: str = "text/plain; charset=utf-8") -> Artifact:
-    """Store a file of the run under its name, a text without secrets; the same name again replaces it."""
-    new = artifact(run, name, content, media_type=media_type)
-    kept, _ = Artifact.objects.update_or_create(
-        run=run,
-        name=name,
-        defaults={"media_type": new.media_type, "sha256": new.sha256, "content": new.content},
-    )
+def keep(
+    run: Run, name: str, content: bytes | IO[bytes] | Content, *, media_type: str = "text/plain; charset=utf-8"
+) -> Artifact:
+    """Store a file of the run under its name, a text without secrets; the same name again replaces it.
+
+    What was put already (`Content`) is only named. FileStoreError when there is no place for it now.
+    """
+    fields = {"media_type": media_type, **asdict(_put(run, name, content, media_type))}
+    kept, _ = Artifact.objects.update_or_create(run=run, name=name, defaults=fields)
     return kept
+
+
+def _put(run: Run, name: str, content: bytes | IO[bytes] | Content, media_type: str) -> Content:
+    if isinstance(content, Content):
+        return content
+    return put(folder_of(run.team_id), content, name=name, media_type=media_type)

@@ -21,9 +21,11 @@ from agents.profiles.packing import pack, unpack
 from agents.profiles.reading import GZIP, form_of, unpacked
 from experiments.models import Run, RunProfile, SampleSeries
 from experiments.registry.errors import Conflict, NotFound, RequestError
-from experiments.registry.runs.artifacts import MAX_ARTIFACT_BYTES, keep
+from experiments.registry.runs.artifacts import keep
 
 MOST_PROFILES = 20
+MAX_PROFILE_BYTES = 16 << 20
+"""It is read in memory."""
 MAX_NAME = 80
 SUT = "sut"
 OTHER_EVENTS = frozenset(
@@ -150,9 +152,9 @@ def _mean(run: Run, role: str, channel: str, start_s: float, end_s: float) -> fl
 
 def _read(data: bytes, form: str) -> tuple[str, Profile]:
     """The form's name and the profile. RequestError names the file's fault."""
-    if len(data) > MAX_ARTIFACT_BYTES:
+    if len(data) > MAX_PROFILE_BYTES:
         raise RequestError(
-            f"The profile has {len(data) / 2**20:.1f} MB; at most {MAX_ARTIFACT_BYTES >> 20} MB are stored. Compress "
+            f"The profile has {len(data) / 2**20:.1f} MB; at most {MAX_PROFILE_BYTES >> 20} MB are stored. Compress "
             "it with gzip, fold it first (collapsed stacks), or profile for a shorter time.",
             field="file",
         )

@@ -10,9 +10,10 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Sum
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Length
 
-from experiments.models import Artifact, Host, Member, Run, RunProfile, Team
+from experiments.models import ARTIFACT_BYTES, Artifact, Host, Member, Run, RunProfile, Team
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.registry.teams import audit
@@ -20,8 +21,11 @@ from experiments.registry.teams import audit
 _LIMITS = ("quota_runs_per_day", "quota_artifact_bytes", "quota_queued_runs")
 MAX_QUOTA = 2**31 - 1
 MAX_BYTES = 2**50
-FILES: tuple[tuple[type[Artifact | RunProfile], str], ...] = ((Artifact, "content"), (RunProfile, "folded"))
-"""What counts as files of runs: the model, and its column that holds the bytes."""
+FILES: tuple[tuple[type[Artifact | RunProfile], Combinable], ...] = (
+    (Artifact, ARTIFACT_BYTES),
+    (RunProfile, Length("folded")),
+)
+"""What counts as files of runs: the model, and the size of what a row holds, wherever that is."""
 
 
 @dataclass(frozen=True)
@@ -127,16 +131,16 @@ def set_quotas(user: User, member: Member, values: Mapping[str, int]) -> None:
 def measure_files() -> None:
     """Measure the files of every team's runs: adding them up takes too long to do it whenever a run is launched."""
     sizes: Counter[int] = Counter()
-    for model, column in FILES:
-        sizes.update(dict(model.objects.values_list("run__team").annotate(size=Sum(Length(column))).order_by()))
+    for model, size in FILES:
+        sizes.update(dict(model.objects.values_list("run__team").annotate(size=Sum(size)).order_by()))
     for team in Team.objects.only("pk"):
         Team.objects.filter(pk=team.pk).update(artifact_bytes=sizes[team.pk], measured_at=database_now())
 
 
 def bytes_of_files(**of: Any) -> int:
     """The size of the files and folded profiles of some runs, chosen by lookups from a file: `run__in=...`."""
-    found = (model.objects.filter(**of).aggregate(size=Sum(Length(column)))["size"] for model, column in FILES)
-    return sum(size or 0 for size in found)
+    found = (model.objects.filter(**of).aggregate(size=Sum(size))["size"] for model, size in FILES)
+    return sum(one or 0 for one in found)
 
 
 def _admit_files(team: Team) -> None:

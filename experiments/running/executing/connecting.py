@@ -24,6 +24,7 @@ from experiments.registry.errors import DATABASE_AWAY
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.host_keys import connect_args
 from experiments.registry.hosts.installation import installation
+from experiments.registry.runs.file_store import most_bytes
 from experiments.running.executing.admission import admit
 from experiments.running.executing.older_database import note_leftovers
 from experiments.running.executing.recorder import Recorder
@@ -75,6 +76,7 @@ async def runner_for(
         libraries=settings.BENCHHUB_PROFILERS,
         keep_profile=lambda taken, content: with_database(run, recorder.keep_profile, taken, content),
         keep_readings=keep_readings,
+        max_file_bytes=most_bytes(),
         keep_file=lambda name, content, media: with_database(run, recorder.keep_file, name, content, media),
     )
     return Runner(run_key(run), RunSpec.model_validate(run.spec), record, control)

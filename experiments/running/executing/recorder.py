@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from django.db import transaction
 from django.db.models.functions import Now
 
-from agents.base.errors import FenceError, ParseError
+from agents.base.errors import FenceError, KeepError, ParseError
 from agents.base.redaction import Redactor, without_secrets
 from agents.events import (
     AnyEvent,
@@ -31,6 +32,7 @@ from experiments.registry.errors import RequestError
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.profiles import store_profile
 from experiments.registry.runs.artifacts import keep
+from experiments.registry.runs.file_store import folder_of, put
 from experiments.registry.runs.run_profiles import store_run_profile
 from experiments.registry.runs.snapshots import content_digest
 from experiments.running.queue.leases import lease_end
@@ -100,13 +102,25 @@ class Recorder:
             case _:
                 return event
 
-    def keep_file(self, name: str, content: bytes, media_type: str) -> None:
-        """Keep a file of the run; the same name again replaces it. FenceError when another worker holds the run now."""
+    def keep_file(self, name: str, content: bytes | Path, media_type: str) -> None:
+        """Keep a file of the run; the same name again replaces it. FenceError when another worker holds the run now.
+
+        What a path holds is read in pieces. KeepError when it is too large, or there is no place for it now.
+        """
+        folder = folder_of(Run.objects.values_list("team_id", flat=True).get(pk=self.run_id))
+        try:  # before the transaction: 512 MB may take longer than a run's row may be locked
+            if isinstance(content, bytes):
+                there = put(folder, content, name=name, media_type=media_type)
+            else:
+                with content.open("rb") as source:
+                    there = put(folder, source, name=name, media_type=media_type)
+        except RequestError as error:
+            raise KeepError(error.message) from error
         with transaction.atomic():
             run = Run.objects.select_for_update(of=("self",)).get(pk=self.run_id)
             if run.fence != self.fence:
                 raise FenceError("Another worker holds this run now.")
-            keep(run, name, content, media_type=media_type)
+            keep(run, name, there, media_type=media_type)
 
     def keep_profile(self, taken: TakenProfile, content: bytes) -> str:
         """Store a profile of the run; its name again replaces it. Returns the name of the file that keeps `content`.

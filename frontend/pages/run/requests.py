@@ -10,6 +10,8 @@ from django.db.models.fields.json import KeyTransform
 
 from agents.drivers.command.figures import FORMAT, read_json
 from experiments.models import Run, RunEvent
+from experiments.registry.errors import RequestError
+from experiments.registry.runs.file_store import whole
 
 MAX_ROWS = 100
 
@@ -85,7 +87,12 @@ def _imported(run: Run) -> Mapping[str, Any] | None:
     if run.origin != Run.Origin.IMPORTED:
         return None
     kept = run.artifacts.filter(name=f"{FORMAT}.txt").first()
-    return read_json(bytes(kept.content).decode()).to_json() if kept is not None else None
+    if kept is None:
+        return None
+    try:
+        return read_json(whole(kept).decode()).to_json()
+    except RequestError:  # the page has the rest, and the file's own link says what is wrong
+        return None
 
 
 def _row(name: str, figures: Mapping[str, Any]) -> LabelRow:

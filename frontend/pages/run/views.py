@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse, JsonResponse
+from django.http import Http404, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
@@ -25,6 +25,7 @@ from experiments.registry.runs.baselines import baselines_of
 from experiments.registry.teams.access import may_launch_on
 from experiments.running.queue.priorities import PRIORITIES, change_priority, name_of
 from experiments.running.queue.waiting import expected_of
+from experiments.telling.run_list.run_file import run_file
 from experiments.telling.sharing.run_sheet import verdict_on
 from frontend.charts.channels import GROUPS
 from frontend.charts.percentiles import percentiles_json
@@ -198,14 +199,13 @@ def rerun(request: TeamRequest, number: int) -> HttpResponse:
 
 
 @team_view()
-def artifact(request: TeamRequest, number: int, artifact_id: int) -> HttpResponse:
+def artifact(request: TeamRequest, number: int, artifact_id: int) -> HttpResponseBase:
     """A tool's own file, byte for byte, always as a download."""
     found = Artifact.objects.filter(pk=artifact_id, run__team=request.team, run__number=number).first()
     if found is None:
         raise Http404("No such file.")
-    response = HttpResponse(bytes(found.content), content_type=found.media_type)
-    _attachment(response, f"run-{number}-{found.name}")
-    return response
+    name = _saved_as(f"run-{number}-{found.name}")
+    return run_file(found, disposition=name, content_type=found.media_type)
 
 
 @team_view()
@@ -214,12 +214,12 @@ def raw_log(request: TeamRequest, number: int) -> HttpResponse:
     found = find_run(request, number)
     lines = [f"{line.when} {line.source} {line.level}: {line.text}\n" for line in lines_of(found)]
     response = HttpResponse("".join(lines), content_type="text/plain; charset=utf-8")
-    _attachment(response, f"run-{number}.log")
+    response.headers["Content-Disposition"] = _saved_as(f"run-{number}.log")
+    response.headers["X-Content-Type-Options"] = "nosniff"
     return response
 
 
-def _attachment(response: HttpResponse, name: str) -> None:
-    """Make it a download, whatever a browser would like to do with its content."""
+def _saved_as(name: str) -> str:
+    """A download, whatever a browser would like to do with its content."""
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
-    response.headers["Content-Disposition"] = f'attachment; filename="{safe}"'
-    response.headers["X-Content-Type-Options"] = "nosniff"
+    return f'attachment; filename="{safe}"'

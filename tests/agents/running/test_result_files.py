@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 from collections.abc import AsyncIterator
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents import events as e
-from agents.base.errors import CommandError, HostError
+from agents.base.errors import CommandError, HostError, KeepError
 from agents.base.session import Session
 from agents.record import Record
 from agents.remote.fetching import CHUNK_BYTES, compress, fetch
@@ -108,16 +109,28 @@ def test_results_are_compressed_without_secrets_also_across_the_border_of_two_pi
 
 
 class Keeping(Watched):
-    """A watched run that keeps files as the recorder does."""
+    """A watched run that keeps files as the recorder does, unless it refuses."""
+
+    refuses = False
+    max_file_bytes = 16 << 20
 
     def runner(self, spec: RunSpec, record: Record | None = None) -> Runner:
         self.kept: dict[str, bytes] = getattr(self, "kept", {})
 
-        async def keep(name: str, content: bytes, _media_type: str) -> None:
-            self.kept[name] = content
+        async def keep(name: str, content: bytes | Path, _media_type: str) -> None:
+            if self.refuses:
+                raise KeepError("The place of files does not answer.")
+            self.kept[name] = content if isinstance(content, bytes) else await asyncio.to_thread(content.read_bytes)
 
         control = Control(
-            self.connect, self.emit, lambda: self.cancelled, self.fence, self.patience_s, self.deadman_s, keep
+            self.connect,
+            self.emit,
+            lambda: self.cancelled,
+            self.fence,
+            self.patience_s,
+            self.deadman_s,
+            keep,
+            max_file_bytes=self.max_file_bytes,
         )
         return Runner(KEY, spec, record or Record(), control)
 
@@ -197,11 +210,10 @@ async def test_results_that_cannot_be_read_fail_the_run_and_say_where(lab: Lab) 
     assert_left_as_it_was(lab, record)
 
 
-async def test_results_that_stay_too_large_when_compressed_are_counted_but_not_kept(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(collecting, "MAX_KEPT_BYTES", 1000)
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_results_for_which_there_is_no_place_are_counted_but_not_kept(lab: Lab, *, refuses: bool) -> None:
     watched = Keeping(lab)
+    watched.refuses, watched.max_file_bytes = refuses, 16 << 20 if refuses else 1000
     record = await watched.run(jmeter_spec(lab))
     measured = record.reports[1]
     assert measured.report["requests"] == 1825

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
 import zipfile
 from collections.abc import Callable
@@ -34,6 +35,8 @@ from experiments.models import (
     Token,
     Trend,
 )
+from experiments.registry.runs.artifacts import keep
+from experiments.registry.runs.file_store import whole
 from experiments.registry.teams.members import add_service
 from tests.experiments.api.conftest import ApiClient, MakeApi, api, make_api
 from tests.experiments.api.test_ingest import result
@@ -125,6 +128,26 @@ def test_an_imported_team_says_the_same(
     assert list(kept) == list(
         Artifact.objects.filter(run__team=filled).order_by("run__number").values_list("sha256", "content")
     )
+
+
+def test_large_files_travel_from_one_place_of_files_to_another(admin: Member, tmp_path: Path, settings: Any) -> None:
+    place = {"BACKEND": "benchhub.files_on_disk.FilesOnDisk"}
+    settings.STORAGES = settings.STORAGES | {"files": {**place, "OPTIONS": {"location": str(tmp_path / "there")}}}
+    run = Run.objects.create(team=admin.team, number=1, state=Run.State.FINISHED)
+    contents = {"large.bin": bytes(range(256)) * 8192, "small.txt": b"small"}
+    for name, content in contents.items():
+        keep(run, name, content, media_type="application/octet-stream")
+    export_team(admin.team, tmp_path / "team")
+    shutil.rmtree(tmp_path / "there")
+    settings.STORAGES = settings.STORAGES | {"files": {**place, "OPTIONS": {"location": str(tmp_path / "here")}}}
+    moved = import_team(tmp_path / "team", slug="moved").team
+    there = Artifact.objects.filter(run__team=moved)
+    assert {file.name: whole(file) for file in there} == contents
+    assert f"/{moved.pk}/" in str(there.get(name="large.bin").stored)
+    # Where no place is set the database takes them, up to its limit.
+    settings.STORAGES = {name: one for name, one in settings.STORAGES.items() if name != "files"}
+    again = import_team(tmp_path / "team", slug="again").team
+    assert {file.name: bytes(file.content or b"") for file in Artifact.objects.filter(run__team=again)} == contents
 
 
 def test_hosts_get_new_keys_and_wait_out_of_service(filled: Team, exported: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_profile_of_a_live_run_gets_cpu_time_and_requests_of_its_window_at_the
     assert stored.requests == 6 * 1000
     assert stored.cpu_time_s == pytest.approx(6 * run.metrics["server_cpu_ratio"])
     assert exact(folded(stored)) == exact(read_profile(JAVA))
-    assert bytes(run.artifacts.get(name=stored.file).content) == JAVA
+    assert bytes(run.artifacts.get(name=stored.file).content or b"") == JAVA
 
 
 def test_what_is_said_counts_more_than_the_file_and_a_second_one_needs_a_name(make_run: MakeRun) -> None:

@@ -43,7 +43,7 @@ def test_a_run_that_went_well(queued: Run) -> None:
     assert (run.owner, run.lease_until) == ("", None)
     assert host_states() == READY
     artifact = run.artifacts.get()
-    assert (artifact.name, bytes(artifact.content)) == ("0-measure-wrk.txt", b"the tool's words")
+    assert (artifact.name, bytes(artifact.content or b"")) == ("0-measure-wrk.txt", b"the tool's words")
     busy = run.samples.get(role="sut", channel="cpu.busy_ratio")
     assert busy.at_s == [float(second) for second in range(-2, 12)]
     assert (busy.unit, busy.values) == ("ratio", [0.9] * 14)
