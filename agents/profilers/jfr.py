@@ -53,7 +53,7 @@ class Jfr(Profiler):
     kind = "jfr"
     title = "JDK Flight Recorder"
     of = "JVMs"
-    cost = "about 1 % by the JDK's own word"
+    cost = "a look at five threads at most each 10 ms"
     converter = CONVERTER
 
     def fits(self, kind: str, *, is_jvm: bool) -> bool:
