@@ -204,7 +204,10 @@ class Samples:
 
 @dataclass(frozen=True)
 class GcPausesRead:
-    """The stops of an instance's JVM since it started, by the SUT's clock. `cut`: there were more before them."""
+    """The stops of an instance's JVM since it started, by the SUT's clock. `cut`: there were more before them.
+
+    `course`: channel -> when, by the same clock, and what (`agents.formats.jvm_log`).
+    """
 
     at_unix_s: tuple[float, ...]
     pause_ms: tuple[float, ...]
@@ -212,6 +215,7 @@ class GcPausesRead:
     cut: bool = False
     instance: int = 0
     role: Role = "sut"
+    course: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = field(default_factory=dict)
     kind: Literal["gc_pauses_read"] = "gc_pauses_read"
 
 

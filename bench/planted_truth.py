@@ -114,7 +114,7 @@ def spec_of(lab: Lab, jar: Path, percent: int, profiler: str, load_s: int) -> Ru
         sut=address_of("sut", lab.sut),
         drivers=(address_of("driver", lab.driver),),
     )
-    return RunSpec.model_validate({**spec.model_dump(mode="json"), "profilers": [profiler]})
+    return RunSpec.model_validate({**spec.model_dump(mode="json"), "profilers": [profiler] if profiler else []})
 
 
 async def profiled(lab: Lab, spec: RunSpec, block: int) -> ProfiledRun:
@@ -185,11 +185,12 @@ async def measured(options: argparse.Namespace, folder: Path) -> None:
     began = time.monotonic()
     with running_sshd(places[0]) as sut, running_sshd(places[1]) as driver:
         lab, jar = make_lab(sut, driver, places[2]), program(folder)
-        for percent in options.percent:
-            tally = Tally()
-            for number in range(options.experiments):
+        tallies = {percent: Tally() for percent in options.percent}
+        for number in range(options.experiments):  # each percentage in turn, so that a bounded time is for all of them
+            for percent, tally in tallies.items():
                 if time.monotonic() - began < options.seconds:
                     tallied(tally, *await experiment(lab, jar, percent, options, seed=1000 * percent + number))
+        for percent, tally in tallies.items():
             print(row(percent, tally), flush=True)
 
 

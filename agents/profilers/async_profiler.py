@@ -121,7 +121,7 @@ class AsyncProfiler(Profiler):
     title = "async-profiler"
     of = "JVMs"
     events = ("cpu", "wall", "alloc", "lock")
-    cost = "one signal to a thread for each 2 ms of its CPU time, about 1 %"
+    cost = "one signal to a thread for each 2 ms of its CPU time, and loading the library at the start of the window"
     brings = (Brought(LIBRARY, f"linux-{{arch}}/{FILE}", FILE),)
 
     def fits(self, kind: str, *, is_jvm: bool) -> bool:

@@ -9,12 +9,27 @@ from agents.profilers.base.profiler import JVM_OPTIONS, Library, Profiler
 CONVERTER = Library("jfr-converter-4.5.jar", "d8a5452b26adb11a2a0abf0c53799a6fd60dbccb0647efa5a734e3c46ced3df4")
 NAME = "benchhub"
 
+SETTINGS = "benchhub.jfc"
+
+# Only what samples running Java code. The JDK's own `profile` also takes threads that wait inside native code for
+# threads at work, rewrites classes to time their reads and writes, and takes seconds to begin.
+_SETTINGS = """<?xml version="1.0" encoding="UTF-8"?>
+<configuration version="2.0">
+  <event name="jdk.ExecutionSample">
+    <setting name="enabled">true</setting>
+    <setting name="period">10 ms</setting>
+  </event>
+</configuration>
+"""
+
+# One jcmd for both, as each is a JVM of its own that has to start on a busy host.
 _BEGIN = f"""
 {FIND_JCMD}
+printf '%s\\n' "JFR.configure repositorypath='$folder'" \\
+  "JFR.start name={NAME} settings='$folder/{SETTINGS}'" >"$folder/jfr-start"
 for pid in $pids; do
   find_jcmd "$pid"
-  timeout 60 "$jcmd" "$pid" JFR.configure repositorypath="$folder" >/dev/null 2>&1
-  said=$(timeout 60 "$jcmd" "$pid" JFR.start name={NAME} settings=profile 2>&1)
+  said=$(timeout 60 "$jcmd" "$pid" -f "$folder/jfr-start" 2>&1)
   case $said in *"Started recording"*) ;; *) echo "the JVM did not begin to record: $said" >&2; exit 4 ;; esac
 done
 engine=jfr
@@ -30,15 +45,15 @@ done
 
 
 class Jfr(Profiler):
-    """Weights are samples of threads that run, every 10 ms (20 ms in native code), at most a few threads at a time.
+    """Weights are samples of threads that run Java code, every 10 ms, at most five threads at a time.
 
-    The settings are the JDK's own `profile`. It sees no kernel.
+    It sees neither native code nor the kernel: their CPU time falls to the Java functions, by their shares.
     """
 
     kind = "jfr"
     title = "JDK Flight Recorder"
     of = "JVMs"
-    cost = "about 1 % by the JDK's own word"
+    cost = "a look at five threads at most each 10 ms"
     converter = CONVERTER
 
     def fits(self, kind: str, *, is_jvm: bool) -> bool:
@@ -49,6 +64,9 @@ class Jfr(Profiler):
 
     def prepared(self, launch: ProcessStart, folder: str, event: str) -> ProcessStart:
         return launch.with_(jvm_options=(*launch.jvm_options, *JVM_OPTIONS))
+
+    def files(self) -> dict[str, str]:
+        return {SETTINGS: _SETTINGS}
 
     def begin(self, event: str) -> str:
         return _BEGIN

@@ -81,7 +81,7 @@ class Node(Profiler):
     kind = "node"
     title = "the profiler of Node.js"
     of = "Node.js"
-    cost = "1,000 samples a second in each process, 2 to 5 %"
+    cost = "1,000 samples a second in each process"
 
     def fits(self, kind: str, *, is_jvm: bool) -> bool:
         return kind == "node"

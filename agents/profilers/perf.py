@@ -42,7 +42,7 @@ class Perf(Profiler):
     kind = "perf"
     title = "perf"
     of = "all servers; native ones tell most"
-    cost = "199 interrupts a second on each CPU that the server uses, below 1 %"
+    cost = "199 interrupts a second on each CPU that the server uses"
 
     def fits(self, kind: str, *, is_jvm: bool) -> bool:
         return True

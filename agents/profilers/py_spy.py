@@ -29,10 +29,12 @@ beside=$(tr '\\0' '\\n' <"/proc/$one/cmdline" | sed -n 's|^\\(/.*\\)/[^/]*$|\\1|
 engine=py-spy
 """
 
+# A process that is stopped for each look has to run again before it can wait again: on a busy CPU what waits would look
+# like what works.
 _DURING = """
 spies=
 for pid in $pids; do
-  "$spy" record --pid "$pid" --subprocesses --rate 100 --duration "${seconds%.*}" \\
+  "$spy" record --pid "$pid" --subprocesses --nonblocking --rate 100 --duration "${seconds%.*}" \\
     --format raw --output "$out.$pid.part" >/dev/null 2>"$out.$pid.err" &
   spies="$spies $!"
 done
@@ -47,12 +49,12 @@ done
 
 
 class PySpy(Profiler):
-    """Weights are samples of threads that do not wait, 100 a second; the process is stopped for each of them."""
+    """Weights are samples of threads that do not wait, 100 a second; the process is not stopped for them."""
 
     kind = "py-spy"
     title = "py-spy"
     of = "Python servers"
-    cost = "100 short stops a second, 1 to 5 %"
+    cost = "its memory is read 100 times a second, from outside"
 
     def fits(self, kind: str, *, is_jvm: bool) -> bool:
         return kind == "python"

@@ -83,7 +83,7 @@ class Topdown(Profiler):
     kind = "topdown"
     title = "perf stat"
     of = "all servers"
-    cost = "below 1 %"
+    cost = "saving its counters at each switch of threads"
     counts_only = True
     events = ("counters",)
 

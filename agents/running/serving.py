@@ -13,7 +13,7 @@ from agents.base.errors import AgentError, CommandError, FenceError, HostError, 
 from agents.base.redaction import without_secrets
 from agents.base.session import Session
 from agents.events import GcPausesRead, JobIntended, JobStarted, Logged
-from agents.formats import gc_log
+from agents.formats import gc_log, jvm_log
 from agents.record import Record
 from agents.remote.jobs import Job
 from agents.running import snapshot
@@ -180,7 +180,7 @@ class Serving:
             await self._keep_words(number)
 
     async def read_gc_logs(self) -> None:
-        """The pauses of the JVM's garbage collector in each instance."""
+        """What the JVM's own log tells of each instance: pauses, heap, allocation, safepoints."""
         for number in range(self._server.count):
             await self._read_gc_log(number)
 
@@ -201,6 +201,7 @@ class Serving:
                 cut=len(pauses) >= gc_log.MAX_PAUSES,
                 instance=number,
                 role=self._role,
+                course=jvm_log.named(jvm_log.course_of(result.text), number, self._server.count),
             )
         )
 

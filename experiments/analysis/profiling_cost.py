@@ -30,7 +30,7 @@ class ProfilingCost:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the whole interval is on one side of 2 %."""
+        """Whether the whole interval is on one side of 2 %, be it for the worse or for the better."""
         if self.ci95_pct is None:
             return False
         low, high = sorted(abs(end) for end in self.ci95_pct)

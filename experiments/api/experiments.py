@@ -131,6 +131,7 @@ def forecast_experiment(request: HttpRequest, payload: ExperimentIn) -> Forecast
         metric=metric.name,
         margin_ratio=payload.margin_ratio,
         order=payload.order,
+        profilers=payload.profilers,
     )
     return ForecastOut.of(found)
 

@@ -249,6 +249,11 @@ class Run(models.Model):
         """Whether its figures may be used: it is sound, and was not profiled."""
         return self.is_sound and not self.profiled
 
+    @property
+    def is_twin(self) -> bool:
+        """Whether it is the profiled twin of a run of its experiment: it explains, and measures nothing."""
+        return self.profiled and self.experiment_id is not None
+
     def repeats(self, variant: Variant) -> bool:
         """Whether it is a repetition of the variant that counts. Runs of an A/A check are left out before."""
         return self.variant_id == variant.pk and self.is_usable

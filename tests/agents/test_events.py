@@ -28,6 +28,7 @@ ALL: list[e.AnyEvent] = [
     e.LoadReported(1, True, 0, "output\x00\ufffd", "00ff", {"tool": "wrk", "latency_p99_ms": 1.5}),
     e.Samples("sut", 1700000001.5, {"cpu.busy_ratio": ("ratio", 0.75)}),
     e.GcPausesRead((1700000001.5, 1700000002.5), (1.169, 20.0), (False, True), cut=True, instance=1),
+    e.GcPausesRead((), (), (), course={"jvm.stopped_ratio": ((1700000001.0,), (0.5,))}),
     e.RecordingKept("driver-2", "nmon", "driver-2.nmon", 4096, "00ff"),
     e.ProfileTaken("", "topdown", "counters", "perf", 1.5, 9.5, 6.25, None, None, None, "profile.csv", {"ipc": 1.5}),
     e.ConfigurationCaptured({"jvm.flags.UseG1GC": "true"}),

@@ -33,11 +33,20 @@ import com.sun.net.httpserver.HttpServer;
 import java.net.InetSocketAddress;
 
 public class Main {
+  static final Object TILL = new Object();
+  static void hold() {
+    try {
+      while (true) { synchronized (TILL) { Thread.sleep(2); } Thread.sleep(2); }
+    } catch (InterruptedException e) { }
+  }
+  static void pay() { synchronized (TILL) { TILL.notify(); } }
   static long burn(int n) { long s = n; for (int i = 0; i < n; i++) s = s * 31 + i % 7; return s; }
   public static void main(String[] given) throws Exception {
     String port = System.getProperty("quarkus.http.port"), address = System.getProperty("quarkus.http.host");
     var server = HttpServer.create(new InetSocketAddress(address, Integer.parseInt(port)), 0);
+    new Thread(Main::hold).start();
     server.createContext("/", exchange -> {
+      pay();
       byte[] said = ("hello " + burn(2_000_000)).getBytes();
       exchange.sendResponseHeaders(200, said.length);
       exchange.getResponseBody().write(said);
@@ -141,10 +150,14 @@ def attached_to(pid: int | None) -> list[Path]:
     return list(Path("/tmp").glob(f".*_pid{pid}"))
 
 
+WAITING = {"sun/nio/ch/EPoll.wait", "Arbiter.wait_for_signals", "EpollSelector.select"}
+"""What waits for requests costs no CPU time."""
+
 CASES = [
     ("jar", "async-profiler", "Main.burn"),
     ("jar", "async-profiler:wall", "Main.burn"),
-    ("jar", "async-profiler:alloc", ""),
+    ("jar", "async-profiler:alloc", "byte[]"),
+    ("jar", "async-profiler:lock", "Main.pay"),
     ("jar", "jfr", "Main.burn"),
     ("tomcat", "async-profiler", "org/apache/tomcat"),
     ("liberty", "async-profiler", "com/ibm/ws"),
@@ -178,6 +191,7 @@ async def test_a_server_is_profiled_in_a_window_of_the_load_and_nothing_stays(
     profile = read_profile(watched.kept[taken.file])
     assert watched.profiles[taken.file].window_s == (taken.start_s, taken.end_s)
     costs = functions_of(profile)
+    assert not WAITING & {name for name, ratio in costs.self_ratio.items() if ratio > 0.1 and taken.event == "cpu"}
     if function:
         assert any(function in name for name in costs.total_ratio), sorted(costs.total_ratio)[:50]
     assert len(profile) > 0

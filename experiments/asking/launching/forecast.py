@@ -78,7 +78,7 @@ class Finds:
 
 @dataclass(frozen=True)
 class Extent:
-    """So many blocks, all of their runs, and the time that these take one after the other."""
+    """So many blocks, all of their runs, profiled twins too, and the time that these take one after the other."""
 
     blocks: int
     runs: int
@@ -111,18 +111,24 @@ def forecast(
     metric: str,
     margin_ratio: float,
     order: str = Experiment.Order.BLOCKS,
+    profilers: Sequence[str] | None = None,
 ) -> Forecast:
-    """In at most seven queries, however many runs there are. Nothing is stored."""
+    """In at most seven queries, however many runs there are. Nothing is stored.
+
+    `profilers` profile a twin of each run that is compared; None = those that the workload names.
+    """
     costs = _arm_costs(workload, arms)
     first_blocks = rules.first_blocks(repetitions)
     most_blocks = repetitions if rules.stop_rule == Experiment.StopRule.FIXED else rules.max_blocks
     baseline = next((arm for arm in arms if arm.is_baseline), arms[0])
     base_s = next(cost.total_s for cost, arm in zip(costs, arms, strict=True) if arm is baseline)
     aa_runs = 2 * Experiment.AA_PAIRS if rules.aa_first else 0
+    twins = bool(workload.body.get("profilers") if profilers is None else profilers)
+    per_block = len(arms) * (2 if twins else 1)
 
     def extent(blocks: int) -> Extent:
-        took = blocks * sum(cost.total_s for cost in costs) + aa_runs * base_s
-        return Extent(blocks, blocks * len(arms) + aa_runs, took)
+        took = blocks * per_block * sum(cost.total_s for cost in costs) / len(arms) + aa_runs * base_s
+        return Extent(blocks, blocks * per_block + aa_runs, took)
 
     paired = order != Experiment.Order.SEQUENTIAL
     noise = noise_of(workload, baseline.sut, metric)
@@ -135,7 +141,10 @@ def forecast(
         blocks = sorted({*LOOKS, first_blocks, most_blocks} - {1})
         finds = tuple(Finds(n, detectable_change(n, noise.cov_ratio, alpha=alpha, paired=paired)) for n in blocks)
     found = Forecast(costs, extent(first_blocks), extent(most_blocks), noise, needed, finds, ())
-    said = _sentences(found, rules, label_of(metric), margin_ratio, str(baseline.sut.name), aa_runs)
+    check = f", {aa_runs} of them the baseline against itself" if aa_runs else ""
+    if twins:
+        check += f", {first_blocks * len(arms)} of them profiled twins, which count nowhere"
+    said = _sentences(found, rules, label_of(metric), margin_ratio, str(baseline.sut.name), check)
     return Forecast(costs, found.first, found.most, noise, needed, finds, tuple(said))
 
 
@@ -211,8 +220,7 @@ def _load_s(phases: Iterable[Mapping[str, Any]], kind: str) -> float:
     return sum(float(phase.get("duration_s", 0)) for phase in phases if phase.get("kind") == kind)
 
 
-def _sentences(found: Forecast, rules: Rules, label: str, margin_ratio: float, sut: str, aa_runs: int) -> list[str]:
-    check = f", {aa_runs} of them the baseline against itself" if aa_runs else ""
+def _sentences(found: Forecast, rules: Rules, label: str, margin_ratio: float, sut: str, check: str) -> list[str]:
     said = [f"{found.first.runs} runs{check}, about {duration(found.first.duration_s)}."]
     if found.most.runs > found.first.runs:
         said.append(

@@ -95,7 +95,7 @@ def next_step(experiment: Experiment, runs: Sequence[Run], *, spent_s: float) ->
     if not possible:
         return Step({}, f"Stopped at the cap of {experiment.max_blocks} blocks; not settled: {open_names}.")
     left_s = math.inf if experiment.max_hours is None else experiment.max_hours * 3600 - spent_s
-    cost_s = seconds_per_run(runs) or 0.0
+    cost_s = (seconds_per_run(runs) or 0.0) * (2 if experiment.profilers else 1)  # the twin takes as long
     chosen: dict[int, int] = {}
     for pk in sorted(possible, key=lambda pk: -urgency[pk]):
         wider = {**chosen, pk: possible[pk]}

@@ -65,7 +65,7 @@ def _place(verdict: StoredVerdict) -> tuple[int, str]:
 
 def _broken_by(rule: AlertRule, run: Run) -> Broken | None:
     workload = run.workload.name if run.workload is not None else ""
-    if run.is_demo or not _watches(rule, workload, run.labels):
+    if run.is_demo or run.is_twin or not _watches(rule, workload, run.labels):
         return None
     of = f"Run #{run.number}{f' of {workload}' if workload else ''}"
     if rule.kind == AlertRule.Kind.RUN_FAILED:

@@ -13,14 +13,13 @@ from agents.profiles.functions import functions_of
 from agents.profiles.names import normal_name
 from agents.spec import RunSpec
 from experiments.analysis.function_costs import FunctionChanges, ProfiledRun, compare_functions, why_incomparable
-from experiments.analysis.number_text import percent_with_interval
-from experiments.analysis.verdict import judge
+from experiments.judging.verdicts.profiling_costs import Pair, costs_of_pairs, distortion
 from experiments.models import Experiment, Run, RunProfile, Team
 from experiments.registry.errors import RequestError
 from experiments.registry.runs.run_profiles import counts_cpu, folded
 
-DISTORTED_RATIO = 0.02
-"""A profiler that changes the throughput by more than this shows another server than the one that is explained."""
+MOST_LOST_RATIO = 0.02
+"""Of the samples: with more of them lost it is said."""
 MOST_RUNS = 60
 """Of each side: more profiles than that are not read for a page."""
 Taken = tuple[str, str, str]
@@ -202,7 +201,8 @@ def _profiled(side: Side, *, blocks: bool) -> list[ProfiledRun]:
 
 
 def _notes(sides: Sequence[Side], runs: Sequence[Sequence[Run]], changes: FunctionChanges | None) -> tuple[str, ...]:
-    said = [distortion(sides, runs)]
+    pairs = _pairs(sides, runs)
+    said = [distortion(costs_of_pairs(pairs[0][0].team_id, pairs)) if pairs else ""]
     if any(_is_closed(run) for side in sides for run in side.runs):
         said.append(
             "The load was closed: a server near its limit works in another way than one with room. Offer a rate where "
@@ -210,7 +210,7 @@ def _notes(sides: Sequence[Side], runs: Sequence[Sequence[Run]], changes: Functi
         )
     lost = sum(side.lost_samples or 0 for side in sides)
     kept = sum(side.samples or 0 for side in sides)
-    if lost and kept and lost > DISTORTED_RATIO * (kept + lost):
+    if lost and kept and lost > MOST_LOST_RATIO * (kept + lost):
         ratio = lost / (kept + lost)
         said.append(f"{ratio:.1%} of the samples were lost: what was lost may not be like what was kept.")
     if changes is not None and changes.n < 5:
@@ -218,29 +218,15 @@ def _notes(sides: Sequence[Side], runs: Sequence[Sequence[Run]], changes: Functi
     return tuple(one for one in said if one)
 
 
-def distortion(sides: Sequence[Side], runs: Sequence[Sequence[Run]]) -> str:
-    """What profiling did to the throughput, by runs of the same variants without a profile; "" where there are none."""
-    plain: list[float | None] = []
-    profiled: list[float | None] = []
-    for side, every in zip(sides, runs, strict=True):
+def _pairs(sides: Sequence[Side], runs: Sequence[Sequence[Run]]) -> list[Pair]:
+    """Runs of the same variant and block, without a profile and with one."""
+    pairs: dict[tuple[int, int], dict[bool, Run]] = {}
+    for number, (side, every) in enumerate(zip(sides, runs, strict=True)):
         taken = {run.pk for run in side.runs}
-        ours = {run.block: run.throughput_rps for run in every if run.pk in taken}
-        others = {run.block: run.throughput_rps for run in every if run.pk not in taken}
-        for block in sorted(ours.keys() & others.keys(), key=lambda one: -1 if one is None else one):
-            if block is not None and ours[block] and others[block]:
-                plain.append(others[block])
-                profiled.append(ours[block])
-    if not plain:
-        return ""
-    verdict = judge(plain, profiled, higher_is_better=True, margin_ratio=DISTORTED_RATIO, design="blocked")
-    change = percent_with_interval(verdict.estimate_pct or 0.0, verdict.ci95_pct)
-    if verdict.ci95_pct is None:
-        return f"What profiling costs is not known yet: {len(plain)} pairs of runs with and without it."
-    if verdict.ci95_pct[0] >= -100 * DISTORTED_RATIO and verdict.ci95_pct[1] <= 100 * DISTORTED_RATIO:
-        return f"Profiling changed the throughput by {change}, within 2 %."
-    if verdict.ci95_pct[1] < -100 * DISTORTED_RATIO or verdict.ci95_pct[0] > 100 * DISTORTED_RATIO:
-        return f"Distorted: profiling itself changed the throughput by {change}, more than 2 %."
-    return f"Profiling may have distorted it: it changed the throughput by {change}, and 2 % is within that interval."
+        for run in every:
+            if run.block is not None:
+                pairs.setdefault((number, run.block), {})[run.profiled or run.pk in taken] = run
+    return [(pair[False], pair[True]) for _, pair in sorted(pairs.items()) if len(pair) == 2]
 
 
 def _is_closed(run: Run) -> bool:

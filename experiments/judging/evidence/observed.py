@@ -17,6 +17,7 @@ from experiments.analysis.validity import HostFigures, RunValidity
 from experiments.judging.evidence.channels import Channels
 from experiments.judging.evidence.judgement import judge, stalled_s
 from experiments.judging.evidence.machine_figures import machine_figures, server_cpu_count, unseen_of
+from experiments.judging.evidence.run_channels import unit_of
 
 __all__ = [
     "Channels",
@@ -189,6 +190,17 @@ def gc_points(record: Record, role: Role, started_unix_s: float) -> tuple[list[f
         for at, pause_ms in zip(read.at_unix_s, read.pause_ms, strict=True)
     )
     return [at_s for at_s, _ in found], [pause_ms for _, pause_ms in found]
+
+
+def jvm_points(record: Record, role: Role, started_unix_s: float) -> dict[str, tuple[str, list[float], list[float]]]:
+    """What the log of that server's JVM tells over time: channel -> unit, when, and what; times as in `gc_points`."""
+    offset_s = (record.facts[role].clock_offset_s if role in record.facts else None) or 0.0
+    return {
+        channel: (unit_of(channel), [round(at - offset_s - started_unix_s, 3) for at in at_unix_s], list(values))
+        for read in record.gc_pauses.values()
+        if read.role == role
+        for channel, (at_unix_s, values) in read.course.items()
+    }
 
 
 def recorded_cpus(spec: RunSpec, channels: Channels, duration_s: float) -> tuple[RecordedCpu, ...]:

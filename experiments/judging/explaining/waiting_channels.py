@@ -34,6 +34,7 @@ WATCHED = (
     Watched("waiting", ANY_SERVER, r"cpu\.iowait_ratio"),
     Watched("waiting", ANY_SERVER, r"disk\.(busiest_ratio|.+\.queue_count)"),
     Watched("waiting", ANY_SERVER, r"gc\.pause_ms", events=True),
+    Watched("waiting", ANY_SERVER, r"jvm\.([0-9]+\.)?(stopped_ratio|allocated_bytes_per_s)"),
     Watched("waiting", ANY_SERVER, r"context_switches_per_s|processes\.(runnable|blocked)_count"),
     Watched("waiting", ANY_SERVER, r"cgroup\..+\.waited_ratio"),
     Watched("waiting", ANY_SERVER, r"cpu_quota\.throttled_ratio"),
@@ -54,7 +55,18 @@ WATCHED = (
 """A channel that nobody has recorded is looked at by itself once a monitor gives it."""
 
 PREFIXES = (
-    *("pressure.", "cpu.", "disk.", "gc.", "context_switches_per_s", "processes.", "cgroup.", "cpu_quota.", "swap."),
+    *(
+        "pressure.",
+        "cpu.",
+        "disk.",
+        "gc.",
+        "jvm.",
+        "context_switches_per_s",
+        "processes.",
+        "cgroup.",
+        "cpu_quota.",
+        "swap.",
+    ),
     *("faults.", "tcp.", "nginx.", "postgresql.", "cpu_set.", "frequency.", "load."),
 )
 """How the channels above begin, for the database."""

@@ -24,6 +24,7 @@ from experiments.judging.evidence.observed import (
     busiest_use,
     cpu_use,
     gc_points,
+    jvm_points,
     recorded_cpus,
     validity_of,
     window_s,
@@ -227,6 +228,7 @@ def _compact_samples(run: Run, record: Record) -> Channels:
         paused_at_s, pauses_ms = gc_points(record, role, started)
         if pauses_ms:
             points[role, "gc.pause_ms"] = ("ms", paused_at_s, pauses_ms)
+        points |= {(role, channel): found for channel, found in jvm_points(record, role, started).items()}
     events = RunEvent.objects.filter(run=run, kind="samples").order_by("seq")
     for payload in events.values_list("payload", flat=True).iterator():
         for channel, (unit, value) in payload["values"].items():

@@ -30,7 +30,7 @@ def run_ended(event: RunEnded) -> None:
     run = event.run
     if run.is_demo or run.started_at is None:
         return
-    failed = run.outcome in (Run.Outcome.FAILED, Run.Outcome.LOST)
+    failed = run.outcome in (Run.Outcome.FAILED, Run.Outcome.LOST) and not run.is_twin
     said = run.failure or f"It {run.get_outcome_display().lower()}"
     if not run.failure and run.throughput_rps is not None:
         said += f" with {run.throughput_rps:,.0f} requests/s, {run.validity or 'not judged'}"

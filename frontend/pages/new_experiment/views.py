@@ -123,6 +123,7 @@ def experiment_preview(request: TeamRequest) -> HttpResponseBase:
             metric=form.cleaned_data["primary_metric"],
             margin_ratio=form.cleaned_data["margin_pct"] / 100,
             order=form.cleaned_data["order"],
+            profilers=form.cleaned_data["profilers"] or None,
         ),
         "curl": "\n".join(
             (

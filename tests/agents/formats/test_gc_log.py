@@ -12,6 +12,7 @@ import pytest
 from agents.base.command import Command
 from agents.base.process_start import ProcessStart
 from agents.formats.gc_log import GC_LOG_OPTION, MAX_PAUSES, GcPause, parse_pauses, read_command
+from agents.formats.jvm_log import course_of
 from agents.servers.liberty.server import Liberty
 from agents.servers.tomcat.server import Tomcat
 from tests import needs
@@ -77,7 +78,7 @@ def test_a_real_jvm_logs_its_pauses_with_the_host_s_time(tmp_path: Path) -> None
     source = tmp_path / "Collect.java"
     source.write_text("class Collect { public static void main(String[] a) { System.gc(); System.gc(); } }")
     option = option_for(java, log)
-    assert option.startswith("-Xlog:gc*:file=")
+    assert option.startswith("-Xlog:gc*,safepoint:file=")
     before = time.time()
     subprocess.run([java, "-XX:+UseSerialGC", "-Xmx64m", option, str(source)], check=True, capture_output=True)
     pauses = parse_pauses(run(read_command(str(log))).stdout.decode())
@@ -120,6 +121,7 @@ def test_a_real_tomcat_has_a_log_of_its_collector(tmp_path: Path) -> None:
         printed = run(read_command(server.gc_log_path(instance) or ""))
     assert printed.returncode == 0
     assert parse_pauses(printed.stdout.decode())
+    assert {"heap_after_gc_bytes", "safepoints_per_s", "stopped_ratio"} <= course_of(printed.stdout.decode()).keys()
 
 
 def test_liberty_gets_the_option_in_the_file_that_is_read_first(tmp_path: Path) -> None:
@@ -133,5 +135,7 @@ def test_liberty_gets_the_option_in_the_file_that_is_read_first(tmp_path: Path) 
     assert run(server.start_command(str(instance), ProcessStart(jvm_options=("-Xmx1g",)))).returncode == 0
     drop_ins = instance / "usr" / "servers" / "defaultServer" / "configDropins"
     assert (drop_ins / "overrides" / "jvm.options").read_text() == "-Xmx1g\n"
-    expected = f"-Xlog:gc*:file={server.gc_log_path(str(instance))}:utctime,level,tags:filecount=2,filesize=32m\n"
+    expected = (
+        f"-Xlog:gc*,safepoint:file={server.gc_log_path(str(instance))}:utctime,level,tags:filecount=2,filesize=32m\n"
+    )
     assert (drop_ins / "defaults" / "jvm.options").read_text() == expected

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -106,6 +108,46 @@ def test_counters_become_ratios_and_rates_and_what_is_not_counted_is_absent() ->
     assert "branch_misses_ratio" not in figures
     with pytest.raises(ParseError):
         read_counts("perf: command not found")
+
+
+NOTHING = "#!/bin/sh\nexit 0\n"
+LACKS = [
+    ("async-profiler", {"uname": "#!/bin/sh\necho riscv64\n"}, "no library for riscv64|Take the profiler jfr or perf."),
+    ("async-profiler", {"uname": "#!/bin/sh\necho aarch64\n"}, ""),
+    ("jfr", {"java": NOTHING}, "there is no jcmd, which a JRE does not have|"),
+    ("jfr", {"java": NOTHING}, "apt-get install default-jdk-headless"),
+    ("jfr", {"java": NOTHING, "jcmd": NOTHING}, ""),
+    ("node", {}, ""),
+    ("perf", {}, "there is no perf|Install it there as root: apt-get install linux-perf"),
+    ("perf", {"perf": "#!/bin/sh\nexit 255\n"}, "use perf|Set kernel.perf_event_paranoid to 1 there"),
+    ("perf", {"perf": NOTHING}, ""),
+    ("topdown", {}, "there is no perf|Install it there as root: apt-get install linux-perf"),
+    ("topdown", {"perf": NOTHING}, ""),
+    ("py-spy", {}, "there is no py-spy|Install it there: pip install py-spy"),
+    ("py-spy", {"py-spy": NOTHING, "id": "#!/bin/sh\necho 0\n"}, ""),
+]
+
+
+@pytest.mark.parametrize("name, programs, words", LACKS)
+def test_what_a_host_lacks_is_said_with_what_to_install(
+    name: str, programs: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    for tool in ("cat", "id", "readlink", "sh"):
+        tmp_path.joinpath(tool).symlink_to(str(shutil.which(tool)))
+    for program, text in programs.items():
+        tmp_path.joinpath(program).unlink(missing_ok=True)
+        tmp_path.joinpath(program).write_text(text)
+        tmp_path.joinpath(program).chmod(0o755)
+    asked = re.sub("(:/usr/local|:/usr|:)/sbin|/usr/local/bin", "", PROFILERS[name].lacks(""))
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run(["/bin/sh", "-c", f"beside=\n{asked}"], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert words in done.stdout
+    assert bool(done.stdout) is bool(words)
+
+
+def test_every_profiler_has_been_asked_what_a_host_may_lack() -> None:
+    assert {name for name, _, _ in LACKS} == set(PROFILERS)
 
 
 class Idle(Profiler):

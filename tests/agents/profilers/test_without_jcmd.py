@@ -61,12 +61,14 @@ def test_a_jvm_without_jcmd_begins_with_the_library_in_it(tmp_path: Path) -> Non
     argv = [*launch.prefix, "java", *launch.jvm_options, "-cp", str(tmp_path), "Busy"]
     with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
         try:
+            assert server.stdout is not None
+            assert b"JDK_JAVA_OPTIONS" in server.stdout.readline()
             now_s = float(subprocess.run(["sh", "-c", _UPTIME], capture_output=True, check=True).stdout)
             command = window_command(profiler, "cpu", str(folder), "async", until_s=now_s + 9, pids=(server.pid,))
             done = subprocess.run(command.argv, env=environment, capture_output=True, text=True, check=False)
         finally:
             server.kill()
-        assert done.returncode == 0, (done.stderr, server.stdout.read() if server.stdout else "")
+        assert done.returncode == 0, (done.stderr, server.stdout.read())
     assert parse_window(done.stdout).engine in ("perf_events", "ctimer")
     (part,) = folder.glob("async.*.part")
     costs = functions_of(read_profile(part.read_bytes()))

@@ -136,7 +136,7 @@ async def test_a_real_liberty_runs_in_its_own_user_directory_and_leaves_the_inst
     assert effective["server.liberty.server_xml.server/httpEndpoint@host"] == "127.0.0.1"
     assert effective["server.liberty.config_dropins/overrides/ports.server/httpEndpoint@httpPort"] == str(server.port)
     assert effective["server.liberty.bootstrap_properties.threads.most"] == "32"
-    gc_log = f"-Xlog:gc*:file={instance}/logs/gc.log:utctime,level,tags:filecount=2,filesize=32m"
+    gc_log = f"-Xlog:gc*,safepoint:file={instance}/logs/gc.log:utctime,level,tags:filecount=2,filesize=32m"
     options = [gc_log, "-Xmx256m", "-Xmx192m", "-XX:+UseSerialGC", *HOSTILE]
     assert [effective[f"jvm.arguments.jvm_options[{number}]"] for number in range(len(options))] == options
     arguments = [value for path, value in effective.items() if path.startswith("process.arguments[")]

@@ -83,6 +83,18 @@ def test_a_stop_rule_and_an_a_a_check_have_their_worst_case(stock: dict[str, Any
     assert found.sentences[-1].startswith("No earlier runs of this workload on sut-1 tell the noise")
 
 
+def test_profiled_twins_are_runs_that_take_their_time(admin: Member, stock: dict[str, Any], workload: Workload) -> None:
+    plain = asked(stock, workload, Rules(stop_rule="until_clear", aa_first=True))
+    found = asked(stock, workload, Rules(stop_rule="until_clear", aa_first=True), profilers=("async-profiler",))
+    assert (found.first.runs, found.most.runs) == (10 + 2 * 10, 10 + 2 * 40)
+    check_s = 10 * found.arms[0].total_s
+    assert found.first.duration_s - check_s == pytest.approx(2 * (plain.first.duration_s - check_s))
+    assert "30 runs, 10 of them the baseline against itself, 10 of them profiled twins" in found.sentences[0]
+    named = save_version(admin, Workload, "profiled", {**workload.body, "profilers": ["async-profiler"]})
+    assert asked(stock, named).first.runs == 20
+    assert asked(stock, named, profilers=()).first.runs == 10
+
+
 NOISY = (1000.0, 1020.0, 985.0, 1010.0, 990.0, 1005.0)
 
 

@@ -180,7 +180,9 @@ def test_pauses_of_the_collector_inside_the_window_count_and_are_drawn(queued: R
         replace(event, clock_offset_s=5.0) if isinstance(event, e.FactsCollected) and event.role == "sut" else event
         for event in events
     ]
-    read = e.GcPausesRead((1004.0, 1006.0, 1014.0, 1016.0), (900.0, 400.0, 200.0, 900.0), (True, False, False, True))
+    course = {"jvm.heap_after_gc_bytes": ((1006.0, 1014.0), (3e6, 4e6)), "jvm.2.stopped_ratio": ((1007.0,), (0.4,))}
+    pauses = (1004.0, 1006.0, 1014.0, 1016.0), (900.0, 400.0, 200.0, 900.0), (True, False, False, True)
+    read = e.GcPausesRead(*pauses, course=course)
     events.insert(next(i for i, event in enumerate(events) if isinstance(event, e.LoadReported)), read)
     run = finish_next(events)
     found = finding(run, "gc")
@@ -189,6 +191,10 @@ def test_pauses_of_the_collector_inside_the_window_count_and_are_drawn(queued: R
     assert (found["evidence"]["pauses"], found["evidence"]["full_collections"]) == (2, 0)
     line = run.samples.get(role="sut", channel="gc.pause_ms")
     assert (line.at_s, line.values) == ([-1.0, 1.0, 9.0, 11.0], [900.0, 400.0, 200.0, 900.0])
+    heap = run.samples.get(role="sut", channel="jvm.heap_after_gc_bytes")
+    assert (heap.unit, heap.at_s, heap.values) == ("bytes", [1.0, 9.0], [3e6, 4e6])
+    stopped = run.samples.get(role="sut", channel="jvm.2.stopped_ratio")
+    assert (stopped.unit, stopped.at_s, stopped.values) == ("ratio", [2.0], [0.4])
 
 
 def test_pauses_and_gaps_of_a_member_count_for_the_run_of_its_system(admin: Member, stock: dict[str, Any]) -> None:

@@ -73,6 +73,10 @@ def test_a_failed_run_and_a_lost_verdict_break_rules_of_theirs(admin: Member, st
     run.outcome, run.failure = "failed", "The server did not start.\nmore"
     (broken,) = broken_by_runs(admin.team_id, [run])
     assert broken.sentence == f"Run #{run.number} of home page failed. The server did not start."
+    run.profiled = True  # the twin of a run: without it a profile is missing, and no measurement
+    assert broken_by_runs(admin.team_id, [run]) == []
+    run.experiment = None
+    assert len(broken_by_runs(admin.team_id, [run])) == 1
 
 
 def test_a_broken_rule_is_told_to_webhooks_and_to_those_who_want_mails(
