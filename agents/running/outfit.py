@@ -17,7 +17,7 @@ from agents.base.session import Session
 from agents.drivers import DRIVERS
 from agents.running import host_commands
 
-Topic = Literal["root", "linger", "tomcat", "java", "load_tool", "way"]
+Topic = Literal["root", "linger", "server", "tomcat", "java", "load_tool", "way"]
 
 USUAL_PORT = 8080
 """The port of a server whose application names no other."""
@@ -33,6 +33,15 @@ while [ $# -gt 1 ]; do
 done
 """.replace("$WITHIN", str(_WAY_WITHIN_S))
 
+OTHER_SERVERS = {
+    "PostgreSQL": "postgres /usr/lib/postgresql/*/bin/postgres /usr/pgsql-*/bin/postgres /usr/local/pgsql/bin/postgres",
+    "nginx": "nginx /usr/sbin/nginx",
+    "HAProxy": "haproxy /usr/sbin/haproxy",
+    "Redis": "redis-server",
+    "Valkey": "valkey-server",
+    "Node.js": "node",
+}
+"""Where servers beside Tomcat are: their programs, on the PATH or where packages put them."""
 TOMCAT_PLACES = ("/opt/*tomcat*", "/srv/*tomcat*", "/usr/share/*tomcat*", "/usr/local/*tomcat*")
 
 _LOOK = (
@@ -59,6 +68,7 @@ for home in PLACES; do
   else printf 'tomcat open %s\\t\\n' "$home"
   fi
 done
+OTHERS
 command -v java >/dev/null 2>&1 && echo "java yes" || echo "java no"
 for tool; do
   command -v "$tool" >/dev/null 2>&1 && echo "tool $tool"
@@ -66,6 +76,13 @@ done
 echo end
 """
 ).replace("PLACES", " ".join(TOMCAT_PLACES))
+_LOOK = _LOOK.replace(
+    "OTHERS",
+    "\n".join(
+        f'for file in {places}; do command -v "$file" >/dev/null 2>&1 && echo "server {name}" && break; done'
+        for name, places in OTHER_SERVERS.items()
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -179,13 +196,16 @@ def _servers(told: list[tuple[str, str]]) -> list[HostFinding]:
         else:
             text = f"There may be a Tomcat in {home}, but this login may not read {shut}."
             found.append(HostFinding("tomcat", "missing", text, open_up(shlex.quote(home))))
-    if not places:
+    others = [text for word, text in told if word == "server"]
+    if others:
+        found.append(HostFinding("server", "there", f"Servers: {', '.join(others)}."))
+    if not places and not others:
         looked = ", ".join(TOMCAT_PLACES)
         text = f"No Tomcat in {looked}. Another server, or one elsewhere, is named in the application."
         found.append(HostFinding("tomcat", "missing", text, host_commands.TOMCAT))
     if ("java", "yes") in told:
         found.append(HostFinding("java", "there", "Java is on the PATH."))
-    else:
+    elif places or not others:
         text = "No Java on the PATH: Tomcat and Liberty need one, there or as java_home of the application."
         found.append(HostFinding("java", "missing", text, host_commands.JAVA))
     return found

@@ -6,9 +6,9 @@ import ipaddress
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from agents.base.command import Command, CommandResult
 from agents.base.cpuset import CpuSet, format_cpus, parse_cpus
@@ -103,6 +103,16 @@ class Server(Guarded, ABC):
         description="Files of the run's instance directory that are kept whole beside its log, such as logs/*.log, one "
         "pattern per line.",
     )
+
+    @field_validator("ready", mode="before")
+    @classmethod
+    def _is_asked_as_its_kind_is(cls, ready: Any) -> Any:
+        """Who gives a database more time has not said that it shall answer with a page."""
+        probe = cls.model_fields["ready"].default.probe
+        about_a_page = {"probe", "path", "status", "body_contains"}
+        if probe != "http" and isinstance(ready, Mapping) and about_a_page.isdisjoint(ready):
+            return {"probe": probe, **ready}
+        return ready
 
     @model_validator(mode="after")
     def _instances_have_cpus_of_their_own(self) -> Server:

@@ -139,16 +139,18 @@ class VariantForm(PartsForm):
 
     def __init__(self, choices: TeamChoices, *args: Any, **kwargs: Any) -> None:
         super().__init__(choices, *args, **kwargs)
-        # Another recipe has other parameters, which may be columns of the table: all rows are drawn again.
-        attrs = self.fields["recipe"].widget.attrs
-        del attrs["hx-get"]
-        attrs |= {
-            "hx-post": reverse("new_experiment", args=[choices.team.slug]),
-            "hx-target": "#variants",
-            "hx-select": "#variants",
-            "hx-swap": "outerHTML",
-            "hx-vals": '{"refresh": "1"}',
-        }
+        # Another recipe has other parameters, another application other members with hosts of their own; both may be
+        # columns of the table: all rows are drawn again.
+        for name in ("application", "recipe"):
+            attrs = self.fields[name].widget.attrs
+            del attrs["hx-get"]
+            attrs |= {
+                "hx-post": reverse("new_experiment", args=[choices.team.slug]),
+                "hx-target": "#variants",
+                "hx-select": "#variants",
+                "hx-swap": "outerHTML",
+                "hx-vals": '{"refresh": "1"}',
+            }
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

@@ -22,7 +22,7 @@ SHOWN = ("application", "recipe", "sut", "drivers", *OWN_LOAD)
 
 @dataclass(frozen=True)
 class Cell:
-    """A field of one variant in the table; None where its recipe has no such parameter."""
+    """A field of one variant in the table; None where it has no such parameter or member."""
 
     field: BoundField | None
 
@@ -55,7 +55,7 @@ class Rows:
     @cached_property
     def columns(self) -> list[str]:
         """What differs between the variants, and what somebody asked for, in the order of the form."""
-        names = [*SHOWN[:4], *self._parameters(), *SHOWN[4:]]
+        names = [*SHOWN[:4], *self._members(), *self._parameters(), *SHOWN[4:]]
         return [name for name in names if name in self.wanted or self._differs(name)]
 
     @property
@@ -67,7 +67,8 @@ class Rows:
     @property
     def common(self) -> list[BoundField]:
         """What all variants share, without the parameters."""
-        return [self.first[name] for name in SHOWN if name not in self.columns]
+        names = [*SHOWN[:4], *(field.name for field in self.first.member_fields), *SHOWN[4:]]
+        return [self.first[name] for name in names if name not in self.columns]
 
     @property
     def common_parameters(self) -> list[BoundField]:
@@ -90,6 +91,9 @@ class Rows:
             )
             for row, form in self.forms.items()
         ]
+
+    def _members(self) -> list[str]:
+        return list(dict.fromkeys(one.name for form in self.forms.values() for one in form.member_fields))
 
     def _parameters(self) -> list[str]:
         return list(dict.fromkeys(one.name for form in self.forms.values() for one in form.parameter_fields))

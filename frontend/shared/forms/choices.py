@@ -49,6 +49,8 @@ class TeamChoices:
             options = options + [(str(item.pk), str(item)) for item in self._all(name).filter(pk__in=missing)]
         several = isinstance(field, forms.ModelMultipleChoiceField)
         field.choices = options if several else [("", field.empty_label or ""), *options]
+        if field.required and len(options) == 1:  # nobody is asked what can only be answered in one way
+            field.initial = [options[0][0]] if several else options[0][0]
 
     def recipe_document(self, chosen: str) -> RecipeDocument | None:
         """The chosen recipe's document; None when nothing is chosen."""

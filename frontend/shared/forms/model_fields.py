@@ -183,18 +183,22 @@ def _leaves_of(model: type[BaseModel]) -> list[_Leaf]:
     return list(_leaves(schema, schema.get("$defs", {}), ""))
 
 
-def _leaves(schema: Mapping[str, Any], definitions: Mapping[str, Any], prefix: str) -> Iterator[_Leaf]:
+def _leaves(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any], prefix: str, usual: Mapping[str, Any] | None = None
+) -> Iterator[_Leaf]:
+    """`usual`: what the fields of a nested model are where the model around it says so."""
     required = schema.get("required", ())
     for name, raw in schema.get("properties", {}).items():
         node = _resolve(raw, definitions)
         if "const" in node:
             continue
         if node.get("type") == "object" and "properties" in node:
-            yield from _leaves(node, definitions, f"{prefix}{name}.")
+            yield from _leaves(node, definitions, f"{prefix}{name}.", raw.get("default"))
             continue
         shape = _shape(name, node)
         choices = {"choice": tuple(map(str, node.get("enum", ()))), "bool": ("true", "false")}.get(shape, ())
-        yield _Leaf(prefix + name, shape, raw.get("default"), name in required, choices, raw.get("description", ""))
+        default = (usual or {}).get(name, raw.get("default"))
+        yield _Leaf(prefix + name, shape, default, name in required, choices, raw.get("description", ""))
 
 
 def _field(leaf: _Leaf, texts: Texts, prefix: str) -> ModelField:

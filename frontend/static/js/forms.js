@@ -106,6 +106,50 @@ document.addEventListener("htmx:configRequest", (event) => {
   if (tokenNow()) event.detail.headers["X-CSRFToken"] = tokenNow();
 });
 
+// What somebody chose in a part of a form while that part was being fetched anew stays chosen.
+const sent = new WeakMap();
+const valuesIn = (part) =>
+  new Map(
+    [...part.querySelectorAll("select[name], input[name]:not([type=hidden], [type=file]), textarea[name]")].map(
+      (one) => [
+        `${one.name} ${one.matches("[type=checkbox], [type=radio]") ? one.value : ""}`,
+        one.matches("select")
+          ? JSON.stringify([...one.selectedOptions].map((option) => option.value))
+          : JSON.stringify(one.matches("[type=checkbox], [type=radio]") ? one.checked : one.value),
+      ],
+    ),
+  );
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const { target, xhr } = event.detail;
+  if (target?.closest?.("form[method=post]")) sent.set(xhr, valuesIn(target));
+});
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { target, xhr } = event.detail;
+  const before = sent.get(xhr);
+  if (!before) return;
+  const typed = [...valuesIn(target)].filter(([key, value]) => before.has(key) && before.get(key) !== value);
+  sent.set(xhr, new Map(typed));
+});
+
+document.addEventListener("htmx:afterSettle", (event) => {
+  const typed = sent.get(event.detail.xhr);
+  const form = event.target.closest("form");
+  if (!typed?.size || !form) return;
+  sent.delete(event.detail.xhr);
+  for (const field of [...form.elements]) {
+    const box = field.matches("[type=checkbox], [type=radio]");
+    const value = typed.get(`${field.name} ${box ? field.value : ""}`);
+    if (value === undefined) continue;
+    const wanted = JSON.parse(value);
+    if (box) field.checked = wanted;
+    else if (field.matches("select")) for (const one of field.options) one.selected = wanted.includes(one.value);
+    else field.value = wanted;
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+});
+
 document.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status !== 401) return;
   const link = Object.assign(document.createElement("a"), {

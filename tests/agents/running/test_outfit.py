@@ -59,6 +59,11 @@ def test_what_is_missing_comes_first_with_the_line_that_mends_it(
     assert [one.result for one in found] == sorted((one.result for one in found), key="missing there".index)
 
 
+def test_who_has_another_server_is_told_of_it_and_not_of_tomcat_or_java() -> None:
+    found = findings("server PostgreSQL\nserver nginx\njava no\nend\n", "bench", serves=True, drives=False)
+    assert [(one.result, one.sentence) for one in found] == [("there", "Servers: PostgreSQL, nginx.")]
+
+
 def test_a_driver_host_is_not_told_of_servers_and_a_server_not_of_load_tools() -> None:
     assert "Tomcat" not in " ".join(one.sentence for one in findings("end\n", "bench", serves=False, drives=True))
     assert "load tool" not in " ".join(one.sentence for one in findings("end\n", "bench", serves=True, drives=False))

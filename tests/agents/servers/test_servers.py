@@ -318,6 +318,21 @@ def test_a_server_that_makes_no_sense_is_refused(raw: dict[str, Any]) -> None:
         SERVER.validate_python(raw)
 
 
+@pytest.mark.parametrize(
+    ("kind", "ready", "probe"),
+    [
+        ("postgresql", {"timeout_s": 90}, "tcp"),
+        ("redis", {"log_pattern": "Ready"}, "tcp"),
+        ("redis", {"path": "/up"}, "http"),
+        ("nginx", {"timeout_s": 90}, "http"),
+    ],
+)
+def test_who_changes_only_the_time_to_be_ready_leaves_what_is_asked(
+    kind: str, ready: dict[str, Any], probe: str
+) -> None:
+    assert SERVER.validate_python({"kind": kind, "ready": ready}).ready.probe == probe
+
+
 def test_a_readiness_pattern_is_a_regular_expression() -> None:
     assert Readiness(log_pattern=r"CWWKF0011I|Server startup in").log_pattern
     with pytest.raises(ValidationError, match="not a regular expression"):

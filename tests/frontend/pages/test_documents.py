@@ -90,6 +90,12 @@ def test_every_registered_kind_has_a_form_with_its_required_fields_first(kind: s
     assert flatten(model, read_fields(model, {})) == {}
 
 
+def test_a_form_shows_when_a_server_of_this_kind_is_ready_unless_told_otherwise() -> None:
+    shown = {kind: {one.name: one.default for one in fields_of(SERVERS[kind], {})} for kind in ("postgresql", "nginx")}
+    assert [shown[kind]["ready.probe"] for kind in shown] == ["tcp", "http"]
+    assert shown["postgresql"]["ready.timeout_s"] == "60"
+
+
 @pytest.mark.parametrize(
     ("action", "order"),
     [

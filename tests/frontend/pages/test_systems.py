@@ -15,6 +15,8 @@ from tests.experiments.api.conftest import ApiClient, api, make_api
 from tests.experiments.finished import finish_next, report
 from tests.experiments.systems import MEMORY_BYTES, run_of_a_system, system_of
 from tests.frontend.flat import flat
+from tests.frontend.pages.test_new_run import experiment_form
+from tests.frontend.test_forms_access import address, signed_in
 
 __all__ = ["api", "make_api"]
 
@@ -152,3 +154,18 @@ def test_a_metric_of_a_member_that_no_application_has_is_unknown(
     Metric.objects.create(team=admin.team, name="cache.cpu_ratio", unit="ratio", direction="lower")
     declared = api.get(f"/series/{run.fingerprint}?metric=cache.cpu_ratio")
     assert declared.status_code == 200, "a team's own metric of such a name"
+
+
+def test_the_form_of_an_experiment_asks_for_the_host_of_each_member(admin: Member, system: dict[str, Any]) -> None:
+    client, url = signed_in(admin), address("new_experiment", admin.team)
+    database, app = (system["members"][role] for role in ("database", "app"))
+    rows = client.post(url, experiment_form(system, refresh="1")).content.decode()
+    assert rows.count('name="v0-m_database"') == rows.count('name="v0-m_app"') == 1  # once, for all variants
+    hosts = {"v0-m_database": str(database.pk), "v0-m_app": str(app.pk), "v1-m_app": str(system["sut"].pk)}
+    rows = client.post(url, experiment_form(system, refresh="1", **hosts)).content.decode()
+    assert (rows.count('name="v0-m_database"'), rows.count('name="v1-m_app"')) == (1, 1)  # what differs is a column
+    answer = client.post(url, experiment_form(system, draft="1", **hosts))
+    assert answer.status_code == 302, answer.content.decode()
+    first, second = Experiment.objects.get().variants.order_by("pk")
+    assert first.drivers.members == {"database": database, "app": app}
+    assert second.drivers.members == {"database": database, "app": system["sut"]}

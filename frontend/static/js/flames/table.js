@@ -1,12 +1,13 @@
 // The functions of a flame graph as a table, the costliest first; a heading sorts it, a name shows the frame.
+// `tree` has the callers on top, of one thread or of all; shares are of `total`, which is all threads together.
 
-import { functions, ROOT } from "./tree.js";
+import { functions } from "./tree.js";
 
 const MOST = 500;
 const share = (value) => `${(100 * value).toFixed(value < 0.0995 ? 2 : 1)} %`;
 const figure = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
 
-function columns(tree, json) {
+function columns(json, total) {
   if (json.count > 1) {
     const unit = json.unit === "us" ? "µs" : "%";
     return [
@@ -14,7 +15,7 @@ function columns(tree, json) {
       [`${json.sides[1]}, itself, ${unit}`, (row) => row.other, (value) => figure.format(value)],
     ];
   }
-  const whole = tree.total[0][ROOT] || 1;
+  const whole = total || 1;
   const found = [
     ["Itself", (row) => row.own / whole, share],
     ["With all it called", (row) => row.total / whole, share],
@@ -25,14 +26,14 @@ function columns(tree, json) {
   return found;
 }
 
-export function table(tree, json, show) {
+export function table(tree, json, total, show) {
   const rows = functions(tree, 0);
   if (json.count > 1) {
     functions(tree, 1).forEach((row, at) => {
       rows[at].other = row.own;
     });
   }
-  const shown = columns(tree, json);
+  const shown = columns(json, total);
   const made = document.createElement("table");
   made.className = "table";
   const head = made.createTHead().insertRow();

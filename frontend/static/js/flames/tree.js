@@ -96,35 +96,49 @@ export function below(tree, keeps) {
 }
 
 // By callers: the last function of each stack first, then who called it. Every stack keeps its own path.
+// The stacks are sorted from their ends first, so that what two neighbours share is the path so far.
 export function reversed(tree) {
-  const weighs = (leaf) => tree.own.some((values) => values[leaf] > 0);
+  const { parent: above, name: named, depth } = tree;
+  const ends = [];
   let most = 1;
-  for (let leaf = 1; leaf < tree.parent.length; leaf += 1) if (weighs(leaf)) most += tree.depth[leaf];
+  let deepest = 0;
+  for (let end = 1; end < above.length; end += 1) {
+    if (!tree.own.some((values) => values[end] > 0)) continue;
+    ends.push(end);
+    most += depth[end];
+    deepest = Math.max(deepest, depth[end]);
+  }
+  const leaves = Int32Array.from(ends).sort((a, b) => {
+    let [one, other] = [a, b];
+    while (one !== ROOT && other !== ROOT && named[one] === named[other]) {
+      one = above[one];
+      other = above[other];
+    }
+    return one === ROOT || other === ROOT ? depth[one] - depth[other] : named[one] - named[other];
+  });
   const parent = new Int32Array(most);
   const name = new Int32Array(most);
   const own = tree.own.map(() => new Float64Array(most));
-  const slots = new Int32Array(2 << Math.ceil(Math.log2(most)));
-  const mask = slots.length - 1;
   parent[ROOT] = name[ROOT] = -1;
   let count = 1;
-  const child = (above, named) => {
-    let mixed = Math.imul(above, 0x9e3779b1) ^ Math.imul(named + 1, 0x85ebca6b);
-    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d);
-    let slot = (mixed ^ (mixed >>> 13)) & mask;
-    for (let at = slots[slot]; at !== 0; at = slots[slot]) {
-      if (parent[at] === above && name[at] === named) return at;
-      slot = (slot + 1) & mask;
-    }
-    slots[slot] = count;
-    parent[count] = above;
-    name[count] = named;
-    count += 1;
-    return count - 1;
-  };
-  for (let leaf = 1; leaf < tree.parent.length; leaf += 1) {
-    if (!weighs(leaf)) continue;
+  const path = new Int32Array(deepest); // the nodes of the stack before
+  let length = 0;
+  for (const leaf of leaves) {
+    let level = 0;
     let at = ROOT;
-    for (let frame = leaf; frame !== ROOT; frame = tree.parent[frame]) at = child(at, tree.name[frame]);
+    let frame = leaf;
+    for (; frame !== ROOT && level < length && name[path[level]] === named[frame]; frame = above[frame]) {
+      at = path[level];
+      level += 1;
+    }
+    for (; frame !== ROOT; frame = above[frame]) {
+      parent[count] = at;
+      name[count] = named[frame];
+      at = path[level] = count;
+      count += 1;
+      level += 1;
+    }
+    length = level;
     for (let side = 0; side < own.length; side += 1) own[side][at] += tree.own[side][leaf];
   }
   return finished({

@@ -58,8 +58,8 @@ export class Flame {
   // Another way to look at the same stacks: by callers, one thread, one side.
   arrange() {
     const thread = this.thread?.value ?? "";
-    let tree = thread === "" ? this.whole : below(this.whole, (name) => name === Number(thread));
-    if (this.isReversed) tree = reversed(tree);
+    this.callees = thread === "" ? this.whole : below(this.whole, (name) => name === Number(thread));
+    const tree = this.isReversed ? reversed(this.callees) : this.callees;
     const side = this.json.count < 2 ? 0 : this.side.value === "both" ? "both" : Number(this.side.value);
     this.tree = arranged(tree, side);
     this.zoomed = this.selected = ROOT;
@@ -129,8 +129,9 @@ export class Flame {
       return `${name}: ${said.join(", ")}${state}${verdict ? `; by itself ${verdict}` : ""}`;
     }
     const ratio = tree.total[0][at] / this.whole.total[0][ROOT];
-    const own = tree.own[0][at] / this.whole.total[0][ROOT];
     const cost = json.cost_us ? `, ${numbers.format(ratio * json.cost_us)} µs per request` : "";
+    if (this.isReversed) return `${name}: ${percent(ratio)}${cost}`; // in the function at the top, called on this path
+    const own = tree.own[0][at] / this.whole.total[0][ROOT];
     return `${name}: ${percent(ratio)}${cost}${own > 0 && at !== ROOT ? `; ${percent(own)} in itself` : ""}`;
   }
 
@@ -279,7 +280,8 @@ export class Flame {
   }
 
   fillTable() {
-    this.place.replaceChildren(table(this.tree, this.json, (name) => this.show(name)));
+    const whole = this.whole.total[0][ROOT];
+    this.place.replaceChildren(table(this.callees, this.json, whole, (name) => this.show(name)));
   }
 }
 
