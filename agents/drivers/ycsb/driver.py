@@ -125,7 +125,7 @@ class Ycsb(BenchmarkTool):
         """The properties of the binding that say where the server is."""
         there = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         return {
-            "basic": {},
+            "basic": {"basicdb.verbose": "false"},  # else it prints each operation
             "cassandra-cql": {"hosts": host, "port": port, "cassandra.keyspace": self.database},
             "jdbc": {
                 "db.driver": "org.postgresql.Driver",

@@ -116,6 +116,15 @@ def words(driver: Driver) -> str:
                 "db.driver=org.postgresql.Driver -p db.url=jdbc:postgresql://sut:5432/ycsb -p db.user=ycsb"
             ),
         ),
+        (
+            "ycsb",
+            {"binding": "basic"},  # which prints each of its operations, unless it is told not to
+            (
+                "/opt/ycsb/bin/ycsb.sh run basic -P /opt/ycsb/workloads/workloada -threads 1 -p recordcount=1000 "
+                "-p operationcount=2147483647 -p maxexecutiontime=30 -p measurementtype=hdrhistogram "
+                "-p hdrhistogram.percentiles=50,90,95,99,99.9 -p measurement.interval=op -p basicdb.verbose=false"
+            ),
+        ),
         ("sysbench", {}, "sysbench cpu --threads=1 --time=30 --events=0 --percentile=95 --cpu-max-prime=10000 run"),
         (
             "sysbench",
