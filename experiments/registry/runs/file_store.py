@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, cast
 
@@ -85,7 +86,7 @@ def put(folder: str, source: bytes | IO[bytes], *, name: str, media_type: str) -
             return Content(hashlib.sha256(source).hexdigest(), source)
         source = io.BytesIO(source)
     most = most_bytes()
-    with _told(name), SpooledTemporaryFile(max_size=IN_ROW_BYTES, dir=str(settings.BENCHHUB_DATA_DIR)) as spool:
+    with _told(name), SpooledTemporaryFile(max_size=IN_ROW_BYTES, dir=_spool_dir()) as spool:
         digest = hashlib.sha256()
         for piece in _without_secrets(source) if is_text else iter(lambda: source.read(PART_BYTES), b""):
             digest.update(piece)
@@ -181,6 +182,12 @@ def look_at_place() -> str:
             _storage().delete(name)
     place = _storage()
     return f"bucket {place.bucket_name}" if hasattr(place, "bucket_name") else place.path("")
+
+
+def _spool_dir() -> str | None:
+    """Where a file is while it comes: a container's temporary directory may be memory."""
+    place: Path = settings.BENCHHUB_DATA_DIR
+    return str(place) if place.is_dir() else None
 
 
 def _storage() -> Storage:
