@@ -21,6 +21,7 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -162,7 +163,8 @@ def _bucket() -> Iterator[dict[str, str]]:
         request = urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")  # noqa: S310 - our own
         urllib.request.urlopen(request, timeout=10).close()  # noqa: S310 - our own
         options = {"bucket": BUCKET, "endpoint": endpoint, "region": "us-east-1", "prefix": ""}
-        settings.STORAGES["files"] = {
+        storages: dict[str, Any] = settings.STORAGES
+        storages["files"] = {
             "BACKEND": "benchhub.files_on_s3.FilesOnS3",
             "OPTIONS": options | {"key_id": "bench", "secret": "bench"},
         }

@@ -60,7 +60,7 @@ def normal_share(z: float) -> float:
 
 
 def normal_shares(z: Floats) -> Floats:
-    """`normal_share` of each value; same shape."""
+    """`normal_share` of each value: shares of 1, in an array of the shape of `z` (standard deviations)."""
     found: Floats = _special().ndtr(z)
     return found
 
@@ -148,13 +148,16 @@ def fit_curve(
 
 
 def sobol(dimensions: int, *, seed: Sequence[int]) -> Callable[[int], Floats]:
-    """A scrambled Sobol sequence: called with a power of two it gives so many further rows, `dimensions` in [0, 1)."""
+    """A scrambled Sobol sequence: called with a power of two it gives so many further rows, `dimensions` in [0, 1).
+
+    They are shares of 1, one for each dimension.
+    """
     source = _stats().qmc.Sobol(dimensions, rng=np.random.default_rng(seed))
     return lambda count: source.random(count)
 
 
 def cholesky(matrix: Floats) -> Floats:
-    """The lower triangle whose product with its transpose is this symmetric matrix.
+    """The lower triangle whose product with its transpose is this symmetric matrix: of its shape and unit (its root).
 
     np.linalg.LinAlgError when it is not positive definite.
     """
@@ -163,13 +166,13 @@ def cholesky(matrix: Floats) -> Floats:
 
 
 def cholesky_solve(lower: Floats, right: Floats) -> Floats:
-    """The solution x of `lower @ lower.T @ x = right`, of the shape of `right`."""
+    """The solution x of `lower @ lower.T @ x = right`, of the shape and unit of `right`; `lower` is dimensionless."""
     found: Floats = _linalg().cho_solve((lower, True), right, check_finite=False)
     return found
 
 
 def triangular_solve(lower: Floats, right: Floats) -> Floats:
-    """The solution x of `lower @ x = right`, of the shape of `right`."""
+    """The solution x of `lower @ x = right`, of the shape and unit of `right`; `lower` is dimensionless."""
     found: Floats = _linalg().solve_triangular(lower, right, lower=True, check_finite=False)
     return found
 
@@ -183,7 +186,8 @@ def lowest_point(
 ) -> Floats:
     """Where a function is least, near `start` and within `bounds` (one pair for each parameter), by L-BFGS-B.
 
-    `formula` gives the value and its gradient. Where `most_steps` do not suffice it is the best point seen so far.
+    `formula` gives the value and its gradient. Where `most_steps` do not suffice it is the best point seen so far,
+    in the unit of `start`.
     """
     options = {"maxiter": most_steps}
     found = _optimize().minimize(formula, start, jac=True, method="L-BFGS-B", bounds=list(bounds), options=options)
