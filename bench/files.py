@@ -21,6 +21,7 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -162,10 +163,9 @@ def _bucket() -> Iterator[dict[str, str]]:
         request = urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")  # noqa: S310 - our own
         urllib.request.urlopen(request, timeout=10).close()  # noqa: S310 - our own
         options = {"bucket": BUCKET, "endpoint": endpoint, "region": "us-east-1", "prefix": ""}
-        settings.STORAGES["files"] = {
-            "BACKEND": "benchhub.files_on_s3.FilesOnS3",
-            "OPTIONS": options | {"key_id": "bench", "secret": "bench"},
-        }
+        options |= {"key_id": "bench", "secret": "bench"}
+        here: dict[str, Any] = {"BACKEND": "benchhub.files_on_s3.FilesOnS3", "OPTIONS": options}
+        settings.STORAGES["files"] = here
         named = {f"BENCHHUB_BUCKET_{name}": value for name, value in {"ENDPOINT": endpoint, "LINKS": "no"}.items()}
         named |= {"BENCHHUB_BUCKET_KEY_ID": "bench", "BENCHHUB_BUCKET_SECRET": "bench"}
         yield {"BENCHHUB_BUCKET": BUCKET, "BENCHHUB_BUCKET_REGION": "us-east-1", **named}
