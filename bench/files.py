@@ -163,11 +163,9 @@ def _bucket() -> Iterator[dict[str, str]]:
         request = urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")  # noqa: S310 - our own
         urllib.request.urlopen(request, timeout=10).close()  # noqa: S310 - our own
         options = {"bucket": BUCKET, "endpoint": endpoint, "region": "us-east-1", "prefix": ""}
-        storages: dict[str, Any] = settings.STORAGES
-        storages["files"] = {
-            "BACKEND": "benchhub.files_on_s3.FilesOnS3",
-            "OPTIONS": options | {"key_id": "bench", "secret": "bench"},
-        }
+        options |= {"key_id": "bench", "secret": "bench"}
+        here: dict[str, Any] = {"BACKEND": "benchhub.files_on_s3.FilesOnS3", "OPTIONS": options}
+        settings.STORAGES["files"] = here
         named = {f"BENCHHUB_BUCKET_{name}": value for name, value in {"ENDPOINT": endpoint, "LINKS": "no"}.items()}
         named |= {"BENCHHUB_BUCKET_KEY_ID": "bench", "BENCHHUB_BUCKET_SECRET": "bench"}
         yield {"BENCHHUB_BUCKET": BUCKET, "BENCHHUB_BUCKET_REGION": "us-east-1", **named}
