@@ -66,7 +66,7 @@ LOOPS
   done
 else
   for try in cpu-clock:perf_events ctimer:ctimer itimer:itimer; do
-    if each "start,event=${try%:*},interval=2ms"; then engine=${try#*:}; break; fi
+    if each "start,event=${try%:*},interval=10ms"; then engine=${try#*:}; break; fi
     for pid in $pids; do agent "$pid" stop; done
   done
 fi
@@ -83,7 +83,7 @@ fi
 """
 
 _OPTIONS = {
-    "cpu": "event=cpu,interval=2ms",
+    "cpu": "event=cpu,interval=10ms",
     "wall": "event=wall,interval=20ms",
     "alloc": "event=alloc,alloc=512k",
     "lock": "event=lock,lock=10us",
@@ -114,14 +114,14 @@ esac
 
 
 class AsyncProfiler(Profiler):
-    """Weights are samples: one each 2 ms of a thread's CPU time (cpu), 20 ms of any thread (wall), 512 kB that are
+    """Weights are samples: one each 10 ms of a thread's CPU time (cpu), 20 ms of any thread (wall), 512 kB that are
     allocated (alloc), 10 us that a thread waits for a lock (lock)."""
 
     kind = "async-profiler"
     title = "async-profiler"
     of = "JVMs"
     events = ("cpu", "wall", "alloc", "lock")
-    cost = "one signal to a thread for each 2 ms of its CPU time, and loading the library at the start of the window"
+    cost = "one signal to a thread for each 10 ms of its CPU time, and loading the library at the start of the window"
     brings = (Brought(LIBRARY, f"linux-{{arch}}/{FILE}", FILE),)
 
     def fits(self, kind: str, *, is_jvm: bool) -> bool:
