@@ -137,7 +137,7 @@ def _while(broken: Callable[[Scene], contextlib.AbstractContextManager[None]]) -
 def connections_gone(scene: Scene) -> None:
     """Nobody gets one for longer than a lease lasts: the load goes on, pages say why, and runs go on afterwards."""
     scene.start_workers()
-    under_way = scene.launch(measure_s=4)
+    under_way = scene.launch(measure_s=12)  # longer than it takes to take them all on a busy machine
     scene.until_measuring(under_way)
     with scene.without_connections():
         scene.stage.until(lambda: lease_over_s(under_way) > LEASE_S, nudge=False)
