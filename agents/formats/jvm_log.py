@@ -17,10 +17,13 @@ LEAST_KNOWN_S = 0.5
 """Of a second so much has to be known before its rate is told: of what is allocated while a collection runs beside the
 program the log says nothing here."""
 
+LONGEST_S = 2 * 86_400.0
+"""How far before its end a log is read: what a clock that was set, or a wrong date, puts further back is left out."""
+
 Points = tuple[tuple[float, ...], tuple[float, ...]]
 """When, in seconds of the host's clock since 1970, and what."""
 
-_AT = r"^\[([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}\+0000)\]\[info *\]"
+_AT = r"^\[([0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3])(?::[0-5][0-9]){2}\.[0-9]{3}\+0000)\]\[info *\]"
 _SIZE = r"([0-9]{1,9})([KMG])"
 _COLLECTION = re.compile(
     rf"{_AT}\[gc *\] GC\(([0-9]{{1,10}})\) (.{{1,200}}?) {_SIZE}(?:\([0-9]+%\))?->{_SIZE}"
@@ -69,10 +72,11 @@ class Safepoint:
 
 def read_collections(text: str) -> list[Collection]:
     """The collections in the order of their ends, times in seconds since 1970, sizes in bytes."""
-    begun = {number: _unix_s(at) for at, number in _BEGUN.findall(text)}
+    begun = {number: at_s for at, number in _BEGUN.findall(text) if (at_s := _unix_s(at)) is not None}
     found = []
     for at, number, what, before, unit_b, after, unit_a, took, unit in _COLLECTION.findall(text):
-        end_s = _unix_s(at)
+        if (end_s := _unix_s(at)) is None:
+            continue
         begin_s = end_s - float(took) / (1000 if unit == "ms" else 1) if took else begun.get(number, end_s)
         sizes = int(before) * _BYTES[unit_b], int(after) * _BYTES[unit_a]
         found.append(Collection(what, begin_s, end_s, *sizes, stops=what.startswith("Pause ")))
@@ -81,10 +85,9 @@ def read_collections(text: str) -> list[Collection]:
 
 def read_safepoints(text: str) -> list[Safepoint]:
     """The stops in the order of their ends; times in seconds, the ends since 1970."""
-    found = [
-        Safepoint(_unix_s(at), int(total) / 1e9, int(reach) / 1e9) for at, reach, total in _SAFEPOINT.findall(text)
-    ]
-    found += [Safepoint(_unix_s(at), float(total), float(reach)) for at, total, reach in _STOPPED.findall(text)]
+    told = [(at, int(total) / 1e9, int(reach) / 1e9) for at, reach, total in _SAFEPOINT.findall(text)]
+    told += [(at, float(total), float(reach)) for at, total, reach in _STOPPED.findall(text)]
+    found = [Safepoint(end_s, total, reach) for at, total, reach in told if (end_s := _unix_s(at)) is not None]
     return sorted(found, key=lambda one: one.end_s)
 
 
@@ -95,6 +98,9 @@ def course_of(text: str) -> dict[str, Points]:
     what the heap grew by from the end of a collection to the beginning of the next one.
     """
     collections, safepoints = read_collections(text), read_safepoints(text)
+    since_s = max((one.end_s for one in (*collections, *safepoints)), default=0.0) - LONGEST_S
+    collections = [one for one in collections if one.begin_s >= since_s]
+    safepoints = [one for one in safepoints if one.end_s - one.total_s >= since_s]
     after = [one for one in collections if not one.what.startswith(_NOT_AFTER)]
     stops = [(one.end_s - one.total_s, one.end_s, one.total_s) for one in safepoints]
     reaching = [
@@ -147,8 +153,12 @@ def _seconds(begin_s: float, end_s: float) -> Iterator[tuple[int, float]]:
         yield second, min(end_s, second + 1) - max(begin_s, second)
 
 
-def _unix_s(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
+def _unix_s(text: str) -> float | None:
+    """None for a day that no calendar has."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
 
 
 def named(course: Mapping[str, Points], instance: int, instances: int) -> dict[str, Points]:

@@ -48,7 +48,7 @@ class EnergyMonitor(Monitor):
         if not any(_PACKAGE.fullmatch(zone) for zone in watts):
             return {}
         out = {Channel(f"energy.{zone}.watts", "watts"): value for zone, value in watts.items()}
-        if set(watts) == set(new):
+        if set(watts) == set(new) | set(old):
             out[Channel(WATTS, "watts")] = sum(watts.values())
         return out
 

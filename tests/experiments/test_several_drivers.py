@@ -64,8 +64,9 @@ def test_the_run_of_a_killed_worker_is_adopted_while_both_hosts_go_on_loading(
 def test_a_driver_host_that_refuses_the_login_leaves_nothing_applied_and_all_hosts_free(
     stage: Stage, three: tuple[Actor, Actor, Actor]
 ) -> None:
-    Host.objects.filter(name="two").update(user="nobody-here")
     stage.start_worker("one")
+    stage.until_checked()
+    Host.objects.filter(name="two").update(user="nobody-here")
     run = stage.launch(*three)
     stage.until(state_is(run, "finished"))
     run.refresh_from_db()

@@ -328,6 +328,10 @@ class Stage:
         if not wait_until(looked, seconds=seconds, interval_s=LOOK_S):
             raise AssertionError(f"this did not happen in {seconds:.0f} s\n{self.told()}")
 
+    def until_checked(self) -> None:
+        """The tests of the connections that adding the hosts asks for are over: later, they find what a play breaks."""
+        self.until(lambda: all(host.last_check.get("state") == "ok" for host in Host.objects.all()))
+
     def all_finished(self) -> bool:
         return not Run.objects.exclude(state=Run.State.FINISHED).exists()
 

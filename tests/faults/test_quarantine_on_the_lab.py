@@ -150,7 +150,7 @@ def test_a_foreign_change_quarantines_the_host_with_the_difference_shown(
 
 
 def test_a_full_disk_is_told_before_anything_is_changed(stage: Stage, pair: tuple[Actor, Actor], lab: Lab) -> None:
-    stage.until(lambda: all(row(actor).last_check.get("state") == "ok" for actor in pair))  # it would find that, too
+    stage.until_checked()
     lab.fill_disk("driver")
     run = stage.launch(*pair)
     stage.until(stage.all_finished)

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from http.client import HTTPException
 from typing import Any, TextIO
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, build_opener
@@ -43,9 +44,10 @@ class Proxy:
             text = self._post(line.encode(), self._headers(asked))
             said = json.loads(text) if text else None
         except (Trouble, ValueError) as trouble:
-            return _error(asked["id"], _INTERNAL_ERROR, str(trouble)) if "id" in asked else None
+            waits = "id" in asked or not isinstance(message, dict)
+            return _error(asked.get("id"), _INTERNAL_ERROR, str(trouble)) if waits else None
         if asked.get("method") == "initialize" and isinstance(said, dict):
-            self._version = str(said.get("result", {}).get("protocolVersion", ""))
+            self._version = str((said.get("result") or {}).get("protocolVersion", ""))
         return None if said is None else json.dumps(said)
 
     def _headers(self, asked: Mapping[str, Any]) -> dict[str, str]:
@@ -79,12 +81,12 @@ class Proxy:
                 with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
                     return str(answer.read().decode())
             except HTTPError as error:
-                text = error.read().decode(errors="replace")
+                text = _body_of(error)
                 if '"jsonrpc"' in text:
                     return text
                 if error.code not in _AGAIN or pause_s is None:
                     raise Trouble(explain_text(error.code, self.url, text.encode(), "")) from error
-            except (URLError, OSError) as error:
+            except (URLError, HTTPException, OSError) as error:
                 if pause_s is None:
                     raise Trouble(f"no connection to {self.url} ({getattr(error, 'reason', error)})") from error
             time.sleep(pause_s)
@@ -99,6 +101,14 @@ def serve(lines: Iterable[str] | None = None, out: TextIO | None = None) -> int:
         if line.strip() and (said := proxy.answer(line)) is not None:
             print(said, file=out, flush=True)
     return 0
+
+
+def _body_of(error: HTTPError) -> str:
+    """What the refusal says; nothing when the connection ends before that."""
+    try:
+        return error.read().decode(errors="replace")
+    except (HTTPException, OSError):
+        return ""
 
 
 def _error(message_id: object, code: int, text: str) -> str:

@@ -22,8 +22,9 @@ def energy_j_per_request(
     throughput = report.get("throughput_rps")
     if report.get("load_model") != "open" or not report.get("offered_rate_rps") or not throughput:
         return None
-    machines = {record.facts[part.role].boot_id or part.role: part.role for part in spec.parts}
-    if any(record.facts[role].boot_id in machines for role in spec.driver_roles):
+    machines = {record.facts[part.role].boot_id: part.role for part in spec.parts}
+    loading = {record.facts[role].boot_id for role in spec.driver_roles}
+    if None in machines or None in loading or loading & machines.keys():  # without its boot nobody knows which it is
         return None
     watts = [channels.mean(role, [WATTS], duration_s) for role in machines.values()]
     known = [one for one in watts if one is not None]

@@ -92,3 +92,14 @@ def test_several_instances_have_channels_of_their_own() -> None:
     course = {"stopped_ratio": ((1.0,), (0.5,))}
     assert set(named(course, 0, 1)) == {"jvm.stopped_ratio"}
     assert set(named(course, 1, 2)) == {"jvm.2.stopped_ratio"}
+
+
+def test_a_clock_that_was_set_and_days_that_do_not_exist_make_no_points() -> None:
+    """The log is read in the worker that keeps the leases: from 1970 to now there are 1.8 thousand million seconds."""
+    told = 'Safepoint "X", Time since last: 1 ns, Reaching safepoint: 5 ns, Total: 9 ns'
+    stop = "[{}T10:00:01.000+0000][info][safepoint] " + told
+    days = ("1970-01-01", "2026-02-31", "2026-11-22", "2026-11-23")
+    text = "\n".join(stop.format(day) for day in days)
+    assert len(read_safepoints(text)) == 3
+    assert len(course_of(text)["safepoints_per_s"][0]) == 86_400
+    assert read_safepoints(stop.format("2026-11-23").replace("T10", "T99")) == []

@@ -168,3 +168,11 @@ def test_an_answer_of_any_size_is_cut_to_what_fits_and_says_so() -> None:
         assert len(text) <= most
         assert json.loads(text)["left_out"]["rows"] > 0
     assert json.loads(fitted({"a": [1, 2], "b": None})) == {"a": [1, 2], "b": None}
+
+
+def test_half_of_an_interval_is_never_left_and_what_was_cut_is_counted_whole() -> None:
+    rows = [{"run": n, "ci": [-1.5, 2.5], "text": "y" * 9_000} for n in range(9)]
+    said = json.loads(fitted({"rows": rows}, 4_000))
+    assert {tuple(row["ci"]) for row in said["rows"]} == {(-1.5, 2.5)}
+    kept, _, gone = said["rows"][0]["text"].partition("… (")
+    assert len(kept) + int(gone.split()[0]) == 9_000
