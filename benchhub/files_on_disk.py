@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,15 @@ class FilesOnDisk(FileSystemStorage):
         super().__init__(location=location, file_permissions_mode=0o600, directory_permissions_mode=0o700)
 
     def _save(self, name: str, content: Any) -> str:
-        saved: str = super()._save(name, content)  # type: ignore[misc]  # the stubs lack it
-        file = Path(self.path(saved))
-        for place in (file, *list(file.parents)[: len(Path(saved).parts)]):
-            _flush(place)
+        try:
+            saved: str = super()._save(name, content)  # type: ignore[misc]  # the stubs lack it
+            file = Path(self.path(saved))
+            for place in (file, *list(file.parents)[: len(Path(saved).parts)]):
+                _flush(place)
+        except BaseException:  # what a full disk took of it would stay; names are new, so it is nobody else's
+            with suppress(OSError):
+                Path(self.path(name)).unlink()
+            raise
         return saved
 
 

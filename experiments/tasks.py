@@ -149,15 +149,15 @@ def tell_alert(alert_id: int) -> None:
 
 @shared_task(name="experiments.tasks.clean_up")
 def clean_up() -> None:
-    """Apply the teams' retention, remove what was in the trash long enough, measure, move and sweep files of runs."""
+    """Apply the teams' retention, remove what was in the trash long enough, measure, sweep and move files of runs."""
     apply_retention()
     remove_expired()
     measure_files()
-    try:
-        move_files()
-        sweep_files()
-    except FileStoreError as error:
-        logger.warning("files of runs: %s", error.message)
+    for step in (sweep_files, move_files):  # a full disk takes no file, and what is swept up makes room
+        try:
+            step()
+        except FileStoreError as error:
+            logger.warning("files of runs: %s", error.message)
 
 
 @shared_task(name="experiments.tasks.back_up")

@@ -145,14 +145,14 @@ def link(artifact: Artifact, *, disposition: str, media_type: str) -> str | None
 
 
 def stored_names() -> Iterator[str]:
-    """The names outside of the database that are this installation's; whatever else is there is not ours."""
+    """The names outside of the database that are this installation's; whatever else is there is not ours.
+
+    FileStoreError.
+    """
     folder = own_folder()
-    try:
-        for team in _storage().listdir(folder)[0]:
-            names = (f"{team}/{name}" for name in _storage().listdir(f"{folder}/{team}")[1])
-            yield from (f"{folder}/{name}" for name in names if _NAME.fullmatch(name))
-    except FileNotFoundError:
-        return
+    for team in _listed(folder)[0]:
+        names = (f"{team}/{name}" for name in _listed(f"{folder}/{team}")[1])
+        yield from (f"{folder}/{name}" for name in names if _NAME.fullmatch(name))
 
 
 def size_outside(artifact: Artifact) -> int | None:
@@ -192,6 +192,15 @@ def _spool_dir() -> str | None:
 
 def _storage() -> Storage:
     return storages["files"]
+
+
+def _listed(folder: str) -> tuple[list[str], list[str]]:
+    """The directories and files in it."""
+    with _told("The list of files"):
+        try:
+            return _storage().listdir(folder)
+        except FileNotFoundError:
+            return [], []
 
 
 def _save(folder: str, sha256: str, stream: IO[bytes]) -> str:

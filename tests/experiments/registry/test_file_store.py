@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 
+from experiments import tasks
 from experiments.keeping.retention import file_moving
 from experiments.keeping.retention.file_moving import move_files, waiting_files
 from experiments.keeping.retention.file_sweep import kept_days, sweep_files
@@ -158,6 +162,51 @@ def test_what_a_failed_transaction_left_is_swept_up_days_later_and_nothing_else(
     assert sweep_files() == 1
     assert files_in(place) == sorted([*strangers, place / str(kept.stored)])
     assert not UnusedFile.objects.exists()
+
+
+@contextmanager
+def full_above(size: int) -> Iterator[None]:
+    """As on a full disk: no file of this process grows above so many bytes."""
+    limits, before = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+
+
+def test_what_a_full_disk_took_of_a_file_does_not_stay_there(run: Run, place: Path) -> None:
+    large_rows(run, 1)
+    with full_above(len(LARGE) // 2), pytest.raises(FileStoreError, match="File too large"):
+        move_files()
+    assert files_in(place) == []
+    assert move_files() == 1
+
+
+@pytest.mark.parametrize("failing", ["move_files", "sweep_files"])
+def test_the_hourly_round_sweeps_though_nothing_can_be_moved_and_moves_though_nothing_can_be_swept(
+    run: Run, place: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def fails() -> int:
+        raise FileStoreError("no space left on device")
+
+    file_store.put(file_store.folder_of(run.team_id), LARGE, name="unused", media_type=BINARY)
+    sweep_files()
+    age(kept_days() + 1)
+    large_rows(run, 1)
+    monkeypatch.setattr(tasks, failing, fails)
+    tasks.clean_up()
+    swept, moved = not UnusedFile.objects.exists(), Artifact.objects.exclude(stored=None).exists()
+    assert (swept, moved) == (failing == "move_files", failing == "sweep_files")
+
+
+def test_a_list_that_cannot_be_read_is_an_error_of_the_place(run: Run, place: Path) -> None:
+    assert list(stored_names()) == []
+    place.mkdir()
+    (place / str(Installation.objects.get().uuid)).write_text("no directory")
+    with pytest.raises(FileStoreError, match="The list of files: the place of files cannot be used now"):
+        sweep_files()
 
 
 def test_a_name_that_comes_into_use_is_not_swept_up(run: Run, place: Path) -> None:
