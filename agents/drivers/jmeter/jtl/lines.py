@@ -17,6 +17,7 @@ _GROUPED = re.compile(r"-?\d{1,3}(?:([.,'  ’])\d{3})(?:\1\d{3})*")
 _PLAIN = re.compile(r"-?\d{1,15}", re.ASCII)
 _MAX_RECORD_LINES = 2000
 _MAX_GLUED_BYTES, _MAX_GLUED = 1 << 16, 20
+csv.field_size_limit(64 << 20)  # as long as a record may be; with the usual 128 kB it refused fields that polars takes
 
 
 Row = dict[str, object]
