@@ -98,7 +98,8 @@ def course_of(text: str) -> dict[str, Points]:
     what the heap grew by from the end of a collection to the beginning of the next one.
     """
     collections, safepoints = read_collections(text), read_safepoints(text)
-    since_s = max((one.end_s for one in (*collections, *safepoints)), default=0.0) - LONGEST_S
+    ends_s = [one.end_s for one in collections] + [one.end_s for one in safepoints]
+    since_s = max(ends_s, default=0.0) - LONGEST_S
     collections = [one for one in collections if one.begin_s >= since_s]
     safepoints = [one for one in safepoints if one.end_s - one.total_s >= since_s]
     after = [one for one in collections if not one.what.startswith(_NOT_AFTER)]

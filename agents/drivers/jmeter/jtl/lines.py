@@ -117,6 +117,7 @@ def _values(cells: list[str], places: dict[str, int], form: JtlForm, trouble: Tr
 
 def _number(cell: str, trouble: Trouble, *, needed: bool) -> int | None:
     """A whole number, also with separators between groups of three. ValueError when it is none."""
+    cell = cell.lstrip(" \t")  # as polars does
     if _GROUPED.fullmatch(cell):
         trouble.localized += 1
         cell = re.sub(r"[^\d-]", "", cell)
