@@ -94,6 +94,7 @@ def test_the_keyboard_finds_selects_compares_and_never_traps(page: Page, product
     page.get_by_label("Name").first.fill("Fastest")
     page.get_by_label("Name").first.press("Enter")
     expect(page.get_by_role("link", name="Fastest")).to_have_attribute("aria-current", "true")
+    page.wait_for_load_state()  # the keys' script comes last
 
     # Search: a number leads to the run, letters typed into the field are no keys, and Tab leaves it.
     page.keyboard.press("/")
@@ -117,6 +118,7 @@ def test_the_keyboard_finds_selects_compares_and_never_traps(page: Page, product
     page.keyboard.type("release 11")
     page.keyboard.press("Enter")
     expect(page.locator("#notes").get_by_role("link", name="release 11")).to_be_visible()
+    page.wait_for_load_state()
 
     # Whoever does not want keys switches them off; the button still opens the sheet.
     page.get_by_role("button", name="Keyboard shortcuts").first.click()

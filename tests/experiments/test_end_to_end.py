@@ -125,7 +125,7 @@ def test_a_run_from_launch_to_figures(stage: Stage, pair: tuple[Actor, Actor], t
     assert [check for check in seen_on_any_linux if findings[check]["level"] == "skipped"] == []
     assert findings["gc"]["evidence"]["pauses"] > 0
     assert ("sut", "gc.pause_ms") in samples
-    assert {("sut", "jvm.heap_after_gc_bytes"), ("sut", "jvm.stopped_ratio")} <= samples.keys()
+    assert ("sut", "jvm.heap_after_gc_bytes") in samples
     artifacts = {artifact.name: artifact for artifact in run.artifacts.all()}
     assert sorted(artifacts) == ["0-warm_up-wrk.txt", "1-measure-wrk.txt", "server.log"]
     kept = artifacts["1-measure-wrk.txt"]
