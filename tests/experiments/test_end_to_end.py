@@ -105,7 +105,7 @@ def test_a_run_from_launch_to_figures(stage: Stage, pair: tuple[Actor, Actor], t
     assert_whole(run, stage)
     assert run.attempts == 1
     assert len(run.fingerprint) == 64
-    assert run.latency_p99_ms
+    assert run.latency_p50_ms  # the 99th percentile is a figure from a thousand requests on
 
     assert run.config is not None
     values = run.config.values
