@@ -49,7 +49,7 @@ def test_an_interrupted_installation_leaves_nothing_of_pips(project: Path, numbe
         start_new_session=True,
     )
     try:
-        assert wait_until(reached.exists, seconds=300), installing.stderr
+        assert wait_until(lambda: reached.exists() and bool(reached.read_text()), seconds=300), installing.stderr
         place = Path(reached.read_text())
         assert venv in place.parents
         assert list(place.iterdir())
