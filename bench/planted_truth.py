@@ -22,7 +22,7 @@ from pathlib import Path
 
 from agents import events as e
 from agents.profiles.functions import functions_of
-from agents.profiles.reading import read_profile
+from agents.profiles.reading import read_profile, unpacked
 from agents.spec import RunSpec
 from bench.planted_profiles import summed
 from experiments.analysis.function_costs import ProfiledRun, compare_functions
@@ -57,6 +57,8 @@ METHODS
 TURNS = 4_000_000
 """Of all methods together in a request: some milliseconds of CPU."""
 BASE = TURNS // 20
+NODELAY = "-Dsun.net.httpserver.nodelay=true"
+"""Else each answer waits up to 40 ms for the acknowledgement of its head, and the server is never busy."""
 
 
 @dataclass
@@ -100,11 +102,11 @@ def spec_of(lab: Lab, jar: Path, percent: int, profiler: str, load_s: int) -> Ru
             "framework": "quarkus",
             "port": lab.port,
             "cpus": "0",
-            "jvm_options": ["-Xmx64m", "-XX:+UseSerialGC", f"-Dplanted.turns={extra}"],
+            "jvm_options": ["-Xmx64m", "-XX:+UseSerialGC", NODELAY, f"-Dplanted.turns={extra}"],
             "ready": {"timeout_s": 300},
         },
         workload={
-            "driver": {"kind": "wrk", "connections": 2, "threads": 1, "binary": str(lab.folder / "wrk")},
+            "driver": {"kind": "wrk", "connections": 4, "threads": 1, "binary": str(lab.folder / "wrk")},
             "phases": [
                 {"name": "warm-up", "kind": "warm_up", "duration_s": 3},
                 {"name": "load", "kind": "measure", "duration_s": load_s},
@@ -124,7 +126,7 @@ async def profiled(lab: Lab, spec: RunSpec, block: int) -> ProfiledRun:
     taken = next(iter(watched.of(e.ProfileTaken)), None)
     if record.failed is not None or taken is None or record.restored != e.Restored({}):
         raise RuntimeError(watched.log)
-    costs = functions_of(read_profile(watched.kept[taken.file]))
+    costs = functions_of(read_profile(unpacked(watched.kept[taken.file])))
     return ProfiledRun(
         block,
         taken.event,
