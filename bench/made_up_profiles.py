@@ -5,7 +5,11 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator, Mapping
 
+import numpy as np
 from numpy.random import Generator
+
+from agents.profiles.base.profile import Profile
+from agents.profiles.base.slices import Slices, sliced
 
 SAMPLES = 6000
 _TOP = "java/lang/Thread.run;org/apache/tomcat/util/net/SocketProcessorBase.run"
@@ -59,6 +63,18 @@ def many_stacks(source: Generator, stacks: int, depth: int = 30, grows: int = 12
     Each has some frames from the root on of the one before, and up to `grows` of its own.
     """
     return gzip.compress("".join(_many(source, stacks, depth, grows, functions)).encode(), 6)
+
+
+def made_up_slices(source: Generator, profile: Profile, window_s: tuple[float, float] = (5.0, 65.0)) -> Slices:
+    """When its samples were taken, as if: most in the middle of the window, each stack around a time of its own."""
+    of_stack = np.repeat(np.arange(len(profile), dtype=np.int32), profile.weights.astype(np.int64))
+    begin_s, end_s = window_s
+    around = source.normal(0.5, 0.25, len(profile))[of_stack] + source.normal(0, 0.05, len(of_stack))
+    at_s = begin_s + around % 1 * (end_s - begin_s)
+    found = sliced(of_stack, at_s, at_s, np.ones(len(of_stack)))
+    if found is None:
+        raise ValueError("the profile has one sample, which has no course in time")
+    return found
 
 
 def _many(source: Generator, stacks: int, depth: int, grows: int, functions: int) -> Iterator[str]:

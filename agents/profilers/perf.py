@@ -17,8 +17,8 @@ engine="perf $event"
 """
 
 _DURING = """
-perf record -q -N -e "$event" -F 199 -g -p "$list" -o "$out.data" -- sh -c "$until_then" sh "$until" \\
-  >/dev/null 2>"$out.err" &
+perf record -q -N -k CLOCK_MONOTONIC -e "$event" -F 199 -g -p "$list" -o "$out.data" -- \\
+  sh -c "$until_then" sh "$until" >/dev/null 2>"$out.err" &
 """
 
 _END = """
@@ -43,6 +43,7 @@ class Perf(Profiler):
     title = "perf"
     of = "all servers; native ones tell most"
     cost = "199 interrupts a second on each CPU that the server uses"
+    tells_uptime = True
 
     def fits(self, kind: str, *, is_jvm: bool) -> bool:
         return True

@@ -20,13 +20,15 @@ class CallTree:
     """Node i is `names[name[i]]`, called by node `parent[i]`, which comes before it; `NO_PARENT` for the first frames.
 
     `own[side, i]` is the weight of the stacks that end there, in the unit of the profiles times their factors. Stacks
-    that differ make different paths, so that no stack is lost however little it weighs.
+    that differ make different paths, so that no stack is lost however little it weighs. `ends` are the nodes where the
+    stacks of all profiles end, in their order.
     """
 
     names: tuple[str, ...]
     parent: Indexes
     name: Indexes
     own: NDArray[np.float64]
+    ends: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -46,7 +48,8 @@ def call_tree(sides: Sides, label: Callable[[Frame], str]) -> CallTree:
             lengths = np.diff(profile.edges)
             parts.append((of_frame[profile.places], lengths, profile.weights * factor, np.full(len(lengths), side)))
     if not parts:
-        return CallTree((), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros((len(sides), 0)))
+        nothing = np.zeros(0, np.int32)
+        return CallTree((), nothing, nothing, np.zeros((len(sides), 0)), np.zeros(0, np.int64))
     places, lengths, weights, of_side = (np.concatenate(column) for column in zip(*parts, strict=True))
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)[:-1]])
     at = np.full(len(lengths), NO_PARENT, np.int64)
@@ -65,4 +68,4 @@ def call_tree(sides: Sides, label: Callable[[Frame], str]) -> CallTree:
         [np.bincount(at, np.where(of_side == side, weights, 0.0), made).astype(float) for side in range(len(sides))]
     )
     parent, name = (np.concatenate(column).astype(np.int32) for column in (parents, of_names))
-    return CallTree(tuple(names), parent, name, own)
+    return CallTree(tuple(names), parent, name, own, at)

@@ -7,6 +7,8 @@ counts the same: V8 samples a thread by wall clock, and what a late sample stand
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate
 
 from pydantic import Field
 
@@ -37,6 +39,8 @@ class _Node(Outside):
 class _Document(Outside):
     nodes: list[_Node] = Field(min_length=1)
     samples: list[int] | None = None
+    startTime: float = 0.0  # noqa: N815
+    timeDeltas: list[float] | None = None  # noqa: N815
 
 
 def looks_like(head: bytes) -> bool:
@@ -60,11 +64,25 @@ def read(data: bytes) -> Profile:
     folding = Folding()
     frames = {one: _frame(folding, node.callFrame) for one, node in nodes.items()}
     samples = 0
+    numbers: dict[int, int] = {}
     for one, count in hits.items():
         if count and nodes[one].callFrame.functionName != IDLE:
             samples += count
-            folding.add(_stack(one, parents, nodes, frames), count)
+            numbers[one] = folding.add(_stack(one, parents, nodes, frames), count)
+    for one, at_s in _timed(document):
+        if one in numbers:
+            folding.seen(numbers[one], at_s, at_s, 1)
     return folding.profile(About("samples", "cpu", "v8", None, samples))
+
+
+def _timed(document: _Document) -> Iterator[tuple[int, float]]:
+    """The node of each sample and when it was taken, in seconds of V8's clock; none where the file does not say it."""
+    samples, deltas = document.samples, document.timeDeltas
+    if samples is None or deltas is None or len(samples) != len(deltas):
+        return iter(())
+    ends_us = accumulate(deltas, initial=document.startTime)
+    next(ends_us)
+    return ((one, at_us / 1e6) for one, at_us in zip(samples, ends_us, strict=True))
 
 
 def _frame(folding: Folding, seen: _CallFrame) -> int:

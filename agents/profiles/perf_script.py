@@ -16,7 +16,7 @@ from agents.profiles.base.profile_format import ProfileFormat
 
 _SAMPLE = re.compile(
     r"(?P<comm>\S.{0,60}?) {1,20}(?P<pid>-?\d{1,10})(?:/(?P<tid>\d{1,10}))? {1,20}"
-    r"(?:\[\d{1,6}\] {1,20})?\d{1,12}\.\d{1,9}: {1,20}"
+    r"(?:\[\d{1,6}\] {1,20})?(?P<at>\d{1,12}\.\d{1,9}): {1,20}"
     r"(?:(?P<period>\d{1,18}) {1,20})?(?P<event>[A-Za-z][\w.:/=,@-]{0,200}?):(?: {1,20}(?P<rest>\S.*))?"
 )
 _FRAME = re.compile(r"(?P<address>[0-9a-f]{1,16}) +(?P<symbol>.+)")
@@ -39,6 +39,7 @@ class _Open:
     line: int
     thread: str
     weight: float
+    at_s: float
     stack: list[int] = field(default_factory=list)
 
 
@@ -65,7 +66,7 @@ class _Reading:
         self.event = event
         self.samples += 1
         thread = f"[{seen['comm']} tid={seen['tid'] or seen['pid']}]"
-        self.open = _Open(line, thread, float(seen["period"] or 1))
+        self.open = _Open(line, thread, float(seen["period"] or 1), float(seen["at"]))
         if seen["rest"] and (frame := _FRAME.fullmatch(seen["rest"].strip())):
             self.open.stack.append(self.frame(frame["symbol"]))
 
@@ -85,7 +86,8 @@ class _Reading:
             return
         leaf_first = self.open.stack or [self.folding.frame(UNKNOWN)]
         stack = [self.folding.frame(self.open.thread), *reversed(leaf_first)]
-        self.folding.add(stack, self.open.weight, line=self.open.line)
+        number = self.folding.add(stack, self.open.weight, line=self.open.line)
+        self.folding.seen(number, self.open.at_s, self.open.at_s, self.open.weight)
         self.open = None
 
 

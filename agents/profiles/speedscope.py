@@ -1,7 +1,8 @@
 """speedscope's JSON: frames that several profiles share, one profile for each thread; py-spy writes it, too.
 
 Source: https://www.speedscope.app/file-format-schema.json. Times become nanoseconds, so that weights of all forms have
-the same units. With several profiles in a file, the name of each is the first frame of its stacks.
+the same units. Only opened and closed frames say when: as samples many tools, ours too, write stacks that they folded
+before. With several profiles in a file, the name of each is the first frame of its stacks.
 """
 
 from __future__ import annotations
@@ -115,7 +116,9 @@ def _evented(folding: Folding, one: _Evented, thread: list[int], frames: list[in
         if event.at < since:
             raise ParseError(f"{where} is earlier than the one before it", hint="Give the file as it was written.")
         if stack and event.at > since:
-            folding.add([*thread, *stack], (event.at - since) * scale)
+            number = folding.add([*thread, *stack], (event.at - since) * scale)
+            if one.unit in _NS:
+                folding.seen(number, since * scale / 1e9, event.at * scale / 1e9, (event.at - since) * scale)
         since = event.at
         if not 0 <= event.frame < len(frames):
             raise _missing(event.frame, frames, where)

@@ -220,6 +220,7 @@ class Profiling:
             requests=requests or None,
             samples=parts.samples,
             lost_samples=parts.lost_samples,
+            clock_s=window.begin_s - start_s if chosen.profiler.tells_uptime else None,
             form=parts.form,
         )
         file = "" if self._control.keep_profile is None else await self._control.keep_profile(taken, packed)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from agents.profiles.base.profile import Frame
+from agents.profiles.base.slices import Slices
 from agents.profiles.call_tree import NO_PARENT, CallTree, call_tree
 from agents.profiles.names import is_thread, normal_name
 from experiments.analysis.function_costs import CostChange, CostVerdict
@@ -29,10 +30,12 @@ VERDICT_WORDS: dict[CostVerdict, str] = {
 
 def run_flame(stored: RunProfile) -> bytes:
     """The profile of one run as it is; threads of one pool are together."""
-    tree = call_tree([[(folded(stored), 1.0)]], _label)
+    profile = folded(stored)
+    tree = call_tree([[(profile, 1.0)]], _label)
     first = {int(name) for name in tree.name[tree.parent == NO_PARENT]}
     threads = sorted((at for at in first if is_thread(Frame(tree.names[at]))), key=lambda at: tree.names[at])
-    return packed_tree(tree, {"unit": stored.unit, "cost_us": stored.cost_us, "threads": threads})
+    said = {"unit": stored.unit, "cost_us": stored.cost_us, "threads": threads, "on_load": stored.start_s is not None}
+    return packed_tree(tree, said, slices=profile.slices)
 
 
 def compared_flame(found: ComparedFunctions) -> bytes:
@@ -49,18 +52,27 @@ def compared_flame(found: ComparedFunctions) -> bytes:
     return packed_tree(tree, said, 1.0 if changes else 100.0)
 
 
-def packed_tree(tree: CallTree, said: dict[str, Any], scale: float = 1.0) -> bytes:
+def packed_tree(tree: CallTree, said: dict[str, Any], scale: float = 1.0, slices: Slices | None = None) -> bytes:
     """The length of the head (8 bytes), the head as JSON, then parents, names (32 bit), what each side weighs.
 
-    Node 0 is all of it, the tree's own nodes follow it. Little-endian, the head filled up with blanks to 8 bytes.
+    Slices of time follow, when the tree is of one profile that has them: weights, then the node of each. Node 0 is all
+    of it, the tree's own nodes follow it. Little-endian, the head filled up with blanks to 8 bytes.
     """
     count = len(tree) + 1
-    head = json.dumps({**said, "names": list(tree.names), "nodes": count, "count": len(tree.own)}).encode()
+    said = {**said, "names": list(tree.names), "nodes": count, "count": len(tree.own)}
+    behind = b""
+    if slices is not None:
+        said["slices"] = {"start_s": slices.start_s, "step_s": slices.step_s, "edges": slices.edges.tolist()}
+        nodes = (tree.ends[slices.stacks] + 1).astype("<i4")
+        behind = (slices.weights * scale).astype("<f8").tobytes() + nodes.tobytes()
+    head = json.dumps(said).encode()
     head += b" " * (-len(head) % ALIGNED)
     parent = np.concatenate([[NO_PARENT], tree.parent + 1]).astype("<i4")
     name = np.concatenate([[-1], tree.name]).astype("<i4")
     own = np.concatenate([np.zeros((len(tree.own), 1)), tree.own * scale], axis=1).astype("<f8")
-    return b"".join([len(head).to_bytes(ALIGNED, "little"), head, parent.tobytes(), name.tobytes(), own.tobytes()])
+    return b"".join(
+        [len(head).to_bytes(ALIGNED, "little"), head, parent.tobytes(), name.tobytes(), own.tobytes(), behind]
+    )
 
 
 def _label(frame: Frame) -> str:

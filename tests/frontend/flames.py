@@ -16,5 +16,6 @@ def flame_of(content: bytes) -> tuple[dict[str, Any], NDArray[np.int32], NDArray
     start, nodes = 8 + length, head["nodes"]
     name = np.frombuffer(content, "<i4", nodes, start + 4 * nodes)
     own = np.frombuffer(content, "<f8", nodes * head["count"], start + 8 * nodes).reshape(head["count"], nodes)
-    assert start + (8 + 8 * head["count"]) * nodes == len(content)
+    entries = head["slices"]["edges"][-1] if "slices" in head else 0
+    assert start + (8 + 8 * head["count"]) * nodes + 12 * entries == len(content)
     return head, name, own

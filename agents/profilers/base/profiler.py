@@ -50,6 +50,8 @@ class Profiler(ABC):
     """What it costs the server, in words."""
     counts_only: bool = False
     """Whether it takes no stacks, but only counts events."""
+    tells_uptime: bool = False
+    """Whether the times of its samples are seconds since the host's start, as are those of the window."""
     brings: tuple[Brought, ...] = ()
     converter: Library | None = None
     """What makes collapsed stacks of its files, where BenchHub runs; None where its files are profiles as they are."""

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from agents.base.errors import ParseError
-from agents.profiles.base.profile import UNKNOWN, About, Frame, Profile
+from agents.profiles.base.profile import UNKNOWN, About, Frame, Profile, Weights
+from agents.profiles.base.slices import Slices, sliced
 
 MAX_BYTES = 256_000_000
 MAX_JSON_BYTES = 64_000_000
@@ -19,6 +20,8 @@ MAX_DEPTH = 4096
 MAX_PLACES = 40_000_000
 MAX_READ = 100_000_000
 """Frames in all samples that are read, the same stack each time: what bounds the time."""
+MAX_SEEN = 2_000_000
+"""Samples whose time is kept until they are in slices: 56 MB. A profile of more has no times."""
 MAX_WEIGHT = 1e18
 MAX_NAME = 4000
 """Characters of a name or place; what is longer (templates of C++) is cut and marked."""
@@ -31,9 +34,12 @@ class Folding:
 
     def __init__(self) -> None:
         self._frames: dict[Frame, int] = {}
-        self._weights: dict[bytes, float] = {}
+        self._stacks: dict[bytes, int] = {}
+        self._weights = array("d")
         self._places = 0
         self._read = 0
+        self._seen = array("i")
+        self._spans = array("d")
 
     def frame(self, name: str, place: str = "") -> int:
         """The index of a frame, the same one for the same name and place; one without a name is unknown."""
@@ -43,9 +49,10 @@ class Folding:
             raise _too_much(f"more than {MAX_FRAMES:,} functions")
         return found
 
-    def add(self, stack: Iterable[int], weight: float, *, line: int | None = None) -> None:
-        """Count a stack, from its root to its leaf, with a weight in the profile's unit; a weight of 0 is left out.
+    def add(self, stack: Iterable[int], weight: float, *, line: int | None = None) -> int:
+        """Count a stack, from its root to its leaf, with a weight in the profile's unit; the stack's number for `seen`.
 
+        A weight of 0 is left out, with the number -1.
         ParseError: the stack is empty or too deep, or the weight is none.
         """
         if not math.isfinite(weight) or not 0 <= weight <= MAX_WEIGHT:
@@ -63,28 +70,45 @@ class Folding:
         if self._read > MAX_READ:
             raise _too_much(f"more than {MAX_READ:,} frames in its samples", line=line)
         if weight == 0:
-            return
-        before = self._weights.get(key)
-        if before is None:
+            return -1
+        number = self._stacks.get(key)
+        if number is None:
             self._places += len(key) // _BYTES_EACH
-            if len(self._weights) >= MAX_STACKS:
+            if len(self._stacks) >= MAX_STACKS:
                 raise _too_much(f"more than {MAX_STACKS:,} distinct stacks", line=line)
             if self._places > MAX_PLACES:
                 raise _too_much(f"more than {MAX_PLACES:,} frames in its stacks", line=line)
-        self._weights[key] = (before or 0.0) + weight
+            number = self._stacks[key] = len(self._stacks)
+            self._weights.append(0.0)
+        self._weights[number] += weight
+        return number
+
+    def seen(self, number: int, begin_s: float, end_s: float, weight: float) -> None:
+        """Say when so much of a stack was seen, in seconds of one clock of the file; a sample is one moment."""
+        if number >= 0 and -math.inf < begin_s <= end_s < math.inf and len(self._seen) < MAX_SEEN:
+            self._seen.append(number)
+            self._spans.extend((begin_s, end_s, weight))
 
     def profile(self, about: About) -> Profile:
         """All that was added. ParseError: nothing was."""
-        if not self._weights:
+        if not self._stacks:
             raise ParseError(
                 "there is no sample in the profile",
                 hint="Was the profiled process busy, and was it the right one? Give the whole file.",
             )
-        lengths = np.fromiter((len(key) // _BYTES_EACH for key in self._weights), np.int64, len(self._weights))
+        lengths = np.fromiter((len(key) // _BYTES_EACH for key in self._stacks), np.int64, len(self._stacks))
         edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        places = np.frombuffer(b"".join(self._weights), np.int32)
-        weights = np.fromiter(self._weights.values(), np.float64, len(self._weights))
-        return Profile(about, tuple(self._frames), edges, places, weights)
+        places = np.frombuffer(b"".join(self._stacks), np.int32)
+        weights = np.array(self._weights, np.float64)
+        return Profile(about, tuple(self._frames), edges, places, weights, self._slices(weights))
+
+    def _slices(self, weights: Weights) -> Slices | None:
+        """None unless the time of every stack's whole weight is known: some of the samples say nothing of a moment."""
+        spans = np.array(self._spans, np.float64).reshape(-1, 3)
+        stacks = np.array(self._seen, np.int32)
+        if not np.allclose(np.bincount(stacks, spans[:, 2], len(weights)), weights):
+            return None
+        return sliced(stacks, spans[:, 0], spans[:, 1], spans[:, 2])
 
 
 def not_larger(size: int, limit: int = MAX_BYTES) -> None:

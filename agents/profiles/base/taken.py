@@ -12,8 +12,9 @@ class TakenProfile:
     `profiler` is the tool, `role` the host's part in the run ("" = the server under test), `event` what was sampled,
     `engine` what sampled it. `window_s`: its start and end on the load's clock, in seconds from where measuring
     began. `cpu_time_s` is the CPU time of what was profiled and `requests` what was answered, both in that window.
-    `name`: by which the run knows it, its own by default; `form`: a key of `agents.profiles.PROFILE_FORMATS`, known by
-    the content by default.
+    `clock_s`: what the clock of the file's times showed where measuring began; None: the first sample is taken for the
+    window's start. `name`: by which the run knows it, its own by default; `form`: a key of
+    `agents.profiles.PROFILE_FORMATS`, known by the content by default.
     """
 
     profiler: str
@@ -25,5 +26,6 @@ class TakenProfile:
     requests: int | None = None
     samples: int | None = None
     lost_samples: int | None = None
+    clock_s: float | None = None
     name: str = ""
     form: str = ""

@@ -7,6 +7,7 @@ taken from the run's own samples once it has some (`complete`).
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 from django.db import transaction
@@ -53,6 +54,7 @@ def store_run_profile(run: Run, data: bytes, taken: TakenProfile, *, replace: bo
             f"A name has 1 to {MAX_NAME} lower-case letters, digits, dots, dashes and underscores.", field="name"
         )
     window = taken.window_s or profile.about.window_s
+    profile = on_the_load(profile, window, taken.clock_s)
     file = f"profile-{name}{PROFILE_FORMATS[form].suffix}{_packed(data, form)}"
     fields = {
         "role": "" if taken.role == SUT else taken.role,
@@ -86,6 +88,16 @@ def store_run_profile(run: Run, data: bytes, taken: TakenProfile, *, replace: bo
         complete(run)
         stored.refresh_from_db()
     return stored
+
+
+def on_the_load(profile: Profile, window_s: tuple[float, float] | None, clock_s: float | None) -> Profile:
+    """The profile with its times on the load's clock; without a window they count from its first sample."""
+    if profile.slices is None:
+        return profile
+    if clock_s is None:
+        clock_s = profile.slices.start_s - (window_s[0] if window_s else 0.0)
+    start_s = profile.slices.start_s - clock_s
+    return replace(profile, slices=replace(profile.slices, start_s=start_s))
 
 
 def folded(stored: RunProfile) -> Profile:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -32,6 +34,33 @@ def test_a_run_leads_to_its_flame_graph_and_its_files(browser: Client, make_run:
         assert browser.get(f"{place}profiles/{name}/file?form={form}").status_code == 200
     assert browser.get(f"{place}profiles/{name}/file?form=perf-script").status_code == 404
     assert browser.get(f"{place}profiles/none/").status_code == 404
+
+
+PERF = "".join(f"busy 7 {at}.0: 5 cycles:\n\t 11 f (x)\n\n" for at in (100, 101, 104, 106)).encode()
+
+
+@pytest.mark.parametrize(
+    "said, start_s, on_load",
+    [({}, 0.0, False), ({"window_s": (5.0, 12.0)}, 5.0, True), ({"window_s": (5.0, 12.0), "clock_s": 94.5}, 5.5, True)],
+    ids=["without a window", "from its first sample", "by the clock of the host"],
+)
+def test_the_page_gets_the_times_of_a_profile_on_the_clock_of_the_load(
+    browser: Client, make_run: MakeRun, said: dict[str, Any], start_s: float, on_load: bool
+) -> None:
+    run = make_run(throughput_rps=1000.0)
+    name = store_run_profile(run, PERF, TakenProfile("perf", **said)).name
+    head, _, _ = flame_of(browser.get(f"/t/perf/runs/{run.number}/profiles/{name}/tree").content)
+    slices = head["slices"]
+    assert (slices["start_s"], slices["step_s"], head["on_load"]) == (start_s, pytest.approx(0.1), on_load)
+    assert slices["edges"][-1] == 4
+
+
+def test_a_profile_without_times_has_none_on_its_page(browser: Client, make_run: MakeRun) -> None:
+    run = make_run(throughput_rps=1000.0)
+    name = store_run_profile(run, STACKS, TakenProfile("async-profiler", event="cpu")).name
+    place = f"/t/perf/runs/{run.number}/profiles/{name}/"
+    assert "slices" not in flame_of(browser.get(f"{place}tree").content)[0]
+    assert "No times in this profile." in browser.get(place).content.decode()
 
 
 def test_compare_leads_to_functions_and_an_unknown_majority_is_said(

@@ -66,14 +66,14 @@ export function layout(tree, zoomed, across) {
     const [above, left, row] = ahead.pop();
     const y = row * ROW;
     let x = left;
-    const end = tree.first[above + 1];
-    for (let child = tree.first[above]; child < end; child += 1) {
-      const at = tree.children[child];
+    const children = tree.childrenOf(above);
+    for (let child = 0; child < children.length; child += 1) {
+      const at = children[child];
       const w = (tree.width[at] / whole) * across;
       if (w <= 0) break;
       if (w < NARROW) {
         let sum = 0;
-        for (let other = child; other < end; other += 1) sum += tree.width[tree.children[other]];
+        for (let other = child; other < children.length; other += 1) sum += tree.width[children[other]];
         const rest = (sum / whole) * across;
         if (rest >= NARROW / 2) found.push({ at: above, x, y, w: rest, rest: true });
         deepest = Math.max(deepest, row + 1);
@@ -81,7 +81,7 @@ export function layout(tree, zoomed, across) {
       }
       found.push({ at, x, y, w, rest: false });
       deepest = Math.max(deepest, row + 1);
-      if (tree.first[at] < tree.first[at + 1]) ahead.push([at, x, row + 1]);
+      ahead.push([at, x, row + 1]);
       x += w;
     }
   }

@@ -1,7 +1,6 @@
-// A tree of calls in columns: what hangs below what, how wide each frame is, and the same tree by callers. Pure.
+// A tree of calls in columns: what hangs below what, how wide each frame is, and what a part of the time weighs. Pure.
 
 export const ROOT = 0;
-const MOST_BY_HAND = 12; // children that are sorted without calling the browser's own sort
 
 // `width` is what a frame is drawn by: of two sides each stack counts as wide as in the larger one, or one side alone.
 export function widths(own, side) {
@@ -24,7 +23,13 @@ export function unpacked(buffer) {
   const parent = column(Int32Array, 4);
   const name = column(Int32Array, 4);
   const own = Array.from({ length: json.count }, () => column(Float64Array, 8));
-  return { json, tree: finished({ names: json.names, parent, name, own }) };
+  const slices = json.slices && { ...json.slices, ...entries(buffer, place, json.slices.edges.at(-1)) };
+  return { json, tree: finished({ names: json.names, parent, name, own }), slices };
+}
+
+// What the slices of time have: so much in the stacks that end at this node.
+function entries(buffer, place, count) {
+  return { weights: new Float64Array(buffer, place, count), nodes: new Int32Array(buffer, place + 8 * count, count) };
 }
 
 // The sums of each side, how deep each node lies, and which children it has (`first` to `first` of the next one).
@@ -33,12 +38,10 @@ function finished(tree) {
   const count = parent.length;
   const depth = new Uint16Array(count);
   const first = new Int32Array(count + 1);
-  tree.total = own.map((values) => values.slice());
-  for (let at = count - 1; at > 0; at -= 1) {
-    for (const values of tree.total) values[parent[at]] += values[at];
+  for (let at = 1; at < count; at += 1) {
+    depth[at] = depth[parent[at]] + 1;
     first[parent[at] + 1] += 1;
   }
-  for (let at = 1; at < count; at += 1) depth[at] = depth[parent[at]] + 1;
   for (let at = 0; at < count; at += 1) first[at + 1] += first[at];
   const place = first.slice(0, count);
   const children = new Int32Array(Math.max(0, count - 1));
@@ -46,10 +49,19 @@ function finished(tree) {
     children[place[parent[at]]] = at;
     place[parent[at]] += 1;
   }
-  return { ...tree, depth, first, children };
+  return { ...tree, total: summed(parent, own), depth, first, children };
 }
 
-// The widths of whole frames for a side, the children of each node widest first.
+// What each side weighs with all that was called.
+function summed(parent, own) {
+  return own.map((values) => {
+    const total = values.slice();
+    for (let at = parent.length - 1; at > 0; at -= 1) total[parent[at]] += total[at];
+    return total;
+  });
+}
+
+// The widths of whole frames for a side; children are sorted when somebody looks at them, the widest first.
 export function arranged(tree, side) {
   const { parent, first, children } = tree;
   let width = tree.total[side];
@@ -57,23 +69,23 @@ export function arranged(tree, side) {
     width = widths(tree.own, side);
     for (let at = parent.length - 1; at > 0; at -= 1) width[parent[at]] += width[at];
   }
-  for (let at = 0; at < parent.length; at += 1) {
-    const start = first[at];
-    const end = first[at + 1];
-    if (end - start > MOST_BY_HAND) children.subarray(start, end).sort((a, b) => width[b] - width[a]);
-    else {
-      for (let next = start + 1; next < end; next += 1) {
-        const one = children[next];
-        let place = next;
-        while (place > start && width[children[place - 1]] < width[one]) {
-          children[place] = children[place - 1];
-          place -= 1;
-        }
-        children[place] = one;
-      }
-    }
-  }
-  return { ...tree, width };
+  const sorted = new Uint8Array(parent.length);
+  const childrenOf = (at) => {
+    const found = children.subarray(first[at], first[at + 1]);
+    if (!sorted[at] && found.length > 1) found.sort((a, b) => width[b] - width[a]);
+    sorted[at] = 1;
+    return found;
+  };
+  const named = { ...tree, width, childrenOf };
+  named.widest = (name) => widest(named, name);
+  return named;
+}
+
+// The same stacks with what they weigh in the slices of time from one to before another.
+export function during(tree, { edges, weights, nodes }, from, to) {
+  const own = new Float64Array(tree.parent.length);
+  for (let entry = edges[from]; entry < edges[to]; entry += 1) own[nodes[entry]] += weights[entry];
+  return { ...tree, own: [own], total: summed(tree.parent, [own]) };
 }
 
 // Only what is below these children of the root: a thread, or all of them without one.
@@ -92,60 +104,6 @@ export function below(tree, keeps) {
     parent: Int32Array.from(nodes, (at) => (at === ROOT ? -1 : kept[tree.parent[at]])),
     name: Int32Array.from(nodes, (at) => tree.name[at]),
     own: tree.own.map((values) => Float64Array.from(nodes, (at) => values[at])),
-  });
-}
-
-// By callers: the last function of each stack first, then who called it. Every stack keeps its own path.
-// The stacks are sorted from their ends first, so that what two neighbours share is the path so far.
-export function reversed(tree) {
-  const { parent: above, name: named, depth } = tree;
-  const ends = [];
-  let most = 1;
-  let deepest = 0;
-  for (let end = 1; end < above.length; end += 1) {
-    if (!tree.own.some((values) => values[end] > 0)) continue;
-    ends.push(end);
-    most += depth[end];
-    deepest = Math.max(deepest, depth[end]);
-  }
-  const leaves = Int32Array.from(ends).sort((a, b) => {
-    let [one, other] = [a, b];
-    while (one !== ROOT && other !== ROOT && named[one] === named[other]) {
-      one = above[one];
-      other = above[other];
-    }
-    return one === ROOT || other === ROOT ? depth[one] - depth[other] : named[one] - named[other];
-  });
-  const parent = new Int32Array(most);
-  const name = new Int32Array(most);
-  const own = tree.own.map(() => new Float64Array(most));
-  parent[ROOT] = name[ROOT] = -1;
-  let count = 1;
-  const path = new Int32Array(deepest); // the nodes of the stack before
-  let length = 0;
-  for (const leaf of leaves) {
-    let level = 0;
-    let at = ROOT;
-    let frame = leaf;
-    for (; frame !== ROOT && level < length && name[path[level]] === named[frame]; frame = above[frame]) {
-      at = path[level];
-      level += 1;
-    }
-    for (; frame !== ROOT; frame = above[frame]) {
-      parent[count] = at;
-      name[count] = named[frame];
-      at = path[level] = count;
-      count += 1;
-      level += 1;
-    }
-    length = level;
-    for (let side = 0; side < own.length; side += 1) own[side][at] += tree.own[side][leaf];
-  }
-  return finished({
-    names: tree.names,
-    parent: parent.subarray(0, count),
-    name: name.subarray(0, count),
-    own: own.map((values) => values.subarray(0, count)),
   });
 }
 
@@ -177,7 +135,7 @@ export function functions(tree, side = 0) {
 }
 
 // The widest frame of this name; ROOT when there is none.
-export function widest(tree, named) {
+function widest(tree, named) {
   let found = ROOT;
   for (let at = 1; at < tree.parent.length; at += 1) {
     if (tree.names[tree.name[at]] === named && (found === ROOT || tree.width[at] > tree.width[found])) found = at;

@@ -1,8 +1,10 @@
 // One flame graph of a page: loads its tree, draws it, and answers to mouse, keys, search, filters and table.
 
+import { along, pathTo, reversed } from "./callers.js";
 import { draw, layout, palette, ROW, shade } from "./drawing.js";
 import { table } from "./table.js";
-import { arranged, below, matching, ROOT, reversed, unpacked, widest } from "./tree.js";
+import { Times } from "./times.js";
+import { arranged, below, during, matching, ROOT, unpacked } from "./tree.js";
 
 const MOST_HIGH = 0.72; // of the window
 const numbers = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 3 });
@@ -43,7 +45,7 @@ export class Flame {
       return;
     }
     const began = performance.now();
-    const { json, tree } = unpacked(this.answer);
+    const { json, tree, slices } = unpacked(this.answer);
     this.json = json;
     this.whole = tree;
     this.colours = palette();
@@ -51,18 +53,21 @@ export class Flame {
     this.arrange();
     this.element.dataset.drawnMs = (performance.now() - began).toFixed(1);
     this.offerThreads();
+    this.offerTimes(slices);
     const asked = new URLSearchParams(location.search).get("frame");
     if (asked) this.show(asked);
   }
 
-  // Another way to look at the same stacks: by callers, one thread, one side.
-  arrange() {
+  // Another way to look at the same stacks: by callers, one thread, one side, a part of the time.
+  arrange(path = []) {
     const thread = this.thread?.value ?? "";
-    this.callees = thread === "" ? this.whole : below(this.whole, (name) => name === Number(thread));
-    const tree = this.isReversed ? reversed(this.callees) : this.callees;
+    const { times, whole } = this;
+    this.part = this.isPart ? during(whole, times.slices, times.from, times.to) : whole;
+    const some = thread === "" ? this.part : below(this.part, (name) => name === Number(thread));
     const side = this.json.count < 2 ? 0 : this.side.value === "both" ? "both" : Number(this.side.value);
-    this.tree = arranged(tree, side);
-    this.zoomed = this.selected = ROOT;
+    this.callees = arranged(some, side);
+    this.tree = this.isReversed ? reversed(some, side) : this.callees;
+    this.zoomed = this.selected = along(this.tree, path);
     this.find();
     if (!this.place.hidden) this.fillTable();
   }
@@ -72,7 +77,7 @@ export class Flame {
     this.found = null;
     this.hits.textContent = "";
     if (asked) {
-      const hit = matching(this.tree, (name) => name.toLowerCase().includes(asked));
+      const hit = matching(this.callees, (name) => name.toLowerCase().includes(asked));
       this.found = hit.names;
       this.hits.textContent = `${percent(hit.ratio)} in matching frames`;
     }
@@ -128,10 +133,11 @@ export class Flame {
       const said = [a, b].map((value, side) => `${numbers.format(value)}${unit} in ${json.sides[side]}`);
       return `${name}: ${said.join(", ")}${state}${verdict ? `; by itself ${verdict}` : ""}`;
     }
-    const ratio = tree.total[0][at] / this.whole.total[0][ROOT];
-    const cost = json.cost_us ? `, ${numbers.format(ratio * json.cost_us)} µs per request` : "";
+    const whole = this.part.total[0][ROOT] || 1;
+    const ratio = tree.total[0][at] / whole;
+    const cost = json.cost_us && !this.isPart ? `, ${numbers.format(ratio * json.cost_us)} µs per request` : "";
     if (this.isReversed) return `${name}: ${percent(ratio)}${cost}`; // in the function at the top, called on this path
-    const own = tree.own[0][at] / this.whole.total[0][ROOT];
+    const own = tree.own[0][at] / whole;
     return `${name}: ${percent(ratio)}${cost}${own > 0 && at !== ROOT ? `; ${percent(own)} in itself` : ""}`;
   }
 
@@ -159,7 +165,7 @@ export class Flame {
   show(name) {
     this.search.value = name;
     this.find();
-    const at = widest(this.tree, name);
+    const at = this.tree.widest(name);
     if (at !== ROOT) this.zoom(at);
     this.element.scrollIntoView({ block: "nearest" });
   }
@@ -172,16 +178,15 @@ export class Flame {
 
   key(event) {
     const { tree, selected } = this;
-    const siblings = (at) => tree.children.subarray(tree.first[tree.parent[at]], tree.first[tree.parent[at] + 1]);
     const beside = (step) => {
       if (selected === ROOT) return selected;
-      const all = siblings(selected);
+      const all = tree.childrenOf(tree.parent[selected]);
       return all[all.indexOf(selected) + step] ?? selected;
     };
     const wide = (at) => tree.width[at] > 0;
     const to = {
       ArrowDown: () => {
-        const child = tree.first[selected] < tree.first[selected + 1] ? tree.children[tree.first[selected]] : selected;
+        const child = tree.childrenOf(selected)[0] ?? selected;
         return wide(child) ? child : selected;
       },
       ArrowUp: () => Math.max(ROOT, tree.parent[selected]),
@@ -279,9 +284,22 @@ export class Flame {
     this.thread.closest("[data-flame-threads]").hidden = false;
   }
 
+  // A profile without times says so; functions side by side are of many profiles and have no strip.
+  offerTimes(slices) {
+    const [strip, without] = ["times", "timeless"].map((name) => this.element.querySelector(`[data-flame-${name}]`));
+    if (slices && strip)
+      this.times = new Times(strip, slices, this.json.on_load, () => this.arrange(pathTo(this.tree, this.zoomed)));
+    else if (without) without.hidden = false;
+  }
+
+  // Of a part of the time nobody knows its requests, so it has shares and no costs per request.
+  get isPart() {
+    return this.times !== undefined && !this.times.isWhole;
+  }
+
   fillTable() {
-    const whole = this.whole.total[0][ROOT];
-    this.place.replaceChildren(table(this.callees, this.json, whole, (name) => this.show(name)));
+    const json = this.isPart ? { ...this.json, cost_us: null } : this.json;
+    this.place.replaceChildren(table(this.callees, json, this.part.total[0][ROOT], (name) => this.show(name)));
   }
 }
 
