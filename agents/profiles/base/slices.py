@@ -64,9 +64,9 @@ def sliced(
             shared = np.clip(np.minimum(ends, right_s) - np.maximum(begins, left_s), 0, None) / (ends - begins)
             some = shared > 0
             parts.append((np.full(some.sum(), at), many[some], (weighed * shared)[some]))
-    at, of_stack, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+    of_slice, of_stack, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
     size = int(of_stack.max()) + 1
-    keys, place = np.unique(at * size + of_stack, return_inverse=True)
+    keys, place = np.unique(of_slice * size + of_stack, return_inverse=True)
     summed = np.bincount(place, weight, len(keys)).astype(np.float64)
     kept = summed > 0
     keys, summed = keys[kept], summed[kept]
