@@ -55,6 +55,7 @@ class Jfr(Profiler):
     of = "JVMs"
     cost = "a look at five threads at most each 10 ms"
     converter = CONVERTER
+    clock = "unix"
 
     def fits(self, kind: str, *, is_jvm: bool) -> bool:
         return is_jvm

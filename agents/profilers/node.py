@@ -82,7 +82,7 @@ class Node(Profiler):
     title = "the profiler of Node.js"
     of = "Node.js"
     cost = "1,000 samples a second in each process"
-    tells_uptime = True
+    clock = "uptime"
 
     def fits(self, kind: str, *, is_jvm: bool) -> bool:
         return kind == "node"

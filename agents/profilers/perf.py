@@ -43,7 +43,7 @@ class Perf(Profiler):
     title = "perf"
     of = "all servers; native ones tell most"
     cost = "199 interrupts a second on each CPU that the server uses"
-    tells_uptime = True
+    clock = "uptime"
 
     def fits(self, kind: str, *, is_jvm: bool) -> bool:
         return True

@@ -35,7 +35,7 @@ def form_of(text: bytes) -> ProfileFormat:
     if head.startswith(JFR):
         raise ParseError(
             "the file is a recording of JDK Flight Recorder, which is not read itself",
-            hint="Convert it with `java -jar jfr-converter.jar -o pprof FILE.jfr FILE.pb.gz` and give that file.",
+            hint="Convert it: `java -jar jfr-converter.jar --threads -o otlp FILE.jfr FILE.otlp`, and give that file.",
         )
     found = [form for form in PROFILE_FORMATS.values() if form.looks_like(head)]
     if len(found) == 1:

@@ -92,9 +92,9 @@ async def bring(session: Session, part: Part, directory: str, libraries: Path | 
 
 
 async def converted(library: Library, libraries: Path | None, files: Sequence[Path], into: Path) -> Path:
-    """Collapsed stacks of these recordings, made by the library's program. PlanError when it cannot."""
+    """The profile of these recordings, with its times, made by the library's program. PlanError when it cannot."""
     jar = library_file(library, libraries)
-    argv = ["java", CONVERTER_HEAP, "-jar", str(jar), "-o", "collapsed", "--threads", *map(str, files), str(into)]
+    argv = ["java", CONVERTER_HEAP, "-jar", str(jar), "-o", "otlp", "--threads", *map(str, files), str(into)]
     return await asyncio.to_thread(_convert, library, argv, into)
 
 

@@ -220,7 +220,7 @@ class Profiling:
             requests=requests or None,
             samples=parts.samples,
             lost_samples=parts.lost_samples,
-            clock_s=window.begin_s - start_s if chosen.profiler.tells_uptime else None,
+            clock_s=self._clock_s(part, chosen, window, start_s),
             form=parts.form,
         )
         file = "" if self._control.keep_profile is None else await self._control.keep_profile(taken, packed)
@@ -278,6 +278,15 @@ class Profiling:
         offset_s = (driver.clock_offset_s if driver else None) or 0.0
         report = self._record.reports[self._index].report
         return begin_s, end_s, requests_in(report, load, begin_s, end_s, offset_s)
+
+    def _clock_s(self, part: Part, chosen: Chosen, window: Window, start_s: float) -> float | None:
+        """What the clock of the profiler's files showed when the load began; None: nobody knows."""
+        if chosen.profiler.clock == "uptime":
+            return window.begin_s - start_s
+        if chosen.profiler.clock == "unix":
+            facts = self._record.facts.get(part.role)
+            return self._record.loads[self._index].at_unix_s + ((facts.clock_offset_s if facts else None) or 0.0)
+        return None
 
     async def _say(self, part: Part, text: str) -> None:
         await self._emit(Logged(part.role, (text,), "warning"))

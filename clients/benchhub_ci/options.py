@@ -73,7 +73,7 @@ def parser(version: str) -> argparse.ArgumentParser:
 def profiled() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(add_help=False)
     made.add_argument("id", metavar="ID", help="run:12")
-    made.add_argument("file", metavar="FILE", help="collapsed, cpuprofile, perf script, pprof or speedscope")
+    made.add_argument("file", metavar="FILE", help="collapsed, cpuprofile, otlp, perf script, pprof or speedscope")
     made.add_argument("--profiler", required=True, metavar="NAME", help="who took it: async-profiler, perf, py-spy")
     made.add_argument("--name", help="by which the run knows it (made of part, profiler and event)")
     made.add_argument("--role", metavar="MEMBER", help="of the system (the loaded server)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Literal
 
 from agents.base.process_start import ProcessStart
 
@@ -50,11 +51,12 @@ class Profiler(ABC):
     """What it costs the server, in words."""
     counts_only: bool = False
     """Whether it takes no stacks, but only counts events."""
-    tells_uptime: bool = False
-    """Whether the times of its samples are seconds since the host's start, as are those of the window."""
+    clock: Literal["uptime", "unix"] | None = None
+    """What the times of its samples are seconds of: the host's uptime, as those of the window, or its time since 1970;
+    None where they are of another clock, or it tells none."""
     brings: tuple[Brought, ...] = ()
     converter: Library | None = None
-    """What makes collapsed stacks of its files, where BenchHub runs; None where its files are profiles as they are."""
+    """What makes a profile of its files where BenchHub runs; None where its files are profiles as they are."""
 
     @abstractmethod
     def fits(self, kind: str, *, is_jvm: bool) -> bool:

@@ -53,6 +53,8 @@ def looks_like(head: bytes) -> bool:
         name, value = next(fields(memoryview(head)))
     except (ParseError, StopIteration):
         return False
+    if name == 1 and isinstance(value, memoryview):  # a type of sample has numbers only, unlike what OpenTelemetry has
+        return bytes(value[:1]) not in (b"\n", b"\x12")
     return name in _MESSAGES if isinstance(value, memoryview) else name in _NUMBERS
 
 

@@ -101,7 +101,7 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
 
 
 def _broken(what: str) -> ParseError:
-    return ParseError(f"the profile is no pprof: it has {what}", hint="Is the file whole? Give it as it was written.")
+    return ParseError(f"the profile is damaged: it has {what}", hint="Is the file whole? Give it as it was written.")
 
 
 def encoded(value: int) -> bytes:

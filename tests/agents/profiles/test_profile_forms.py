@@ -119,12 +119,12 @@ def test_a_damaged_text_gives_a_profile_or_a_clear_error(kind: str) -> None:
     holds()
 
 
-@given(st.data())
-def test_a_damaged_pprof_gives_a_profile_or_a_clear_error(data: st.DataObject) -> None:
-    whole = bytearray(data.draw(st.sampled_from(of_kind("pprof"))))
+@given(st.data(), st.sampled_from(["otlp", "pprof"]))
+def test_a_damaged_binary_gives_a_profile_or_a_clear_error(data: st.DataObject, kind: str) -> None:
+    whole = bytearray(data.draw(st.sampled_from(of_kind(kind))))
     for _ in range(data.draw(st.integers(1, 6))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
-    read_or_refused("pprof", bytes(whole[: data.draw(st.integers(0, len(whole)))]))
+    read_or_refused(kind, bytes(whole[: data.draw(st.integers(0, len(whole)))]))
 
 
 @given(st.sampled_from(sorted(PROFILE_FORMATS)), st.binary(max_size=300))
@@ -182,6 +182,12 @@ def pprof(*parts: bytes) -> bytes:
     return NAMELESS + b"".join(parts)
 
 
+def otlp(profile: bytes) -> bytes:
+    """A file of one profile; its tables have one stack, of no frame."""
+    tables = bytes_field(7, b"") + bytes_field(5, b"")
+    return bytes_field(1, bytes_field(2, bytes_field(2, profile))) + bytes_field(2, tables)
+
+
 REFUSED = (
     ("collapsed", b"a;b 1\nno count\n", "line 2 is no stack with its count"),
     ("collapsed", b"a;b -1\n", "line 1 is no stack"),
@@ -218,6 +224,13 @@ REFUSED = (
     ("pprof", pprof(bytes_field(5, number_field(1, 1) + number_field(2, 99))), "names text 99 of 2"),
     ("pprof", pprof(bytes_field(4, number_field(1, 1) + bytes_field(4, number_field(1, 5)))), "names function 5"),
     ("pprof", pprof(bytes_field(2, bytes_field(2, encoded(-5)))), "a stack weighs -5"),
+    ("otlp", b"", "the file has 0 profiles"),
+    ("otlp", otlp(b"") * 2, "the file has 2 profiles"),
+    ("otlp", otlp(b""), "there is no sample"),
+    ("otlp", otlp(bytes_field(2, number_field(1, 3) + bytes_field(4, b"\1"))), "names entry 3 of table 7, which has 1"),
+    ("otlp", otlp(bytes_field(2, bytes_field(5, b"\1" * 7))), "no numbers of 64 bits"),
+    ("otlp", otlp(bytes_field(2, bytes_field(4, b"\1\1") + bytes_field(5, b"\1" * 8))), "has 2 values at 1 times"),
+    ("otlp", otlp(bytes_field(2, bytes_field(2, b"\2") + bytes_field(4, b"\1"))), "names entry 2 of table 6"),
 )
 
 

@@ -80,12 +80,20 @@ def test_time_in_a_frame_of_speedscope_is_divided_among_the_slices_that_it_spans
     assert read_profile(json.dumps(both).encode()).slices is None  # of a part of the samples nothing is said
 
 
+def test_samples_of_a_recording_of_the_jvm_have_their_times_with_their_thread() -> None:
+    profile = read_profile((CASES / "profiles" / "otlp-jfr-converter.otlp").read_bytes())
+    at = sorted(filled(profile))
+    early = [one for one in at if "early" in str(filled(profile)[one])]
+    assert early[0] < MOST_SLICES // 2  # the program did one half of its work, and then the other one
+    assert {stack[0].name for stack, _ in profile.stacks()} == {"[main tid=1]"}
+
+
 @pytest.mark.parametrize("name", ["collapsed-pyspy.txt", "pprof-go.pb.gz", "speedscope-pyspy.json"])
 def test_a_file_that_does_not_say_when_has_no_slices(name: str) -> None:
     assert read_profile((CASES / "profiles" / name).read_bytes()).slices is None
 
 
-@pytest.mark.parametrize("name", ["cpuprofile-node.cpuprofile", "perf-script-native.txt"])
+@pytest.mark.parametrize("name", ["cpuprofile-node.cpuprofile", "otlp-jfr-converter.otlp", "perf-script-native.txt"])
 def test_recorded_profiles_lose_nothing_to_their_slices(name: str) -> None:
     profile = read_profile((CASES / "profiles" / name).read_bytes())
     whole(profile)

@@ -20,6 +20,7 @@ CASES = Path(__file__).parents[2] / "agents" / "cases" / "profiles"
 FILES = {
     "collapsed": "collapsed-async-profiler.txt",
     "cpuprofile": "cpuprofile-node.cpuprofile",
+    "otlp": "otlp-jfr-converter.otlp",
     "perf-script": "perf-script-native.txt",
     "pprof": "pprof-go.pb.gz",
     "speedscope": "speedscope-pyspy.json",
