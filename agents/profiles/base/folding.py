@@ -84,7 +84,10 @@ class Folding:
         return number
 
     def seen(self, number: int, begin_s: float, end_s: float, weight: float) -> None:
-        """Say when so much of a stack was seen, in seconds of one clock of the file; a sample is one moment."""
+        """Say when a stack was seen, in seconds of one clock of the file; a sample is one moment.
+
+        `weight` is how much of the stack's, in the profile's unit.
+        """
         if number >= 0 and -math.inf < begin_s <= end_s < math.inf and len(self._seen) < MAX_SEEN:
             self._seen.append(number)
             self._spans.extend((begin_s, end_s, weight))

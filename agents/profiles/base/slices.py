@@ -42,7 +42,9 @@ def sliced(
 ) -> Slices | None:
     """Samples, or spans of time in a stack, as slices from the first to the last of them; None: all are at one moment.
 
-    What spans several slices is divided among them by its time in each.
+    Arrays of one length, an entry for each: `stacks` are indexes into the profile's stacks, `begins_s` and `ends_s` are
+    seconds of one clock, `weights` is in the profile's unit. What spans several slices is divided among them by its
+    time in each.
     """
     if not len(stacks):
         return None
