@@ -44,7 +44,7 @@ def call_tree(sides: Sides, label: Callable[[Frame], str]) -> CallTree:
     for side, profiles in enumerate(sides):
         for profile, factor in profiles:
             known = [names.setdefault(label(frame), len(names)) for frame in profile.frames]
-            of_frame = np.array(known, np.int64)
+            of_frame = np.array(known, np.int32)
             lengths = np.diff(profile.edges)
             parts.append((of_frame[profile.places], lengths, profile.weights * factor, np.full(len(lengths), side)))
     if not parts:

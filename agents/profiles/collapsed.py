@@ -7,10 +7,13 @@ they have in the text, with the line numbers of py-spy and the marks of async-pr
 from __future__ import annotations
 
 import re
+from io import BytesIO
+
+import numpy as np
 
 from agents.base.errors import ParseError
 from agents.profiles.base.folding import MAX_BYTES, Folding, not_larger
-from agents.profiles.base.profile import UNKNOWN, About, Profile
+from agents.profiles.base.profile import UNKNOWN, About, Frame, Profile
 from agents.profiles.base.profile_format import HEAD_BYTES, ProfileFormat
 
 _COUNT = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
@@ -35,8 +38,8 @@ def read(data: bytes) -> Profile:
     folding = Folding()
     frames: dict[str, int] = {}
     whole = True
-    for number, raw in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        text = raw.decode("utf-8", "replace").strip("\r\t ")
+    for number, raw in enumerate(BytesIO(data.removeprefix(b"\xef\xbb\xbf")), start=1):
+        text = raw.decode("utf-8", "replace").strip("\r\n\t ")
         if not text:
             continue
         stack, _, count = text.rpartition(" ")
@@ -59,13 +62,24 @@ def read(data: bytes) -> Profile:
 
 def write(profile: Profile) -> bytes:
     """The profile as collapsed stacks, heaviest first; what cannot stand in a name there becomes a colon."""
-    labels = [_NOT_IN_A_NAME.sub(":", frame.label).strip(" ") or UNKNOWN for frame in profile.frames]
-    lines: dict[str, float] = {}
-    for at, weight in enumerate(profile.weights):
-        stack = ";".join(labels[place] for place in profile.places[profile.edges[at] : profile.edges[at + 1]])
-        lines[stack] = lines.get(stack, 0.0) + float(weight)
-    order = sorted(lines.items(), key=lambda line: (-line[1], line[0]))
-    return "".join(f"{stack} {_number(weight)}\n" for stack, weight in order).encode("utf-8", "replace")
+    labels: dict[str, int] = {}
+    for frame in profile.frames:
+        labels.setdefault(_label(frame), len(labels))
+    of_frame = np.array([labels[_label(frame)] for frame in profile.frames], np.int32)
+    weights: dict[bytes, float] = {}  # of the same labels; the texts themselves would take some times the memory
+    for at, weight in enumerate(profile.weights.tolist()):
+        stack = of_frame[profile.places[profile.edges[at] : profile.edges[at + 1]]].tobytes()
+        weights[stack] = weights.get(stack, 0.0) + weight
+    names = [label.encode("utf-8", "replace") for label in labels]
+    written = BytesIO()
+    for stack in sorted(weights, key=lambda stack: -weights[stack]):
+        text = b";".join([names[label] for label in np.frombuffer(stack, np.int32).tolist()])
+        written.write(b"%b %b\n" % (text, _number(weights[stack]).encode()))
+    return written.getvalue()
+
+
+def _label(frame: Frame) -> str:
+    return _NOT_IN_A_NAME.sub(":", frame.label).strip(" ") or UNKNOWN
 
 
 def _counted(profile: Profile) -> Profile:

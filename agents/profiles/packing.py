@@ -39,15 +39,13 @@ def pack(profile: Profile) -> bytes:
     if slices is not None:
         head["slices"] = {"start_s": slices.start_s, "step_s": slices.step_s, "count": len(slices)}
     text = json.dumps(head, ensure_ascii=True, separators=(",", ":")).encode()
-    parts = (
-        len(text).to_bytes(_HEAD, "little"),
-        text,
-        np.diff(profile.edges).astype("<i4").tobytes(),
-        profile.places.astype("<i4").tobytes(),
-        profile.weights.astype("<f8").tobytes(),
-        *(() if slices is None else _packed(slices)),
-    )
-    return zlib.compress(b"".join(parts), _LEVEL)
+    packer = zlib.compressobj(_LEVEL)
+    found = [packer.compress(len(text).to_bytes(_HEAD, "little")), packer.compress(text)]
+    arrays = [(np.diff(profile.edges), "<i4"), (profile.places, "<i4"), (profile.weights, "<f8")]
+    if slices is not None:
+        arrays += [(slices.edges, "<i4"), (slices.stacks, "<i4"), (slices.weights, "<f8")]
+    found += [packer.compress(np.ascontiguousarray(array, kind).data) for array, kind in arrays]
+    return b"".join((*found, packer.flush()))
 
 
 def unpack(data: bytes) -> Profile:
@@ -60,7 +58,7 @@ def unpack(data: bytes) -> Profile:
         if not (0 < stacks <= MAX_STACKS and 0 < places <= MAX_PLACES and len(head["frames"]) <= MAX_FRAMES):
             raise ParseError("a stored profile has impossible sizes", hint=STORE_AGAIN)
         lengths = np.frombuffer(text, "<i4", stacks, edge).astype(np.int64)
-        found = np.frombuffer(text, "<i4", places, edge + 4 * stacks).astype(np.int32)
+        found = np.frombuffer(text, "<i4", places, edge + 4 * stacks).astype(np.int32, copy=False)
         weights = np.frombuffer(text, "<f8", stacks, edge + 4 * stacks + 4 * places).astype(np.float64)
         frames = tuple(Frame(str(name), str(place)) for name, place in head["frames"])
         about = dict(head["about"])
@@ -74,14 +72,6 @@ def unpack(data: bytes) -> Profile:
         return Profile(About(**about), frames, edges, found, weights, slices)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, zlib.error) as error:
         raise ParseError("a stored profile is damaged", hint=STORE_AGAIN) from error
-
-
-def _packed(slices: Slices) -> tuple[bytes, bytes, bytes]:
-    return (
-        slices.edges.astype("<i4").tobytes(),
-        slices.stacks.astype("<i4").tobytes(),
-        slices.weights.astype("<f8").tobytes(),
-    )
 
 
 def _unpacked(text: bytes, edge: int, said: dict[str, Any], weights: Weights) -> Slices:

@@ -9,9 +9,9 @@ from agents.profiles import PROFILE_FORMATS
 from agents.profiles.base.folding import MAX_BYTES, not_larger
 from agents.profiles.base.profile import Profile
 from agents.profiles.base.profile_format import HEAD_BYTES, ProfileFormat
+from agents.profiles.recordings import MAGIC
 
 GZIP = b"\x1f\x8b"
-JFR = b"FLR\0"
 _WITH_GZIP_HEADER = 31
 
 
@@ -32,7 +32,7 @@ def read_profile(data: bytes, kind: str | None = None) -> Profile:
 def form_of(text: bytes) -> ProfileFormat:
     """The form of an unpacked file. ParseError: none, or several."""
     head = text[:HEAD_BYTES]
-    if head.startswith(JFR):
+    if head.startswith(MAGIC):
         raise ParseError(
             "the file is a recording of JDK Flight Recorder, which is not read itself",
             hint="Convert it: `java -jar jfr-converter.jar --threads -o otlp FILE.jfr FILE.otlp`, and give that file.",

@@ -16,12 +16,14 @@ from agents.base.process_start import ProcessStart
 from agents.base.session import Session
 from agents.profilers.base.profiler import Library
 from agents.profilers.choosing import Chosen
+from agents.profiles.recordings import pieces_of
 from agents.servers.base.server import Server
 from agents.spec import Part
 
 ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}
 CONVERT_TIMEOUT_S = 300.0
-CONVERTER_HEAP = "-Xmx384m"
+CONVERTER_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""So that it takes at most 340 MB in all."""
 
 
 def folder_of(directory: str, role: str) -> str:
@@ -91,11 +93,23 @@ async def bring(session: Session, part: Part, directory: str, libraries: Path | 
             await session.put(f"{folder}/{brought.file}", await asyncio.to_thread(_member, jar, member), mode=0o700)
 
 
-async def converted(library: Library, libraries: Path | None, files: Sequence[Path], into: Path) -> Path:
-    """The profile of these recordings, with its times, made by the library's program. PlanError when it cannot."""
+async def converted(library: Library, libraries: Path | None, files: Sequence[Path], folder: Path) -> list[Path]:
+    """The profiles of these recordings, with their times, made by the library's program in `folder`.
+
+    Several for a large one, to be read together. PlanError when it cannot, ParseError for a damaged recording.
+    """
     jar = library_file(library, libraries)
-    argv = ["java", CONVERTER_HEAP, "-jar", str(jar), "-o", "otlp", "--threads", *map(str, files), str(into)]
-    return await asyncio.to_thread(_convert, library, argv, into)
+    return await asyncio.to_thread(_converted, library, jar, files, folder)
+
+
+def _converted(library: Library, jar: Path, files: Sequence[Path], folder: Path) -> list[Path]:
+    found: list[Path] = []
+    for recording in files:
+        for piece in pieces_of(recording, folder / "piece"):
+            into = folder / f"converted-{len(found)}"
+            argv = ["java", *CONVERTER_OPTIONS, "-jar", str(jar), "-o", "otlp", "--threads", str(piece), str(into)]
+            found.append(_convert(library, argv, into))
+    return found
 
 
 def _libraries_of(chosen: Chosen) -> list[Library]:
@@ -109,8 +123,13 @@ def _convert(library: Library, argv: Sequence[str], into: Path) -> Path:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PlanError(f"{library.file} did not come to an end: {error}") from error
     if done.returncode != 0 or not into.is_file():
-        last = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()[-1:]
-        raise PlanError(f"{library.file} could not convert the recording: {' '.join(last)[:300]}")
+        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines() or [""]
+        if any("OutOfMemoryError" in line for line in said):
+            raise PlanError(
+                f"{library.file} needs more memory for the recording than BenchHub gives it.",
+                hint="Measure for a shorter time, or take async-profiler.",
+            )
+        raise PlanError(f"{library.file} could not convert the recording: {said[0][:300]}")
     return into
 
 

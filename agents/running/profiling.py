@@ -161,8 +161,7 @@ class Profiling:
         with tempfile.TemporaryDirectory(prefix="benchhub-profile-") as temporary:
             files = await self._fetch(job, f"{folder}/{chosen.key}", Path(temporary))
             if chosen.profiler.converter is not None:
-                into = Path(temporary) / "converted"
-                files = [await converted(chosen.profiler.converter, self._control.libraries, files, into)]
+                files = await converted(chosen.profiler.converter, self._control.libraries, files, Path(temporary))
             if chosen.profiler.counts_only:
                 await self._keep_counters(part, chosen, window, files[0])
             else:

@@ -10,6 +10,7 @@ from typing import Any
 from clients.python.benchhub_client.connection import Api, Trouble
 
 MAX_BYTES = 7_000_000
+JFR = b"FLR\0"
 
 
 def attach(api: Api, options: argparse.Namespace) -> str:
@@ -22,6 +23,11 @@ def attach(api: Api, options: argparse.Namespace) -> str:
             content = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise Trouble(f"{options.file} cannot be read: {error.strerror or error}.") from error
+    if content.startswith(JFR):
+        raise Trouble(
+            f"{options.file} is a recording of JDK Flight Recorder, which is not read itself. Convert it: java -jar "
+            f"jfr-converter.jar --threads -o otlp {options.file} FILE.otlp && gzip FILE.otlp; send FILE.otlp.gz."
+        )
     if len(content) > MAX_BYTES:
         raise Trouble(f"{options.file} has more than {MAX_BYTES:,} bytes: compress it with gzip, or fold it first.")
     body: dict[str, Any] = {"profiler": options.profiler, "content": base64.b64encode(content).decode()}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 
 import numpy as np
 
@@ -26,7 +27,11 @@ MAX_WEIGHT = 1e18
 MAX_NAME = 4000
 """Characters of a name or place; what is longer (templates of C++) is cut and marked."""
 CUT = "…"
-_BYTES_EACH = 4
+_KEY_BYTES = 16
+"""What is kept of a stack to know it again: no two stacks that anybody has seen share it."""
+
+
+_NONE: Weights = np.zeros(0)
 
 
 class Folding:
@@ -36,7 +41,8 @@ class Folding:
         self._frames: dict[Frame, int] = {}
         self._stacks: dict[bytes, int] = {}
         self._weights = array("d")
-        self._places = 0
+        self._lengths = array("i")
+        self._places = array("i")
         self._read = 0
         self._seen = array("i")
         self._spans = array("d")
@@ -61,24 +67,26 @@ class Folding:
                 hint="Weights are numbers of at least 0. A difference of two profiles is none: give the two.",
                 line=line,
             )
-        key = array("i", stack).tobytes()
-        if not key:
+        places = array("i", stack)
+        if not places:
             raise ParseError("a sample has no frame", hint="Give the whole file as the profiler wrote it.", line=line)
-        if len(key) > MAX_DEPTH * _BYTES_EACH:
+        if len(places) > MAX_DEPTH:
             raise _too_much(f"a stack of more than {MAX_DEPTH:,} frames", line=line)
-        self._read += len(key) // _BYTES_EACH
+        self._read += len(places)
         if self._read > MAX_READ:
             raise _too_much(f"more than {MAX_READ:,} frames in its samples", line=line)
         if weight == 0:
             return -1
+        key = blake2b(places, digest_size=_KEY_BYTES).digest()
         number = self._stacks.get(key)
         if number is None:
-            self._places += len(key) // _BYTES_EACH
             if len(self._stacks) >= MAX_STACKS:
                 raise _too_much(f"more than {MAX_STACKS:,} distinct stacks", line=line)
-            if self._places > MAX_PLACES:
+            if len(self._places) + len(places) > MAX_PLACES:
                 raise _too_much(f"more than {MAX_PLACES:,} frames in its stacks", line=line)
             number = self._stacks[key] = len(self._stacks)
+            self._places.extend(places)
+            self._lengths.append(len(places))
             self._weights.append(0.0)
         self._weights[number] += weight
         return number
@@ -99,11 +107,28 @@ class Folding:
                 "there is no sample in the profile",
                 hint="Was the profiled process busy, and was it the right one? Give the whole file.",
             )
-        lengths = np.fromiter((len(key) // _BYTES_EACH for key in self._stacks), np.int64, len(self._stacks))
-        edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        places = np.frombuffer(b"".join(self._stacks), np.int32)
+        edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._lengths, dtype=np.int64)])
+        places = np.frombuffer(self._places, np.int32)
         weights = np.array(self._weights, np.float64)
         return Profile(about, tuple(self._frames), edges, places, weights, self._slices(weights))
+
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames in the order of their indexes."""
+        return tuple(self._frames)
+
+    def moments(self) -> Iterator[tuple[Sequence[int], float, Weights, Weights]]:
+        """Each stack, its weight, and where the times of all of it are known: the moments, in seconds, with their
+        weights."""
+        seen = np.array(self._seen, np.int32)
+        spans = np.array(self._spans, np.float64).reshape(-1, 3)
+        order = np.argsort(seen, kind="stable")
+        edges = np.searchsorted(seen[order], np.arange(len(self._weights) + 1))
+        begin = 0
+        for number, (length, weight) in enumerate(zip(self._lengths, self._weights, strict=True)):
+            own = spans[order[edges[number] : edges[number + 1]]]
+            known = len(own) and np.isclose(own[:, 2].sum(), weight)
+            yield self._places[begin : begin + length], weight, *((own[:, 0], own[:, 2]) if known else (_NONE, _NONE))
+            begin += length
 
     def _slices(self, weights: Weights) -> Slices | None:
         """None unless the time of every stack's whole weight is known: some of the samples say nothing of a moment."""

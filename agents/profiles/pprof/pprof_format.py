@@ -13,11 +13,11 @@ from agents.base.errors import ParseError
 from agents.profiles.base.folding import MAX_BYTES, MAX_STACKS, Folding, not_larger
 from agents.profiles.base.profile import UNKNOWN, About, Frame, Profile, Unit
 from agents.profiles.base.profile_format import ProfileFormat
+from agents.profiles.pprof.otlp_format import THEIRS
 from agents.profiles.pprof.wire import bytes_field, encoded, fields, nested, number, number_field, numbers, signed
 
 _NS = {"nanoseconds": 1.0, "microseconds": 1e3, "milliseconds": 1e6, "seconds": 1e9}
 _UNITS: dict[str, Unit] = {"count": "samples", "bytes": "bytes", **dict.fromkeys(_NS, "nanoseconds")}
-_THEIRS: dict[Unit, str] = {"samples": "count", "events": "events", "bytes": "bytes", "nanoseconds": "nanoseconds"}
 _NO_EVENT = "samples"
 _MESSAGES = (1, 2, 3, 4, 5, 6, 11, 13, 16)
 _NUMBERS = (7, 8, 9, 10, 12, 13, 14, 15)
@@ -171,7 +171,7 @@ def write(profile: Profile) -> bytes:
     def text(value: str) -> int:
         return texts.setdefault(value, len(texts))
 
-    kind = number_field(1, text(profile.about.event or _NO_EVENT)) + number_field(2, text(_THEIRS[profile.about.unit]))
+    kind = number_field(1, text(profile.about.event or _NO_EVENT)) + number_field(2, text(THEIRS[profile.about.unit]))
     parts = [bytes_field(1, kind)]
     places, edges = profile.places.tolist(), profile.edges.tolist()
     names = [encoded(name) for name in range(1, len(profile.frames) + 1)]

@@ -20,13 +20,18 @@ _MASK = (1 << 64) - 1
 
 def fields(message: memoryview) -> Iterator[tuple[int, Value]]:
     """The fields of a message in their order: number, and its value as a number or as bytes. Raises ParseError."""
+    return ((name, value) for name, value, _ in placed(message))
+
+
+def placed(message: memoryview) -> Iterator[tuple[int, Value, int]]:
+    """The same with the place of the message at which each field ends: what is kept of millions of fields."""
     at, end = 0, len(message)
     while at < end:
         key, at = _varint(message, at)
         kind = key & 7
         if kind == VARINT:
             value, at = _varint(message, at)
-            yield key >> 3, value
+            yield key >> 3, value, at
             continue
         if kind == LENGTH:
             width, at = _varint(message, at)
@@ -38,7 +43,7 @@ def fields(message: memoryview) -> Iterator[tuple[int, Value]]:
             raise _broken(f"a field of {width} bytes where {end - at} are left")
         part = message[at : at + width]
         at += width
-        yield key >> 3, part if kind == LENGTH else int.from_bytes(part, "little")
+        yield key >> 3, part if kind == LENGTH else int.from_bytes(part, "little"), at
 
 
 def numbers(value: Value) -> Iterable[int]:

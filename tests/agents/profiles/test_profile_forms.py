@@ -15,8 +15,9 @@ from agents.profiles.base import folding as limits
 from agents.profiles.base.folding import Folding
 from agents.profiles.base.profile import UNKNOWN, About, Profile
 from agents.profiles.functions import functions_of
+from agents.profiles.pprof.otlp_format import write as write_otlp
 from agents.profiles.pprof.pprof_format import write as write_pprof
-from agents.profiles.pprof.wire import bytes_field, encoded, number_field
+from agents.profiles.pprof.wire import bytes_field, encoded, fields, nested, number_field
 from agents.profiles.reading import form_of, read_profile, unpacked
 from tests.agents.profiles.samples import exact, folded, profiles
 from tests.agents.recorded import CASES, damaged
@@ -70,6 +71,35 @@ def test_pprof_gives_back_what_was_written(profile: Profile) -> None:
         profile.about.event,
         profile.about.engine,
     )
+
+
+@given(profiles(), st.data())
+def test_otlp_gives_back_what_was_written_with_its_times(profile: Profile, data: st.DataObject) -> None:
+    folding, timed = Folding(), data.draw(st.booleans())
+    for frames, weight in profile.stacks():
+        number = folding.add([folding.frame(frame.name, frame.place) for frame in frames], weight)
+        if timed:
+            at_s = data.draw(st.integers(0, 10**6))
+            folding.seen(number, at_s, at_s, weight)
+    back = read_profile(write_otlp(folding, profile.about), "otlp")
+    assert exact(back) == exact(profile)
+    assert (back.about.unit, back.about.event) == (profile.about.unit, profile.about.event)
+    expected = folding.profile(profile.about).slices
+    assert (back.slices is None) is (expected is None)
+    if expected is not None and back.slices is not None:
+        assert (back.slices.start_s, back.slices.step_s) == (expected.start_s, expected.step_s)
+        assert np.array_equal(np.diff(back.slices.edges), np.diff(expected.edges))
+
+
+def test_the_profiles_of_all_chunks_of_a_recording_are_added_together() -> None:
+    once = (CASES / "profiles" / "otlp-jfr-converter.otlp").read_bytes()
+    fields_of = list(fields(memoryview(once)))
+    (profiles_of,), (tables,) = ([nested(value) for name, value in fields_of if name == part] for part in (1, 2))
+    twice = bytes_field(1, bytes(profiles_of)) * 2 + bytes_field(2, bytes(tables))
+    whole, found = read_profile(once), read_profile(twice)
+    assert exact(found) == {stack: 2 * weight for stack, weight in exact(whole).items()}
+    assert found.about.samples == 2 * (whole.about.samples or 0)
+    assert found.slices is not None
 
 
 @given(profiles())
@@ -184,7 +214,7 @@ def pprof(*parts: bytes) -> bytes:
 
 def otlp(profile: bytes) -> bytes:
     """A file of one profile; its tables have one stack, of no frame."""
-    tables = bytes_field(7, b"") + bytes_field(5, b"")
+    tables = bytes_field(7, b"") + bytes_field(5, b"") + bytes_field(5, b"count")
     return bytes_field(1, bytes_field(2, bytes_field(2, profile))) + bytes_field(2, tables)
 
 
@@ -224,8 +254,8 @@ REFUSED = (
     ("pprof", pprof(bytes_field(5, number_field(1, 1) + number_field(2, 99))), "names text 99 of 2"),
     ("pprof", pprof(bytes_field(4, number_field(1, 1) + bytes_field(4, number_field(1, 5)))), "names function 5"),
     ("pprof", pprof(bytes_field(2, bytes_field(2, encoded(-5)))), "a stack weighs -5"),
-    ("otlp", b"", "the file has 0 profiles"),
-    ("otlp", otlp(b"") * 2, "the file has 2 profiles"),
+    ("otlp", b"", "the file has no profile"),
+    ("otlp", otlp(bytes_field(1, b"")) + otlp(bytes_field(1, number_field(2, 1))), "has profiles of 2 events"),
     ("otlp", otlp(b""), "there is no sample"),
     ("otlp", otlp(bytes_field(2, number_field(1, 3) + bytes_field(4, b"\1"))), "names entry 3 of table 7, which has 1"),
     ("otlp", otlp(bytes_field(2, bytes_field(5, b"\1" * 7))), "no numbers of 64 bits"),

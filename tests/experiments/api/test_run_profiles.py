@@ -111,8 +111,11 @@ def test_benchhub_ci_attaches_a_profile(ci: Ci, run: Run, tmp_path: Path) -> Non
         assert (done.returncode, done.stdout) == (0, "async-profiler-cpu\n"), done.stderr
     stored = run.profiles.get()
     assert (stored.start_s, stored.end_s, stored.cost_us) == (2.0, 8.0, 250.0)
+    recording = tmp_path / "busy.jfr"
+    recording.write_bytes(b"FLR\0" * 10)
     for arguments, said in (
         (("run:1", str(tmp_path / "none")), "cannot be read"),
+        (("run:1", str(recording)), "Convert it: java -jar jfr-converter.jar"),
         (("experiment:1", file), "belongs to a run"),
         (("run:1", file, "--window", "late"), "two numbers of seconds"),
     ):
