@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 from django.db import models
 
 from experiments.models.runs import Run
+
+OTHER_EVENTS = frozenset(
+    {
+        *("wall", "alloc", "live", "lock", "block", "mutex", "contention", "delay", "goroutine", "threadcreate"),
+        *("heap", "offcpu", "inuse", "malloc", "nativemem", "nativelock", "faults", "fault", "misses", "references"),
+        *("switches", "migrations", "branches", "loads", "stores"),
+    }
+)
+"""Words in the names of what profilers sample that is no CPU time: it has no CPU microseconds per request."""
+_WORD = re.compile(r"[a-z0-9]+")
 
 
 class RunProfile(models.Model):
@@ -42,8 +54,15 @@ class RunProfile(models.Model):
         return self.name
 
     @property
+    def counts_cpu(self) -> bool:
+        """Whether the weights stand for CPU time; what does not say what it counts is taken for that."""
+        event = self.event.lower().replace("off-cpu", "offcpu")
+        return self.unit != "bytes" and not OTHER_EVENTS.intersection(_WORD.findall(event))
+
+    @property
     def cost_us(self) -> float | None:
-        """CPU microseconds per request of what was profiled; None when CPU time or requests are not known."""
-        if self.cpu_time_s is None or not self.requests or self.cpu_time_s <= 0:
+        """CPU microseconds per request of what was profiled; None when CPU time or requests are not known, and of what
+        is no CPU time."""
+        if self.cpu_time_s is None or not self.requests or self.cpu_time_s <= 0 or not self.counts_cpu:
             return None
         return self.cpu_time_s * 1e6 / self.requests

@@ -16,7 +16,7 @@ from experiments.analysis.function_costs import FunctionChanges, ProfiledRun, co
 from experiments.judging.verdicts.profiling_costs import Pair, costs_of_pairs, distortion
 from experiments.models import Experiment, Run, RunProfile, Team
 from experiments.registry.errors import RequestError
-from experiments.registry.runs.run_profiles import counts_cpu, folded
+from experiments.registry.runs.run_profiles import folded
 
 MOST_LOST_RATIO = 0.02
 """Of the samples: with more of them lost it is said."""
@@ -151,7 +151,7 @@ def compared_functions(
         found.setdefault(one.run_id, []).append(one)
     if not found:
         return None
-    kinds = Counter(_taken(one) for of_run in found.values() for one in of_run if counts_cpu(one))
+    kinds = Counter(_taken(one) for of_run in found.values() for one in of_run if one.counts_cpu)
     kind = max(kinds, key=lambda one: (kinds[one], one), default=None)
     sides = [_side(name, side, found, kind) for name, side in zip(names, runs, strict=True)]
     if kind is None:
@@ -168,7 +168,7 @@ def compared_functions(
 def _side(name: str, runs: Sequence[Run], found: dict[int, list[RunProfile]], kind: Taken | None) -> Side:
     chosen = []
     for run in runs:
-        profiles = [one for one in found.get(run.pk, ()) if kind is None or counts_cpu(one)]
+        profiles = [one for one in found.get(run.pk, ()) if kind is None or one.counts_cpu]
         if profiles:
             # One of another kind stands in where a run has none of this: the comparison is then refused, in words.
             chosen.append((run, min(profiles, key=lambda one: (_taken(one) != kind, one.name))))
@@ -188,7 +188,7 @@ def _profiled(side: Side, *, blocks: bool) -> list[ProfiledRun]:
             ProfiledRun(
                 block=run.block if blocks else None,
                 event=stored.event or None,
-                engine=stored.engine or None,
+                engine=stored.engine or stored.profiler,  # what nobody said of two profilers is not the same
                 cpu_s=stored.cpu_time_s or 0.0,
                 requests=stored.requests or 0,
                 samples=stored.samples,

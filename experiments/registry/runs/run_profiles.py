@@ -29,13 +29,6 @@ MAX_PROFILE_BYTES = 16 << 20
 """It is read in memory."""
 MAX_NAME = 80
 SUT = "sut"
-OTHER_EVENTS = frozenset(
-    {
-        *("wall", "alloc", "live", "lock", "block", "mutex", "contention", "delay", "goroutine", "threadcreate"),
-        *("heap", "offcpu", "off-cpu", "alloc_space", "alloc_objects", "inuse_space", "inuse_objects", "page-faults"),
-    }
-)
-"""What profilers sample that is no CPU time: it has no CPU microseconds per request."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9._]+")
 
@@ -113,15 +106,10 @@ def profile_named(run: Run, name: str) -> RunProfile:
     return found
 
 
-def counts_cpu(stored: RunProfile) -> bool:
-    """Whether the weights of the profile stand for CPU time; what does not say what it counts is taken for that."""
-    return stored.unit != "bytes" and stored.event.lower() not in OTHER_EVENTS
-
-
 def complete(run: Run) -> None:
     """Say CPU time and requests of profiles that lack them, from the run's samples and figures, where these know."""
     for stored in run.profiles.filter(Q(cpu_time_s=None) | Q(requests=None)).defer("folded"):
-        if not counts_cpu(stored):
+        if not stored.counts_cpu:
             continue
         cpu_time_s, requests = _in_window(run, stored)
         if stored.cpu_time_s is None:

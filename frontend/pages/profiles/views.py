@@ -22,6 +22,14 @@ from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.lookups import find_experiment, find_run
 from frontend.shared.query import id_in
 
+OF_CPU, OF_OTHERS = "Where the CPU time went", "Where the samples were taken"
+WHAT_IS_SHOWN = {
+    "wall": "Where threads were, at work or waiting",
+    "alloc": "Where memory was allocated",
+    "lock": "Where threads waited for locks",
+}
+"""By what was sampled: headings of the flame graph."""
+
 
 @require_safe
 @team_view()
@@ -36,6 +44,7 @@ def run_profile(request: TeamRequest, number: int, profile: str) -> HttpResponse
         "original": run.artifacts.defer("content").filter(name=stored.file).first(),
         "forms": [form for form in PROFILE_FORMATS.values() if form.write],
         "tree_url": reverse("run_profile_tree", args=[request.team.slug, number, stored.name]),
+        "shown": WHAT_IS_SHOWN.get(stored.event.lower(), OF_CPU if stored.counts_cpu else OF_OTHERS),
     }
     return render(request, "profiles/run.html", context)
 

@@ -90,6 +90,30 @@ def test_what_is_said_counts_more_than_the_file_and_a_second_one_needs_a_name(ma
         profile_named(run, "cpu")
 
 
+@pytest.mark.parametrize(
+    "event, unit, counts",
+    [
+        ("", "samples", True),
+        ("cpu", "nanoseconds", True),
+        ("cpu-clock:u", "events", True),
+        ("cycles:P", "events", True),
+        ("itimer", "samples", True),
+        ("", "bytes", False),
+        ("Wall", "samples", False),
+        ("alloc_space", "samples", False),
+        ("page-faults", "events", False),
+        ("LLC-load-misses", "events", False),
+        ("context-switches", "events", False),
+        ("off-cpu", "nanoseconds", False),
+        ("lock:contention_begin", "events", False),
+    ],
+)
+def test_only_what_stands_for_cpu_time_has_a_cost_per_request(event: str, unit: str, counts: bool) -> None:
+    stored = RunProfile(event=event, unit=unit, cpu_time_s=1.0, requests=1000)
+    assert stored.counts_cpu is counts
+    assert stored.cost_us == (1000.0 if counts else None)
+
+
 REFUSED: list[tuple[bytes, dict[str, Any], str, str]] = [
     (b"\x7fELF", {}, "file", "no profile that is known"),
     (b"FLR\0", {}, "file", "jfr-converter"),
