@@ -126,7 +126,10 @@ class CommandServer(Server):
         return own.model_copy(update={"argv": argv, "files": files, "ready": ready})
 
     def version_command(self) -> Command:
-        return script(_VERSION, *(self.version or ("command", "-v", self.argv[0])))
+        program = self.argv[0]
+        # What a build or `files` puts into the instance is not there yet: its path stands for it.
+        path = ("echo", program) if program.startswith("./") else ("command", "-v", program)
+        return script(_VERSION, *(self.version or path))
 
     def parse_version(self, output: bytes) -> str:
         lines = output.decode("utf-8", "replace").strip().splitlines()

@@ -11,6 +11,7 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from experiments.analysis.sequential import LOOKS
+from experiments.api.explaining import ExplanationOut
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.setups import InquiryRow, SetupIn, inquiry_fields
@@ -18,6 +19,7 @@ from experiments.api.shapes import MAX_ID, Whole, bisection_url, experiment_url
 from experiments.api.verdicts import MAX_WAIT_S, absolute, waited_for
 from experiments.asking.bisections import live
 from experiments.asking.bisections.answer import BisectionAnswer, Outcome, answer_of, markdown
+from experiments.asking.bisections.functions import FunctionsBehind
 from experiments.asking.bisections.plan import MOST_CANDIDATES, MOST_CHARS, BisectionPlan, versions_between
 from experiments.asking.bisections.reading import remaining, steps_of
 from experiments.models import Bisection, Member, Recipe, Role
@@ -71,6 +73,26 @@ class BisectionOut(BisectionRow):
     steps: list[StepOut]
 
 
+class FunctionsBehindOut(BaseModel):
+    """Where the first bad one costs more than the good one, from the profiled runs of the step that decided."""
+
+    experiment: int
+    shown: list[ExplanationOut] = Field(description="Functions that cost more, each with its interval")
+    already: list[str] = Field(description="Those that cost more in the candidate before it, too")
+    missing: str = Field(description="Why nothing can be said of functions; empty where they were compared")
+    sentence: str
+
+    @classmethod
+    def of(cls, found: FunctionsBehind) -> FunctionsBehindOut:
+        return cls(
+            experiment=found.experiment_id,
+            shown=[ExplanationOut.model_validate(one, from_attributes=True) for one in found.shown],
+            already=list(found.already),
+            missing=found.missing,
+            sentence=found.sentence,
+        )
+
+
 class AnswerOut(BaseModel):
     outcome: Outcome = Field(
         description="found; not_worse: there is nothing to find; unclear: too much noise to tell; or error"
@@ -80,6 +102,7 @@ class AnswerOut(BaseModel):
     change_pct: float | None = Field(description="Of the first bad one against the good one")
     ci95_low_pct: float | None
     ci95_high_pct: float | None
+    functions: FunctionsBehindOut | None = Field(description="When the first bad one is known")
     comment: bool = Field(description="Worth a comment: the first bad one is known")
     comment_reason: str
     reasons: list[str] = Field(description="The answer in sentences; before that, what is known and what runs")
@@ -89,7 +112,11 @@ class AnswerOut(BaseModel):
     @classmethod
     def of(cls, bisection: Bisection, answer: BisectionAnswer, url: str) -> AnswerOut:
         return cls(
-            **{**vars(answer), "reasons": list(answer.reasons)},
+            **{
+                **vars(answer),
+                "reasons": list(answer.reasons),
+                "functions": FunctionsBehindOut.of(answer.functions) if answer.functions else None,
+            },
             comment=answer.outcome == "found",
             comment_reason=answer.comment_reason,
             url=url,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from experiments.analysis.bisection import Between, Decision, FirstBad, NothingToFind
+from experiments.asking.bisections.functions import FunctionsBehind, functions_behind
 from experiments.asking.bisections.live import next_step
 from experiments.asking.bisections.reading import remaining, steps_of
 from experiments.judging.gate.decision import experiment_gate
@@ -27,7 +28,7 @@ _TITLES: dict[Outcome, str] = {
 class BisectionAnswer:
     """`finished` False = steps are still to come, and the outcome says so too (unclear).
 
-    `first_bad` and the change of it against the good one are set only when exactly that one is known.
+    `first_bad`, the change of it against the good one and `functions` are set only when exactly that one is known.
     """
 
     outcome: Outcome
@@ -37,6 +38,7 @@ class BisectionAnswer:
     change_pct: float | None = None
     ci95_low_pct: float | None = None
     ci95_high_pct: float | None = None
+    functions: FunctionsBehind | None = None
 
     @property
     def comment_reason(self) -> str:
@@ -56,7 +58,9 @@ def answer_of(bisection: Bisection) -> BisectionAnswer:
         return BisectionAnswer(_without_one(bisection, decision), True, reasons)
     bad = next(step for step in steps if step.index == decision.index)
     name, interval = bisection.names[decision.index], (bad.ci95_low_pct, bad.ci95_high_pct)
-    return BisectionAnswer("found", True, reasons, name, bad.estimate_pct, *interval)
+    behind = functions_behind(bisection)
+    where = (behind.sentence,) if behind else ()
+    return BisectionAnswer("found", True, (*reasons, *where), name, bad.estimate_pct, *interval, behind)
 
 
 def markdown(bisection: Bisection, url: str, answer: BisectionAnswer) -> str:

@@ -26,10 +26,11 @@ def steps_of(bisection: Bisection) -> list[BisectionStep]:
 
 
 def remaining(bisection: Bisection) -> Remaining:
-    """Two runs a block, and from the first look to the cap in blocks for each step that is not over."""
+    """Two runs a block, and twice as many with profilers; from the first look to the cap in blocks for each step."""
     if bisection.state != Bisection.State.RUNNING:
         return Remaining(0, timedelta(), timedelta())
     steps = steps_left(len(bisection.candidates), steps_over(bisection))
     estimates = estimates_for({bisection.workload_id}, {bisection.sut_id})
-    block = timedelta(seconds=2 * estimates.takes_s(bisection.workload_id, bisection.sut_id))
+    runs = 4 if bisection.workload.body.get("profilers") else 2
+    block = timedelta(seconds=runs * estimates.takes_s(bisection.workload_id, bisection.sut_id))
     return Remaining(steps, steps * min(LOOKS[0], bisection.max_blocks) * block, steps * bisection.max_blocks * block)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from django.utils import timezone
 
 from experiments.analysis.number_text import percent_with_interval
+from experiments.asking.bisections.functions import functions_behind
 from experiments.asking.bisections.reading import steps_of
 from experiments.models import Bisection, BisectionStep
 from experiments.registry.errors import Conflict
@@ -46,7 +47,7 @@ def bisection_sheet(bisection: Bisection) -> Sheet:
             *wording.set_up(bisection),
         ),
         plots=(plot,) if plot else (),
-        sections=(_steps(bisection, steps), _candidates(bisection, steps)),
+        sections=(_steps(bisection, steps), *_functions(bisection), _candidates(bisection, steps)),
         frozen_at=timezone.now(),
         made_by_version=wording.version(),
     )
@@ -124,6 +125,18 @@ def _steps(bisection: Bisection, steps: Sequence[BisectionStep]) -> Table:
     )
     heads = ("Step", "Candidate", "Result", "Change [95 %]", "In words")
     return Table(title=f"Steps, each against {bisection.names[0]}", heads=heads, rows=rows, numbers_from=5)
+
+
+def _functions(bisection: Bisection) -> tuple[Table, ...]:
+    """The functions that cost more in the first bad one, where its runs were profiled."""
+    behind = functions_behind(bisection)
+    if behind is None or behind.missing:
+        return ()
+    rows = tuple((one.name, one.sentence, "yes" if one.name in behind.already else "no") for one in behind.shown)
+    rows = rows or (("none shown", "—", "—"),)
+    heads = ("Function", "CPU per request", "In the one before, too")
+    title = f"Functions that cost more in {behind.first_bad}"
+    return (Table(title=title, heads=heads, rows=rows, numbers_from=3),)
 
 
 def _candidates(bisection: Bisection, steps: Sequence[BisectionStep]) -> Table:

@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.asking.bisections import live
+from experiments.asking.bisections.functions import functions_behind
 from experiments.asking.bisections.reading import remaining, steps_of
 from experiments.models import Bisection, Role, RunProfile
 from experiments.registry.errors import RequestError
@@ -65,6 +66,7 @@ def bisection(request: TeamRequest, bisection_id: int) -> HttpResponse:
         "profiled": set(profiled.values_list("run__experiment", flat=True)),
         "line": [(name, results.get(index)) for index, name in enumerate(found.names)],
         "left": remaining(found),
+        "behind": functions_behind(found),
         "is_live": found.state == Bisection.State.RUNNING,
     }
     return page_with_answer(request, "bisections/page.html", "bisections/_answer.html", context)

@@ -375,3 +375,9 @@ def test_a_process_is_described_from_its_proc_files() -> None:
         "jvm.version": "17.0.15+6",
     }
     assert parse_process({}) == {}
+
+
+def test_the_path_of_a_program_that_a_build_puts_into_the_instance_stands_for_its_version() -> None:
+    server = CommandServer(argv=("./app", "8080"), port=8080)
+    assert server.parse_version(run(server.version_command()).stdout) == "./app"
+    assert run(CommandServer(argv=("no-such-server",), port=8080).version_command()).returncode != 0

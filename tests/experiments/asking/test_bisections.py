@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
 import pytest
 from django.db import transaction
+from django.test import Client
 
 from agents import events as e
+from agents.profiles.base.taken import TakenProfile
+from bench.made_up_profiles import cost_ratio, made_up_profile
 from experiments.analysis.verdict import judge
 from experiments.asking.bisections.answer import answer_of
 from experiments.asking.bisections.live import BISECTIONS, start_bisection
@@ -29,18 +33,26 @@ from experiments.models import (
     Role,
     Run,
     StoredVerdict,
+    Workload,
 )
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.registry.runs.run_profiles import store_run_profile
 from experiments.running.ending.conclusion import conclude_experiment
+from experiments.telling.sharing.bisection_sheet import bisection_sheet
+from tests.experiments.api.conftest import MakeApi, make_api
 from tests.experiments.conftest import RECIPE, MakeMember
 from tests.experiments.finished import finish_next, report, whole_run
+from tests.frontend.conftest import browser, browser_of
+
+__all__ = ["browser", "browser_of", "make_api"]
 
 COMMITS = ["c0", "c1", "c2", "c3", "c4", "c5"]
 CHECKOUT = {
     "parameters": {"commit": {"type": "str", "default": "main"}},
     "steps": [{"kind": "environment", "variables": {"COMMIT": "${commit}"}}],
 }
+CPU = TakenProfile("async-profiler", event="cpu", engine="perf_events", window_s=(0.0, 10.0))
 JITTER = (0.998, 1.001, 1.0, 1.002, 0.999)
 Server = Callable[[str, int], float | None]
 
@@ -337,3 +349,49 @@ def test_what_makes_no_bisection_is_refused_at_its_field(
 def test_a_bisection_needs_the_right_to_launch(admin: Member, plan: dict[str, Any], make_member: MakeMember) -> None:
     with pytest.raises(Forbidden):
         start(make_member(admin.team, Role.LAUNCHER), plan)
+
+
+def test_the_answer_has_the_functions_that_cost_more_in_the_first_bad_commit(
+    admin: Member, plan: dict[str, Any], make_api: MakeApi, browser: Client
+) -> None:
+    """Every run has a profiled twin; from c3 on a parser costs more, and from c2 on nothing else is slower."""
+    workload = plan["workload"]
+    profiled = save_version(admin, Workload, workload.name, {**workload.body, "profilers": ["async-profiler"]})
+    source = np.random.default_rng(5)
+    bisection = start(admin, {**plan, "workload": profiled})
+    for _ in range(20):
+        queued = list(Run.objects.filter(state=Run.State.QUEUED).order_by("pk"))
+        if not queued:
+            break
+        for place, run in enumerate(queued):
+            changed = COMMITS.index(label_of(run)) >= 3
+            rate = 1000 / cost_ratio(changed=changed) * JITTER[place % len(JITTER)]
+            as_if_run(run, rate)
+            if run.profiled:
+                cpu_time_s = 0.0002 * cost_ratio(changed=changed) * rate * 10
+                taken = replace(CPU, cpu_time_s=cpu_time_s, requests=round(rate * 10))
+                store_run_profile(run, made_up_profile(source, changed=changed), taken)
+        with transaction.atomic():
+            conclude_experiment(queued[0].experiment_id or 0)
+    bisection.refresh_from_db()
+    answer = answer_of(bisection)
+    assert (answer.first_bad, answer.outcome) == ("c3", "found")
+    assert answer.functions is not None
+    assert answer.functions.shown[0].name == "java/math/BigDecimal.<init>"
+    assert (answer.functions.already, answer.functions.missing) == ((), "")
+    assert answer.reasons[-1].startswith("In c3 against c0: java/math/BigDecimal.<init> costs ")
+    said = make_api(admin).get(f"/bisections/{bisection.pk}/verdict").json()
+    assert said["functions"]["shown"][0]["ci95"][0] > 0
+    assert said["functions"]["sentence"] in said["markdown"].replace("\\", "")
+    page = browser.get(f"/t/{admin.team.slug}/experiments/bisections/{bisection.pk}/").content.decode()
+    assert "Functions that cost more in c3" in page
+    assert "java/math/BigDecimal.&lt;init&gt; costs" in page
+    titles = [one.title for one in bisection_sheet(bisection).sections]
+    assert "Functions that cost more in c3" in titles
+
+
+def test_without_profiles_the_answer_says_that_functions_are_not_known(admin: Member, plan: dict[str, Any]) -> None:
+    answer = answer_of(play(start(admin, plan), slow_from("c4", COMMITS)))
+    assert answer.functions is not None
+    assert (answer.functions.shown, answer.functions.missing) == ((), "Functions: no run has a profile.")
+    assert answer.reasons[-1] == "In which functions is not known. Functions: no run has a profile."
