@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from agents.base.model import Frozen, first_problem
 from agents.drivers import DRIVERS
+from agents.profilers import PROFILERS
 from agents.steps.recipe import Parameter, ParameterName, RecipeDocument, Value, substitute
 from experiments.registry.documents.yaml_text import parse_yaml
 from experiments.registry.errors import NotFound
@@ -34,6 +35,7 @@ WORKS: Mapping[int, str] = {
     10: "Heap and collectors of the JVM",
     11: "A system of three tiers",
     12: "Two commits of a program",
+    13: "Where the microseconds go",
 }
 
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -174,7 +176,7 @@ class ExperimentTemplate(Item):
 
     The first variant is the baseline. `answer` says what the page shows and how to read it. With `concurrency` every
     variant is there once per number of connections or users. `machines` is in what the servers of a template that
-    compares two are meant to differ: in one of these at least.
+    compares two are meant to differ: in one of these at least. `profilers` give each run a profiled twin.
     """
 
     question: str = Field(min_length=1, max_length=400)
@@ -184,11 +186,18 @@ class ExperimentTemplate(Item):
     variants: tuple[TemplateVariant, ...] = Field(min_length=1, max_length=20)
     machines: tuple[Literal["architecture", "kernel", "OS", "memory"], ...] = ("architecture",)
     needs: Needs
+    profilers: tuple[str, ...] = ()
     repetitions: int = Field(5, ge=1, le=100)
     order: Literal["blocks", "interleaved", "sequential"] = "blocks"
     family: Family | None = None
     metric: str = Field("", description="Empty: the figure that stands for a run of the workload")
     margin_ratio: float = Field(0.03, gt=0, lt=1)
+
+    @model_validator(mode="after")
+    def _known_profilers(self) -> ExperimentTemplate:
+        if unknown := set(self.profilers) - set(PROFILERS):
+            raise ValueError(f"there is no profiler {min(unknown)}")
+        return self
 
     @property
     def two_suts(self) -> bool:

@@ -84,6 +84,7 @@ class Installed:
             "order": self.template.order,
             **({"primary_metric": self.template.metric} if self.template.metric else {}),
             "margin_ratio": self.template.margin_ratio,
+            **({"profilers": list(self.template.profilers)} if self.template.profilers else {}),
             "labels": {"library": self.template.name, "scale": self.scale},
             "variants": [
                 {
@@ -193,6 +194,7 @@ def create(member: Member, ready: Installed, places: Places, *, repetitions: int
         order=template.order,
         primary_metric=template.metric,
         margin_ratio=template.margin_ratio,
+        profilers=template.profilers or None,
         labels={"library": template.name, "scale": ready.scale},
     )
 

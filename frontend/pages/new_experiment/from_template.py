@@ -43,6 +43,7 @@ def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tupl
             "order": template.order,
             "primary_metric": template.metric,
             "margin_pct": round(template.margin_ratio * 100, 4),
+            "profilers": template.profilers,
             "labels": {"library": template.name, "scale": scale},
         },
     )

@@ -234,10 +234,19 @@ ASKED |= {
         "database, 16 MB of buffers": {f"members.database.{SETTINGS}shared_buffers"},
     },
 }
+# The same with a profiled twin of each run.
+ASKED["functions-access-log"] = {"access log off": ASKED["tomcat-baseline"]["access log off"]}
+for name, like in (
+    ("virtual-threads", "tomcat-virtual-threads"),
+    ("collectors", "jvm-collectors"),
+    ("tls", "nginx-tls"),
+):
+    ASKED[f"functions-{name}"] = ASKED[like]
 PATHS = {path for changes in ASKED.values() for changed in changes.values() for path in changed} | NOBODY_ASKED
 # Another application may explain whatever belongs to the server, and nothing of its host.
 ASKED["cpu-instances"] = {"two instances": {path for path in PATHS if path.startswith(("tomcat.", "process.", "jvm."))}}
 for name, begins, variants in (
+    ("functions-json", "node.", ("64 MiB",)),
     ("node-young-generation", "node.", ("1 MiB", "64 MiB")),
     ("redis-persistence", "redis.", ("append-only, once a second", "append-only, each command", "snapshots")),
 ):
@@ -261,6 +270,7 @@ def test_a_template_becomes_an_experiment_whose_plan_holds_on_a_many_core_arm64_
     template = catalogue.template(name)
     experiment = create(admin, install(admin, template, scale, given(template)), arm64)
     assert experiment.variants.count() == len(template.variants_at(scale))
+    assert tuple(experiment.profilers) == template.profilers
     first, *_ = template.variants_at(scale)
     assert experiment.variants.get(is_baseline=True).name == first.name
     specs: dict[str, RunSpec] = {}
