@@ -271,7 +271,7 @@ class RunSpec(Frozen):
 
     @model_validator(mode="after")
     def _can_be_profiled(self) -> RunSpec:
-        servers = [(part.server.kind, part.server.is_jvm) for part in self.parts]
+        servers = [(part.server.kind, part.server.runtime) for part in self.parts]
         if self.profilers and (why := why_not(self.profilers, servers)):
             raise ValueError(f"profilers: {why}")
         return self
@@ -298,7 +298,7 @@ class RunSpec(Frozen):
             self.ready_urls,
             waits[LOADED],
             self.driver_roles,
-            profilers_for(self.profilers, own.server.kind, is_jvm=own.server.is_jvm),
+            profilers_for(self.profilers, own.server.runtime),
         )
         return (
             loaded,
@@ -313,7 +313,7 @@ class RunSpec(Frozen):
                     _pages(member.server.scheme, place.host, member.server),
                     waits[member.role],
                     askers[member.role],
-                    profilers_for(self.profilers, member.server.kind, is_jvm=member.server.is_jvm),
+                    profilers_for(self.profilers, member.server.runtime),
                 )
                 for number, (member, place) in enumerate(zip(members, self.members, strict=True), start=1)
             ),

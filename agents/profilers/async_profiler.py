@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.base.process_start import ProcessStart
+from agents.base.runtime import Runtime
 from agents.profilers.base.jvm import FIND_JCMD
 from agents.profilers.base.profiler import JVM_OPTIONS, Brought, Library, Profiler
 
@@ -124,8 +125,8 @@ class AsyncProfiler(Profiler):
     cost = "one signal to a thread for each 10 ms of its CPU time, and loading the library at the start of the window"
     brings = (Brought(LIBRARY, f"linux-{{arch}}/{FILE}", FILE),)
 
-    def fits(self, kind: str, *, is_jvm: bool) -> bool:
-        return is_jvm
+    def fits(self, runtime: Runtime) -> bool:
+        return runtime == "jvm"
 
     def occupies(self, event: str) -> frozenset[str]:
         return frozenset({"async-profiler"} | ({"samples"} if event in ("cpu", "wall") else set()))

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from agents.base.runtime import Runtime
 from agents.profilers import PROFILERS
 from agents.profilers.base.profiler import Profiler
 
 MAX_PROFILERS = 5
+COMMAND = "command"
+NAME_THE_PROGRAM = (
+    "Of a command it is known where its first word is java, node, python, gunicorn, uvicorn, hypercorn or "
+    "waitress-serve: begin it with that, or leave the profiler out."
+)
 
 
 @dataclass(frozen=True)
@@ -54,22 +60,21 @@ def _names(given: object) -> object:
 ProfilerNames = Annotated[tuple[ProfilerName, ...], BeforeValidator(_names), Field(max_length=MAX_PROFILERS)]
 
 
-def profilers_for(names: Sequence[str], kind: str, *, is_jvm: bool) -> tuple[Chosen, ...]:
-    """Those of the named profilers that can profile a server of this kind."""
+def profilers_for(names: Sequence[str], runtime: Runtime) -> tuple[Chosen, ...]:
+    """Those of the named profilers that can profile a server that this runs."""
     chosen = (CHOICES[name] for name in names)
-    return tuple(one for one in chosen if one.profiler.fits(kind, is_jvm=is_jvm))
+    return tuple(one for one in chosen if one.profiler.fits(runtime))
 
 
-def why_not(names: Sequence[str], servers: Sequence[tuple[str, bool]]) -> str:
-    """Why these profilers cannot be had for servers of these kinds (each with whether it is a JVM), in a sentence that
-    says what to do; "" when they can."""
-    fitting = [profilers_for(names, kind, is_jvm=is_jvm) for kind, is_jvm in servers]
+def why_not(names: Sequence[str], servers: Sequence[tuple[str, Runtime]]) -> str:
+    """Why these profilers cannot be had for servers of these kinds (each with what runs it), in a sentence that says
+    what to do; "" when they can."""
+    fitting = [profilers_for(names, runtime) for _, runtime in servers]
     for name in names:
         if not any(name == one.name for chosen in fitting for one in chosen):
             known = ", ".join(kind for kind, _ in servers)
-            return (
-                f"{name} profiles {CHOICES[name].profiler.of}, and this application has none ({known}). Leave it out."
-            )
+            said = f"{name} profiles {CHOICES[name].profiler.of}, and this application has none ({known})."
+            return f"{said} {NAME_THE_PROGRAM if (COMMAND, '') in servers else 'Leave it out.'}"
     for chosen in fitting:
         for one, other in combinations(chosen, 2):
             if one.profiler.occupies(one.event) & other.profiler.occupies(other.event):

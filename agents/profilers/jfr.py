@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.base.process_start import ProcessStart
+from agents.base.runtime import Runtime
 from agents.profilers.base.jvm import FIND_JCMD, LACKS_JCMD
 from agents.profilers.base.profiler import JVM_OPTIONS, Library, Profiler
 
@@ -57,8 +58,8 @@ class Jfr(Profiler):
     converter = CONVERTER
     clock = "unix"
 
-    def fits(self, kind: str, *, is_jvm: bool) -> bool:
-        return is_jvm
+    def fits(self, runtime: Runtime) -> bool:
+        return runtime == "jvm"
 
     def lacks(self, event: str) -> str:
         return LACKS_JCMD

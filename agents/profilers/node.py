@@ -6,6 +6,7 @@ The flag would profile the start and the warm-up too, and write only when the pr
 from __future__ import annotations
 
 from agents.base.process_start import ProcessStart
+from agents.base.runtime import Runtime
 from agents.profilers.base.profiler import Profiler
 
 FILE = "node-profiler.cjs"
@@ -84,8 +85,8 @@ class Node(Profiler):
     cost = "1,000 samples a second in each process"
     clock = "uptime"
 
-    def fits(self, kind: str, *, is_jvm: bool) -> bool:
-        return kind == "node"
+    def fits(self, runtime: Runtime) -> bool:
+        return runtime == "node"
 
     def prepared(self, launch: ProcessStart, folder: str, event: str) -> ProcessStart:
         given = launch.environment.get(OPTIONS, "")

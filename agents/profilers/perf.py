@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agents.base.runtime import Runtime
 from agents.profilers.base.perf import LACKS_PERF, PERF_PATH
 from agents.profilers.base.profiler import Profiler
 
@@ -45,7 +46,7 @@ class Perf(Profiler):
     cost = "199 interrupts a second on each CPU that the server uses"
     clock = "uptime"
 
-    def fits(self, kind: str, *, is_jvm: bool) -> bool:
+    def fits(self, runtime: Runtime) -> bool:
         return True
 
     def lacks(self, event: str) -> str:

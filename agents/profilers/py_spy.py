@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agents.base.runtime import Runtime
 from agents.profilers.base.profiler import Profiler
 
 _FIND = """
@@ -56,8 +57,8 @@ class PySpy(Profiler):
     of = "Python servers"
     cost = "its memory is read 100 times a second, from outside"
 
-    def fits(self, kind: str, *, is_jvm: bool) -> bool:
-        return kind == "python"
+    def fits(self, runtime: Runtime) -> bool:
+        return runtime == "python"
 
     def lacks(self, event: str) -> str:
         return _LACKS

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from agents.base.errors import ParseError
+from agents.base.runtime import Runtime
 from agents.profilers.base.perf import LACKS_PERF, PERF_PATH
 from agents.profilers.base.profiler import Profiler
 
@@ -87,7 +88,7 @@ class Topdown(Profiler):
     counts_only = True
     events = ("counters",)
 
-    def fits(self, kind: str, *, is_jvm: bool) -> bool:
+    def fits(self, runtime: Runtime) -> bool:
         return True
 
     def occupies(self, event: str) -> frozenset[str]:

@@ -18,6 +18,7 @@ from agents.profilers.base.profiler import Library
 from agents.profilers.choosing import Chosen
 from agents.profiles.recordings import pieces_of
 from agents.servers.base.server import Server
+from agents.servers.command import CommandServer
 from agents.spec import Part
 
 ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}
@@ -145,5 +146,5 @@ def _beside(server: Server) -> str:
     """Where the server's own programs are, "" where its application does not say."""
     if home := getattr(server, "java_home", None):
         return f"{home}/bin"
-    binary = str(getattr(server, "binary", ""))
+    binary = server.argv[0] if isinstance(server, CommandServer) else str(getattr(server, "binary", ""))
     return binary.rpartition("/")[0]

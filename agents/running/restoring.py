@@ -144,7 +144,7 @@ class Restoring:
             ends = [self._end(name, intended) for name, intended in jobs.items() if name in names]
             raise_first(await asyncio.gather(*ends, return_exceptions=True))
         for part in self._parts.values():
-            if part.role in self._roles and part.profilers and part.server.is_jvm:
+            if part.role in self._roles and part.profilers and part.server.runtime == "jvm":
                 await self._forget_attached(part)
 
     async def _end(self, name: str, intended: JobIntended) -> None:

@@ -13,6 +13,7 @@ from agents.base.errors import ParseError, PlanError
 from agents.base.process_start import ProcessStart
 from agents.base.regular_expression import RegularExpression, matches
 from agents.base.rights import Rights
+from agents.base.runtime import Runtime, runtime_of
 from agents.formats.jvm import OPTIONS_VARIABLE, jvm_problems, options_value
 from agents.servers.base.files import inside, instance_with
 from agents.servers.base.frames import FRAME, parse_frames
@@ -124,6 +125,10 @@ class CommandServer(Server):
         files = {path: filled(text) for path, text in self.files.items()}
         ready = self.ready.model_copy(update={"command": tuple(map(filled, self.ready.command))})
         return own.model_copy(update={"argv": argv, "files": files, "ready": ready})
+
+    @property
+    def runtime(self) -> Runtime:
+        return runtime_of(self.argv[0])
 
     def version_command(self) -> Command:
         program = self.argv[0]

@@ -13,6 +13,7 @@ from agents.base.errors import ParseError, PlanError
 from agents.base.installed import WHERE, installed, program
 from agents.base.process_start import ProcessStart
 from agents.base.rights import Gate, Rights
+from agents.base.runtime import Runtime
 from agents.servers.base.directory import plain_directory
 from agents.servers.base.files import instance_with
 from agents.servers.base.frames import FRAME, parse_frames
@@ -95,6 +96,10 @@ class Node(NativeServer):
         (), max_length=100, description="Of Node.js and V8, such as --max-old-space-size=512, one per line."
     )
     arguments: tuple[Argument, ...] = Field((), max_length=100, description="Of the script, one per line.")
+
+    @property
+    def runtime(self) -> Runtime:
+        return "node"
 
     def version_command(self) -> Command:
         return script(_VERSION, self.binary, self.entry)

@@ -13,6 +13,7 @@ from agents.base.errors import ParseError, PlanError
 from agents.base.installed import WHERE, installed, program
 from agents.base.process_start import ProcessStart
 from agents.base.rights import Gate, Rights
+from agents.base.runtime import Runtime
 from agents.servers.base.directory import Directory
 from agents.servers.base.files import instance_with
 from agents.servers.base.frames import FRAME, parse_frames
@@ -102,6 +103,10 @@ class Python(NativeServer):
         if self.threads is not None and self.server != "gunicorn":
             raise ValueError("uvicorn has no threads of its workers: leave threads empty, or take gunicorn")
         return self
+
+    @property
+    def runtime(self) -> Runtime:
+        return "python"
 
     def version_command(self) -> Command:
         return script(_VERSION, self.binary, self.server, self.directory, _TELL)

@@ -71,6 +71,8 @@ require('http').createServer((_, answer) => answer.end('hello ' + burn(1_000_000
   .listen(Number(process.env.PORT), process.env.HOST)
 """
 
+MAIN = "[process.env.PORT, process.env.HOST] = process.argv.slice(2); require('./server.js')\n"
+
 
 def server_of(kind: str, folder: Path) -> dict[str, Any]:
     """A server of this kind that is busy with a request; the test is skipped where its program is missing."""
@@ -87,6 +89,20 @@ def server_of(kind: str, folder: Path) -> dict[str, Any]:
             needs.require(Path(sys.executable).with_name("gunicorn").exists(), "gunicorn", "pip install gunicorn")
             of_python = {"binary": sys.executable, "server": "gunicorn", "workers": 2}
             return {"kind": "python", "application": "shop:app", "directory": str(folder), **of_python}
+        case "command of java":
+            compiled(folder)
+            options = ["-Dquarkus.http.port={port}", "-Dquarkus.http.host={address}", "-Xmx64m"]
+            return {"kind": "command", "argv": ["java", *options, "-jar", f"{folder}/shop.jar"]}
+        case "command of node":
+            needs.require_program("node")
+            (folder / "server.js").write_text(NODE)
+            (folder / "main.js").write_text(MAIN)
+            return {"kind": "command", "argv": ["node", f"{folder}/main.js", "{port}", "{address}"]}
+        case "command of python":
+            needs.require(Path(sys.executable).with_name("gunicorn").exists(), "gunicorn", "pip install gunicorn")
+            (folder / "shop.py").write_text(PYTHON)
+            bind = ["-b", "{address}:{port}", "--chdir", str(folder), "shop:app"]
+            return {"kind": "command", "argv": [sys.executable, "-m", "gunicorn", *bind]}
         case "liberty":
             how = "bin/lab liberty-baseline fetches it; BENCHHUB_LIBERTY_ARCHIVE names another place"
             needs.require(LIBERTY.is_file(), f"the Liberty archive {LIBERTY.name}", how)
@@ -96,11 +112,15 @@ def server_of(kind: str, folder: Path) -> dict[str, Any]:
             return {"kind": "liberty", "home": f"{folder}/wlp", "dropins": pages, "ready": ready}
         case "tomcat":
             return {"kind": "tomcat", "home": str(unpack_tomcat(folder)), "jvm_options": ["-Xmx128m"]}
+    compiled(folder)
+    return {"kind": "jar", "jar": f"{folder}/shop.jar", "framework": "quarkus", "jvm_options": ["-Xmx64m"]}
+
+
+def compiled(folder: Path) -> None:
     needs.require_program("java", "javac")
     (folder / "Main.java").write_text(JAVA)
     subprocess.run(["javac", "Main.java"], cwd=folder, check=True, timeout=300)
     subprocess.run(["jar", "cfe", "shop.jar", "Main", "Main.class"], cwd=folder, check=True, timeout=300)
-    return {"kind": "jar", "jar": f"{folder}/shop.jar", "framework": "quarkus", "jvm_options": ["-Xmx64m"]}
 
 
 def profiled_spec(lab: Lab, server: Mapping[str, Any], *profilers: str, load_s: int = LOAD_S) -> RunSpec:
@@ -164,6 +184,10 @@ CASES = [
     ("nginx", "perf", ""),
     ("python", "py-spy", "burn"),
     ("node", "node", "burn"),
+    ("command of java", "async-profiler", "Main.burn"),
+    ("command of java", "jfr", "Main.burn"),
+    ("command of node", "node", "burn"),
+    ("command of python", "py-spy", "burn"),
 ]
 
 

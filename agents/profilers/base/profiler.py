@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agents.base.process_start import ProcessStart
+from agents.base.runtime import Runtime
 
 JVM_OPTIONS = ("-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints")
 """Without them a JVM knows the functions of compiled code only where it may stop, so that inlined ones get the time of
@@ -59,8 +60,8 @@ class Profiler(ABC):
     """What makes a profile of its files where BenchHub runs; None where its files are profiles as they are."""
 
     @abstractmethod
-    def fits(self, kind: str, *, is_jvm: bool) -> bool:
-        """Whether it can profile a server of this kind."""
+    def fits(self, runtime: Runtime) -> bool:
+        """Whether it can profile a server that this runs."""
 
     def occupies(self, event: str) -> frozenset[str]:
         """What no other profiler of the same server may have at the same time: two that sample it see each other."""

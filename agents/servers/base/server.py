@@ -16,6 +16,7 @@ from agents.base.model import Frozen
 from agents.base.process_start import ProcessStart
 from agents.base.regular_expression import RegularExpression
 from agents.base.rights import Guarded
+from agents.base.runtime import Runtime
 from agents.servers.base.files import inside
 
 MAX_INSTANCES = 64
@@ -126,6 +127,11 @@ class Server(Guarded, ABC):
         if self.port + self.count - 1 > 65535:
             raise ValueError(f"{self.count} instances from port {self.port} on need ports above 65535")
         return self
+
+    @property
+    def runtime(self) -> Runtime:
+        """What runs its program: profilers that look into it fit one of these."""
+        return "jvm" if self.is_jvm else ""
 
     @property
     def count(self) -> int:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from agents.base.errors import ParseError
 from agents.base.process_start import ProcessStart
+from agents.base.runtime import Runtime
 from agents.events import LoadStarted
 from agents.plan import build_plan
 from agents.profilers import PROFILERS
@@ -25,23 +26,11 @@ from agents.running.common_start import _UPTIME
 from agents.running.profile_parts import read_parts
 from agents.running.profiling import margin_of, requests_in
 from agents.spec import RunSpec, fingerprint
+from tests.agents.recorded import CASES
 from tests.agents.specs import make_spec
 
-JVM, NGINX, PYTHON = ("tomcat", True), ("nginx", False), ("python", False)
-COUNTED = """# started on Mon Nov 23 15:41:18 2026
-
-812.53,msec,task-clock,812533190,100.00,0.271,CPUs utilized
-1024,,page-faults,812533190,100.00,1.260,K/sec
-0,,major-faults,812533190,100.00,0.000,/sec
-2031,,context-switches:u,812533190,100.00,2.500,K/sec
-2000000000,,cycles,812533190,100.00,2.461,GHz
-3000000000,,instructions,812533190,100.00,1.50,insn per cycle
-<not supported>,,branches,0,100.00,,
-400,,topdown-retiring,812533190,100.00,,
-100,,topdown-bad-spec,812533190,100.00,,
-300,,topdown-fe-bound,812533190,100.00,,
-200,,topdown-be-bound,812533190,100.00,,
-"""
+JVM, NGINX, PYTHON, COMMAND = ("tomcat", "jvm"), ("nginx", ""), ("python", "python"), ("command", "")
+COUNTED = (CASES / "topdown" / "perf-stat.txt").read_text()
 
 
 def spec_with(*profilers: str, **server: Any) -> RunSpec:
@@ -58,15 +47,44 @@ def spec_with(*profilers: str, **server: Any) -> RunSpec:
         (("jfr", "perf"), [JVM], "jfr and perf would measure each other on one server"),
         (("async-profiler", "py-spy"), [JVM, PYTHON], ""),
         (("async-profiler", "perf"), [JVM, NGINX], "would measure each other"),
+        (("node",), [("command", "node")], ""),
+        (
+            ("py-spy",),
+            [COMMAND],
+            "this application has none (command). Of a command it is known",
+        ),
         (("node",), [JVM, NGINX], "node profiles Node.js, and this application has none (tomcat, nginx)"),
     ],
 )
 def test_profilers_must_fit_the_servers_and_each_other(
-    names: tuple[str, ...], servers: list[tuple[str, bool]], words: str
+    names: tuple[str, ...], servers: list[tuple[str, Runtime]], words: str
 ) -> None:
     said = why_not(names, servers)
     assert words in said
     assert bool(said) is bool(words)
+
+
+@pytest.mark.parametrize(
+    "program, fitting",
+    [
+        ("java", "async-profiler"),
+        ("/opt/jdk/bin/java", "jfr"),
+        ("node", "node"),
+        ("/usr/bin/python3.11", "py-spy"),
+        ("/srv/venv/bin/gunicorn", "py-spy"),
+        ("./run.sh", ""),
+        ("javac", ""),
+    ],
+)
+def test_the_program_of_a_command_says_which_profilers_fit_it(program: str, fitting: str) -> None:
+    spec = make_spec(server={"kind": "command", "argv": [program, "--port={port}"]}).model_dump(mode="json")
+    for name in ("async-profiler", "jfr", "node", "py-spy"):
+        fits = bool(fitting) and CHOICES[name].profiler.of == CHOICES[fitting].profiler.of
+        if fits:
+            assert RunSpec.model_validate({**spec, "profilers": [name]}).parts[0].profilers[0].name == name
+        else:
+            with pytest.raises(ValidationError, match=r"where its first word is java|profiles .*\. Leave it out"):
+                RunSpec.model_validate({**spec, "profilers": [name]})
 
 
 def test_a_run_that_cannot_be_profiled_is_no_run() -> None:
@@ -155,7 +173,7 @@ class Idle(Profiler):
 
     kind = title = of = cost = "idle"
 
-    def fits(self, kind: str, *, is_jvm: bool) -> bool:
+    def fits(self, runtime: Runtime) -> bool:
         return True
 
 
