@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.base.process_start import ProcessStart
 from agents.base.runtime import Runtime
-from agents.profilers.base.jvm import FIND_JCMD
+from agents.profilers.base.jvm import FIND_JCMD, LACKS_HOTSPOT
 from agents.profilers.base.profiler import JVM_OPTIONS, Brought, Library, Profiler
 
 LIBRARY = Library("async-profiler-4.5.jar", "d0184907de67ca63363f1a6333c75eb7414fb3e13c564641304fe0fdca97363e")
@@ -106,7 +106,8 @@ else
 fi
 """
 
-_LACKS = """
+_LACKS = f"""
+{LACKS_HOTSPOT}
 case $(uname -m) in
   x86_64 | aarch64) ;;
   *) echo "it has no library for $(uname -m)|Take the profiler jfr or perf." ;;

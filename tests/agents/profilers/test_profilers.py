@@ -129,7 +129,10 @@ def test_counters_become_ratios_and_rates_and_what_is_not_counted_is_absent() ->
 
 
 NOTHING = "#!/bin/sh\nexit 0\n"
+OPENJ9 = "#!/bin/sh\necho 'Eclipse OpenJ9 VM (build openj9-0.49.0, JRE 17 Linux amd64-64-Bit)' >&2\n"
 LACKS = [
+    ("async-profiler", {"java": OPENJ9, "uname": "#!/bin/sh\necho x86_64\n"}, "its JVM is Eclipse OpenJ9"),
+    ("jfr", {"java": OPENJ9, "jcmd": NOTHING}, "with HotSpot alone|Take perf"),
     ("async-profiler", {"uname": "#!/bin/sh\necho riscv64\n"}, "no library for riscv64|Take the profiler jfr or perf."),
     ("async-profiler", {"uname": "#!/bin/sh\necho aarch64\n"}, ""),
     ("jfr", {"java": NOTHING}, "there is no jcmd, which a JRE does not have|"),
