@@ -1,4 +1,4 @@
-"""Reads mutated texts with every parser of reports, result files, recordings, timer tables and profiles.
+"""Reads mutated texts with every parser of reports, result files, recordings, timer tables, profiles and monitors.
 
 Each text must give figures or a ParseError, in at most 2 s of CPU time. Prints Markdown; exit status 1 when another
 error came or a text took longer. Texts that did so are kept in the directory of `--keep` (default: the current one).
@@ -20,6 +20,11 @@ from random import Random
 from agents.base.errors import ParseError
 from agents.drivers import DRIVERS
 from agents.drivers.reading import REPORTING, read_report
+from agents.formats.gc_log import parse_pauses
+from agents.formats.jvm_log import course_of, read_collections, read_safepoints
+from agents.monitors import MONITORS
+from agents.monitors.base import Reading
+from agents.profilers.topdown import figures_of, read_counts
 from agents.profiles import PROFILE_FORMATS
 from agents.profiles.functions import functions_of
 from agents.profiles.reading import form_of, unpacked
@@ -101,6 +106,14 @@ def every_parser() -> dict[str, list[Whole]]:
             data = unpacked(path.read_bytes())
             kind = form_of(data).kind
             found[f"profile, {kind}"].append(Whole(_short_profile(data, kind), partial(_profile, kind)))
+    found["profile, topdown"].append(Whole((CASES / "topdown" / "perf-stat.txt").read_text(), _counters))
+    for path in sorted((CASES / "jvm_log").iterdir()):
+        found["jvm-log"].append(Whole(_lines(path.read_text()), _jvm_log))
+    for kind in MONITORS:
+        for path in sorted((CASES / f"monitor-{kind}").glob("*.before.txt")):
+            before, now = path.read_text(), path.with_name(path.name.replace(".before.", ".now.")).read_text()
+            found[f"monitor, {kind}"].append(Whole(now, partial(_samples, kind, before)))
+            found[f"monitor, {kind}"].append(Whole(before, partial(_samples_until, kind, now)))
     return found
 
 
@@ -134,10 +147,33 @@ def _profile(kind: str, text: str) -> object:
     return asdict(functions_of(PROFILE_FORMATS[kind].read(data)))
 
 
+def _counters(text: str) -> object:
+    return figures_of(read_counts(text))
+
+
+def _jvm_log(text: str) -> object:
+    told = [asdict(one) for one in (*parse_pauses(text), *read_collections(text), *read_safepoints(text))]
+    return told, course_of(text)
+
+
+def _samples(kind: str, before: str, now: str) -> object:
+    """Of a monitor, between a reading that is whole and this one."""
+    found = MONITORS[kind].samples(Reading(1.0, before), Reading(2.0, now))
+    return {channel.name: value for channel, value in found.items()}
+
+
+def _samples_until(kind: str, now: str, before: str) -> object:
+    return _samples(kind, before, now)
+
+
 def _short_profile(data: bytes, kind: str) -> str:
     text = data.decode("latin-1")
-    lines = kind in ("collapsed", "perf-script") and len(text) > LONG_CHARS
-    return text[: text.rindex("\n", 0, LONG_CHARS) + 1] if lines else text
+    return _lines(text) if kind in ("collapsed", "perf-script") else text
+
+
+def _lines(text: str) -> str:
+    """The first lines of a long text."""
+    return text[: text.rindex("\n", 0, LONG_CHARS) + 1] if len(text) > LONG_CHARS else text
 
 
 def _beginning(case: Case) -> str:

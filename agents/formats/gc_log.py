@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
 
 from agents.base.command import Command, script
+from agents.formats.jvm_log import unix_s
 
 MAX_PAUSES = 20_000
 """The newest so many are read; more than 300 per second of a minute's window are no server's normal state."""
@@ -60,6 +60,7 @@ def read_command(path: str) -> Command:
 def parse_pauses(text: str) -> list[GcPause]:
     """The pauses, in the order of the lines; what is no pause is passed by."""
     return [
-        GcPause(datetime.fromisoformat(at).timestamp(), float(pause_ms), kind.startswith("Full"))
+        GcPause(at_unix_s, float(pause_ms), kind.startswith("Full"))
         for at, kind, pause_ms in _PAUSE.findall(text)
+        if (at_unix_s := unix_s(at)) is not None
     ]

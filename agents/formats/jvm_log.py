@@ -72,10 +72,10 @@ class Safepoint:
 
 def read_collections(text: str) -> list[Collection]:
     """The collections in the order of their ends, times in seconds since 1970, sizes in bytes."""
-    begun = {number: at_s for at, number in _BEGUN.findall(text) if (at_s := _unix_s(at)) is not None}
+    begun = {number: at_s for at, number in _BEGUN.findall(text) if (at_s := unix_s(at)) is not None}
     found = []
     for at, number, what, before, unit_b, after, unit_a, took, unit in _COLLECTION.findall(text):
-        if (end_s := _unix_s(at)) is None:
+        if (end_s := unix_s(at)) is None:
             continue
         begin_s = end_s - float(took) / (1000 if unit == "ms" else 1) if took else begun.get(number, end_s)
         sizes = int(before) * _BYTES[unit_b], int(after) * _BYTES[unit_a]
@@ -87,7 +87,7 @@ def read_safepoints(text: str) -> list[Safepoint]:
     """The stops in the order of their ends; times in seconds, the ends since 1970."""
     told = [(at, int(total) / 1e9, int(reach) / 1e9) for at, reach, total in _SAFEPOINT.findall(text)]
     told += [(at, float(total), float(reach)) for at, total, reach in _STOPPED.findall(text)]
-    found = [Safepoint(end_s, total, reach) for at, total, reach in told if (end_s := _unix_s(at)) is not None]
+    found = [Safepoint(end_s, total, reach) for at, total, reach in told if (end_s := unix_s(at)) is not None]
     return sorted(found, key=lambda one: one.end_s)
 
 
@@ -105,7 +105,9 @@ def course_of(text: str) -> dict[str, Points]:
     after = [one for one in collections if not one.what.startswith(_NOT_AFTER)]
     stops = [(one.end_s - one.total_s, one.end_s, one.total_s) for one in safepoints]
     reaching = [
-        (one.end_s - one.total_s, one.end_s - one.total_s + one.reaching_s, one.reaching_s) for one in safepoints
+        (one.end_s - one.total_s, one.end_s - one.total_s + one.reaching_s, one.reaching_s)
+        for one in safepoints
+        if one.reaching_s <= one.total_s  # else the line is damaged, and the time in it may be centuries
     ]
     counts = [(one.end_s, one.end_s, 1.0) for one in safepoints]
     whole = (safepoints[0].end_s, safepoints[-1].end_s) if safepoints else None
@@ -154,8 +156,8 @@ def _seconds(begin_s: float, end_s: float) -> Iterator[tuple[int, float]]:
         yield second, min(end_s, second + 1) - max(begin_s, second)
 
 
-def _unix_s(text: str) -> float | None:
-    """None for a day that no calendar has."""
+def unix_s(text: str) -> float | None:
+    """Seconds since 1970; None for a moment that no calendar has."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

@@ -50,6 +50,12 @@ def test_a_line_is_a_pause_or_not(line: str, pause_ms: float | None, full: bool)
     assert parse_pauses(f"[{AT}]{line}\n") == expected
 
 
+def test_a_pause_at_a_time_that_no_calendar_has_is_passed_by() -> None:
+    line = "][info][gc          ] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 6M->1M(64M) 1.169ms\n"
+    damaged = "".join(f"[{at}{line}" for at in (AT.replace("-11-", "-13-"), AT.replace("T17", "T27"), AT))
+    assert parse_pauses(damaged) == [GcPause(AT_UNIX_S, 1.169, False)]
+
+
 def java_home() -> str:
     needs.require_program("java")
     return "java"

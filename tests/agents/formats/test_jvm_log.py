@@ -103,3 +103,12 @@ def test_a_clock_that_was_set_and_days_that_do_not_exist_make_no_points() -> Non
     assert len(read_safepoints(text)) == 3
     assert len(course_of(text)["safepoints_per_s"][0]) == 86_400
     assert read_safepoints(stop.format("2026-11-23").replace("T10", "T99")) == []
+
+
+def test_a_stop_whose_threads_took_longer_to_reach_it_than_it_lasted_makes_no_points_of_centuries() -> None:
+    stop = 'Safepoint "X", Time since last: 1 ns, Reaching safepoint: {} ns, Total: 9 ns'
+    lines = [f"[2026-11-23T10:00:0{at}.000+0000][info][safepoint] " + stop.format(5) for at in (1, 3)]
+    lines.append("[2026-11-23T10:00:05.000+0000][info][safepoint] " + stop.format(10**15))
+    course = course_of("\n".join(lines))
+    assert len(course["safepoints_per_s"][0]) == 4
+    assert max(course["reaching_safepoint_ratio"][1]) < 1
