@@ -19,6 +19,7 @@ from experiments.asking.tunings.wording import shown as value_text
 from experiments.models import Member, Recipe, Role, Tuning
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
+from frontend.charts.coordinates import coordinates_json
 from frontend.pages.tunings.forms import LIMITS, TuningForm, initial_of
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.forms.choices import TeamChoices
@@ -99,8 +100,9 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
 
 @team_view()
 def tuning_chart(request: TeamRequest, tuning_id: int) -> JsonResponse:
-    """Every trial with a figure, in order, for the chart."""
+    """Every trial in order, for the chart, and as lines over the parameters."""
     found = live.TUNINGS.find(request.team, tuning_id)
+    rows = shown(found, trials_of(found))
     return JsonResponse(
         {
             "label": label_of(found.metric),
@@ -113,8 +115,9 @@ def tuning_chart(request: TeamRequest, tuning_id: int) -> JsonResponse:
                     "figure": one.trial.figure,
                     "run": one.trial.run.number if one.trial.run else None,
                 }
-                for one in shown(found, trials_of(found))
+                for one in rows
             ],
+            "coordinates": coordinates_json(found, rows),
         }
     )
 
