@@ -159,6 +159,7 @@ urlpatterns = [
     path(TEAM + "experiments/tunings/new/parameters", tunings.tuning_parameters, name="tuning_parameters"),
     path(TEAM + "experiments/tunings/<int:tuning_id>/", tunings.tuning, name="tuning"),
     path(TEAM + "experiments/tunings/<int:tuning_id>/chart", tunings.tuning_chart, name="tuning_chart"),
+    path(TEAM + "experiments/tunings/<int:tuning_id>/effects", tunings.tuning_effects, name="tuning_effects"),
     path(TEAM + "experiments/tunings/<int:tuning_id>/budget", tunings.tuning_budget, name="tuning_budget"),
     path(TEAM + "experiments/tunings/<int:tuning_id>/recipe", tunings.tuning_recipe, name="tuning_recipe"),
     path(TEAM + "experiments/tunings/<int:tuning_id>/do/<slug:action>", tunings.tuning_action, name="tuning_action"),

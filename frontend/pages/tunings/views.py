@@ -10,16 +10,19 @@ from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from experiments.analysis.tuning.effects import effects_of
 from experiments.asking.library.catalogue import known_space
 from experiments.asking.tunings import live
 from experiments.asking.tunings.reading import cost_of, limits_text, reduction_runs, shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
+from experiments.asking.tunings.trials import searched, settings_of, trials_over
 from experiments.asking.tunings.wording import config_text
 from experiments.asking.tunings.wording import shown as value_text
 from experiments.models import Member, Recipe, Role, Tuning
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
 from frontend.charts.coordinates import coordinates_json
+from frontend.charts.effects import pictures
 from frontend.pages.tunings.forms import LIMITS, TuningForm, initial_of
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.forms.choices import TeamChoices
@@ -120,6 +123,16 @@ def tuning_chart(request: TeamRequest, tuning_id: int) -> JsonResponse:
             "coordinates": coordinates_json(found, rows),
         }
     )
+
+
+@team_view()
+def tuning_effects(request: TeamRequest, tuning_id: int) -> HttpResponse:
+    """What the model believes of each parameter alone."""
+    found = live.TUNINGS.find(request.team, tuning_id)
+    over = trials_over(found)
+    settings = settings_of(found, over)
+    effects = effects_of(settings, searched(over))
+    return render(request, "tunings/_effects.html", {"effects": pictures(settings.space, effects) if effects else []})
 
 
 @require_POST

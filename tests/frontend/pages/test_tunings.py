@@ -16,6 +16,7 @@ from experiments.registry.documents.versions import save_version
 from tests.experiments.asking.test_tunings import RECIPE, SPACE
 from tests.experiments.finished import finish_next, report, whole_run
 from tests.frontend.flat import flat
+from tests.frontend.tuned import tuned
 
 
 @pytest.fixture
@@ -133,3 +134,15 @@ def test_the_answer_has_its_interval_and_becomes_a_version_of_the_recipe(
     assert made.body["parameters"]["mode"]["default"] == "fast"
     assert made.note.startswith(f"Tuning search {tuning.pk}: mode=fast.")
     assert str(made) in flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
+
+
+def test_each_parameter_alone_is_shown_as_the_model_has_it_and_not_of_too_few_trials(
+    browser: Client, admin: Member, stock: dict[str, Any]
+) -> None:
+    search = tuned(admin, stock, 60)
+    page = browser.get(address("tuning_effects", admin.team, search.pk)).content.decode()
+    assert page.count("<svg") == 12
+    assert page.index("<h3>workers</h3>") < page.index("<h3>part_1</h3>")
+    assert "Serial: 0.0 % [0.0 %, 0.0 %]" in page
+    search.trials.filter(position__gt=9).delete()
+    assert "Too few configurations" in browser.get(address("tuning_effects", admin.team, search.pk)).content.decode()
