@@ -37,11 +37,22 @@ class Picture:
     configs: int
 
 
-def pictures(space: Space, effects: Sequence[Effect]) -> list[Picture]:
-    """In the order of the effects."""
+def scale_of(effects: Sequence[Effect]) -> tuple[float, float]:
+    """The lowest and the highest change of all pictures, in %, 0 among them."""
     lows = [low for one in effects for low in one.low_pct]
     highs = [high for one in effects for high in one.high_pct]
-    low, high = min(0.0, *lows), max(0.0, *highs)
+    return min(0.0, *lows), max(0.0, *highs)
+
+
+def scale_text(effects: Sequence[Effect]) -> str:
+    """The scale of the pictures in words."""
+    low, high = scale_of(effects)
+    return f"{_pct(low)} to {_pct(high)}"
+
+
+def pictures(space: Space, effects: Sequence[Effect]) -> list[Picture]:
+    """In the order of the effects."""
+    low, high = scale_of(effects)
 
     def y(value_pct: float) -> float:
         ratio = (value_pct - low) / (high - low) if high > low else 0.5

@@ -22,7 +22,7 @@ from experiments.models import Member, Recipe, Role, Tuning
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
 from frontend.charts.coordinates import coordinates_json
-from frontend.charts.effects import pictures
+from frontend.charts.effects import pictures, scale_text
 from frontend.pages.tunings.forms import LIMITS, TuningForm, initial_of
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.forms.choices import TeamChoices
@@ -132,7 +132,8 @@ def tuning_effects(request: TeamRequest, tuning_id: int) -> HttpResponse:
     over = trials_over(found)
     settings = settings_of(found, over)
     effects = effects_of(settings, searched(over))
-    return render(request, "tunings/_effects.html", {"effects": pictures(settings.space, effects) if effects else []})
+    context = {"effects": pictures(settings.space, effects), "scale": scale_text(effects)} if effects else {}
+    return render(request, "tunings/_effects.html", context)
 
 
 @require_POST
