@@ -152,8 +152,8 @@ def _counters(text: str) -> object:
 
 
 def _jvm_log(text: str) -> object:
-    told = [asdict(one) for one in (*parse_pauses(text), *read_collections(text), *read_safepoints(text))]
-    return told, course_of(text)
+    lists = (parse_pauses(text), read_collections(text), read_safepoints(text))
+    return [vars(one) for found in lists for one in found], course_of(text)
 
 
 def _samples(kind: str, before: str, now: str) -> object:

@@ -107,8 +107,8 @@ def test_what_cannot_be_compared_has_no_difference_on_the_page_and_over_the_api(
     browser: Client,
     make_run: MakeRun,
     admin: Member,
-    before: dict[str, str],
-    after: dict[str, str],
+    before: dict[str, Any],
+    after: dict[str, Any],
     content: bytes,
     words: str,
 ) -> None:
