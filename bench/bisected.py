@@ -18,6 +18,7 @@ from pathlib import Path
 
 COMMITS = 6
 PLANTED_AT = 3
+FUNCTION = "checksum (app)"
 """The index of the first bad commit."""
 SERVER = r"""
 #include <arpa/inet.h>
@@ -133,7 +134,7 @@ def played(given: argparse.Namespace, directory: Path) -> int:
     print(f"Planted: checksum, {given.percent} % of the CPU of a request, in {commits[PLANTED_AT]}.")
     print(f"{runs} runs in {(time.monotonic() - began) / 60:.0f} min.\n")
     print(answer.text)
-    return 0 if (answer.first_bad, answer.function) == (commits[PLANTED_AT], "checksum") else 1
+    return 0 if (answer.first_bad, answer.function) == (commits[PLANTED_AT], FUNCTION) else 1
 
 
 if __name__ == "__main__":
