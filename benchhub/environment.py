@@ -16,6 +16,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from experiments.registry.naming import SITE_NAME
+
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off", ""})
 
@@ -56,6 +58,16 @@ def envlist(name: str, default: tuple[str, ...] = ()) -> list[str]:
     if value is None:
         return list(default)
     return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def envsite(name: str) -> str:
+    """The name of a site; "" = the central one."""
+    value = os.environ.get(name, "").strip()
+    if value and not SITE_NAME.fullmatch(value):
+        raise ImproperlyConfigured(
+            f"{name} must be the name of a site: lowercase letters, digits and hyphens, not {value!r}."
+        )
+    return value
 
 
 def envnetworks(name: str) -> list[IPv4Network | IPv6Network]:

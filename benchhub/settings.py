@@ -23,6 +23,7 @@ from benchhub.environment import (
     envnetworks,
     envpath,
     envsecret,
+    envsite,
     kept_secret,
     network_services,
     own_command,
@@ -315,6 +316,9 @@ BENCHHUB_BUCKET_LINKS = envbool("BENCHHUB_BUCKET_LINKS", True)
 
 # Celery: what does not differ between installations is in benchhub/celery_settings.py ---------------------------------
 CELERY_BROKER_URL = broker_url(REDIS_URL)
+
+# Where this process's workers are, and so whose hosts they reach; empty = at the central site.
+BENCHHUB_SITE = envsite("BENCHHUB_SITE")
 
 # Runs: how soon another worker adopts the run of a dead one, how often a live one says so, how long a host may be away.
 BENCHHUB_LEASE_S = envint("BENCHHUB_LEASE_S", 60)

@@ -8,6 +8,7 @@ from typing import Any
 
 from celery import shared_task
 from celery.signals import worker_shutting_down
+from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -71,7 +72,7 @@ def hand_runs_over(**_arguments: Any) -> None:
 def execute_run(run_id: int) -> None:
     """Execute what is next. `run_id` is only a hint in the log: the queue's order decides, not the message's."""
     while execute_next():
-        if queue.something_to_do():
+        if queue.something_to_do(settings.BENCHHUB_SITE):
             hint(run_id)  # free workers may take the next ones while this one goes on
 
 

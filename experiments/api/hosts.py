@@ -32,6 +32,7 @@ from experiments.registry.hosts.canaries import request_canaries
 from experiments.registry.hosts.host_keys import pinned_key, shown_keys
 from experiments.registry.hosts.machines import sisters_of
 from experiments.registry.hosts.reservations import Hold, holding_now
+from experiments.registry.hosts.sites import find_site
 from experiments.registry.teams.access import may_launch_on, require
 from experiments.running.restoring import requests
 
@@ -87,6 +88,7 @@ class HostOut(BaseModel):
     user: str
     data_address: str
     jump: str | None
+    site: str = Field(description="The site whose workers reach it; empty = the central one")
     roles: HostRoles
     labels: dict[str, str]
     state: HostState
@@ -127,6 +129,7 @@ class HostOut(BaseModel):
             user=host.user,
             data_address=host.data_address,
             jump=host.jump.name if host.jump else None,
+            site=host.site_name,
             roles=host.roles,
             labels=host.labels,
             state=host.state,
@@ -161,6 +164,7 @@ class HostIn(Body):
     roles: Roles = "both"
     data_address: str = Field("", max_length=253)
     jump: str | None = Field(None, max_length=120)
+    site: str = Field("", max_length=40, description="The site whose workers reach it; empty = the central one")
     labels: Labels = {}
     private_key: str | None = Field(
         None, max_length=20_000, description="OpenSSH or PEM without a passphrase; left out, a pair is made"
@@ -177,6 +181,7 @@ class HostChange(Body):
     roles: Roles | None = None
     data_address: str | None = Field(None, max_length=253)
     jump: str | None = Field(None, max_length=120)
+    site: str | None = Field(None, max_length=40, description="Empty = the central one")
     labels: Labels | None = None
     private_key: str | None = Field(None, max_length=20_000)
 
@@ -242,9 +247,10 @@ def list_hosts(
 def create_host(request: HttpRequest, payload: HostIn) -> Status[HostOut]:
     """A new host. Put its `public_key` into authorized_keys there, request a check, then approve the host's key."""
     member = member_of(request)
-    given = payload.model_dump(exclude={"jump"})
+    given = payload.model_dump(exclude={"jump", "site"})
     jump = named_host(member, payload.jump, field="jump") if payload.jump else None
-    return Status(201, _shown(inventory.add_host(member, **given, jump=jump), member))
+    host = inventory.add_host(member, **given, jump=jump, site=find_site(payload.site))
+    return Status(201, _shown(host, member))
 
 
 @router.get("/{name}", response=HostOut, openapi_extra=READ_EXTRA)
@@ -264,6 +270,8 @@ def change_host(request: HttpRequest, name: str, payload: HostChange) -> HttpRes
             raise RequestError(f"{key} cannot be null; leave it out to keep it.", field=key)
     if "jump" in changes:
         changes["jump"] = named_host(member, changes["jump"], field="jump") if changes["jump"] else None
+    if "site" in changes:
+        changes["site"] = find_site(changes["site"])
     with _as_seen(request, name) as host:
         changed = inventory.update_host(member, host, private_key=private_key, **changes)
     return tagged(request, _shown(find_host(member, changed.name), member))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from experiments.models.sites import Site
 from experiments.models.teams import Member, Team, TeamOwnedQuerySet
 
 
@@ -43,11 +44,11 @@ class Machine(models.Model):
 class HostQuerySet(TeamOwnedQuerySet):
     def with_state(self) -> HostQuerySet:
         """Hosts with all that a list of them shows: no query per row."""
-        return self.select_related("profile", "leased_by", "jump", "dirty_run").order_by("name")
+        return self.select_related("profile", "leased_by", "jump", "dirty_run", "site").order_by("name")
 
 
 class Host(models.Model):
-    """A machine that runs may use.
+    """A machine that runs may use. Without a `site` it is at the central one.
 
     `offered_host_key`: the keys that it showed and nobody approved, one a line: of a new host, or of one that shows
     another than `host_key`.
@@ -82,6 +83,7 @@ class Host(models.Model):
     user = models.CharField(max_length=64)
     data_address = models.CharField(max_length=253, blank=True)
     jump = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    site = models.ForeignKey(Site, null=True, blank=True, on_delete=models.PROTECT, related_name="hosts")
     roles = models.CharField(max_length=8, choices=Roles.choices, default=Roles.BOTH)
     labels = models.JSONField(default=dict)
     host_key = models.TextField(blank=True)
@@ -116,6 +118,11 @@ class Host(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def site_name(self) -> str:
+        """The site whose workers reach the host; "" is the central one."""
+        return self.site.name if self.site is not None else ""
 
 
 class DriverSet(models.Model):

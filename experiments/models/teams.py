@@ -41,6 +41,7 @@ class Team(models.Model):
     quota_runs_per_day = models.PositiveIntegerField(default=100_000)
     quota_queued_runs = models.PositiveIntegerField(default=5000)
     quota_hosts = models.PositiveIntegerField(default=200)
+    quota_live_runs = models.PositiveIntegerField(default=200)
     runs_day = models.DateField(null=True)
     runs_on_day = models.PositiveIntegerField(default=0)
     artifact_bytes = models.BigIntegerField(default=0)

@@ -10,6 +10,8 @@ import re
 from experiments.registry.errors import RequestError
 
 MOST_CHARS = 120
+SITE_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+"""Such a name stands in names of queues, in settings and in metrics."""
 _VERSION = re.compile(r"@[0-9]{1,9}\Z")
 """Behind a document's name it means that version of it; see `experiments.api.finding.named_document`."""
 
@@ -45,6 +47,16 @@ def check_document_name(name: str, what: str, *, field: str = "name") -> None:
         raise RequestError(
             f"{what}'s name does not end in {found[0]}: a launch would take that for a version of it; "
             f"try {name[: found.start()].strip() + '-' + found[0][1:]!r}.",
+            field=field,
+        )
+
+
+def check_site_name(name: str, *, field: str = "name") -> None:
+    """RequestError for a name that no worker could be given: a site is named like a host of DNS."""
+    if not SITE_NAME.fullmatch(name):
+        raise RequestError(
+            "A site's name has 1 to 40 lowercase letters, digits and hyphens, with no hyphen at its beginning or end, "
+            "such as berlin-2.",
             field=field,
         )
 

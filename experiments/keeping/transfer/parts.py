@@ -103,7 +103,7 @@ PARTS = (
         Host,
         without=(
             *("private_key", "public_key", "offered_host_key", "leased_by", "canaries_until"),
-            *("machine", "place", "boot_id", "installation", "hardware"),
+            *("site", "machine", "place", "boot_id", "installation", "hardware"),
         ),
     ),
     Part(HostGrant, "host__team"),
@@ -161,6 +161,7 @@ LEFT_OUT = {
     "machine": "which hosts are the same machine is seen anew",
     "installation": "another one has an id of its own",
     "worker": "of the installation",
+    "site": "its workers are those of this installation",
     "canary": "of the installation",
     "tally": "of the installation",
     "unusedfile": "of the installation",

@@ -10,6 +10,7 @@ from agents.events import Role
 from agents.spec import driver_role
 from experiments.models import DriverSet, Host, Run
 from experiments.registry.errors import RequestError
+from experiments.registry.hosts.sites import insist_on_one_site
 
 
 def driver_set(hosts: Iterable[Host], members: Mapping[str, Host] | None = None) -> DriverSet:
@@ -46,8 +47,8 @@ def hosts_by_role(run: Run) -> dict[Role, int]:
 
 
 def check_parts(sut: Host, drivers: Sequence[Host], members: Mapping[str, Host] | None = None) -> None:
-    """RequestError (fields `sut`, `drivers`, `members.ROLE`) when a host cannot take its part: no approved key, or
-    another role."""
+    """RequestError (fields `sut`, `drivers`, `members.ROLE`) when a host cannot take its part: no approved key,
+    another role, or another site than the SUT's."""
     if not drivers:
         raise RequestError("Choose at least one driver host.", field="drivers")
     servers = [("sut", "sut", sut), *(("sut", f"members.{role}", host) for role, host in (members or {}).items())]
@@ -56,3 +57,5 @@ def check_parts(sut: Host, drivers: Sequence[Host], members: Mapping[str, Host] 
             raise RequestError(f"The host key of {host.name} is not approved yet; open the host's page.", field=field)
         if host.roles not in (role, Host.Roles.BOTH):
             raise RequestError(f"{host.name} may not be used as {role}; its role is {host.roles}.", field=field)
+    insist_on_one_site(sut, [(f"members.{role}", host) for role, host in (members or {}).items()])
+    insist_on_one_site(sut, [("drivers", host) for host in drivers])

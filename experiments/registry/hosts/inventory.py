@@ -13,7 +13,7 @@ from agents.base.model import first_problem
 from agents.remote.address import fingerprint, new_key_pair, plain_address
 from agents.running.outfit import HostFinding
 from agents.spec import HostAddress
-from experiments.models import Host, HostGrant, Member, Role
+from experiments.models import Host, HostGrant, Member, Role, Site
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.hosts.denied import denial
@@ -44,7 +44,7 @@ __all__ = [
     "update_host",
 ]
 
-_CHANGEABLE = ("name", "address", "port", "user", "roles", "data_address", "jump", "labels")
+_CHANGEABLE = ("name", "address", "port", "user", "roles", "data_address", "jump", "labels", "site")
 _NO_KEY_YET = "ssh-ed25519 none"  # HostAddress wants a key; a host that is only being described has none
 
 
@@ -60,6 +60,7 @@ def add_host(
     data_address: str = "",
     jump: Host | None = None,
     labels: Mapping[str, str] | None = None,
+    site: Site | None = None,
 ) -> Host:
     """A new host of the team, its key encrypted. Without `private_key` a pair is made: put `public_key` on the host."""
     require(member, Role.EDITOR)
@@ -74,6 +75,7 @@ def add_host(
         data_address=data_address.strip(),
         jump=jump,
         labels=check_labels(labels or {}),
+        site=site,
     )
     _check(host)
     if private_key is None:
@@ -94,9 +96,10 @@ def add_host(
 
 
 def update_host(member: Member, host: Host, *, private_key: str | None = None, **changes: Any) -> Host:
-    """Change what is named in `changes` (name, address, port, user, roles, data_address, jump, labels).
+    """Change what is named in `changes` (name, address, port, user, roles, data_address, jump, labels, site).
 
-    Another address or port is another machine until proven equal: its host key must be approved again.
+    Another address or port is another machine until proven equal: its host key must be approved again. At another site
+    the same address may lead to another machine; there the approved key says whether it does.
     """
     require(member, Role.EDITOR)
     unknown = sorted(set(changes) - set(_CHANGEABLE))
@@ -111,7 +114,7 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
             before = described(host)
             if "name" in changes and changes["name"].strip() != host.name:
                 check_address_name(changes["name"].strip(), "A host")
-            place = _stored(host.address), host.port
+            place, site_id = (_stored(host.address), host.port), host.site_id
             for key, value in changes.items():
                 setattr(host, key, value.strip() if isinstance(value, str) else value)
             _check(host)
@@ -124,6 +127,11 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
                 forget(host)
                 if host.state not in (Host.State.DIRTY, Host.State.DRAINED):
                     host.state, host.state_reason = Host.State.NEW, NOT_APPROVED
+            elif site_id != host.site_id:
+                if host.leased_by_id is not None:
+                    raise Conflict(f"A run uses {before['name']} and must put it back; wait for its end.")
+                host.last_check = {}  # another worker looks from another place
+                forget(host)
             if private_key is not None:
                 host.public_key = public_half(private_key)
                 host.private_key = seal(private_key, row=key_row(host))
@@ -252,6 +260,7 @@ def described(host: Host) -> dict[str, Any]:
         "roles": host.roles,
         "data_address": host.data_address,
         "jump": host.jump.name if host.jump else None,
+        "site": host.site_name,
         "labels": host.labels,
         "public_key": host.public_key,
     }

@@ -107,11 +107,14 @@ def place_of(host: Host, *, look_up: bool = False) -> str:
     """Where the host answers, one text for all spellings of it, with the jump hosts on the way.
 
     Names are looked up only on request, as that may take seconds; one with several addresses stays a name. What lies
-    behind a jump host is looked up there.
+    behind a jump host is looked up there. The same private address is another machine at another site.
     """
     name = host.address.lower().rstrip(".")
     address = written(name) or _one_address(name, look_up=look_up and host.jump is None)
-    behind = f"{place_of(host.jump)} > " if host.jump else ""
+    if host.jump:
+        behind = f"{place_of(host.jump)} > "
+    else:
+        behind = f"{host.site_name}: " if host.site is not None else ""
     return f"{behind}{address} {host.port}"
 
 

@@ -56,6 +56,7 @@ class Presence:
             "name": self.name,
             "queues": self.queues,
             "slots": self.slots,
+            "site": settings.BENCHHUB_SITE,
             "seen_at": Now(),
             "clock_ahead_s": clock_ahead_s(),
         }

@@ -51,7 +51,7 @@ def execute_next() -> bool:
     """Claim and execute one run, to its end or until it is handed over. False when there was none to claim."""
     if handing_over.is_set():
         return False
-    run = claim_next(worker_name())
+    run = claim_next(worker_name(), settings.BENCHHUB_SITE)
     if run is None:
         return False
     with bound(run=run.pk, fence=run.fence):

@@ -17,6 +17,7 @@ from experiments.models import Host, Reservation, Run
 from experiments.models.experiments import HELD
 from experiments.registry.hosts.driver_sets import members_of
 from experiments.registry.hosts.machines import sisters_of, who_uses
+from experiments.registry.hosts.sites import CENTRAL, at
 from experiments.running.queue.fairness import shares_of, urgency
 from experiments.running.queue.leases import lease_end, lost_runs
 
@@ -45,15 +46,17 @@ class _Claimable:
     hosts: frozenset[int] = frozenset()
 
 
-def claim_next(owner: str) -> Run | None:
+def claim_next(owner: str, site: str = CENTRAL) -> Run | None:
     """Take the next run for this worker: first one whose worker is gone, else the next whose hosts are all free.
+
+    Only runs whose hosts are all at the worker's `site` are taken: it reaches no others.
 
     The claim raises the fence (one number for the whole installation, always growing) and starts a lease.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIM_LOCK])
-        found = _orphan() or _startable()
+        found = _orphan(site) or _startable(site)
         if found is None:
             return None
         # A cancel or a conclusion may have come between the look and the claim: only what is still so is claimed.
@@ -107,17 +110,17 @@ def go_on_above(seen: int) -> Ahead:
     return ahead
 
 
-def something_to_do() -> bool:
-    """Whether a claim could succeed now: a cheap look, the claim itself decides."""
-    return _orphan() is not None or _startable() is not None
+def something_to_do(site: str = CENTRAL) -> bool:
+    """Whether a claim at the site could succeed now: a cheap look, the claim itself decides."""
+    return _orphan(site) is not None or _startable(site) is not None
 
 
-def _orphan() -> _Claimable | None:
-    row = lost_runs().values_list("pk", "state", "fence").first()
+def _orphan(site: str) -> _Claimable | None:
+    row = lost_runs().filter(at(site, "sut__")).values_list("pk", "state", "fence").first()
     return _Claimable(*row) if row else None
 
 
-def _startable() -> _Claimable | None:
+def _startable(site: str) -> _Claimable | None:
     """The first run in the fair order whose hosts are free and wanted by none before it: a wide run is not overtaken.
 
     Runs of one person with the same hosts and urgency stand or fall together, so that only the oldest of each such
@@ -133,14 +136,14 @@ def _startable() -> _Claimable | None:
     kept = kept.filter(starts_at__lte=Now(), until__gt=Now()).exclude(
         member__user=Coalesce(OuterRef("created_by"), NOBODY)
     )
-    out_of_service = Host.objects.filter(driver_sets=OuterRef("drivers")).exclude(state=Host.State.READY)
+    out_of_service = Host.objects.filter(driver_sets=OuterRef("drivers")).exclude(at(site), state=Host.State.READY)
     dirty = Host.objects.filter(
         Q(machine__hosts=OuterRef("sut")) | Q(machine__hosts__driver_sets=OuterRef("drivers")), state=Host.State.DIRTY
     )
     groups = list(
         Run.objects.filter(~Exists(kept), ~Exists(out_of_service), ~Exists(dirty), state=Run.State.QUEUED)
         .exclude(experiment__state__in=HELD)
-        .filter(sut__state=Host.State.READY, drivers__isnull=False)
+        .filter(at(site, "sut__"), sut__state=Host.State.READY, drivers__isnull=False)
         .order_by()
         .annotate(urgency=urgency())
         .values("team", "created_by", "urgency", "sut", "drivers")

@@ -8,7 +8,7 @@ from django import forms
 from django.db.models import QuerySet
 
 from agents.spec import USER_PATTERN
-from experiments.models import Host, Team
+from experiments.models import Host, Site, Team
 from frontend.shared.forms.fields import LabelsField
 
 SSH_PORT = 22
@@ -64,6 +64,15 @@ class JumpField(forms.ModelChoiceField):  # type: ignore[type-arg]  # Django's o
         super().__init__(Host.objects.none(), required=False, label="Jump host", empty_label="none", help_text=words)
 
 
+class SiteField(forms.ModelChoiceField):  # type: ignore[type-arg]  # Django's own class takes none
+    """The site whose workers reach a host."""
+
+    def __init__(self) -> None:
+        words = "Where the worker stands that logs in to it. All hosts of a run are at one site."
+        sites = Site.objects.order_by("name")
+        super().__init__(sites, required=False, label="Site", empty_label="central", help_text=words)
+
+
 class NewHostForm(forms.Form):
     """Four fields; everything else has a default that can be changed later."""
 
@@ -73,6 +82,7 @@ class NewHostForm(forms.Form):
     roles = forms.ChoiceField(choices=ROLES, initial=Host.Roles.BOTH, label="Role")
     jump = JumpField()
     data_address = DataAddressField()
+    site = SiteField()
     private_key = forms.CharField(
         required=False,
         strip=False,
@@ -91,6 +101,7 @@ class NewHostForm(forms.Form):
     def __init__(self, team: Team, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         _offer(self, Host.objects.for_team(team))
+        _leave_out_what_has_no_choice(self)
 
 
 class HostForm(forms.Form):
@@ -102,13 +113,21 @@ class HostForm(forms.Form):
     roles = forms.ChoiceField(choices=ROLES, label="Role")
     data_address = DataAddressField()
     jump = JumpField()
+    site = SiteField()
     labels = LabelsField(required=False, help_text="key=value, one per line.")
 
     def __init__(self, team: Team, host: Host, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         _offer(self, Host.objects.for_team(team).exclude(pk=host.pk))
+        _leave_out_what_has_no_choice(self)
 
 
 def _offer(form: forms.Form, hosts: QuerySet[Host]) -> None:
     jump = cast("forms.ModelChoiceField[Any]", form.fields["jump"])
     jump.queryset = hosts.order_by("name")
+
+
+def _leave_out_what_has_no_choice(form: forms.Form) -> None:
+    """An installation without sites does not ask for one."""
+    if not Site.objects.exists():
+        del form.fields["site"]

@@ -70,6 +70,7 @@ def host_new(request: TeamRequest) -> HttpResponseBase:
                 roles=form.cleaned_data["roles"],
                 data_address=form.cleaned_data["data_address"],
                 jump=form.cleaned_data["jump"],
+                site=form.cleaned_data.get("site"),
                 private_key=form.cleaned_data["private_key"].replace("\r\n", "\n") or None,
             )
             inventory.request_check(request.member, host)
@@ -94,7 +95,7 @@ def host_edit(request: TeamRequest, pk: int) -> HttpResponseBase:
     """Change a host's address, role, jump host or labels. Another way to it is tested at once."""
     host = get_host(request, pk)
     initial = {name: getattr(host, name) for name in ("name", "user", "roles", "data_address", "labels")}
-    initial |= {"address": (host.address, host.port), "jump": host.jump_id}
+    initial |= {"address": (host.address, host.port), "jump": host.jump_id, "site": host.site_id}
     form = HostForm(request.team, host, request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
         changes = dict(form.cleaned_data)
@@ -113,7 +114,7 @@ def host_edit(request: TeamRequest, pk: int) -> HttpResponseBase:
 
 def _way_in(host: Host) -> tuple[object, ...]:
     """What a login to the host takes, but for keys."""
-    return host.address, host.port, host.user, host.jump_id
+    return host.address, host.port, host.user, host.jump_id, host.site_id
 
 
 @require_safe

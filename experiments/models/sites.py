@@ -1,0 +1,20 @@
+"""Where hosts and the workers that reach them are."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Site(models.Model):
+    """A place with workers of its own, of the whole installation; hosts without one are at the central site.
+
+    `most_live_runs`: how many runs may be live there; None = as many as `BENCHHUB_SITE_LIVE_RUNS` says.
+    """
+
+    name = models.CharField(max_length=40, unique=True)
+    description = models.CharField(max_length=200, blank=True)
+    most_live_runs = models.PositiveIntegerField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
