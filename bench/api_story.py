@@ -308,11 +308,12 @@ def _experiments(player: Player) -> None:
 
 def _tunings(player: Player) -> None:
     started = player.ask("start_tuning")["id"]
-    for word in ("pause_tuning", "resume_tuning", "add_tuning_budget", "cancel_tuning"):
+    for word in ("pause_tuning", "resume_tuning", "add_tuning_budget", "leave_out_region", "cancel_tuning"):
         player.ask(word, tuning_id=started)
     Tuning.objects.filter(team__slug=PICTURES, outcome="better").update(smallest=None)  # looked for once more below
     found = player.ask("list_tunings", query={"state": "finished"}, team="pictures")["items"][0]["id"]
     player.ask("get_tuning", tuning_id=found, team="pictures")
+    player.ask("tuning_effects", tuning_id=found, team="pictures")
     player.ask("tuning_verdict", tuning_id=found, query={"wait": 60}, team="pictures")
     player.ask("save_tuned_recipe", tuning_id=found, team="pictures")
     player.ask("find_smallest_recipe", tuning_id=found, team="pictures")

@@ -161,6 +161,7 @@ urlpatterns = [
     path(TEAM + "experiments/tunings/<int:tuning_id>/chart", tunings.tuning_chart, name="tuning_chart"),
     path(TEAM + "experiments/tunings/<int:tuning_id>/effects", tunings.tuning_effects, name="tuning_effects"),
     path(TEAM + "experiments/tunings/<int:tuning_id>/budget", tunings.tuning_budget, name="tuning_budget"),
+    path(TEAM + "experiments/tunings/<int:tuning_id>/region", tunings.tuning_region, name="tuning_region"),
     path(TEAM + "experiments/tunings/<int:tuning_id>/recipe", tunings.tuning_recipe, name="tuning_recipe"),
     path(TEAM + "experiments/tunings/<int:tuning_id>/do/<slug:action>", tunings.tuning_action, name="tuning_action"),
     # Bisections

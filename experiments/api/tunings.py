@@ -10,6 +10,7 @@ from ninja.params.functions import Query
 from ninja.responses import Status
 from pydantic import BaseModel, Field
 
+from experiments.analysis.tuning.effects import FEWEST_MEASURED, Effect
 from experiments.api.plumbing.auth import LAUNCH, READ, WRITE, member_of
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.setups import InquiryRow, SetupIn, inquiry_fields
@@ -18,9 +19,10 @@ from experiments.api.verdicts import MAX_WAIT_S, absolute, waited_for
 from experiments.asking.tunings import live
 from experiments.asking.tunings.answer import Outcome, TuningAnswer, answer_of, markdown
 from experiments.asking.tunings.plan import MOST_LIMITS, MOST_RUNS, LimitWanted, TuningPlan
-from experiments.asking.tunings.reading import cost_of, trials_of
+from experiments.asking.tunings.reading import cost_of, effects_in, shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
 from experiments.asking.tunings.space import MOST_PARAMETERS, Range, SpaceDocument, Text
+from experiments.asking.tunings.trials import space_to_search
 from experiments.models import Member, Tuning
 from experiments.registry.documents.yaml_text import parse_yaml
 from experiments.running.queue.priorities import PRIORITIES
@@ -57,6 +59,10 @@ class TuningIn(SetupIn):
 class BudgetIn(Body):
     runs: Whole = Field(0, ge=0, le=MOST_RUNS)
     hours: float = Field(0.0, ge=0)
+
+
+class RegionIn(Body):
+    mixture: Text = Field(description="Such as `workers > 4 and sendfile = off`; `forbidden` of the space says how")
 
 
 class TuningTrialOut(BaseModel):
@@ -134,6 +140,51 @@ class TuningOut(TuningRow):
     trials: list[TuningTrialOut]
 
 
+class EffectOut(BaseModel):
+    """One parameter alone, against its default's value; the largest spread stands first."""
+
+    parameter: str
+    values: list[bool | int | float | str]
+    change_pct: list[float] = Field(description="Of the metric, one for each value")
+    low_pct: list[float] = Field(description="With high_pct 95 % of what the model believes")
+    high_pct: list[float]
+    spread_pct: float = Field(description="From the lowest to the highest change: the rank of the parameter")
+    is_clear: bool = Field(description="At some value the 95 % leave out that nothing changes")
+    configs: int = Field(description="How many measured configurations it is the mean of")
+
+    @classmethod
+    def of(cls, one: Effect) -> EffectOut:
+        same = ("change_pct", "low_pct", "high_pct", "values")
+        is_clear = any(low > 0 or high < 0 for low, high in zip(one.low_pct, one.high_pct, strict=True))
+        return cls(
+            parameter=one.name,
+            **{name: list(getattr(one, name)) for name in same},
+            spread_pct=one.spread_pct,
+            is_clear=is_clear,
+            configs=one.configs,
+        )
+
+
+class CoordinatesOut(BaseModel):
+    """A trial as a line over the parameters."""
+
+    position: int
+    run: int | None
+    values: dict[str, bool | int | float | str | None] = Field(description="null: the parameter did not count")
+    result: str
+    against_pct: float | None = Field(description="Against the mean of the default's figures; selected, optimistic")
+    is_default: bool
+    is_left_out: bool = Field(description="Its region was left out later on")
+
+
+class EffectsOut(BaseModel):
+    """What a model of the trials believes: an opinion of selected trials, and no verdict."""
+
+    fewest_configs: int = Field(description="Below so many measured configurations `effects` is empty")
+    effects: list[EffectOut]
+    coordinates: list[CoordinatesOut]
+
+
 class TuningAnswerOut(BaseModel):
     outcome: Outcome = Field(description="better, nothing_better, budget_too_small or error")
     finished: bool = Field(description="False while trials are still to come; ask again")
@@ -207,6 +258,32 @@ def get_tuning(request: HttpRequest, tuning_id: int) -> TuningOut:
     return _detail(member_of(request), tuning_id)
 
 
+@router.get("/{int:tuning_id}/effects", response=EffectsOut)
+def tuning_effects(request: HttpRequest, tuning_id: int) -> EffectsOut:
+    """Each parameter alone, ranked, with what a model believes of it; and every trial as a line over all of them."""
+    tuning = live.TUNINGS.find(member_of(request).team, tuning_id)
+    space = space_to_search(tuning)
+    return EffectsOut(
+        fewest_configs=FEWEST_MEASURED,
+        effects=[EffectOut.of(one) for one in effects_in(tuning)],
+        coordinates=[
+            CoordinatesOut(
+                position=one.trial.position,
+                run=one.trial.run.number if one.trial.run else None,
+                values={
+                    parameter.name: one.trial.config[parameter.name] if counts else None
+                    for parameter, counts in zip(space.parameters, space.active(one.trial.config), strict=True)
+                },
+                result=one.trial.result,
+                against_pct=one.against_pct,
+                is_default=one.is_default,
+                is_left_out=one.is_left_out,
+            )
+            for one in shown(tuning, trials_of(tuning))
+        ],
+    )
+
+
 @router.get("/{int:tuning_id}/verdict", response=TuningAnswerOut)
 async def tuning_verdict(
     request: HttpRequest,
@@ -244,6 +321,14 @@ def add_tuning_budget(request: HttpRequest, tuning_id: int, payload: BudgetIn) -
     """Give a search more runs or hours; one that ended without a gain goes on with them."""
     member = member_of(request)
     live.add_budget(member, live.TUNINGS.find(member.team, tuning_id), runs=payload.runs, hours=payload.hours)
+    return Status(202, _detail(member, tuning_id))
+
+
+@router.post("/{int:tuning_id}/region", response={202: TuningOut}, auth=LAUNCH)
+def leave_out_region(request: HttpRequest, tuning_id: int, payload: RegionIn) -> Status[TuningOut]:
+    """Try nothing more in a region of the space, and recommend nothing of it."""
+    member = member_of(request)
+    live.leave_out(member, live.TUNINGS.find(member.team, tuning_id), payload.mixture)
     return Status(202, _detail(member, tuning_id))
 
 

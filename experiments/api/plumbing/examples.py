@@ -125,6 +125,7 @@ BODIES: Mapping[str, Any] = {
         "budget_runs": 40,
     },
     "add_tuning_budget": {"runs": 20},
+    "leave_out_region": {"mixture": "nofile > 60000"},
     "create_schedule": {"name": "every night", "experiment": 2, "cron": "30 2 * * 1-5", "time_zone": "Europe/Berlin"},
     "change_schedule": {"labels": {"commit": "abc123"}},
     "create_webhook": {

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from django.db import transaction
 
 from experiments.analysis.tuning import search
+from experiments.analysis.tuning.proposing import spread
 from experiments.analysis.tuning.smallest import Smallest, reduce
 from experiments.analysis.tuning.standing import best_so_far
 from experiments.analysis.tuning.trials import FEWEST_RUNS, Planned, ended_invalid
@@ -20,6 +21,7 @@ from experiments.asking.launching.choices import freeze
 from experiments.asking.launching.launch import launch_run
 from experiments.asking.tunings.judged import judged
 from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, TuningPlan, choice_with_config
+from experiments.asking.tunings.space import SpaceDocument, space_of, with_forbidden
 from experiments.asking.tunings.trials import (
     hours_are_used_up,
     reverted,
@@ -29,6 +31,7 @@ from experiments.asking.tunings.trials import (
 )
 from experiments.asking.tunings.wording import answer_sentence, smallest_sentence
 from experiments.models import Member, Role, Run, Tuning, TuningTrial
+from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.events import RunEnded
 from experiments.registry.teams import audit
@@ -135,7 +138,8 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
         """What follows after these trials, none of which is open."""
         if inquiry.outcome:
             return self._reduced(inquiry, over)
-        settings, trials = settings_of(inquiry, over), searched(over)
+        settings = settings_of(inquiry, over)
+        trials = searched(over, settings.space)
         best = best_so_far(settings, trials)
         inquiry.best = asdict(best) if best else None
         if hours_are_used_up(inquiry, over) and len(trials) < FEWEST_RUNS:
@@ -156,10 +160,11 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
             return End(State.FINISHED, said)
         if hours_are_used_up(inquiry, over):
             return End(State.FINISHED, f"{said} The hours were used up before the smallest recipe was known.")
-        runs = reverted(over)
+        settings = settings_of(inquiry, over)
+        runs = reverted(over, settings.space)
         if ended_invalid(runs):
             return End(State.FINISHED, f"{said} The newest runs were invalid, so the smallest recipe is not known.")
-        step = reduce(settings_of(inquiry, over), inquiry.winner or {}, runs)
+        step = reduce(settings, inquiry.winner or {}, runs)
         if not isinstance(step, Smallest):
             return step
         inquiry.smallest = {
@@ -245,6 +250,29 @@ def add_budget(member: Member, tuning: Tuning, *, runs: int = 0, hours: float = 
             TUNINGS.take_up(locked)
         else:
             locked.save(update_fields=["budget_runs", "budget_hours"])
+    tuning.refresh_from_db()
+
+
+def leave_out(member: Member, tuning: Tuning, mixture: str) -> None:
+    """Try nothing more in this region, and recommend nothing of it. `mixture` as in the space: "workers > 4".
+
+    What was measured there stays to be seen. RequestError when the default lies in it, or nothing else is left.
+    """
+    with transaction.atomic():
+        locked = _held(member, tuning)
+        if locked.state != State.RUNNING or locked.outcome:
+            raise Conflict("Only a tuning search that is still looking for its answer can leave out a region.")
+        recipe = content_of(locked.recipe)
+        document = with_forbidden(SpaceDocument.model_validate(locked.space), recipe, mixture)
+        space = space_of(document, recipe)
+        if space.is_forbidden(locked.default):
+            raise RequestError("The default lies in this region, and all is compared with it.", field="mixture")
+        if not spread(space, locked.default, 1, locked.seed):
+            raise RequestError("Nothing would be left to try.", field="mixture")
+        locked.space = document.model_dump(mode="json")
+        locked.save(update_fields=["space"])
+        locked.trials.filter(run=None, result=TuningTrial.Result.NONE).delete()  # planned anew, without the region
+        audit.record(member, "tuning.leave_out", f"tuning {locked.name}", after={"mixture": mixture.strip()})
     tuning.refresh_from_db()
 
 

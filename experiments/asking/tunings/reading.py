@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from statistics import fmean, median
 
+from experiments.analysis.tuning.effects import Effect, effects_of
 from experiments.analysis.tuning.smallest import runs_needed
-from experiments.asking.tunings.trials import settings_of, used_s
+from experiments.asking.tunings.trials import searched, settings_of, space_to_search, trials_over, used_s
 from experiments.asking.tunings.wording import config_text
 from experiments.models import Tuning, TuningTrial
 from experiments.running.queue.estimates import estimates_for
@@ -16,12 +17,13 @@ from experiments.running.queue.estimates import estimates_for
 @dataclass(frozen=True)
 class Shown:
     """A trial with what people read of it. `against_pct`: its figure against the mean of the default's in the search;
-    of a trial that was selected that is optimistic, so it is no claim."""
+    of a trial that was selected that is optimistic, so it is no claim. `is_left_out`: its region was, later on."""
 
     trial: TuningTrial
     config: str
     is_default: bool
     against_pct: float | None
+    is_left_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,14 @@ def shown(tuning: Tuning, trials: list[TuningTrial]) -> list[Shown]:
     """Those that were launched or refused, in order."""
     controls = [one.figure for one in trials if one.config == tuning.default and one.figure is not None]
     base = fmean(controls) if controls else None
+    space = space_to_search(tuning)
     return [
         Shown(
             one,
             config_text(one.config, tuning.default),
             one.config == tuning.default,
             100 * (one.figure / base - 1) if base and one.figure is not None else None,
+            space.is_forbidden(one.config),
         )
         for one in trials
         if one.run_id is not None or one.result
@@ -87,6 +91,13 @@ def cost_of(tuning: Tuning, trials: list[TuningTrial]) -> Cost:
 def reduction_runs(tuning: Tuning) -> int:
     """The runs that the smallest recipe takes at most."""
     return runs_needed(settings_of(tuning, ()), tuning.winner or {}) if tuning.winner is not None else 0
+
+
+def effects_in(tuning: Tuning) -> list[Effect]:
+    """What the model believes of each parameter alone, the largest spread first; [] with too few trials."""
+    over = trials_over(tuning)
+    settings = settings_of(tuning, over)
+    return effects_of(settings, searched(over, settings.space))
 
 
 def limits_text(tuning: Tuning) -> list[str]:

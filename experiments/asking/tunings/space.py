@@ -75,6 +75,16 @@ def space_of(document: SpaceDocument, recipe: RecipeDocument) -> Space:
         raise RequestError(f"This cannot be searched: {error}.", field="space") from error
 
 
+def with_forbidden(document: SpaceDocument, recipe: RecipeDocument, mixture: str) -> SpaceDocument:
+    """The document with one forbidden mixture more. RequestError, of the field `mixture`, when it cannot be one."""
+    try:
+        made = read_space({**document.model_dump(mode="json"), "forbidden": [*document.forbidden, mixture.strip()]})
+        space_of(made, recipe)
+    except RequestError as error:
+        raise RequestError(error.message.removeprefix("forbidden: "), field="mixture") from error
+    return made
+
+
 def default_of(document: SpaceDocument, recipe: RecipeDocument, given: Mapping[str, Value]) -> dict[str, Value]:
     """The configuration to compare with: the parameters as they are given, else their defaults."""
     found: dict[str, Value] = {}

@@ -10,12 +10,11 @@ from django.http import HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from experiments.analysis.tuning.effects import effects_of
 from experiments.asking.library.catalogue import known_space
 from experiments.asking.tunings import live
-from experiments.asking.tunings.reading import cost_of, limits_text, reduction_runs, shown, trials_of
+from experiments.asking.tunings.reading import cost_of, effects_in, limits_text, reduction_runs, shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
-from experiments.asking.tunings.trials import searched, settings_of, trials_over
+from experiments.asking.tunings.trials import space_to_search
 from experiments.asking.tunings.wording import config_text
 from experiments.asking.tunings.wording import shown as value_text
 from experiments.models import Member, Recipe, Role, Tuning
@@ -96,6 +95,7 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
         "is_live": found.state == Tuning.State.RUNNING,
         "may_add": found.state == Tuning.State.RUNNING
         or (found.state == Tuning.State.FINISHED and found.outcome != Tuning.Outcome.BETTER),
+        "may_leave_out": found.state == Tuning.State.RUNNING and not found.outcome,
         "space": found.space["parameters"],
     }
     return page_with_answer(request, "tunings/page.html", "tunings/_answer.html", context)
@@ -129,10 +129,8 @@ def tuning_chart(request: TeamRequest, tuning_id: int) -> JsonResponse:
 def tuning_effects(request: TeamRequest, tuning_id: int) -> HttpResponse:
     """What the model believes of each parameter alone."""
     found = live.TUNINGS.find(request.team, tuning_id)
-    over = trials_over(found)
-    settings = settings_of(found, over)
-    effects = effects_of(settings, searched(over))
-    context = {"effects": pictures(settings.space, effects), "scale": scale_text(effects)} if effects else {}
+    effects = effects_in(found)
+    context = {"effects": pictures(space_to_search(found), effects), "scale": scale_text(effects)} if effects else {}
     return render(request, "tunings/_effects.html", context)
 
 
@@ -165,6 +163,17 @@ def tuning_budget(request: TeamRequest, tuning_id: int) -> HttpResponse:
         runs, hours = (_number(request.POST.get(name, ""), name) for name in ("runs", "hours"))
         live.add_budget(request.member, found, runs=int(runs), hours=hours)
         messages.success(request, "The budget is larger now.")
+    return redirect("tuning", request.team.slug, tuning_id)
+
+
+@require_POST
+@team_view(role=Role.LAUNCHER)
+def tuning_region(request: TeamRequest, tuning_id: int) -> HttpResponse:
+    """A region in which nothing more is tried."""
+    with RefusalSaid(request):
+        found = live.TUNINGS.find(request.team, tuning_id)
+        live.leave_out(request.member, found, request.POST.get("mixture", ""))
+        messages.success(request, "Nothing more is tried there. A run that is under way goes on to its end.")
     return redirect("tuning", request.team.slug, tuning_id)
 
 

@@ -102,6 +102,7 @@ BODIES: dict[str, Any] = {
     "start_bisection": {"name": "b", **NAMES, "good_version": 1, "bad_version": 2},
     "start_tuning": {"name": "t", **NAMES, "space": {"parameters": [{"name": "nofile", "low": 1024, "high": 70000}]}},
     "add_tuning_budget": {"runs": 5},
+    "leave_out_region": {"mixture": "nofile > 69000"},
     "create_schedule": {"name": "n", "experiment": 1, "cron": "0 0 * * *"},
     "change_schedule": {"labels": {}},
     "create_alert_rule": {"name": "failed", "kind": "run_failed"},

@@ -14,6 +14,7 @@ from tests.experiments.api.ci_client import NAMES, Ci
 from tests.experiments.api.conftest import ApiClient
 from tests.experiments.asking.test_tunings import RECIPE, SPACE
 from tests.experiments.finished import finish_next, report, whole_run
+from tests.frontend.tuned import tuned
 
 YAML = """
 parameters:
@@ -51,6 +52,9 @@ def test_a_search_over_the_api_from_its_start_to_its_end(api: ApiClient, body: d
     assert api.post(f"{one}/recipe").status_code == 409
     verdict = api.get(f"{one}/verdict").json()
     assert (verdict["finished"], verdict["reasons"]) == (False, ["1 runs are over, at most 39 to go."])
+    left_out = api.post(f"{one}/region", {"mixture": "nproc > 8000"})
+    assert (left_out.status_code, left_out.json()["space"]["forbidden"]) == (202, ["nproc > 8000"])
+    assert api.post(f"{one}/region", {"mixture": "mode = plain"}).json()["errors"][0]["field"] == "mixture"
     assert api.post(f"{one}/cancel").json()["state"] == "cancelled"
     assert api.get(f"{one}/verdict").json()["outcome"] == "error"
     assert [row["id"] for row in api.get("/tunings?state=cancelled").json()["items"]] == [made["id"]]
@@ -82,6 +86,30 @@ def test_an_answer_is_told_with_its_interval_and_saved_as_a_recipe(api: ApiClien
     saved = api.post(f"/tunings/{made['id']}/recipe")
     assert (saved.status_code, saved.json()["name"]) == (201, "limits")
     assert api.get(f"/tunings/{made['id']}").json()["smaller_recipe"] == saved.json()
+
+
+def test_the_parameters_are_ranked_with_their_belief_and_each_trial_is_a_line_over_them(
+    api: ApiClient, admin: Member, stock: dict[str, Any]
+) -> None:
+    search = tuned(admin, stock, 60)
+    told = api.get(f"/tunings/{search.pk}/effects").json()
+    first = told["effects"][0]
+    assert (first["parameter"], first["is_clear"], len(told["effects"])) == ("workers", True, 12)
+    spreads = [one["spread_pct"] for one in told["effects"]]
+    assert spreads == sorted(spreads, reverse=True)
+    for one in told["effects"]:
+        assert len({len(one[name]) for name in ("values", "change_pct", "low_pct", "high_pct")}) == 1
+        assert all(low <= change <= high for low, change, high in zip(
+            one["low_pct"], one["change_pct"], one["high_pct"], strict=True
+        ))  # fmt: skip
+    lines = told["coordinates"]
+    assert [one["position"] for one in lines] == list(range(60))
+    for one in lines:
+        assert (one["values"]["region_mb"] is None) == (one["values"]["collector"] != "G1")
+        assert (one["against_pct"] is None) == (one["result"] != "ok")
+    search.trials.filter(position__gt=9).delete()
+    few = api.get(f"/tunings/{search.pk}/effects").json()
+    assert (few["effects"], few["fewest_configs"], len(few["coordinates"])) == ([], 12, 10)
 
 
 def test_benchhub_ci_starts_a_search_once_waits_and_tells_the_answer(

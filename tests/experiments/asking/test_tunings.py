@@ -12,10 +12,19 @@ from agents.events import AnyEvent
 from experiments.analysis.tuning.search import Round, decide
 from experiments.asking.launching.cancelling import cancel_run
 from experiments.asking.launching.choices import Choice
-from experiments.asking.tunings.live import TUNINGS, add_budget, find_smallest, pause, resume, start_tuning
+from experiments.asking.tunings.live import (
+    TUNINGS,
+    add_budget,
+    find_smallest,
+    leave_out,
+    pause,
+    resume,
+    start_tuning,
+)
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
+from experiments.asking.tunings.reading import shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
-from experiments.asking.tunings.trials import searched, settings_of, trials_over
+from experiments.asking.tunings.trials import searched, settings_of, space_to_search, trials_over
 from experiments.keeping.retention.exemptions import in_use
 from experiments.models import Member, Recipe, Role, Run, Tuning, TuningTrial
 from experiments.registry.documents.versions import save_version
@@ -134,7 +143,7 @@ def test_every_trial_is_a_function_of_those_before_it_and_is_launched_once(admin
     planned = list(tuning.trials.values_list("config", "purpose", "block"))
     at = 0
     while at < len(over):
-        decided = decide(settings_of(tuning, over[:at]), searched(over[:at]))
+        decided = decide(settings_of(tuning, over[:at]), searched(over[:at], space_to_search(tuning)))
         assert isinstance(decided, Round)
         told = [(dict(one.config), one.purpose, one.block) for one in decided.planned]
         assert told == planned[at : at + len(told)]
@@ -230,7 +239,7 @@ def test_a_paused_search_launches_nothing_until_it_goes_on_with_the_same_trial(a
     tuning = play(tuning, most=1)
     assert not Run.objects.filter(state=Run.State.QUEUED).exists()
     over = trials_over(tuning)
-    decided = decide(settings_of(tuning, over), searched(over))
+    decided = decide(settings_of(tuning, over), searched(over, space_to_search(tuning)))
     assert isinstance(decided, Round)
     with pytest.raises(Conflict):
         pause(admin, tuning)
@@ -372,6 +381,48 @@ def test_conditions_and_forbidden_mixtures_are_kept(admin: Member, choice: Choic
     assert len(plain) > 1
 
 
+def test_nothing_more_is_tried_or_recommended_in_a_region_that_was_left_out(admin: Member, choice: Choice) -> None:
+    tuning = play(start(admin, choice, budget_runs=24), most=12)
+    before = set(tuning.trials.exclude(result="").values_list("pk", flat=True))
+    assert tuning.trials.filter(pk__in=before, config__mode="fast").exists()
+    leave_out(admin, tuning, "mode = fast and nproc > 3000")
+    under_way = Run.objects.get(state=Run.State.QUEUED)
+    tuning = play(tuning)
+    later = tuning.trials.exclude(pk__in=before).exclude(run=under_way)
+    assert later.filter(config__mode="fast").exists()
+    assert not later.filter(config__mode="fast", config__nproc__gt=3000).exists()
+    assert tuning.state == "finished"
+    for config in filter(None, (tuning.winner, (tuning.best or {}).get("config"))):
+        assert config["mode"] == "plain" or config["nproc"] <= 3000
+    rows = shown(tuning, trials_of(tuning))
+    assert {one.trial.config["mode"] for one in rows if one.is_left_out} == {"fast"}
+    assert [one.trial.position for one in rows] == list(range(len(rows)))
+    assert len(rows) <= 24
+    with pytest.raises(Conflict):
+        leave_out(admin, tuning, "nproc > 8000")
+
+
+@pytest.mark.parametrize(
+    ("mixture", "said"),
+    [
+        ("mode = plain", "The default lies in this region"),
+        ("heap > 4", "heap is not searched"),
+        ("quick", "is not PARAMETER"),
+        ("nproc > many", "not of type int"),
+        (" ", "at least 1"),
+    ],
+)
+def test_a_region_that_cannot_be_left_out_is_refused(admin: Member, choice: Choice, mixture: str, said: str) -> None:
+    tuning = start(admin, choice)
+    before = tuning.space
+    with pytest.raises(RequestError) as error:
+        leave_out(admin, tuning, mixture)
+    assert error.value.field == "mixture"
+    assert said in error.value.message
+    tuning.refresh_from_db()
+    assert tuning.space == before
+
+
 def test_a_viewer_changes_nothing(admin: Member, choice: Choice, make_member: MakeMember) -> None:
     viewer, tuning = make_member(admin.team, Role.VIEWER, "vic"), start(admin, choice)
     for act in (pause, resume, find_smallest, TUNINGS.cancel):
@@ -379,3 +430,5 @@ def test_a_viewer_changes_nothing(admin: Member, choice: Choice, make_member: Ma
             act(viewer, tuning)
     with pytest.raises(Forbidden):
         add_budget(viewer, tuning, runs=5)
+    with pytest.raises(Forbidden):
+        leave_out(viewer, tuning, "nproc > 8000")
