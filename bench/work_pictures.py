@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/works: the pages that answer the pieces of work, of experiments that really ran.
+"""Takes the pictures of docs/works and docs/tuning.md: pages of experiments and tuning searches that really ran.
 
 Give it the BENCHHUB_DATA_DIR in which `bin/lab --exit --published` ran the experiments of PICTURES; it starts a web
 process of its own on their database. A picture whose experiment has not run is named and left as it is.
@@ -19,7 +19,7 @@ from bench.picture import PageError, View, take
 from bench.website import session_cookie, signed_in, website
 from benchhub.embedded import PROJECT_DIR
 from experiments.asking.library.catalogue import template
-from experiments.models import Experiment, Run
+from experiments.models import Experiment, Run, Tuning
 from lab.management.commands.lab_run import TEAM, USER
 
 Address = Callable[[], str]
@@ -53,6 +53,23 @@ def published_page(name: str) -> Address:
     return lambda: reverse("library_published", args=(TEAM, name))
 
 
+def newest_tuning(name: str, state: str = Tuning.State.FINISHED) -> Tuning:
+    """The newest tuning search that was made of a template of the library; with a gain, if it is finished."""
+    found = Tuning.objects.filter(team__slug=TEAM, labels__library=name, state=state)
+    if state == Tuning.State.FINISHED:
+        found = found.filter(outcome=Tuning.Outcome.BETTER)
+    tuning: Tuning = found.latest("pk")
+    return tuning
+
+
+def tuning_page(name: str, state: str = Tuning.State.FINISHED) -> Address:
+    return lambda: reverse("tuning", args=(TEAM, newest_tuning(name, state).pk))
+
+
+def tuning_form(name: str) -> Address:
+    return lambda: reverse("new_tuning", args=(TEAM,)) + f"?from={newest_tuning(name).pk}"
+
+
 def _run_of(name: str, variant: str) -> Run:
     found = Run.objects.filter(experiment=newest(name), variant__name=variant, outcome="succeeded")
     run: Run = found.latest("number")
@@ -83,6 +100,11 @@ PICTURES = {
         520,
         "h2:text-is('CPU beside throughput')",
     ),
+    "tuning-form": Picture(tuning_form("tune-nginx"), 900, "h2:text-is('What may be tried')"),
+    "tuning-live": Picture(tuning_page("tune-tomcat-jvm", Tuning.State.RUNNING), 900),
+    "tuning-answer": Picture(tuning_page("tune-nginx"), 760),
+    "tuning-coordinates": Picture(tuning_page("tune-nginx"), 640, "h2:text-is('Every parameter')"),
+    "tuning-alone": Picture(tuning_page("tune-nginx"), 620, "h2:text-is('Each parameter alone')"),
     "work-11": Picture(experiment_page("three-tier"), 860),
     "work-11-limit": Picture(run_page("three-tier", "one process each"), 620, "h2:text-is('Validity checks')"),
 }
@@ -97,7 +119,7 @@ def main() -> None:
     for name, picture in PICTURES.items():
         try:
             addresses[name] = picture.address()
-        except (Experiment.DoesNotExist, Run.DoesNotExist) as error:
+        except (Experiment.DoesNotExist, Run.DoesNotExist, Tuning.DoesNotExist) as error:
             problems.append(f"{name}: {error}")
     with website() as site, sync_playwright() as playwright:
         browser = playwright.chromium.launch(

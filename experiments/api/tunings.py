@@ -21,7 +21,7 @@ from experiments.asking.tunings.answer import Outcome, TuningAnswer, answer_of, 
 from experiments.asking.tunings.plan import MOST_LIMITS, MOST_RUNS, LimitWanted, TuningPlan
 from experiments.asking.tunings.reading import cost_of, effects_in, shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
-from experiments.asking.tunings.space import MOST_PARAMETERS, Range, SpaceDocument, Text
+from experiments.asking.tunings.space import MOST_PARAMETERS, MOST_STARTS, Range, SpaceDocument, Start, Text
 from experiments.asking.tunings.trials import space_to_search
 from experiments.models import Member, Tuning
 from experiments.registry.documents.yaml_text import parse_yaml
@@ -41,6 +41,7 @@ class SpaceIn(Body):
 
     parameters: list[Range] = Field(min_length=1, max_length=MOST_PARAMETERS)
     forbidden: list[Text] = Field(default=[], max_length=100, description="Such as `workers > 4 and sendfile = off`")
+    starts: list[Start] = Field(default=[], max_length=MOST_STARTS, description="Configurations to be tried first")
 
 
 class TuningIn(SetupIn):
@@ -54,6 +55,7 @@ class TuningIn(SetupIn):
     budget_runs: Whole = Field(60, ge=1, le=MOST_RUNS)
     budget_hours: float | None = Field(None, gt=0)
     reduces: bool = Field(False, description="Look for the smallest recipe that keeps the gain, too")
+    warm: bool = Field(True, description="Try first what earlier searches and experiments with this recipe found")
 
 
 class BudgetIn(Body):
@@ -246,6 +248,7 @@ def start_tuning(request: HttpRequest, payload: TuningIn) -> Status[TuningOut]:
         budget_runs=payload.budget_runs,
         budget_hours=payload.budget_hours,
         reduces=payload.reduces,
+        warm=payload.warm,
         labels=payload.labels,
         priority=PRIORITIES[payload.priority],
     )

@@ -22,6 +22,7 @@ from experiments.asking.launching.launch import launch_run
 from experiments.asking.tunings.judged import judged
 from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, TuningPlan, choice_with_config
 from experiments.asking.tunings.space import SpaceDocument, space_of, with_forbidden
+from experiments.asking.tunings.starts import planned_starts
 from experiments.asking.tunings.trials import (
     hours_are_used_up,
     reverted,
@@ -29,7 +30,7 @@ from experiments.asking.tunings.trials import (
     settings_of,
     trials_over,
 )
-from experiments.asking.tunings.wording import answer_sentence, smallest_sentence
+from experiments.asking.tunings.wording import answer_sentence, smallest_sentence, too_many_runs
 from experiments.models import Member, Role, Run, Tuning, TuningTrial
 from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import Conflict, RequestError
@@ -144,6 +145,8 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
         inquiry.best = asdict(best) if best else None
         if hours_are_used_up(inquiry, over) and len(trials) < FEWEST_RUNS:
             return End(State.STOPPED, f"The hours were used up after {len(trials)} runs; {FEWEST_RUNS} are needed.")
+        if starts := planned_starts(SpaceDocument.model_validate(inquiry.space), settings, trials):
+            return starts
         step = search.decide(settings, trials)
         if isinstance(step, search.Round):
             return step.planned
@@ -311,6 +314,8 @@ def _open_again(tuning: Tuning) -> None:
 def _without_gain(tuning: Tuning, step: search.NothingBetter | search.BudgetTooSmall) -> End:
     if isinstance(step, search.BudgetTooSmall):
         tuning.outcome, tuning.more_runs = Outcome.BUDGET_TOO_SMALL, step.more_runs
+        if tuning.budget_runs + step.more_runs > MOST_RUNS:
+            return End(State.FINISHED, f"{step.sentence} {too_many_runs(MOST_RUNS)}")
     elif step.stopped:
         return End(State.STOPPED, step.sentence)
     else:

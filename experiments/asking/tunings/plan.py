@@ -12,7 +12,8 @@ from agents.steps.recipe import RecipeDocument, Value
 from experiments.analysis.tuning.space import Config, Space
 from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.launching.choices import Choice, freeze_for
-from experiments.asking.tunings.space import default_of, read_space, space_of
+from experiments.asking.tunings.space import check_starts, default_of, read_space, space_of
+from experiments.asking.tunings.starts import with_known_starts
 from experiments.models import Member, Run, Tuning
 from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import RequestError
@@ -37,7 +38,10 @@ class LimitWanted:
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """`space` as in `experiments.asking.tunings.space`. `reduces`: the smallest recipe is looked for at the end."""
+    """`space` as in `experiments.asking.tunings.space`. `reduces`: the smallest recipe is looked for at the end.
+
+    `warm`: what earlier searches and experiments found is tried first.
+    """
 
     name: str
     choice: Choice
@@ -48,6 +52,7 @@ class TuningPlan:
     budget_runs: int = 60
     budget_hours: float | None = None
     reduces: bool = False
+    warm: bool = True
     seed: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     priority: int = Run.Priority.NORMAL
@@ -74,7 +79,10 @@ class TuningPlan:
         except ValueError as error:
             said = f"The default, which all is compared with, must be in what may be tried: {error}."
             raise RequestError(said, field=f"space.{str(error).partition(':')[0]}") from error
+        check_starts(wanted, space, default)
         _check_launchable(member, choice, document, space, default)
+        if self.warm:
+            wanted = with_known_starts(wanted, team, choice, self.metric, space, default)
         return Tuning(
             team=team,
             name=self.name.strip(),

@@ -60,6 +60,12 @@ class TuningForm(PartsForm):
         label="Find the smallest recipe, too",
         help_text="Each parameter of the answer goes back to its default alone; these runs come on top.",
     )
+    warm = forms.BooleanField(
+        required=False,
+        initial=True,
+        label="Begin with what earlier searches found",
+        help_text="Answers of searches and experiments with this recipe are tried first, those of other hosts, too.",
+    )
     labels = LabelsField(required=False, help_text="key=value, one per line; every trial gets them.")
     priority = PriorityField()
 
@@ -105,7 +111,7 @@ class TuningForm(PartsForm):
         """What the valid form says. RequestError when a value is not of its parameter's type."""
         cleaned = self.cleaned_data
         parts = {name: cleaned[name] for name in CHOICE_FIELDS}
-        same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "labels", "priority")
+        same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "warm", "labels", "priority")
         return TuningPlan(
             **{name: cleaned[name] for name in same},
             choice=Choice(parameters=self.given(), members=self.members(), **parts),
@@ -172,6 +178,11 @@ def initial_of(space: dict[str, Any]) -> dict[str, Any]:
     for one in space["parameters"]:
         name = one["name"]
         found |= {f"s_{name}": True, f"g_{name}": one.get("log"), f"w_{name}": one.get("only_when", "")}
-        found |= {f"l_{name}": one.get("low"), f"h_{name}": one.get("high")}
+        found |= {f"l_{name}": _end(one.get("low")), f"h_{name}": _end(one.get("high"))}
         found[f"c_{name}"] = ", ".join(map(str, one.get("choices", ())))
     return found
+
+
+def _end(value: float | None) -> float | int | None:
+    """A whole number without its decimals."""
+    return int(value) if value is not None and value == int(value) else value

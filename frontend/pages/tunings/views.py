@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from experiments.asking.library.catalogue import known_space
 from experiments.asking.tunings import live
+from experiments.asking.tunings.plan import MOST_RUNS
 from experiments.asking.tunings.reading import cost_of, effects_in, limits_text, reduction_runs, shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
 from experiments.asking.tunings.trials import space_to_search
@@ -95,6 +96,8 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
         "is_live": found.state == Tuning.State.RUNNING,
         "may_add": found.state == Tuning.State.RUNNING
         or (found.state == Tuning.State.FINISHED and found.outcome != Tuning.Outcome.BETTER),
+        "most_more_runs": MOST_RUNS - found.budget_runs,
+        "more_runs": min(found.more_runs or 20, MOST_RUNS - found.budget_runs),
         "may_leave_out": found.state == Tuning.State.RUNNING and not found.outcome,
         "space": found.space["parameters"],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,11 +27,12 @@ from experiments.asking.tunings.reading import shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
 from experiments.asking.tunings.trials import searched, settings_of, space_to_search, trials_over
 from experiments.keeping.retention.exemptions import in_use
-from experiments.models import Member, Recipe, Role, Run, Tuning, TuningTrial
+from experiments.models import Experiment, Member, Recipe, Role, Run, StoredVerdict, Tuning, TuningTrial, Variant
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.registry.hosts.driver_sets import driver_set
 from experiments.running.ending.conclusion import give_up
-from tests.experiments.conftest import MakeMember
+from tests.experiments.conftest import MakeMember, ready_host
 from tests.experiments.finished import finish_next, report, whole_run
 
 RECIPE = {
@@ -319,6 +321,12 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
         ({"space": {"parameters": [{"name": "mode"}], "forbidden": ["heap > 4"]}}, "space.forbidden", "heap"),
         ({"space": {"parameters": [{"name": "mode"}], "forbidden": ["quick"]}}, "space.forbidden", "is not PARAMETER"),
         ({"space": {"parameters": []}}, "space.parameters", "at least 1"),
+        (
+            {"space": {**SPACE, "starts": [{"config": {"heap": 1}}]}},
+            "space.starts",
+            "Start 1: heap: it is not searched",
+        ),
+        ({"space": {**SPACE, "starts": [{"config": {"nproc": 9}}]}}, "space.starts", "outside of what may be tried"),
         ({"metric": "speed"}, "metric", "no metric 'speed'"),
         ({"limits": [LimitWanted("speed", at_most=1)]}, "limits", "no metric 'speed'"),
         ({"limits": [LimitWanted("latency_p99_ms")]}, "limits", "at_most"),
@@ -421,6 +429,62 @@ def test_a_region_that_cannot_be_left_out_is_refused(admin: Member, choice: Choi
     assert said in error.value.message
     tuning.refresh_from_db()
     assert tuning.space == before
+
+
+def test_a_search_begins_with_the_answers_of_earlier_ones_and_measures_them(admin: Member, choice: Choice) -> None:
+    there = start(admin, replace(choice, sut=ready_host(admin, "sut-2", roles="sut")))
+    here = start(admin, choice)
+    for number, (row, mode) in enumerate(((here, "fast"), (there, "plain"))):
+        TUNINGS.cancel(admin, row)
+        winner = {**row.default, "mode": mode, "nproc": 2048 + number}
+        Tuning.objects.filter(pk=row.pk).update(state="finished", outcome="better", winner=winner)
+    given = {"config": {"nofile": 2048}, "why": "what we ran last year"}
+    tuning = start(admin, choice, space={**SPACE, "starts": [given]})
+    planned = list(tuning.trials.values_list("purpose", "why", "config__nofile", "config__nproc"))
+    assert planned == [
+        ("control", "the default, to compare with", 4096, 4096),
+        ("explore", "what we ran last year", 2048, 4096),
+        ("explore", f"the answer of tuning search {here.pk} here", 4096, 2048),
+        ("explore", f"the answer of tuning search {there.pk} on sut-2", 4096, 2049),
+    ]
+    tuning = play(tuning, most=5)
+    assert tuning.trials.filter(result="ok").count() == 5
+    assert tuning.trials.get(position=4).why == "spread over the space"
+    assert start(admin, choice, warm=False).trials.filter(why__contains="tuning search").count() == 0
+
+
+def test_a_variant_of_an_experiment_that_was_better_is_a_start_where_it_fits_the_space(
+    admin: Member, choice: Choice
+) -> None:
+    same = {name: getattr(choice, name) for name in ("application", "recipe", "sut")}
+    experiment = Experiment.objects.create(team=admin.team, name="Modes", workload=choice.workload)
+    made = [
+        Variant.objects.create(
+            experiment=experiment, name=name, position=place, parameters=parameters, is_baseline=not place,
+            drivers=driver_set(choice.drivers, {}), **same,
+        )
+        for place, (name, parameters) in enumerate(
+            (("plain", {}), ("fast", {"mode": "fast"}), ("many", {"nproc": 100_000}), ("worse", {"nofile": 2048}))
+        )
+    ]  # fmt: skip
+    for candidate, outcome in zip(made[1:], ("better", "better", "worse"), strict=True):
+        StoredVerdict.objects.create(
+            experiment=experiment, baseline=made[0], candidate=candidate, metric="throughput_rps", outcome=outcome,
+            sentence="", numbers={},
+        )  # fmt: skip
+    planned = start(admin, choice).trials.values_list("why", "config__mode")
+    assert list(planned[1:]) == [(f"fast of experiment {experiment.pk}, which was better here", "fast")]
+
+
+def test_a_forecast_beyond_what_a_search_may_have_says_what_else_to_do(admin: Member, choice: Choice) -> None:
+    def noisy(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        gain = 1.05 if config["mode"] == "fast" else 1.0
+        return whole_run(report(1000.0 * gain * (1.35 if number % 3 else 0.7)))
+
+    found = [play(start(admin, choice, budget_runs=20, seed=seed), noisy) for seed in range(3)]
+    far = [one for one in found if (one.more_runs or 0) > 280]
+    assert far, [one.sentence for one in found]
+    assert all("A search has at most 300: measure longer in each run" in one.sentence for one in far)
 
 
 def test_a_viewer_changes_nothing(admin: Member, choice: Choice, make_member: MakeMember) -> None:
