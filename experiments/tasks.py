@@ -20,6 +20,8 @@ from experiments.keeping.operating.broker import look_at_broker
 from experiments.keeping.operating.slow_work import if_there_is_room
 from experiments.keeping.retention.file_moving import move_files
 from experiments.keeping.retention.file_sweep import sweep_files
+from experiments.keeping.retention.month_clearing import clear_months
+from experiments.keeping.retention.months import begin_month
 from experiments.keeping.retention.policy import apply_retention
 from experiments.keeping.retention.removal import remove_expired
 from experiments.models import DryRun, Host
@@ -150,9 +152,11 @@ def tell_alert(alert_id: int) -> None:
 
 @shared_task(name="experiments.tasks.clean_up")
 def clean_up() -> None:
-    """Apply the teams' retention, remove what was in the trash long enough, measure, sweep and move files of runs."""
+    """Begin a month, apply the teams' retention, remove what is due, measure, sweep and move files of runs."""
+    begin_month()
     apply_retention()
     remove_expired()
+    clear_months()
     measure_files()
     for step in (sweep_files, move_files):  # a full disk takes no file, and what is swept up makes room
         try:

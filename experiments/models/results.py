@@ -65,9 +65,15 @@ class Series(models.Model):
 
 
 class SampleSeries(models.Model):
-    """One channel of one run: two arrays of equal length, not a row per point. `at_s` counts from measuring's start."""
+    """One channel of one run: two arrays of equal length, not a row per point. `at_s` counts from measuring's start.
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="samples")
+    Kept in months, as the run's events are.
+    """
+
+    pk = models.CompositePrimaryKey("run_id", "role", "channel")
+    run = models.ForeignKey(
+        Run, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="samples"
+    )
     role = models.CharField(max_length=12)
     channel = models.CharField(max_length=120)
     unit = models.CharField(max_length=20)

@@ -260,9 +260,16 @@ class Run(models.Model):
 
 
 class RunEvent(models.Model):
-    """One fact of a run in order. The journal is here too: nothing about a run lives only in Redis or in a worker."""
+    """One fact of a run in order. The journal is here too: nothing about a run lives only in Redis or in a worker.
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
+    Its table is kept in months (`experiments.keeping.retention.months`). The database holds no reference to the run:
+    the rows of a run that is gone for good stay where nobody finds them, until their month is cleared.
+    """
+
+    pk = models.CompositePrimaryKey("run_id", "seq")
+    run = models.ForeignKey(
+        Run, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="events"
+    )
     seq = models.PositiveIntegerField()
     kind = models.CharField(max_length=32)
     payload = models.JSONField()

@@ -7,6 +7,7 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 
-from experiments.models import Alert, Experiment, Member, Run
+from experiments.keeping.retention.months import begin_month
+from experiments.models import Alert, Experiment, Member, Run, RunEvent, SampleSeries
 from experiments.registry.teams.tokens import issue
 
 HERE = Path(__file__).parent
@@ -69,7 +71,7 @@ def admin(upgraded: Path, django_db_blocker: Any) -> Iterator[Member]:
 
 
 def test_no_row_is_lost(upgraded: Path, admin: Member) -> None:
-    for model in (Run, Experiment, Alert, Member, get_user_model()):
+    for model in (Run, RunEvent, SampleSeries, Experiment, Alert, Member, get_user_model()):
         assert model._default_manager.count() == lines_of(upgraded, model._meta.db_table) > 0, model
 
 
@@ -78,6 +80,23 @@ def test_the_tables_are_those_of_the_models(admin: Member) -> None:
     with connection.cursor() as cursor:
         there = set(connection.introspection.table_names(cursor))
     assert {model._meta.db_table for model in (Run, Experiment, Alert)} <= there
+
+
+def test_what_was_stored_before_is_the_first_month(admin: Member) -> None:
+    for model in (RunEvent, SampleSeries):
+        table = model._meta.db_table
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT count(*) FROM {table}_0")
+            assert cursor.fetchone()[0] == model._default_manager.count(), table
+            found = connection.introspection.get_constraints(cursor, table).items()
+        keys = [one["columns"] for _, one in found if one["unique"] or one["index"] or one["foreign_key"]]
+        assert keys == [[field.column for field in model._meta.pk_fields]]
+    keeping = import_module("experiments.migrations.0018_months").keep_in_months
+    with connection.schema_editor() as editor:
+        keeping(None, editor)  # an upgrade that was interrupted begins again
+    run = Run.objects.for_team(admin.team).filter(events__kind="phase_started").latest("number")
+    assert begin_month() is not None
+    assert run.events.count() > 0
 
 
 @pytest.mark.parametrize("page", PAGES)

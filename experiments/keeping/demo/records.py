@@ -23,6 +23,8 @@ from experiments.models import (
     Recipe,
     Role,
     Run,
+    RunEvent,
+    SampleSeries,
     Series,
     Team,
     Workload,
@@ -149,6 +151,8 @@ def delete_demo(member: Member) -> int:
         configs = list(runs.values_list("config_id", flat=True).distinct())
         count = runs.count()
         Series.objects.for_team(member.team).filter(fingerprint__in=fingerprints).delete()
+        for model in (RunEvent, SampleSeries):
+            model._default_manager.filter(run__in=runs).delete()
         runs.delete()
         _delete_unused(member.team, profiles, configs)
         Workload.objects.for_team(member.team).filter(is_demo=True, runs=None, experiments=None).delete()

@@ -1,4 +1,7 @@
-"""What was in the trash for 30 days is removed for good, a bounded number of runs at a time."""
+"""What was in the trash for 30 days is removed for good, a bounded number of runs at a time.
+
+Events and samples, which are most of it, stay where nobody finds them: `month_clearing` drops whole months of them.
+"""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ from experiments.models import (
     Host,
     Member,
     Run,
+    RunEvent,
     SampleSeries,
     Series,
     Team,
@@ -323,6 +324,26 @@ def test_an_archive_that_is_not_right_stores_nothing(filled: Team, exported: Pat
         broken.write_bytes(cut)
         with pytest.raises(ArchiveError, match="damaged or no archive"):
             import_team(broken, slug="moved")
+
+
+def test_an_archive_in_which_events_and_samples_still_have_numbers_is_taken(filled: Team, exported: Path) -> None:
+    def number(rows: list[dict[str, Any]]) -> None:
+        for at, row in enumerate(rows):
+            row["id"] = at + 1
+
+    old = exported.with_name("old")
+    with zipfile.ZipFile(exported) as packed, zipfile.ZipFile(old, "w", zipfile.ZIP_DEFLATED) as again:
+        for name in packed.namelist():
+            entries = {name: packed.read(name)}
+            if name in ("runevent.jsonl", "sampleseries.jsonl"):
+                _rows(name, number)(packed, entries)
+            again.writestr(name, entries[name])
+
+    moved = import_team(old, slug="moved").team
+
+    for model in (RunEvent, SampleSeries):
+        found = {team: model._default_manager.filter(run__team=team).count() for team in (filled, moved)}
+        assert found[moved] == found[filled] > 0, model
 
 
 def test_a_row_that_is_too_large_is_not_read(filled: Team, exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
