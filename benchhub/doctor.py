@@ -32,6 +32,7 @@ from experiments.keeping.operating.operations import queue_names, troubles
 from experiments.models import Host
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.keys import KeyFileError, seal, unseal
+from experiments.registry.replica import replica_state
 from experiments.registry.runs.file_store import FileStoreError, has_place, look_at_place
 from experiments.registry.teams.first_account import how_to_make_the_first_account
 
@@ -90,6 +91,7 @@ def _in_the_database(*, working: bool) -> Iterator[Finding]:
     yield Finding("tables", "ok", f"They are those of BenchHub {settings.VERSION}.")
     yield _secrets()
     yield _files()
+    yield from _replica()
     yield from _at_work(working=working)
     yield _account()
     yield from _backups()
@@ -195,6 +197,11 @@ def _files() -> Finding:
         return Finding("files", "ok", f"Large files of runs can be written and read: {look_at_place()}.")
     except FileStoreError as error:
         return Finding("files", "wrong", f"{error.message} (BENCHHUB_FILES_DIR or BENCHHUB_BUCKET)")
+
+
+def _replica() -> Iterator[Finding]:
+    if state := replica_state():
+        yield Finding("replica", "wrong" if state.trouble else "ok", state.sentence)
 
 
 def _at_work(*, working: bool) -> Iterator[Finding]:

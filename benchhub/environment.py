@@ -8,7 +8,7 @@ import secrets
 import shutil
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
@@ -152,24 +152,24 @@ def kept_secret(path: Path, make: Callable[[], str]) -> str:
     return path.read_text(encoding="utf-8").strip()
 
 
-def database_settings(url: str) -> dict[str, Any]:
+def database_settings(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     """Django's settings for a URL such as postgresql://user:password@host:5432/name?sslmode=require.
 
-    A socket directory goes into the query: postgresql://user@/name?host=/run/postgresql.
+    `name` is the variable that it comes from. A socket directory goes into the query: postgresql://user@/name?host=/run/postgresql.
     """
     parts = urlsplit(url)
     if parts.scheme not in {"postgresql", "postgres"}:
-        raise ImproperlyConfigured("DATABASE_URL must start with postgresql:// (BenchHub needs PostgreSQL).")
-    name = unquote(parts.path.lstrip("/"))
-    if not name:
-        raise ImproperlyConfigured("DATABASE_URL must end with the name of the database.")
+        raise ImproperlyConfigured(f"{name} must start with postgresql:// (BenchHub needs PostgreSQL).")
+    database = unquote(parts.path.lstrip("/"))
+    if not database:
+        raise ImproperlyConfigured(f"{name} must end with the name of the database.")
     try:
         port = parts.port
     except ValueError as error:
-        raise ImproperlyConfigured("DATABASE_URL has a port that is not a number.") from error
+        raise ImproperlyConfigured(f"{name} has a port that is not a number.") from error
     options = dict(parse_qsl(parts.query))
     return {
-        "NAME": name,
+        "NAME": database,
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
         "HOST": options.pop("host", unquote(parts.hostname or "")),
@@ -178,11 +178,13 @@ def database_settings(url: str) -> dict[str, Any]:
     }
 
 
-def network_services(database: dict[str, Any], redis_url: str) -> list[tuple[str, int]]:
-    """Host and port of the database and of the broker, as far as they are reached over the network."""
-    found = []
-    if database["HOST"] and not database["HOST"].startswith("/"):
-        found.append((database["HOST"].lower(), int(database["PORT"] or 5432)))
+def network_services(databases: Sequence[Mapping[str, Any]], redis_url: str) -> list[tuple[str, int]]:
+    """Host and port of the databases and of the broker, as far as they are reached over the network."""
+    found = [
+        (database["HOST"].lower(), int(database["PORT"] or 5432))
+        for database in databases
+        if database["HOST"] and not database["HOST"].startswith("/")
+    ]
     broker = urlsplit(redis_url)
     if broker.hostname:
         found.append((broker.hostname, broker.port or 6379))

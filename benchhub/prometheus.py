@@ -22,6 +22,7 @@ from experiments.keeping.operating.bounded_look import BoundedLook, NoAnswer
 from experiments.keeping.operating.canaries import QueueState, queue_states
 from experiments.models import Run, Tally
 from experiments.registry.database_clock import database_now
+from experiments.registry.replica import ReplicaState, replica_state
 from experiments.registry.workers.tallies import PHASE_BUCKETS_S
 
 DATABASE_S = 10.0
@@ -89,11 +90,21 @@ class OperationsCollector(Collector):
         yield _gauge("benchhub_database_bytes", "Size of the database.", database.size_bytes)
         yield _gauge("benchhub_database_connections", "Connections to the database server.", database.used)
         yield _gauge("benchhub_database_connections_max", "Connections that the server allows.", database.most)
+        yield from _replica(replica_state())
         yield from _tallies()
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, text, value=value)
+
+
+def _replica(state: ReplicaState | None) -> Iterator[Metric]:
+    """Nothing where there is none."""
+    if state is None:
+        return
+    yield _gauge("benchhub_replica_read", "1 while histories and whole files are read there.", float(not state.trouble))
+    if state.behind_bytes is not None:
+        yield _gauge("benchhub_replica_behind_bytes", "What it lacks of PostgreSQL's log.", state.behind_bytes)
 
 
 def _runs(now_s: float) -> Iterator[Metric]:

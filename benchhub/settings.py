@@ -180,6 +180,22 @@ DATABASES = {
         "ATOMIC_REQUESTS": False,
     }
 }
+# A streaming replica, which histories and files of whole data are read from: experiments/registry/replica.py decides.
+# Not pooled, and given up soon: a pool would wait for one that is away.
+if _replica_url := envsecret("DATABASE_REPLICA_URL"):
+    _replica = database_settings(_replica_url, "DATABASE_REPLICA_URL")
+    _replica["OPTIONS"] = _patience | {"connect_timeout": "2"} | _replica["OPTIONS"]
+    if _flags:
+        _replica["OPTIONS"]["options"] = " ".join([_replica["OPTIONS"].get("options", ""), *_flags]).strip()
+    DATABASES["replica"] = {
+        **_replica,
+        "ENGINE": "django.db.backends.postgresql",
+        "CONN_MAX_AGE": 0,
+        "TEST": {"MIRROR": "default"},
+    }
+    DATABASE_ROUTERS = ["experiments.registry.replica.Router"]
+# How long it may take to have what the primary has; the primary answers when it takes longer.
+BENCHHUB_REPLICA_LAG_MS = envint("BENCHHUB_REPLICA_LAG_MS", 200)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Login throttling counts here. In PostgreSQL, so that it holds across processes and does not need Redis to be up.
 CACHES = {
@@ -275,7 +291,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = BENCHHUB_HTTP
 SESSION_COOKIE_NAME = "__Host-session" if BENCHHUB_HTTPS else "benchhub_session"
 CSRF_COOKIE_NAME = "__Host-csrf" if BENCHHUB_HTTPS else "benchhub_csrf"
 # Where no host of any team may be: at this installation's own database and broker, and in networks that are denied.
-BENCHHUB_OWN_SERVICES = network_services(_database, REDIS_URL)
+BENCHHUB_OWN_SERVICES = network_services(list(DATABASES.values()), REDIS_URL)
 BENCHHUB_DENIED_NETWORKS = envnetworks("BENCHHUB_DENIED_NETWORKS")
 # Where hosts may be although nobody outside should reach it: the loopback, the link, this machine's own addresses.
 BENCHHUB_HOST_NETWORKS = envnetworks("BENCHHUB_HOST_NETWORKS")

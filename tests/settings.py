@@ -24,8 +24,8 @@ if "BENCHHUB_TEST_DATA_DIR" not in os.environ:
     atexit.register(_end_session, Path(os.environ["BENCHHUB_TEST_DATA_DIR"]), os.getpid())
 # Hosts of tests are on this machine, as those of a demonstration are.
 os.environ["BENCHHUB_HOST_NETWORKS"] = "127.0.0.0/8,::1/128"
-for name in [name for name in os.environ if name in {"DATABASE_URL", "REDIS_URL", "SECRET_KEY", "BENCHHUB_KEY_FILE"}]:
-    del os.environ[name]
+for name in ("DATABASE_URL", "DATABASE_REPLICA_URL", "REDIS_URL", "SECRET_KEY", "BENCHHUB_KEY_FILE"):
+    os.environ.pop(name, None)
 os.environ["BENCHHUB_DATA_DIR"] = os.environ["BENCHHUB_TEST_DATA_DIR"]
 
 from benchhub.environment import broker_url  # noqa: E402

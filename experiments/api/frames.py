@@ -15,6 +15,7 @@ from experiments.api.finding import find_experiment, find_run
 from experiments.api.plumbing.auth import READ, member_of
 from experiments.api.runs import RunQuery
 from experiments.models import Run
+from experiments.registry.replica import read_from_replica
 from experiments.telling.frames.runs import runs_file
 from experiments.telling.frames.samples import samples_file
 from experiments.telling.run_list.conditions import parse_time
@@ -48,7 +49,7 @@ def _frames(router_path: str, tag: str, summary: str, description: str) -> Calla
 def runs_parquet(request: HttpRequest, filters: QueryOf[RunQuery]) -> WholeFile:
     """All runs of the filters as a file, made whole before it is sent."""
     runs = matching(member_of(request).team, filters.as_filter())
-    return WholeFile(runs_file(runs), content_type=PARQUET, filename="runs.parquet")
+    return WholeFile(read_from_replica(lambda: runs_file(runs)), content_type=PARQUET, filename="runs.parquet")
 
 
 @_frames(
@@ -64,7 +65,8 @@ def samples_parquet(
 ) -> WholeFile:
     """Every sample of a run as a file, in seconds from where measuring began."""
     run = find_run(member_of(request), number)
-    return WholeFile(samples_file(run, channel), content_type=PARQUET, filename=f"run-{number}-samples.parquet")
+    made = read_from_replica(lambda: samples_file(run, channel))
+    return WholeFile(made, content_type=PARQUET, filename=f"run-{number}-samples.parquet")
 
 
 @_frames("/experiments/{int:experiment_id}.parquet", "experiments", "An experiment's runs as Parquet", ABOUT.strip())
@@ -73,7 +75,9 @@ def experiment_parquet(request: HttpRequest, experiment_id: int) -> WholeFile:
     member = member_of(request)
     experiment = find_experiment(member, experiment_id)
     runs = Run.objects.for_team(member.team).kept().filter(experiment=experiment)
-    return WholeFile(runs_file(runs), content_type=PARQUET, filename=f"experiment-{experiment_id}.parquet")
+    return WholeFile(
+        read_from_replica(lambda: runs_file(runs)), content_type=PARQUET, filename=f"experiment-{experiment_id}.parquet"
+    )
 
 
 @_frames(
@@ -97,4 +101,4 @@ def series_parquet(
         runs = runs.filter(finished_at__gte=parse_time(since, "since"))
     if until:
         runs = runs.filter(finished_at__lt=parse_time(until, "until"))
-    return WholeFile(runs_file(runs), content_type=PARQUET, filename="series.parquet")
+    return WholeFile(read_from_replica(lambda: runs_file(runs)), content_type=PARQUET, filename="series.parquet")

@@ -17,6 +17,7 @@ from experiments.judging.alerts.triage import change_points, expect_level, expec
 from experiments.judging.comparing.history import MAX_POINTS, metric_history, series_of
 from experiments.models import Alert, Team, Trend
 from experiments.registry.errors import NotFound
+from experiments.registry.replica import read_from_replica
 from experiments.telling.run_list.conditions import parse_time
 
 router = Router(auth=READ, tags=["series"])
@@ -139,14 +140,9 @@ def get_history(
 ) -> HistoryOut:
     """One metric over the nights of a series; an unknown series has no points. `limit` counts runs."""
     team = member_of(request).team
-    history = metric_history(
-        team,
-        fingerprint,
-        metric,
-        recipe=recipe,
-        since=parse_time(since, "since") if since else None,
-        until=parse_time(until, "until") if until else None,
-        limit=limit,
+    first, end = parse_time(since, "since") if since else None, parse_time(until, "until") if until else None
+    history = read_from_replica(
+        lambda: metric_history(team, fingerprint, metric, recipe=recipe, since=first, until=end, limit=limit)
     )
     return HistoryOut(
         metric=history.metric.name,

@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
-from django.db import connection
+from django.db import connections, router
 from django.db.models import F, FloatField, Q, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.json import KeyTransform
@@ -218,7 +218,7 @@ def _for_each_stretch(
     of_kept, more = kept.query.sql_with_params()
     stretches = "generate_series(%s::int, %s::int, %s::int) AS stretch(first)"
     sql = f"SELECT one.* FROM {stretches} CROSS JOIN LATERAL ({of_one}) AS one UNION ALL {of_kept}"  # noqa: S608
-    with connection.cursor() as cursor:
+    with connections[router.db_for_read(Run)].cursor() as cursor:
         cursor.execute(sql, (*series, *parameters, *more))
         for number, at, value, recipe, validity, labels, experiment_id, variant in cursor.fetchall():
             yield Point(

@@ -15,6 +15,7 @@ from experiments.keeping.operating.canaries import STUCK_AFTER, QueueState, queu
 from experiments.keeping.operating.clocks import WrongClock, hosts_with_wrong_clocks, wrong_clocks
 from experiments.models import Host, Run, Worker
 from experiments.registry.database_clock import database_now
+from experiments.registry.replica import ReplicaState, replica_state
 from experiments.registry.workers.presence import SILENT_AFTER
 from experiments.running.queue.waiting import schedule_of
 
@@ -71,6 +72,7 @@ class Operations:
     hosts: list[Host]
     hosts_by_state: dict[str, int]
     database: Database
+    replica: ReplicaState | None
     broker: Broker
     wrong_clocks: list[WrongClock]
 
@@ -104,16 +106,21 @@ def look() -> Operations:
         hosts=hosts_not_ready(),
         hosts_by_state=by_state,
         database=database(),
+        replica=replica_state(),
         broker=look_at_broker(),
         wrong_clocks=wrong_clocks(now) + hosts_with_wrong_clocks(),
     )
 
 
-def troubles(queues: list[QueueState], broker: Broker, clocks: list[WrongClock]) -> list[str]:
+def troubles(
+    queues: list[QueueState], broker: Broker, clocks: list[WrongClock], replica: ReplicaState | None = None
+) -> list[str]:
     """What is wrong although the pages work, in plain words; empty = nothing known."""
     found = [state.sentence for state in queues if state.level in ("stuck", "unknown")]
     if not broker.answers:
         found.append(f"The broker (Redis) does not answer: {broker.trouble}.")
+    if replica and replica.trouble:
+        found.append(replica.sentence)
     return found + [clock.sentence for clock in clocks]
 
 

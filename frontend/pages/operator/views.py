@@ -29,7 +29,7 @@ def operator(request: TeamRequest) -> HttpResponseBase:
     ]
     context = {
         "operations": now,
-        "troubles": operations.troubles(now.queues, now.broker, now.wrong_clocks),
+        "troubles": operations.troubles(now.queues, now.broker, now.wrong_clocks, now.replica),
         "queues": queues,
         "waiting": sum(now.queued.values()),
         "running": sum(state.runs for state in now.live),

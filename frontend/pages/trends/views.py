@@ -18,6 +18,7 @@ from experiments.registry.errors import RequestError
 from experiments.registry.metrics.own_metrics import followed_metrics, metrics_of
 from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
 from experiments.registry.notes import chart_notes
+from experiments.registry.replica import read_from_replica
 from experiments.telling.run_list.conditions import parse_time
 from frontend.charts.trend import Environment, trend_json
 from frontend.shared.access import TeamRequest, team_view
@@ -79,18 +80,16 @@ def points(request: TeamRequest) -> HttpResponse:
     fingerprints = [one.fingerprint for one in shown]
     try:
         changes = change_points(request.team, fingerprints, metric, recipe)
-        histories = {
-            Environment.of(one): thinned_history(
-                request.team,
-                one.fingerprint,
-                metric,
-                recipe=recipe,
-                since=_since(request),
-                until=_until(request),
-                keep=[alert.run_after.number for alert in changes if alert.run_after],
-            )
-            for one in shown
-        }
+        since, until = _since(request), _until(request)
+        kept = [alert.run_after.number for alert in changes if alert.run_after]
+        histories = read_from_replica(
+            lambda: {
+                Environment.of(one): thinned_history(
+                    request.team, one.fingerprint, metric, recipe=recipe, since=since, until=until, keep=kept
+                )
+                for one in shown
+            }
+        )
     except RequestError as error:
         return JsonResponse({"detail": error.message}, status=400)
     levels = expected_levels(request.team, fingerprints, metric, recipe)

@@ -61,8 +61,10 @@ def test_on_this_machine_only_the_port_is_the_services_own(
 
 def test_services_on_sockets_have_no_address_to_deny() -> None:
     over_network = database_settings("postgresql://u@db.example.org/n")
-    assert network_services(over_network, "rediss://:p@10.0.0.7/0") == [("db.example.org", 5432), ("10.0.0.7", 6379)]
-    assert network_services(database_settings("postgresql://u@/n?host=/run/pg"), "unix:///run/redis.sock") == []
+    assert network_services([over_network], "rediss://:p@10.0.0.7/0") == [("db.example.org", 5432), ("10.0.0.7", 6379)]
+    on_a_socket = database_settings("postgresql://u@/n?host=/run/pg")
+    assert network_services([on_a_socket], "unix:///run/redis.sock") == []
+    assert network_services([on_a_socket, over_network], "unix:///run/redis.sock") == [("db.example.org", 5432)]
 
 
 def test_a_host_cannot_be_moved_there_nor_its_load_be_sent_there(elsewhere: Settings, admin: Member) -> None:
