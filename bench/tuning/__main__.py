@@ -19,6 +19,7 @@ from bench.tuning.game import Policy, play
 from bench.tuning.own import BenchHub
 from bench.tuning.peers import OptunaBest, OptunaThree, RandomBest, Tuna
 from bench.tuning.scores import Score, Summary, score, summarised
+from bench.tuning.smac_peer import MISSING, Smac, is_installed
 from bench.tuning.synthetic import SYNTHETIC, synthetic
 from bench.tuning.tables import measured
 from bench.tuning.world import Lab, Table
@@ -29,6 +30,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
     "random": RandomBest,
     "optuna": OptunaBest,
     "optuna3": OptunaThree,
+    "smac": Smac,
     "tuna": Tuna,
 }
 HEAD = (
@@ -75,10 +77,13 @@ def main() -> int:
     systems = measured(options.tables) if options.tables else {name: partial(synthetic, name) for name in SYNTHETIC}
     if options.systems:
         systems = {name: make for name, make in systems.items() if name.startswith(tuple(options.systems))}
+    policies = [name for name in options.policies if name != "smac" or is_installed()]
+    if len(policies) < len(options.policies):
+        print(MISSING)
     reached = []
     for budget in options.budgets:
         print(f"\n{budget} runs\n\n{HEAD}", flush=True)
-        for policy in options.policies:
+        for policy in policies:
             summaries: dict[str, Summary] = {}
             for name, make in systems.items():
                 count = options.null_seeds if name.startswith(NULL) else options.seeds

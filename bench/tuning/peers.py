@@ -91,15 +91,12 @@ class RandomBest(Peer):
         return self.problem.space.at(self.problem.source.random(len(self.problem.space.parameters)))
 
 
-class OptunaBest(Peer):
-    """Optuna's TPE with the limit as its constraint; its best trial is claimed."""
+class Asking(Peer):
+    """Asks an optimiser for the next configuration when the runs of the last one are told."""
 
     def start(self, problem: Problem) -> None:
         super().start(problem)
-        self.distributions = {one.name: distribution(one) for one in problem.space.parameters}
-        self.sampler = optuna.samplers.TPESampler(seed=int(problem.source.integers(1 << 31)), multivariate=True)
         self.worst = math.inf
-        self.study = optuna.create_study(direction="maximize", sampler=self.sampler)
         self.told = 0
 
     def following(self, history: Sequence[Result]) -> Config:
@@ -112,12 +109,35 @@ class OptunaBest(Peer):
         self.told = len(history)
         return self.ask()
 
-    def tell(self, config: Config, runs: Sequence[Result]) -> None:
+    def scored(self, runs: Sequence[Result]) -> tuple[float, float]:
+        """The mean log of the speed, the worst one so far after a crash, and by which part the p99 is too high."""
         sign = 1 if self.problem.higher_is_better else -1
         good = [one for one in runs if one.figure is not None and one.p99_ms is not None and one.status == "ok"]
         value = float(np.mean([sign * math.log(one.figure or 1.0) for one in good])) if good else min(self.worst, 0.0)
         over = float(np.mean([one.p99_ms or 0.0 for one in good])) / self.problem.p99_limit_ms - 1 if good else 1.0
         self.worst = min(self.worst, value)
+        return value, over
+
+    def tell(self, config: Config, runs: Sequence[Result]) -> None:
+        """What came of the configuration that was asked for last."""
+        raise NotImplementedError
+
+    def ask(self) -> Config:
+        """What the optimiser wants to be run next."""
+        raise NotImplementedError
+
+
+class OptunaBest(Asking):
+    """Optuna's TPE with the limit as its constraint; its best trial is claimed."""
+
+    def start(self, problem: Problem) -> None:
+        super().start(problem)
+        self.distributions = {one.name: distribution(one) for one in problem.space.parameters}
+        self.sampler = optuna.samplers.TPESampler(seed=int(problem.source.integers(1 << 31)), multivariate=True)
+        self.study = optuna.create_study(direction="maximize", sampler=self.sampler)
+
+    def tell(self, config: Config, runs: Sequence[Result]) -> None:
+        value, over = self.scored(runs)
         self.study.add_trial(
             create_trial(
                 state=TrialState.COMPLETE,

@@ -16,10 +16,12 @@ from bench.tuning.aims import aims
 from bench.tuning.game import Claim, Policy, Result, play
 from bench.tuning.own import BenchHub
 from bench.tuning.scores import score, summarised
+from bench.tuning.smac_peer import MISSING, is_installed
 from bench.tuning.synthetic import SYNTHETIC, synthetic
 from bench.tuning.tables import measured
 from bench.tuning.world import CRASH_HOURS, Lab
 from experiments.analysis.tuning.space import Config
+from tests.needs import require
 
 BUDGET = 30
 
@@ -86,6 +88,8 @@ def test_figures_of_invalid_runs_change_nothing() -> None:
 
 @pytest.mark.parametrize("name", bench.POLICIES)
 def test_every_policy_keeps_the_budget_and_repeats_invalid_runs(name: str) -> None:
+    if name == "smac":
+        require(is_installed(), "smac", "pip install smac==2.4.1")
     lab = Lab(synthetic("steep", 6), 6)
     claim, history = played(lab, bench.POLICIES[name]())
     assert 0 < len(history) <= BUDGET
@@ -196,6 +200,19 @@ def test_what_is_not_reached_is_named_and_ends_with_status_1(
     assert bench.main() == 1
     text = capsys.readouterr().out
     assert "| 100 | false better on null_categorical | 100.0% | at most 5.0% | MISSED |" in text
+
+
+def test_without_its_package_smac_is_left_out_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = "--budgets 20 --seeds 1 --systems categorical --policies random smac"
+    monkeypatch.setattr("sys.argv", ["bench.tuning", *arguments.split()])
+    monkeypatch.setattr(bench, "is_installed", lambda: False)
+    assert bench.main() == 0
+    text = capsys.readouterr().out
+    assert MISSING in text
+    assert "| random | categorical |" in text
+    assert "| smac |" not in text
 
 
 def test_a_good_summary_meets_every_aim_and_each_bad_figure_misses_one() -> None:
