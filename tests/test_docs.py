@@ -77,7 +77,7 @@ def test_the_index_names_every_document() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     names = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
 
-    assert names <= set(re.findall(r"\]\(([a-z]+\.md)\)", index))
+    assert names <= set(re.findall(r"\]\(([a-z-]+\.md)\)", index))
 
 
 def test_every_validity_check_and_every_threshold_has_its_paragraph() -> None:

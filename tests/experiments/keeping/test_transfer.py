@@ -326,13 +326,16 @@ def test_an_archive_that_is_not_right_stores_nothing(filled: Team, exported: Pat
             import_team(broken, slug="moved")
 
 
-def test_an_archive_in_which_events_and_samples_still_have_numbers_is_taken(filled: Team, exported: Path) -> None:
+def test_an_archive_in_which_events_and_samples_still_have_numbers_is_taken(filled: Team, tmp_path: Path) -> None:
     def number(rows: list[dict[str, Any]]) -> None:
         for at, row in enumerate(rows):
             row["id"] = at + 1
 
-    old = exported.with_name("old")
-    with zipfile.ZipFile(exported) as packed, zipfile.ZipFile(old, "w", zipfile.ZIP_DEFLATED) as again:
+    run = Run.objects.for_team(filled).filter(state="finished").latest("number")
+    RunEvent.objects.create(run=run, seq=run.last_seq + 1, kind="logged", payload={}, fence=1, at=run.queued_at)
+    export_team(filled, tmp_path / "new")
+    old = tmp_path / "old"
+    with zipfile.ZipFile(tmp_path / "new") as packed, zipfile.ZipFile(old, "w", zipfile.ZIP_DEFLATED) as again:
         for name in packed.namelist():
             entries = {name: packed.read(name)}
             if name in ("runevent.jsonl", "sampleseries.jsonl"):
