@@ -1,4 +1,4 @@
-"""Connections of the web to PostgreSQL that do not wait for ever for a server that hangs."""
+"""Connections to PostgreSQL that the threads of a process share, and how long they wait for a server that hangs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ FRESH_S = 0.5
 """A connection that has answered within this time is not asked whether it still works."""
 
 
-class BoundedConnection(psycopg.Connection[Any]):
-    """Gives up, and itself with it, when the server says nothing for so long (frozen, or a network that swallows)."""
+class PooledConnection(psycopg.Connection[Any]):
+    """Looks whether it still works before it is lent, and gives itself up when the server says nothing to that.
 
-    _limit_s = ANSWER_S
+    A worker's statement may take longer than anybody waits for a page: only the look is bounded.
+    """
+
+    _limit_s: float | None = None
     _answered_s = float("-inf")
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
@@ -38,4 +41,10 @@ class BoundedConnection(psycopg.Connection[Any]):
         try:
             return super().execute(*args, **kwargs)
         finally:
-            self._limit_s = ANSWER_S
+            del self._limit_s
+
+
+class BoundedConnection(PooledConnection):
+    """That of the web, which does not wait for ever for any answer (a frozen server, a network that swallows)."""
+
+    _limit_s = ANSWER_S

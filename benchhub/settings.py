@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from benchhub import embedded, single_sign_on
 from benchhub.celery_settings import *  # noqa: F403 - Django reads one module
-from benchhub.connections import BoundedConnection
+from benchhub.connections import BoundedConnection, PooledConnection
 from benchhub.environment import (
     broker_url,
     database_settings,
@@ -169,7 +169,7 @@ if DATABASE_POOL_SIZE:
         "max_size": DATABASE_POOL_SIZE,
         "timeout": 10,
         "reconnect_timeout": 5,  # then the next request tries: the pool's own pauses grow to a minute
-        "connection_class": BoundedConnection,
+        "connection_class": BoundedConnection if DATABASE_STATEMENT_TIMEOUT_S else PooledConnection,
     }
 DATABASES = {
     "default": {

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import IO
 
 from benchhub.embedded import PROJECT_DIR
+from benchhub.environment import envint
 from benchhub.probes import READY
 from benchhub.processes import end, spawn
 from benchhub.terminal import Terminal
@@ -27,6 +28,7 @@ LOOK_INTERVAL_S = 0.2
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 LATER_S = 30.0  # what may start later does so then at the latest: work goes on without pages
+RUNS_AT_ONCE = 16
 STEADY_S = 60.0  # a child that ran this long starts with the first pause again
 
 
@@ -67,18 +69,23 @@ class Child:
 
 
 def child_specs(port: int) -> tuple[ChildSpec, ...]:
-    """The processes of BenchHub. Runs wait in threads of one worker; the dispatcher has another to itself."""
+    """The processes of BenchHub. Runs wait in threads of one worker; the dispatcher has another to itself.
+
+    The threads of a worker share a few connections to the database.
+    """
+    shared = {"DATABASE_POOL_SIZE": os.environ.get("DATABASE_POOL_SIZE", "10")}
     python = sys.executable
     celery = (python, "-m", "celery", "-A", "benchhub")
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     # SIGTERM asks Celery for a warm shutdown: runs hand over at once, so it is short; patience bounds what hangs.
     web = (python, "-m", "benchhub.web", "--host", ADDRESS, "--port", str(port))
-    runs = (*celery, "worker", "-n", "runs@%h", "-Q", "runs", "-P", "threads", "-c", "4", *quiet)
+    at_once = str(envint("BENCHHUB_RUNS", RUNS_AT_ONCE))
+    runs = (*celery, "worker", "-n", "runs@%h", "-Q", "runs", "-P", "threads", "-c", at_once, *quiet)
     default = (*celery, "worker", "-n", "default@%h", "-Q", "default", "-P", "threads", "-c", "8", *quiet)
     return (
         ChildSpec("web", web, 1, 15),
-        ChildSpec("worker-runs", runs, 2, 45, later=True),
-        ChildSpec("worker-default", default, 2, 45, later=True),
+        ChildSpec("worker-runs", runs, 2, 45, later=True, environment=shared),
+        ChildSpec("worker-default", default, 2, 45, later=True, environment=shared),
         ChildSpec("beat", (*celery, "beat"), 0, 10, later=True),
     )
 

@@ -25,6 +25,7 @@ from experiments.keeping.retention.months import begin_month
 from experiments.keeping.retention.policy import apply_retention
 from experiments.keeping.retention.removal import remove_expired
 from experiments.models import DryRun, Host
+from experiments.registry.connections import lent
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.check import perform_check
 from experiments.registry.runs.file_store import FileStoreError
@@ -74,7 +75,7 @@ def hand_runs_over(**_arguments: Any) -> None:
 def execute_run(run_id: int) -> None:
     """Execute what is next. `run_id` is only a hint in the log: the queue's order decides, not the message's."""
     while execute_next():
-        if queue.something_to_do(settings.BENCHHUB_SITE):
+        if lent(queue.something_to_do)(settings.BENCHHUB_SITE):
             hint(run_id)  # free workers may take the next ones while this one goes on
 
 

@@ -213,6 +213,27 @@ def test_every_process_has_a_limit_on_idle_transactions_and_one_that_asks_on_its
     assert f"LIMITS {shown}" in printed
 
 
+MANY_THREADS = """
+import threading
+from django.db import connection
+from experiments.models import Run
+from experiments.registry.connections import lent
+answers, all_have_asked = [], threading.Barrier(12)
+def ask():
+    answers.append(lent(Run.objects.count)())
+    all_have_asked.wait()
+threads = [threading.Thread(target=ask) for _ in range(12)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print("ANSWERS", len(answers), "LENT", connection.pool.get_stats()["pool_max"])
+"""
+
+
+@pytest.mark.django_db
+def test_the_threads_of_live_runs_share_a_few_connections(tmp_path: Path) -> None:
+    assert "ANSWERS 12 LENT 2" in in_another_process(tmp_path, MANY_THREADS, DATABASE_POOL_SIZE="2")
+
+
 @pytest.mark.django_db
 def test_a_process_that_ends_at_once_still_sends_its_last_messages(tmp_path: Path) -> None:
     with redis.Redis.from_url(settings.REDIS_URL) as broker:

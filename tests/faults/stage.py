@@ -131,6 +131,7 @@ def surroundings(database_url: str, redis_url: str, *, data_dir: Path, key_file:
         "BENCHHUB_HOST_NETWORKS": "127.0.0.0/8,::1/128",  # the hosts of a stage may be on this machine
         "BENCHHUB_KEY_FILE": str(key_file),
         "BENCHHUB_DATA_DIR": str(data_dir),
+        "DATABASE_POOL_SIZE": "10",  # as wherever workers are started
     }
 
 

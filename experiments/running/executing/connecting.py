@@ -20,6 +20,7 @@ from agents.runner import Runner
 from agents.running.control import Control, KeepReadings
 from agents.spec import HostAddress, RunSpec
 from experiments.models import Host, Run
+from experiments.registry.connections import lent
 from experiments.registry.errors import DATABASE_AWAY
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.host_keys import connect_args
@@ -45,7 +46,7 @@ async def with_database(run: Run, action: Callable[P, T], *args: P.args, **kwarg
     pause_s = 0.2
     while True:
         try:
-            return await sync_to_async(action)(*args, **kwargs)
+            return await sync_to_async(lent(action))(*args, **kwargs)
         except DATABASE_AWAY as error:
             logger.warning("run %s: the database is away (%s); waiting", run.pk, error)
             await sync_to_async(close_old_connections)()

@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import threading
+import time
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
@@ -18,6 +19,7 @@ from agents.record import Record
 from agents.running.canary_checks import CanaryReading
 from agents.running.control import KeepReadings
 from experiments.models import Run
+from experiments.registry.connections import give_back, lent
 from experiments.registry.database_clock import database_clock
 from experiments.registry.errors import DATABASE_AWAY
 from experiments.registry.hosts import canaries
@@ -51,15 +53,50 @@ def execute_next() -> bool:
     """Claim and execute one run, to its end or until it is handed over. False when there was none to claim."""
     if handing_over.is_set():
         return False
-    run = claim_next(worker_name(), settings.BENCHHUB_SITE)
+    run = _turns.claim()
     if run is None:
         return False
     with bound(run=run.pk, fence=run.fence):
-        return _execute_claimed(run)
+        try:
+            return _execute_claimed(run)
+        finally:
+            give_back()
+
+
+class Turns:
+    """The threads of this process claim one after the other: the database would make each of them wait, with a
+    connection of its own.
+
+    Who waited while another one looked, and found nothing, need not look again.
+    """
+
+    def __init__(self) -> None:
+        self.one = threading.Lock()
+        self._in_vain_s = float("-inf")
+
+    @lent
+    def claim(self) -> Run | None:
+        asked_s = time.monotonic()
+        with self.one:
+            if self._in_vain_s > asked_s:
+                return None
+            began_s = time.monotonic()
+            run = claim_next(worker_name(), settings.BENCHHUB_SITE)
+            if run is None:
+                self._in_vain_s = began_s
+            else:
+                took_ms = 1000 * (time.monotonic() - began_s)
+                logger.info(
+                    "run %s (#%s): claimed with fence %s, attempt %s, in %.0f ms",
+                    run.pk, run.number, run.fence, run.attempts, took_ms,
+                )  # fmt: skip
+            return run
+
+
+_turns = Turns()
 
 
 def _execute_claimed(run: Run) -> bool:
-    logger.info("run %s (#%s): claimed with fence %s, attempt %s", run.pk, run.number, run.fence, run.attempts)
     if run.attempts > MAX_ATTEMPTS:
         give_up(
             run.pk, run.fence, f"{MAX_ATTEMPTS} workers began with this run and none came to its end.", MISTAKE_HINT
@@ -67,7 +104,7 @@ def _execute_claimed(run: Run) -> bool:
         return True
     try:
         if run.attempts > 1:
-            count("adoptions")
+            lent(count)("adoptions")
         async_to_sync(_execute)(run)
     except FenceError as error:
         _taken_over(run, error)

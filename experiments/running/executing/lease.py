@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import close_old_connections
 
+from experiments.registry.connections import lent
 from experiments.registry.errors import DATABASE_AWAY
 from experiments.running.executing.recorder import Recorder
 
@@ -51,7 +52,7 @@ class Heart:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
             if isinstance(beating.exception(), HandedOver):
-                await sync_to_async(self._recorder.let_go)()
+                await sync_to_async(lent(self._recorder.let_go))()
             beating.result()
         beating.cancel()
         await asyncio.gather(beating, return_exceptions=True)
@@ -60,7 +61,7 @@ class Heart:
     async def _beat(self) -> None:
         while True:
             try:
-                self.cancelled = await sync_to_async(self._recorder.beat)() or self.cancelled
+                self.cancelled = await sync_to_async(lent(self._recorder.beat))() or self.cancelled
             except DATABASE_AWAY as error:
                 logger.warning("run %s: no heartbeat (%s); the lease still runs", self._recorder.run_id, error)
                 await sync_to_async(close_old_connections)()
