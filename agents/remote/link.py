@@ -99,14 +99,15 @@ class Link:
                 result = await attempt(session)
             except ConnectError as error:
                 await self._drop(session)
-                if self._lost_at_s is None:
-                    self._lost_at_s = time.monotonic()
+                lost_at_s = self._lost_at_s  # another command may get through while the trouble is told
+                if lost_at_s is None:
+                    lost_at_s = self._lost_at_s = time.monotonic()
                     if self._on_trouble is not None and not error.permanent:
                         why = error.message.rstrip(".")
                         tries = f"Trying again for up to {self._patience_s():.0f} s."
                         await self._on_trouble(f"Lost {self._name}: {why}. {tries}")
                 # Others may get through in between, and this command never: its own time counts as well.
-                failing_since_s = min(failing_since_s or self._lost_at_s, self._lost_at_s)
+                failing_since_s = min(failing_since_s or lost_at_s, lost_at_s)
                 if error.permanent or time.monotonic() - failing_since_s + pause_s > self._patience_s():
                     raise
             else:
