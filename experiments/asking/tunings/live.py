@@ -151,7 +151,7 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
         if isinstance(step, search.Round):
             return step.planned
         if not isinstance(step, search.Better):
-            return _without_gain(inquiry, step)
+            return without_gain(inquiry, step)
         inquiry.outcome, inquiry.winner = Outcome.BETTER, dict(step.claim.config)
         inquiry.gain_ratio, inquiry.low_ratio, inquiry.high_ratio = step.claim.gain, step.claim.low, step.claim.high
         return self._reduced(inquiry, over)
@@ -311,7 +311,8 @@ def _open_again(tuning: Tuning) -> None:
     tuning.outcome, tuning.more_runs = Outcome.NONE, None
 
 
-def _without_gain(tuning: Tuning, step: search.NothingBetter | search.BudgetTooSmall) -> End:
+def without_gain(tuning: Tuning, step: search.NothingBetter | search.BudgetTooSmall) -> End:
+    """How a search without a gain ends; what came of it is set on the row."""
     if isinstance(step, search.BudgetTooSmall):
         tuning.outcome, tuning.more_runs = Outcome.BUDGET_TOO_SMALL, step.more_runs
         if tuning.budget_runs + step.more_runs > MOST_RUNS:

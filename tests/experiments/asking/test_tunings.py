@@ -10,7 +10,7 @@ import pytest
 
 from agents import events as e
 from agents.events import AnyEvent
-from experiments.analysis.tuning.search import Round, decide
+from experiments.analysis.tuning.search import BudgetTooSmall, Round, decide
 from experiments.asking.launching.cancelling import cancel_run
 from experiments.asking.launching.choices import Choice
 from experiments.asking.tunings.live import (
@@ -21,6 +21,7 @@ from experiments.asking.tunings.live import (
     pause,
     resume,
     start_tuning,
+    without_gain,
 )
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.asking.tunings.reading import shown, trials_of
@@ -477,14 +478,11 @@ def test_a_variant_of_an_experiment_that_was_better_is_a_start_where_it_fits_the
 
 
 def test_a_forecast_beyond_what_a_search_may_have_says_what_else_to_do(admin: Member, choice: Choice) -> None:
-    def noisy(config: dict[str, Any], number: int) -> list[AnyEvent]:
-        gain = 1.05 if config["mode"] == "fast" else 1.0
-        return whole_run(report(1000.0 * gain * (1.35 if number % 3 else 0.7)))
-
-    found = [play(start(admin, choice, budget_runs=20, seed=seed), noisy) for seed in range(3)]
-    far = [one for one in found if (one.more_runs or 0) > 280]
-    assert far, [one.sentence for one in found]
-    assert all("A search has at most 300: measure longer in each run" in one.sentence for one in far)
+    tuning = start(admin, choice, budget_runs=40)
+    for more_runs, is_too_much in ((260, False), (261, True)):
+        end = without_gain(tuning, BudgetTooSmall(f"About {more_runs} more runs would do.", more_runs))
+        assert (tuning.outcome, tuning.more_runs) == ("budget_too_small", more_runs)
+        assert ("A search has at most 300: measure longer in each run" in end.sentence) == is_too_much
 
 
 def test_a_viewer_changes_nothing(admin: Member, choice: Choice, make_member: MakeMember) -> None:
