@@ -20,13 +20,18 @@ INTERVALS_S = {
 }
 """Task of `experiments.tasks` -> seconds between two ticks."""
 CANARY_S = 30
+CANARY = "experiments.tasks.canary"
 
 
 def entries(queues: Sequence[str]) -> dict[str, dict[str, Any]]:
     """The schedule in Celery's form, with a canary through each of the queues."""
     ticks = {name.replace("_", "-"): _entry(name, every_s, "default") for name, every_s in INTERVALS_S.items()}
-    canaries = {f"canary-{queue}": {**_entry("canary", CANARY_S, queue), "args": (queue,)} for queue in queues}
-    return ticks | canaries
+    return ticks | {f"canary-{queue}": canary_entry(queue) for queue in queues}
+
+
+def canary_entry(queue: str) -> dict[str, Any]:
+    """A canary through the queue, in Celery's form."""
+    return {**_entry("canary", CANARY_S, queue), "args": (queue,)}
 
 
 def _entry(task: str, every_s: int, queue: str) -> dict[str, Any]:

@@ -1,10 +1,9 @@
-"""The settings of Celery that no installation changes. PostgreSQL is the truth, Redis is a hint."""
+"""The settings of Celery that no installation changes. PostgreSQL is the truth, the broker is a hint."""
 
 from __future__ import annotations
 
-from kombu import Queue  # type: ignore[attr-defined]  # kombu exports lazily
-
 from benchhub import beat
+from experiments.registry.workers.queues import queues_of
 
 CELERY_RESULT_BACKEND = None
 CELERY_TASK_IGNORE_RESULT = True
@@ -19,7 +18,7 @@ CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {
+REDIS_OPTIONS = {
     "visibility_timeout": 300,
     "socket_timeout": 5,  # a hung Redis would block a web request for over 40 s
     "socket_connect_timeout": 3,
@@ -27,11 +26,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "health_check_interval": 10,
     "retry_on_timeout": False,
 }
-CELERY_TASK_DEFAULT_QUEUE = "default"
+# A message to RabbitMQ counts as sent once a majority of its nodes has it.
+RABBITMQ_OPTIONS = {"confirm_publish": True, "read_timeout": 5, "write_timeout": 5}
 CELERY_TASK_CREATE_MISSING_QUEUES = False
-_QUEUES = ("runs", "default")
-CELERY_TASK_QUEUES = [Queue(name) for name in _QUEUES]  # type: ignore[no-untyped-call]
-CELERY_TASK_ROUTES = {"experiments.tasks.execute_run": {"queue": "runs"}}
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULER = "benchhub.ticking:Ticker"
-CELERY_BEAT_SCHEDULE = beat.entries(_QUEUES)
+CELERY_BEAT_SCHEDULE = beat.entries(queues_of(""))

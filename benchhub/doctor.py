@@ -28,7 +28,9 @@ from experiments.keeping.backups.programs import insist_on_a_client_for_the_serv
 from experiments.keeping.operating.broker import look_at_broker
 from experiments.keeping.operating.canaries import queue_states
 from experiments.keeping.operating.clocks import wrong_clocks
-from experiments.keeping.operating.operations import queue_names, troubles
+from experiments.keeping.operating.operations import troubles
+from experiments.keeping.operating.sites import site_states
+from experiments.keeping.operating.watched import watched_queues
 from experiments.models import Host
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.keys import KeyFileError, seal, unseal
@@ -208,8 +210,10 @@ def _at_work(*, working: bool) -> Iterator[Finding]:
     if not working:
         yield Finding("workers", "advice", f"BenchHub is not running: `{settings.BENCHHUB_COMMAND} up` starts it.")
         return
-    now = database_now()
-    wrong = troubles(queue_states(queue_names(), now), look_at_broker(), wrong_clocks(now, me="this command"))
+    now, names = database_now(), watched_queues()
+    wrong = troubles(
+        queue_states(names, now), look_at_broker(names), wrong_clocks(now, me="this command"), site_states(now)
+    )
     for sentence in wrong:
         yield Finding("workers", "wrong", sentence)
     if not wrong:

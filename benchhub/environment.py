@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from experiments.registry.naming import SITE_NAME
 
+_PORTS = {"amqp": 5672, "amqps": 5671}
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off", ""})
 
@@ -178,25 +179,30 @@ def database_settings(url: str, name: str = "DATABASE_URL") -> dict[str, Any]:
     }
 
 
-def network_services(databases: Sequence[Mapping[str, Any]], redis_url: str) -> list[tuple[str, int]]:
-    """Host and port of the databases and of the broker, as far as they are reached over the network."""
+def network_services(
+    databases: Sequence[Mapping[str, Any]], redis_url: str, broker_url: str | None = None
+) -> list[tuple[str, int]]:
+    """Host and port of the databases, of Redis and of the broker, as far as they are reached over the network."""
     found = [
         (database["HOST"].lower(), int(database["PORT"] or 5432))
         for database in databases
         if database["HOST"] and not database["HOST"].startswith("/")
     ]
-    broker = urlsplit(redis_url)
-    if broker.hostname:
-        found.append((broker.hostname, broker.port or 6379))
+    for url in (redis_url, broker_url or ""):
+        parts = urlsplit(url)
+        if parts.hostname:
+            found.append((parts.hostname, parts.port or _PORTS.get(parts.scheme, 6379)))
     return found
 
 
-def broker_url(redis_url: str) -> str:
-    """The same Redis in the broker library's spelling, which differs for sockets."""
-    parts = urlsplit(redis_url)
-    if parts.scheme in {"redis", "rediss"}:
-        return redis_url
+def broker_url(url: str) -> str:
+    """The same Redis or RabbitMQ in the broker library's spelling, which differs for sockets."""
+    parts = urlsplit(url)
+    if parts.scheme in {"redis", "rediss", "amqp", "amqps"}:
+        return url
     if parts.scheme == "unix":
         number = dict(parse_qsl(parts.query)).get("db", "0")
         return f"redis+socket://{parts.path}?virtual_host={number}"
-    raise ImproperlyConfigured("REDIS_URL must start with redis://, rediss:// or unix://.")
+    raise ImproperlyConfigured(
+        "REDIS_URL must start with redis://, rediss:// or unix://, BROKER_URL with one of them, amqp:// or amqps://."
+    )

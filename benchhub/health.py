@@ -15,7 +15,9 @@ from experiments.keeping.operating.bounded_look import BoundedLook, NoAnswer
 from experiments.keeping.operating.broker import look_at_broker
 from experiments.keeping.operating.canaries import queue_states
 from experiments.keeping.operating.clocks import hosts_with_wrong_clocks, wrong_clocks
-from experiments.keeping.operating.operations import queue_names, troubles
+from experiments.keeping.operating.operations import troubles
+from experiments.keeping.operating.sites import site_states
+from experiments.keeping.operating.watched import watched_queues
 from experiments.registry.database_clock import database_now
 
 DATABASE_S = 3.0
@@ -35,7 +37,8 @@ def _look() -> Readiness:
         now = database_now()
         if has_unapplied_migrations():
             return Readiness(["the database is older than the program: run the command migrate"], [])
-        degraded = troubles(queue_states(queue_names(), now), look_at_broker(), wrong_clocks(now))
+        names = watched_queues()
+        degraded = troubles(queue_states(names, now), look_at_broker(names), wrong_clocks(now), site_states(now))
         if hosts := len(hosts_with_wrong_clocks()):
             degraded.append(f"The clocks of {hosts} hosts differ from the database's; the operator page names them.")
         return Readiness([], degraded)

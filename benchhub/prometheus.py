@@ -20,6 +20,8 @@ from benchhub import requests
 from experiments.keeping.operating import operations
 from experiments.keeping.operating.bounded_look import BoundedLook, NoAnswer
 from experiments.keeping.operating.canaries import QueueState, queue_states
+from experiments.keeping.operating.sites import SiteState, site_states
+from experiments.keeping.operating.watched import watched_queues
 from experiments.models import Run, Tally
 from experiments.registry.database_clock import database_now
 from experiments.registry.replica import ReplicaState, replica_state
@@ -85,7 +87,8 @@ class OperationsCollector(Collector):
             hosts.add_metric([state], number)
         yield hosts
         yield from _workers(operations.workers(now))
-        yield from _queues(queue_states(operations.queue_names(), now), now_s=now.timestamp())
+        yield from _sites(site_states(now))
+        yield from _queues(queue_states(watched_queues(), now), now_s=now.timestamp())
         database = operations.database()
         yield _gauge("benchhub_database_bytes", "Size of the database.", database.size_bytes)
         yield _gauge("benchhub_database_connections", "Connections to the database server.", database.used)
@@ -125,7 +128,7 @@ def _runs(now_s: float) -> Iterator[Metric]:
 
 def _workers(workers: list[operations.WorkerState]) -> Iterator[Metric]:
     alive = GaugeMetricFamily("benchhub_workers", "Workers that are there, by queue.", labels=["queue"])
-    for queue in operations.queue_names():
+    for queue in watched_queues():
         alive.add_metric([queue], sum(queue in one.worker.queues and not one.silent for one in workers))
     yield alive
     seen = GaugeMetricFamily("benchhub_worker_seen_timestamp_seconds", "Last sign of life.", labels=["worker"])
@@ -136,6 +139,18 @@ def _workers(workers: list[operations.WorkerState]) -> Iterator[Metric]:
     for one in workers:
         ahead.add_metric([f"{one.worker.name} {one.worker.process}"], one.worker.clock_ahead_s)
     yield ahead
+
+
+def _sites(states: list[SiteState]) -> Iterator[Metric]:
+    workers = GaugeMetricFamily("benchhub_site_workers", "Workers that are there, by site.", labels=["site"])
+    live = GaugeMetricFamily("benchhub_site_runs_active", "Live runs by site.", labels=["site"])
+    most = GaugeMetricFamily("benchhub_site_runs_active_max", "Live runs that a site may have.", labels=["site"])
+    waiting = GaugeMetricFamily("benchhub_site_runs_queued", "Waiting runs by site.", labels=["site"])
+    for state in states:
+        for family, value in ((workers, state.workers), (live, state.live), (most, state.most_live)):
+            family.add_metric([state.label], value)
+        waiting.add_metric([state.label], state.waiting)
+    yield from (workers, live, most, waiting)
 
 
 def _queues(states: list[QueueState], now_s: float) -> Iterator[Metric]:

@@ -31,6 +31,7 @@ from benchhub.environment import (
 )
 from benchhub.file_storage import file_storage
 from experiments.registry.teams.group_rules import read_rules
+from experiments.registry.workers.queues import DEFAULT, declared, is_amqp, queue_name, queues_of
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = own_version(BASE_DIR)
@@ -291,7 +292,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = BENCHHUB_HTTP
 SESSION_COOKIE_NAME = "__Host-session" if BENCHHUB_HTTPS else "benchhub_session"
 CSRF_COOKIE_NAME = "__Host-csrf" if BENCHHUB_HTTPS else "benchhub_csrf"
 # Where no host of any team may be: at this installation's own database and broker, and in networks that are denied.
-BENCHHUB_OWN_SERVICES = network_services(list(DATABASES.values()), REDIS_URL)
+BENCHHUB_OWN_SERVICES = network_services(list(DATABASES.values()), REDIS_URL, envsecret("BROKER_URL"))
 BENCHHUB_DENIED_NETWORKS = envnetworks("BENCHHUB_DENIED_NETWORKS")
 # Where hosts may be although nobody outside should reach it: the loopback, the link, this machine's own addresses.
 BENCHHUB_HOST_NETWORKS = envnetworks("BENCHHUB_HOST_NETWORKS")
@@ -331,11 +332,21 @@ if _files := file_storage(BENCHHUB_DATA_DIR, one_machine=BENCHHUB_EMBEDDED):
 BENCHHUB_BUCKET_LINKS = envbool("BENCHHUB_BUCKET_LINKS", True)
 
 # Celery: what does not differ between installations is in benchhub/celery_settings.py ---------------------------------
-CELERY_BROKER_URL = broker_url(REDIS_URL)
+# Redis has the messages as well, unless there is another broker for them.
+_broker_url = envsecret("BROKER_URL") or REDIS_URL
+CELERY_BROKER_URL = broker_url(_broker_url)
+BENCHHUB_BROKER_REDIS_URL = "" if is_amqp(CELERY_BROKER_URL) else _broker_url
+CELERY_BROKER_TRANSPORT_OPTIONS = RABBITMQ_OPTIONS if is_amqp(CELERY_BROKER_URL) else REDIS_OPTIONS  # noqa: F405
 
 # Where this process's workers are, and so whose hosts they reach; empty = at the central site.
 BENCHHUB_SITE = envsite("BENCHHUB_SITE")
+CELERY_TASK_QUEUES = [declared(name, CELERY_BROKER_URL) for name in queues_of(BENCHHUB_SITE)]
+CELERY_TASK_DEFAULT_QUEUE = queue_name(DEFAULT, BENCHHUB_SITE)
 
+# Runs that may be live at once at a site that has no limit of its own, the central one included.
+BENCHHUB_SITE_LIVE_RUNS = envint("BENCHHUB_SITE_LIVE_RUNS", 1000)
+if BENCHHUB_SITE_LIVE_RUNS < 1:
+    raise ImproperlyConfigured("BENCHHUB_SITE_LIVE_RUNS must be at least 1.")
 # Runs: how soon another worker adopts the run of a dead one, how often a live one says so, how long a host may be away.
 BENCHHUB_LEASE_S = envint("BENCHHUB_LEASE_S", 60)
 BENCHHUB_HEARTBEAT_S = envint("BENCHHUB_HEARTBEAT_S", 3)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import IO
@@ -22,6 +22,7 @@ from benchhub.environment import envint
 from benchhub.probes import READY
 from benchhub.processes import end, spawn
 from benchhub.terminal import Terminal
+from experiments.registry.workers.queues import RUNS, queue_name
 
 ADDRESS = "127.0.0.1"
 LOOK_INTERVAL_S = 0.2
@@ -88,6 +89,24 @@ def child_specs(port: int) -> tuple[ChildSpec, ...]:
         ChildSpec("worker-default", default, 2, 45, later=True, environment=shared),
         ChildSpec("beat", (*celery, "beat"), 0, 10, later=True),
     )
+
+
+def site_specs(site: str, slots: int = RUNS_AT_ONCE) -> tuple[ChildSpec, ...]:
+    """The workers of one site: the same two as at the central one, on the site's queues."""
+    found = []
+    for spec in child_specs(0):
+        if not spec.name.startswith("worker-"):
+            continue
+        argv = list(spec.argv)
+        kind = argv[argv.index("-Q") + 1]
+        argv[argv.index("-n") + 1] = f"{kind}-{site}@%h"
+        argv[argv.index("-Q") + 1] = queue_name(kind, site)
+        if kind == RUNS:
+            argv[argv.index("-c") + 1] = str(slots)
+        found.append(
+            replace(spec, argv=tuple(argv), later=False, environment={**spec.environment, "BENCHHUB_SITE": site})
+        )
+    return tuple(found)
 
 
 def preparations() -> tuple[ChildSpec, ...]:
@@ -170,13 +189,13 @@ class Supervisor:
     def start(self) -> None:
         self._start(later=False)
 
-    def supervise(self, port: int, on_ready: Callable[[], None]) -> None:
-        """Returns when asked to stop; calls `on_ready` once, when the web answers."""
+    def supervise(self, port: int | None, on_ready: Callable[[], None]) -> None:
+        """Returns when asked to stop; calls `on_ready` once, when the web answers, if there is one."""
         began, told, all_there = time.monotonic(), False, False
         while not self.stopping:
             for child in self.children.values():
                 self._look_after(child)
-            if not told and web_answers(port):
+            if not told and port is not None and web_answers(port):
                 told = True
                 on_ready()
             if not all_there and (told or time.monotonic() - began > LATER_S):

@@ -18,15 +18,17 @@ from experiments.keeping.backups.daily import back_up_daily
 from experiments.keeping.operating import canaries
 from experiments.keeping.operating.broker import look_at_broker
 from experiments.keeping.operating.slow_work import if_there_is_room
+from experiments.keeping.operating.watched import watched_queues
 from experiments.keeping.retention.file_moving import move_files
 from experiments.keeping.retention.file_sweep import sweep_files
 from experiments.keeping.retention.month_clearing import clear_months
 from experiments.keeping.retention.months import begin_month
 from experiments.keeping.retention.policy import apply_retention
 from experiments.keeping.retention.removal import remove_expired
-from experiments.models import DryRun, Host
+from experiments.models import CENTRAL, DryRun, Host
 from experiments.registry.connections import lent
 from experiments.registry.database_clock import database_now
+from experiments.registry.hosts import sites
 from experiments.registry.hosts.check import perform_check
 from experiments.registry.runs.file_store import FileStoreError
 from experiments.registry.teams.quotas import measure_files
@@ -42,6 +44,7 @@ from experiments.registry.workers.outbox import (
     hint,
     send,
 )
+from experiments.registry.workers.queues import RUNS, queue_name
 from experiments.running.ending.conclusion import conclude_stuck
 from experiments.running.executing.dry_run import perform_dry_run
 from experiments.running.executing.execution import execute_next
@@ -83,8 +86,12 @@ def execute_run(run_id: int) -> None:
 def dispatch() -> None:
     """Wake a worker when something is due: a queued run whose hint was lost, or a run whose worker died."""
     look_over()
-    if queue.something_to_do() and look_at_broker().messages.get("runs", 0) < MOST_HINTS:
-        hint(0)
+    for site in sites.in_use():
+        queue_of_runs = queue_name(RUNS, site)
+        if not queue.something_to_do(site):
+            continue
+        if look_at_broker(watched_queues()).messages.get(queue_of_runs, 0) < MOST_HINTS:
+            hint(0, site)
 
 
 @shared_task(name=STAND_IN_FOR_BEAT)
@@ -101,18 +108,18 @@ def reap() -> None:
     overdue = Q(last_check__at__lt=(now - CHECK_TAKES).isoformat(timespec="seconds"))
     of_the_future = Q(last_check__at__gt=(now + CHECK_TAKES).isoformat(timespec="seconds"))  # the clock was set back
     checks = Host.objects.filter(overdue | of_the_future, last_check__state="pending")
-    for host_id in checks.values_list("pk", flat=True)[:MOST_REPEATED]:
-        send(CHECK_HOST, host_id)
+    for host_id, site in checks.values_list("pk", "site__name")[:MOST_REPEATED]:
+        send(CHECK_HOST, host_id, site or CENTRAL)
     silent_since = (now - queue.CANARIES_TAKE).isoformat(timespec="seconds")
     lost_canaries = Host.objects.filter(last_canaries__state="pending", last_canaries__at__lt=silent_since)
-    for host_id in lost_canaries.values_list("pk", flat=True)[:MOST_REPEATED]:
-        send(TRY_HOST, host_id)
+    for host_id, site in lost_canaries.values_list("pk", "site__name")[:MOST_REPEATED]:
+        send(TRY_HOST, host_id, site or CENTRAL)
     repeat_due()
     conclude_stuck()
     under_way = Q(created_at__range=(Now() - DRY_RUN_TAKES, Now() + DRY_RUN_TAKES))
     lost = DryRun.objects.filter(~under_way, state=DryRun.State.PENDING)
-    for dry_run_id in lost.values_list("pk", flat=True)[:MOST_REPEATED]:
-        send(DRY_RUN, dry_run_id)
+    for dry_run_id, site in lost.values_list("pk", "sut__site__name")[:MOST_REPEATED]:
+        send(DRY_RUN, dry_run_id, site or CENTRAL)
 
 
 @shared_task(name=RESTORE_HOST)

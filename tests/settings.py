@@ -36,6 +36,7 @@ from benchhub.settings import DATABASES, REDIS_URL  # noqa: E402
 _worker = os.environ.get("PYTEST_XDIST_WORKER", "master").removeprefix("gw")
 REDIS_URL = REDIS_URL.replace("?db=0", f"?db={int(_worker) + 1 if _worker.isdigit() else 0}")
 CELERY_BROKER_URL = broker_url(REDIS_URL)
+BENCHHUB_BROKER_REDIS_URL = REDIS_URL
 
 # As the workers that tests start: a lease that is over is doubted for a heartbeat and a half.
 BENCHHUB_HEARTBEAT_S = 1

@@ -28,13 +28,14 @@ from experiments.models.saved_views import PinnedTrend, SavedView
 from experiments.models.scheduling import Occasion, Schedule
 from experiments.models.searches import CapacitySearch, SearchTrial
 from experiments.models.sharing import ShareLink
-from experiments.models.sites import Site
+from experiments.models.sites import CENTRAL, Site
 from experiments.models.teams import AuditEntry, IdempotencyRecord, Member, Role, Team, Token
 from experiments.models.timers import TimerTable
 from experiments.models.tunings import Tuning, TuningTrial
 
 __all__ = [
     "ARTIFACT_BYTES",
+    "CENTRAL",
     "Alert",
     "AlertRule",
     "Annotation",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from django.db import models
 
+CENTRAL = ""
+"""The site of hosts that name none, and of the workers that are started without one."""
+
 
 class Site(models.Model):
     """A place with workers of its own, of the whole installation; hosts without one are at the central site.

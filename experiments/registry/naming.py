@@ -53,6 +53,8 @@ def check_document_name(name: str, what: str, *, field: str = "name") -> None:
 
 def check_site_name(name: str, *, field: str = "name") -> None:
     """RequestError for a name that no worker could be given: a site is named like a host of DNS."""
+    if name == "central":
+        raise RequestError("Every installation has the central site already; choose another name.", field=field)
     if not SITE_NAME.fullmatch(name):
         raise RequestError(
             "A site's name has 1 to 40 lowercase letters, digits and hyphens, with no hyphen at its beginning or end, "

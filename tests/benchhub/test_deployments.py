@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from benchhub.embedded import PROJECT_DIR
-from benchhub.supervisor import child_specs
+from benchhub.supervisor import child_specs, site_specs
 from tests.benchhub.test_compose import COMPOSE, environment_of
 from tests.needs import program
 
@@ -151,3 +151,20 @@ def test_manifests_name_settings_that_there_are_and_the_images_of_compose() -> N
     used = {container["image"] for pod in PODS.values() for container in pod["containers"]}
     assert used == {"benchhub", COMPOSE["services"]["redis"]["image"]}
     assert PODS[("Deployment", "redis")]["containers"][0]["args"] == COMPOSE["services"]["redis"]["command"]
+
+
+# A site ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_compose_file_of_a_site_starts_what_the_command_worker_starts() -> None:
+    text = (PROJECT_DIR / "docs" / "deploy" / "site" / "docker-compose.yml").read_text()
+    services = yaml.safe_load(text.replace("${BENCHHUB_SITE}", "berlin").replace("${BENCHHUB_RUNS:-16}", "16"))[
+        "services"
+    ]
+    specs = {spec.name: spec for spec in site_specs("berlin", 16)}
+    assert {name: shown(one["command"]) for name, one in services.items()} == {
+        name: shown(spec.argv) for name, spec in specs.items()
+    }
+    assert all(set(spec.environment) <= set(services[name]["environment"]) for name, spec in specs.items())
+    assert {spec.environment["BENCHHUB_SITE"] for spec in specs.values()} == {"berlin"}
+    assert not any("ports" in one for one in services.values())

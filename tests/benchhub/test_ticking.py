@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pytest
 import redis
@@ -34,7 +34,11 @@ class Moment:
 @pytest.fixture
 def queues(monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
     """The real broker, both queues empty, looked at anew each time."""
-    monkeypatch.setattr(ticking, "look_at_broker", lambda: broker.Broker(answers=True, messages=broker._look()))
+
+    def looked(names: Collection[str]) -> broker.Broker:
+        return broker.Broker(answers=True, messages=broker.count_messages(names))
+
+    monkeypatch.setattr(ticking, "look_at_broker", looked)
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         client.delete(*QUEUES)
         yield client

@@ -58,7 +58,7 @@ OF_THE_MACHINE = frozenset(
 )
 """Checks of a run that a busy machine fails; no worker that was killed or frozen can."""
 WORKER_OPTIONS = (
-    "-Q", "runs,default", "-P", "threads", "--without-gossip", "--without-mingle", "--without-heartbeat",
+    "-P", "threads", "--without-gossip", "--without-mingle", "--without-heartbeat",
 )  # fmt: skip
 
 
@@ -219,10 +219,13 @@ class Stage:
         lease_s: int = 3,
         heartbeat_s: int = 1,
         concurrency: int = 2,
+        site: str = "",
         preload: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[bytes]:
-        """A real Celery worker process; its log is NAME.log in the folder. `preload` as `tests.clocks` makes it."""
-        times = {"BENCHHUB_LEASE_S": str(lease_s), "BENCHHUB_HEARTBEAT_S": str(heartbeat_s), **(preload or {})}
+        """A real Celery worker process of a site; its log is NAME.log in the folder. `preload` as `tests.clocks` makes
+        it."""
+        preload = {**(preload or {}), **({"BENCHHUB_SITE": site} if site else {})}
+        times = {"BENCHHUB_LEASE_S": str(lease_s), "BENCHHUB_HEARTBEAT_S": str(heartbeat_s), **preload}
         environment, log = {**self.environment, **times}, self.folder / f"{name}.log"
         self.workers[name] = self._celery(_worker_arguments(name, concurrency), environment, log)
         return self.workers[name]
@@ -381,6 +384,7 @@ def start_worker(
 
 
 def _worker_arguments(name: str, concurrency: int) -> list[str]:
+    """Without `-Q`, it takes messages from both queues of its site."""
     return ["-A", "benchhub", "worker", *WORKER_OPTIONS, "-c", str(concurrency), "-n", f"{name}@stage"]
 
 

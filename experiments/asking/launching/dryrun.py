@@ -18,5 +18,5 @@ def request(member: Member, choice: Choice) -> DryRun:
     with transaction.atomic():
         hosts = {"sut": choice.sut, "drivers": driver_set(choice.drivers, choice.members)}
         dry_run = DryRun.objects.create(team=member.team, **hosts, spec=spec.model_dump(mode="json"))
-        transaction.on_commit(lambda: send(DRY_RUN, dry_run.pk), robust=True)
+        transaction.on_commit(lambda: send(DRY_RUN, dry_run.pk, choice.sut.site_name), robust=True)
     return dry_run

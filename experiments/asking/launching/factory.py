@@ -127,6 +127,5 @@ def _row(team_id: int, setup: Setup, terms: Terms, number: int) -> Run:
 
 def _queued(rows: Sequence[Run]) -> list[Run]:
     stored: list[Run] = Run.objects.bulk_create(rows)
-    for run in stored:
-        announce(run)
+    announce(*stored)
     return stored

@@ -84,7 +84,7 @@ def _state(name: str, canary: Canary | None, workers: list[Worker], now: datetim
     return state(
         "stuck",
         f"The queue {name} is stuck: its workers are there ({busy} of {slots} slots hold a run), "
-        "but nobody has taken a message for more than two minutes. Does Redis answer?",
+        "but nobody has taken a message for more than two minutes. Does the broker answer?",
     )
 
 

@@ -10,13 +10,16 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Min, Q
 
-from experiments.keeping.operating.broker import Broker, look_at_broker
+from experiments.keeping.operating.broker import Broker, broker_name, look_at_broker
 from experiments.keeping.operating.canaries import STUCK_AFTER, QueueState, queue_states
 from experiments.keeping.operating.clocks import WrongClock, hosts_with_wrong_clocks, wrong_clocks
+from experiments.keeping.operating.sites import SiteState, site_states, workers_of_no_site
+from experiments.keeping.operating.watched import watched_queues
 from experiments.models import Host, Run, Worker
 from experiments.registry.database_clock import database_now
 from experiments.registry.replica import ReplicaState, replica_state
 from experiments.registry.workers.presence import SILENT_AFTER
+from experiments.registry.workers.queues import queues_of
 from experiments.running.queue.waiting import schedule_of
 
 MOST_HOSTS = 100
@@ -75,20 +78,18 @@ class Operations:
     replica: ReplicaState | None
     broker: Broker
     wrong_clocks: list[WrongClock]
+    sites: list[SiteState]
 
     @property
     def beat_age_s(self) -> float | None:
         return None if self.last_beat is None else (self.now - self.last_beat).total_seconds()
 
 
-def queue_names() -> list[str]:
-    return [queue.name for queue in settings.CELERY_TASK_QUEUES]
-
-
 def look() -> Operations:
     """Look at everything. The broker gets 2 s; the database is asked small questions on indexes."""
     now = database_now()
-    queues = queue_states(queue_names(), now)
+    names = watched_queues()
+    queues = queue_states(names, now)
     beat = max((state.sent_at for state in queues if state.sent_at), default=None)
     oldest = oldest_waiting()
     by_state = hosts_by_state()
@@ -107,18 +108,25 @@ def look() -> Operations:
         hosts_by_state=by_state,
         database=database(),
         replica=replica_state(),
-        broker=look_at_broker(),
+        broker=look_at_broker(names),
         wrong_clocks=wrong_clocks(now) + hosts_with_wrong_clocks(),
+        sites=site_states(now),
     )
 
 
 def troubles(
-    queues: list[QueueState], broker: Broker, clocks: list[WrongClock], replica: ReplicaState | None = None
+    queues: list[QueueState],
+    broker: Broker,
+    clocks: list[WrongClock],
+    sites: list[SiteState],
+    replica: ReplicaState | None = None,
 ) -> list[str]:
     """What is wrong although the pages work, in plain words; empty = nothing known."""
-    found = [state.sentence for state in queues if state.level in ("stuck", "unknown")]
+    found = [site.trouble for site in sites if site.trouble] + workers_of_no_site()
+    said_already = {name for site in sites if site.trouble for name in queues_of(site.name)}
+    found += [one.sentence for one in queues if one.level in ("stuck", "unknown") and one.name not in said_already]
     if not broker.answers:
-        found.append(f"The broker (Redis) does not answer: {broker.trouble}.")
+        found.append(f"The broker ({broker_name()}) does not answer: {broker.trouble}.")
     if replica and replica.trouble:
         found.append(replica.sentence)
     return found + [clock.sentence for clock in clocks]

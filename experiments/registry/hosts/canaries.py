@@ -27,7 +27,8 @@ def request_canaries(member: Member, host: Host) -> None:
             raise Conflict(f"Run #{locked.leased_by.number} is using {locked.name}; check it when that has ended.")
         locked.last_canaries = check_state("pending", "Waiting for a worker.")
         locked.save(update_fields=["last_canaries"])
-        transaction.on_commit(lambda: send(TRY_HOST, host_id), robust=True)
+        site = locked.site_name
+        transaction.on_commit(lambda: send(TRY_HOST, host_id, site), robust=True)
     host.refresh_from_db(fields=["last_canaries"])
 
 

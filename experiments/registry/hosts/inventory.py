@@ -146,11 +146,11 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
 def request_check(member: Member, host: Host) -> None:
     """Ask a worker to test the connection; `host.last_check` says how it went."""
     require(member, Role.LAUNCHER)
-    host_id = host.pk
+    host_id, site = host.pk, host.site_name
     with transaction.atomic():
         host.last_check = check_state("pending", "Waiting for a worker.")
         host.save(update_fields=["last_check"])
-        transaction.on_commit(lambda: send(CHECK_HOST, host_id), robust=True)
+        transaction.on_commit(lambda: send(CHECK_HOST, host_id, site), robust=True)
 
 
 def approve_key(member: Member, host: Host, fingerprint_text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 from django.db import transaction
@@ -12,7 +13,7 @@ from django.db.models import Prefetch
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from experiments.models import Host, Member, Reservation, Role, Team
+from experiments.models import CENTRAL, Host, Member, Reservation, Role, Team
 from experiments.models.teams import TeamOwnedQuerySet
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, Forbidden, RequestError
@@ -157,7 +158,8 @@ def end(member: Member, reservation: Reservation) -> None:
         locked.starts_at = min(locked.starts_at, locked.until)
         locked.save(update_fields=["starts_at", "until"])
         audit.record(member, "reservation.end", _subject(locked), before=before)
-        transaction.on_commit(lambda: hint(0), robust=True)  # somebody's run may start now
+        for site in set(locked.hosts.values_list("site__name", flat=True)):
+            transaction.on_commit(partial(hint, 0, site or CENTRAL), robust=True)  # somebody's run may start now
     reservation.refresh_from_db()
 
 

@@ -8,12 +8,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.deletion import ProtectedError
 
-from experiments.models import Host, Site
+from experiments.models import CENTRAL, Host, Site
 from experiments.registry.errors import Conflict, NotFound, RequestError
 from experiments.registry.naming import check_site_name
-
-CENTRAL = ""
-"""The site of hosts that name none, and of the workers that are started without one."""
 
 
 def at(site: str, path: str = "") -> Q:
@@ -36,6 +33,14 @@ def find_site(name: str, *, field: str = "site") -> Site | None:
         there = f"There are: {names}." if names else "There is none besides the central one."
         raise RequestError(f"There is no site {name!r}. {there} An operator adds one.", field=field)
     return found
+
+
+def in_use() -> list[str]:
+    """The sites that hosts are at, the central one first."""
+    return [
+        CENTRAL,
+        *Site.objects.filter(hosts__isnull=False).distinct().order_by("name").values_list("name", flat=True),
+    ]
 
 
 def insist_on_one_site(sut: Host, others: Iterable[tuple[str, Host]]) -> None:

@@ -43,6 +43,7 @@ QUOTAS = (
     Quota("quota_runs_per_day", "runs per day (UTC), imports too", "runs", MAX_QUOTA),
     Quota("quota_queued_runs", "runs waiting in the queue", "runs", MAX_QUOTA),
     Quota("quota_hosts", "hosts", "hosts", MAX_QUOTA),
+    Quota("quota_live_runs", "live runs at the same time; more wait", "runs", MAX_QUOTA),
 )
 
 
@@ -103,7 +104,8 @@ def usage(team: Team) -> list[Use]:
     """All quotas with what is used of them."""
     now = Team.objects.get(pk=team.pk)
     today = now.runs_on_day if now.runs_day == database_now().date() else 0
-    used = (now.artifact_bytes, today, waiting(now), Host.objects.for_team(now).count())
+    live = Run.objects.filter(team=now, state__in=Run.ACTIVE).count()
+    used = (now.artifact_bytes, today, waiting(now), Host.objects.for_team(now).count(), live)
     return [Use(quota, count, getattr(now, quota.field)) for quota, count in zip(QUOTAS, used, strict=True)]
 
 

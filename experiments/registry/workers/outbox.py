@@ -13,12 +13,16 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from celery import current_app
+from django.conf import settings
 from django.db import connection, transaction
 from kombu.exceptions import OperationalError
 
-from experiments.models import Run
+from experiments.models import CENTRAL, Host, Run
+from experiments.registry.workers.attendance import is_attended
+from experiments.registry.workers.queues import DEFAULT, RUNS, declared, queue_name
 from experiments.registry.workers.tallies import count
 
 logger = logging.getLogger(__name__)
@@ -41,20 +45,26 @@ MOST_WAITING = 1000
 FLUSH_S = 2.0
 
 
-def announce(run: Run) -> None:
-    """Tell the workers about a run once the transaction is committed; the dispatcher repeats what gets lost."""
-    run_id = run.pk
-    transaction.on_commit(lambda: hint(run_id), robust=True)  # what is stored is done, whatever becomes of the hint
+def announce(*runs: Run) -> None:
+    """Tell the workers of their sites about runs once the transaction is committed; the dispatcher repeats what gets
+    lost."""
+    sites = dict(Host.objects.filter(pk__in={run.sut_id for run in runs}).values_list("pk", "site__name"))
+    for run in runs:
+        due = partial(hint, run.pk, sites.get(run.sut_id) or CENTRAL)
+        transaction.on_commit(due, robust=True)  # what is stored is done, whatever becomes of the hint
 
 
-def hint(run_id: int) -> None:
-    """Say that a run is due."""
-    send(EXECUTE_RUN, run_id)
+def hint(run_id: int, site: str | None = None) -> None:
+    """Say that a run is due at a site; None = at the one of this process."""
+    send(EXECUTE_RUN, run_id, settings.BENCHHUB_SITE if site is None else site)
 
 
-def send(task: str, row_id: int) -> None:
-    """Have the task of this name handed its row, without waiting. A broker that is away delays it until dispatch."""
-    _sender().put(Message(task, row_id, time.monotonic()))
+def send(task: str, row_id: int, site: str = CENTRAL) -> None:
+    """Have the task of this name handed its row at a site, without waiting. What needs a host is done at the host's.
+
+    A broker that is away delays it until dispatch, and so does a site without a worker.
+    """
+    _sender().put(Message(task, row_id, time.monotonic(), site))
 
 
 def flush(limit_s: float = FLUSH_S) -> bool:
@@ -67,6 +77,11 @@ class Message:
     task: str
     row_id: int
     said_at_s: float
+    site: str = CENTRAL
+
+    @property
+    def queue(self) -> str:
+        return queue_name(RUNS if self.task == EXECUTE_RUN else DEFAULT, self.site)
 
 
 class Sender:
@@ -143,7 +158,14 @@ class Sender:
 
 
 def _publish(message: Message) -> None:
-    current_app.send_task(message.task, (message.row_id,), retry=False)
+    """To a site only while somebody there takes it: else its messages would pile up, and nobody would ever clear them.
+
+    Whatever is due is said again once a worker is there.
+    """
+    if message.site != CENTRAL and not is_attended(message.queue):
+        return
+    queue = declared(message.queue, settings.CELERY_BROKER_URL)
+    current_app.send_task(message.task, (message.row_id,), queue=queue, retry=False)
 
 
 _lock = threading.Lock()

@@ -13,13 +13,14 @@ from django.db import connection, transaction
 from django.db.models import BigIntegerField, BooleanField, Exists, ExpressionWrapper, F, Func, Min, OuterRef, Q
 from django.db.models.functions import Coalesce, Now
 
-from experiments.models import Host, Reservation, Run
+from experiments.models import CENTRAL, Host, Reservation, Run
 from experiments.models.experiments import HELD
 from experiments.registry.hosts.driver_sets import members_of
 from experiments.registry.hosts.machines import sisters_of, who_uses
-from experiments.registry.hosts.sites import CENTRAL, at
+from experiments.registry.hosts.sites import at
 from experiments.running.queue.fairness import shares_of, urgency
 from experiments.running.queue.leases import lease_end, lost_runs
+from experiments.running.queue.live_limits import live_limits
 
 _NEXT_FENCE_SQL = "nextval('experiments_fence')"
 NEXT_FENCE = Func(template=_NEXT_FENCE_SQL, output_field=BigIntegerField())
@@ -125,7 +126,8 @@ def _startable(site: str) -> _Claimable | None:
 
     Runs of one person with the same hosts and urgency stand or fall together, so that only the oldest of each such
     group is looked at, however many wait. A run that waits for a host out of service, or reserved for somebody else,
-    holds up nobody. What is said of a host holds for all hosts that are the same machine.
+    holds up nobody, nor does one whose team has as many live runs as it may. What is said of a host holds for all hosts
+    that are the same machine.
     """
     kept = Reservation.objects.filter(
         Q(hosts=OuterRef("sut"))
@@ -149,6 +151,10 @@ def _startable(site: str) -> _Claimable | None:
         .values("team", "created_by", "urgency", "sut", "drivers")
         .annotate(first=Min("pk"))
     )
+    limits = live_limits({group["team"] for group in groups})
+    if limits.site_is_full(site):
+        return None
+    groups = [group for group in groups if not limits.team_is_full(group["team"])]
     shares = shares_of({group["team"] for group in groups}) if len(groups) > 1 else None
     if shares is not None:
         groups.sort(

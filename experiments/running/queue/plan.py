@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from experiments.models import Experiment, Host
+from experiments.models import CENTRAL, Experiment, Host, Team
 from experiments.models.experiments import HELD
 from experiments.registry.hosts.machines import Sisters, sister_name, who_uses
 from experiments.registry.hosts.reservations import Hold, reserved
+from experiments.registry.hosts.sites import said
 from experiments.running.queue.estimates import Estimates
+from experiments.running.queue.live_limits import LiveLimits
+from experiments.running.queue.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -46,36 +49,33 @@ class UnfinishedRun:
     started_at: datetime | None
     urgency: int
     experiment_state: str | None = None
+    site: str = CENTRAL
 
     @cached_property
     def hosts(self) -> tuple[int, ...]:
         return tuple(dict.fromkeys(pk for pk in (self.sut_id, *self.driver_ids) if pk is not None))
 
 
-@dataclass(frozen=True)
-class Workers:
-    """What is known of the workers that execute runs. `slots` None = nothing: none of them has ever said so.
+class Slots:
+    """Places of which each run takes one: when each of them is free."""
 
-    `busy`: runs that are active in the whole installation. `last_seen_at` is of the one that was seen last.
-    """
+    def __init__(self, count: int, now: datetime) -> None:
+        self.free_at = [now] * count
 
-    slots: int | None
-    busy: int
-    last_seen_at: datetime | None
-    others_first: bool
+    def index_for(self, moment: datetime) -> int:
+        """The one that stands idle for the shortest time until then, else the one that is free first."""
+        idle = [index for index, free_at in enumerate(self.free_at) if free_at <= moment]
+        if idle:
+            return max(idle, key=self.free_at.__getitem__)
+        return min(range(len(self.free_at)), key=self.free_at.__getitem__)
 
-    def reason(self, now: datetime) -> str:
-        """Why none of them takes a run whose hosts are free; "" when one may be on its way."""
-        if self.slots is None:
-            return ""
-        if self.slots == 0:
-            since = self.last_seen_at or now
-            minutes = max(int((now - since).total_seconds() // 60), 1)
-            return f"No worker has been seen for {minutes} min; an operator must start one (worker-runs)."
-        if self.busy < self.slots:
-            return ""
-        all_busy = "The only worker slot is busy" if self.slots == 1 else f"All {self.slots} worker slots are busy"
-        return f"{all_busy}{', and it is another team’s turn' if self.others_first else ''}."
+    def take(self, moment: datetime, until: datetime) -> None:
+        """A run has one from that moment on."""
+        self.free_at[self.index_for(moment)] = until
+
+    def free_from(self, moment: datetime) -> datetime:
+        """When the first one is free, not before that moment."""
+        return max(moment, self.free_at[self.index_for(moment)])
 
 
 class Plan:
@@ -87,7 +87,9 @@ class Plan:
         now: datetime,
         hosts: Mapping[int, Host],
         holds: Sequence[Hold],
-        workers: Workers,
+        workers: Mapping[str, Workers],
+        limits: LiveLimits,
+        team: Team,
         estimates: Estimates,
         sisters: Sisters,
     ) -> None:
@@ -100,7 +102,11 @@ class Plan:
         self._workers = workers
         self._estimates = estimates
         self._free_at: dict[int, datetime] = {}
-        self._slot_free_at = [now] * (workers.slots or 0)
+        self._limits = limits
+        self._team = team
+        self._slots = {site: Slots(one.slots, now) for site, one in workers.items() if one.slots}
+        self._places_of_team = Slots(limits.most_of_team(team.pk), now)
+        self._places_at: dict[str, Slots] = {}
         self._last_on: dict[int, UnfinishedRun] = {}
         self._before: Counter[frozenset[int]] = Counter()
         self._place = 0
@@ -109,8 +115,8 @@ class Plan:
         takes_s = self._estimates.takes_s(row.workload_id, row.sut_id)
         ends_at = max((row.started_at or self._now) + timedelta(seconds=takes_s), self._now)
         self._occupy(row, ends_at)
-        if self._slot_free_at:
-            self._slot_free_at[self._slot_for(self._now)] = ends_at
+        for slots in self._all_slots(row):
+            slots.take(self._now, ends_at)
         return Expected(row.pk, 0, "", 0, takes_s, row.started_at, ends_at)
 
     def add_waiting(self, row: UnfinishedRun) -> Expected:
@@ -120,13 +126,14 @@ class Plan:
             return Expected(row.pk, self._place, blocked, 0, takes_s, None, None)
         reason, before = self._reason(row), self._runs_before(row)
         stands_back = self.stands_back(row)
-        starts_at, slot = self._start(row)
+        starts_at = self._start(row)
         ends_at = starts_at + timedelta(seconds=takes_s) if starts_at else None
         if not stands_back:  # one that waits for the end of a reservation holds up nobody
             self._occupy(row, ends_at or self._now)
             self._last_on |= dict.fromkeys(self._machines(row), row)
-            if slot is not None and ends_at is not None:
-                self._slot_free_at[slot] = ends_at
+            if starts_at is not None and ends_at is not None:
+                for slots in self._all_slots(row):
+                    slots.take(starts_at, ends_at)
         return Expected(row.pk, self._place, reason, before, takes_s, starts_at, ends_at)
 
     def stands_back(self, row: UnfinishedRun) -> bool:
@@ -143,6 +150,12 @@ class Plan:
             host = self._hosts[pk]
             if host.state != Host.State.READY:
                 return out_of_service(host)
+            if host.site_name != row.site:
+                sut = self._hosts[row.sut_id]
+                return (
+                    f"{host.name} is at {said(host.site_name)} and {sut.name} at {said(row.site)}; no worker reaches "
+                    "both. Cancel the run, or change the site of one of them."
+                )
             if dirty := self._dirty_sister(host):
                 return dirty
         return ""
@@ -167,28 +180,38 @@ class Plan:
         for pk, machine in zip(row.hosts, self._machines(row), strict=True):
             if machine in self._last_on:
                 return f"Run #{self._last_on[machine].number} is before it on {self._hosts[pk].name}."
-        return self._workers.reason(self._now) or "It is next."
+        if limited := self._limits.reason(row.team_id, self._team.name, row.site):
+            return limited
+        workers = self._workers.get(row.site)
+        return (workers.reason(self._now) if workers is not None else "") or "It is next."
 
     def _runs_before(self, row: UnfinishedRun) -> int:
         hosts = frozenset(self._machines(row))
         return sum(count for used, count in self._before.items() if used & hosts)
 
-    def _start(self, row: UnfinishedRun) -> tuple[datetime | None, int | None]:
-        """When its hosts and a worker slot are free, and which slot that is, when slots are known."""
-        if self._workers.slots == 0:
-            return None, None
+    def _start(self, row: UnfinishedRun) -> datetime | None:
+        """When its hosts, a worker slot and a place under each limit are free; None when only a person can say."""
+        workers = self._workers.get(row.site)
+        if workers is not None and workers.slots == 0:
+            return None
+        slots = self._all_slots(row)
+        if not all(one.free_at for one in slots):  # a limit of none
+            return None
         starts_at = max([self._now, *(self._free_at[one] for one in self._machines(row) if one in self._free_at)])
-        slot = self._slot_for(starts_at) if self._slot_free_at else None
-        if slot is not None:
-            starts_at = max(starts_at, self._slot_free_at[slot])
-        return self._after_holds(row, starts_at), slot
+        for one in slots:
+            starts_at = one.free_from(starts_at)
+        return self._after_holds(row, starts_at)
 
-    def _slot_for(self, moment: datetime) -> int:
-        """The slot that stands idle for the shortest time until then, else the one that is free first."""
-        idle = [index for index, free_at in enumerate(self._slot_free_at) if free_at <= moment]
-        if idle:
-            return max(idle, key=self._slot_free_at.__getitem__)
-        return min(range(len(self._slot_free_at)), key=self._slot_free_at.__getitem__)
+    def _all_slots(self, row: UnfinishedRun) -> list[Slots]:
+        """What the run takes a place of: the workers of its site, as far as known, its site's limit, its team's."""
+        if row.site not in self._places_at:
+            self._places_at[row.site] = Slots(self._limits.most_at_site(row.site), self._now)
+        found = [self._places_at[row.site]]
+        if row.site in self._slots:
+            found.append(self._slots[row.site])
+        if row.team_id == self._team.pk:
+            found.append(self._places_of_team)
+        return found
 
     def _after_holds(self, row: UnfinishedRun, starts_at: datetime) -> datetime:
         while kept := [hold for pk in row.hosts if (hold := self._kept_from(row, pk, starts_at))]:

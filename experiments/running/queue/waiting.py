@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from django.db.models import Count, Q
+from django.db.models import Q
 
-from experiments.models import Host, Run, Team, Worker
+from experiments.models import CENTRAL, Host, Run, Team
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.driver_sets import members_of
 from experiments.registry.hosts.machines import sisters_of
 from experiments.registry.hosts.reservations import holds_on
-from experiments.registry.workers.presence import SILENT_AFTER
 from experiments.running.queue.estimates import estimates_for
 from experiments.running.queue.fairness import Shares, shares_of, urgency
-from experiments.running.queue.plan import Expected, Plan, UnfinishedRun, Workers
-
-RUNS_QUEUE = "runs"
+from experiments.running.queue.live_limits import live_limits
+from experiments.running.queue.plan import Expected, Plan, UnfinishedRun
+from experiments.running.queue.workers import workers_at
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Schedule:
 
 
 def schedule_of(team: Team) -> Schedule:
-    """The team's queue. Eleven queries, however many runs wait."""
+    """The team's queue. Fourteen queries, however many runs wait."""
     now = database_now()
     rows = _rows(Q(team=team, state=Run.State.QUEUED) | Q(state__in=Run.ACTIVE))
     active = [row for row in rows if row.state != Run.State.QUEUED]
@@ -59,7 +58,9 @@ def schedule_of(team: Team) -> Schedule:
         now=now,
         hosts=hosts,
         holds=holds_on([*hosts, *sisters.ids], after=now),
-        workers=_workers(team, len(active), now),
+        workers=workers_at({row.site for row in queued}, team, Counter(row.site for row in active), now),
+        limits=live_limits([team.pk]),
+        team=team,
         estimates=estimates,
         sisters=sisters,
     )
@@ -94,7 +95,7 @@ def _rows(wanted: Q) -> list[UnfinishedRun]:
         .order_by("team", "number")
     )
     names = ("pk", "number", "team_id", "state", "created_by_id", "sut_id", "drivers_id", "workload_id", "started_at")
-    rows = list(found.values_list(*names, "urgency", "experiment__state", named=True))
+    rows = list(found.values_list(*names, "sut__site__name", "urgency", "experiment__state", named=True))
     drivers = members_of({row.drivers_id for row in rows if row.drivers_id is not None})
     return [
         UnfinishedRun(
@@ -109,6 +110,7 @@ def _rows(wanted: Q) -> list[UnfinishedRun]:
             started_at=row.started_at,
             urgency=row.urgency,
             experiment_state=row.experiment__state,
+            site=row.sut__site__name or CENTRAL,
         )
         for row in rows
     ]
@@ -116,27 +118,18 @@ def _rows(wanted: Q) -> list[UnfinishedRun]:
 
 def _hosts(rows: Iterable[UnfinishedRun]) -> dict[int, Host]:
     wanted = {pk for row in rows for pk in row.hosts}
-    fields = ("name", "state", "state_reason", "offered_host_key", "leased_by__number", "team_id", "machine_id")
-    found = Host.objects.filter(pk__in=wanted).select_related("leased_by").only(*fields)
-    return {host.pk: host for host in found}
-
-
-def _workers(team: Team, busy: int, now: datetime) -> Workers:
-    said = [worker for worker in Worker.objects.all() if RUNS_QUEUE in worker.queues]
-    alive = [worker for worker in said if worker.seen_at > now - SILENT_AFTER]
-    slots = sum(worker.slots for worker in alive) if all(worker.slots for worker in alive) else None
-    live = (
-        Run.objects.exclude(state=Run.State.FINISHED)
-        .values("team")
-        .annotate(
-            active=Count("pk", filter=~Q(state=Run.State.QUEUED)), queued=Count("pk", filter=Q(state=Run.State.QUEUED))
-        )
+    fields = (
+        "name",
+        "state",
+        "state_reason",
+        "offered_host_key",
+        "leased_by__number",
+        "team_id",
+        "machine_id",
+        "site__name",
     )
-    teams = {row["team"]: row for row in live}
-    mine = teams[team.pk]["active"] if team.pk in teams else 0
-    others_first = any(row["queued"] and row["active"] < mine for pk, row in teams.items() if pk != team.pk)
-    last_seen_at = max((worker.seen_at for worker in said), default=None)
-    return Workers(slots if said else None, busy, last_seen_at, others_first)
+    found = Host.objects.filter(pk__in=wanted).select_related("leased_by", "site").only(*fields)
+    return {host.pk: host for host in found}
 
 
 def _in_order(queued: Sequence[UnfinishedRun], shares: Shares, plan: Plan) -> list[UnfinishedRun]:

@@ -41,7 +41,8 @@ def request_restore(who: Member | Team, host: Host, *, force: bool = False) -> N
         locked.last_restore = restore_state("pending", "Waiting for a worker.", force=force)
         locked.save(update_fields=["last_restore"])
         audit.record(who, "host.restore", f"host {locked.name}", after={"force": force})
-        transaction.on_commit(lambda: send(RESTORE_HOST, host_id), robust=True)
+        site = locked.site_name
+        transaction.on_commit(lambda: send(RESTORE_HOST, host_id, site), robust=True)
     host.refresh_from_db()
 
 
@@ -49,11 +50,11 @@ def repeat_due() -> None:
     """Send what nobody works on: a request whose message was lost, a host that is due to be tried again."""
     now = database_now()
     dirty = Host.objects.filter(state=Host.State.DIRTY, dirty_run__isnull=False).exclude(last_restore={})
-    for host in dirty.exclude(dirty_run__lease_until__gt=Now()):
+    for host in dirty.exclude(dirty_run__lease_until__gt=Now()).select_related("site"):
         last = host.last_restore
         waited = now - datetime.fromisoformat(str(last["at"]))
         if waited < -SAID_AGAIN:  # the clock was set back: how long it has waited is not known any more
             waited = LONGEST_AGAIN
         pause = min(FIRST_AGAIN * 2 ** min(int(last["tries"]), 10), LONGEST_AGAIN)
         if (last["state"] == "pending" and waited > SAID_AGAIN) or (last["state"] == "again" and waited >= pause):
-            send(RESTORE_HOST, host.pk)
+            send(RESTORE_HOST, host.pk, host.site_name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -45,7 +46,7 @@ def perform_restore(host_id: int) -> None:
         restored = async_to_sync(_restore)(run, fence, roles, force)
     except HandedOver:
         logger.info("host %s: handed over", host_id)
-        send(RESTORE_HOST, host_id)
+        send(RESTORE_HOST, host_id, settings.BENCHHUB_SITE)
     except FenceError as error:
         logger.warning("host %s: %s", host_id, error)
         if not _once_more(host_id, fence, error):
@@ -150,7 +151,7 @@ def _once_more(host_id: int, fence: int, refused: FenceError) -> bool:
         )
         _let_go(host, run)
         host.save(update_fields=["last_restore", "leased_by"])
-        transaction.on_commit(lambda: send(RESTORE_HOST, host_id), robust=True)
+        transaction.on_commit(lambda: send(RESTORE_HOST, host_id, settings.BENCHHUB_SITE), robust=True)
     return True
 
 

@@ -9,6 +9,8 @@ from django.views.decorators.http import require_safe
 
 from experiments.keeping.backups.daily import daily_backups
 from experiments.keeping.operating import operations
+from experiments.keeping.operating.broker import broker_name
+from experiments.running.queue.workers import executes
 from frontend.shared.access import TeamRequest, team_view
 
 
@@ -29,11 +31,12 @@ def operator(request: TeamRequest) -> HttpResponseBase:
     ]
     context = {
         "operations": now,
-        "troubles": operations.troubles(now.queues, now.broker, now.wrong_clocks, now.replica),
+        "troubles": operations.troubles(now.queues, now.broker, now.wrong_clocks, now.sites, now.replica),
         "queues": queues,
         "waiting": sum(now.queued.values()),
         "running": sum(state.runs for state in now.live),
-        "slots": sum(one.worker.slots for one in now.workers if not one.silent and "runs" in one.worker.queues),
+        "slots": sum(one.worker.slots for one in now.workers if not one.silent and executes(one.worker.queues)),
+        "broker": broker_name(),
         "backups": daily_backups(),
         "django_version": django.get_version(),
     }

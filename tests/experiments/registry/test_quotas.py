@@ -106,5 +106,6 @@ def test_usage_shows_every_quota(admin: Member, stock: dict[str, Any]) -> None:
         "quota_runs_per_day": 1,
         "quota_queued_runs": 1,
         "quota_hosts": 2,
+        "quota_live_runs": 0,
     }
     assert set(found) == {quota.field for quota in QUOTAS}

@@ -10,16 +10,26 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
-from experiments.models import Host, Member, Run, Site
+from experiments.keeping.operating.watched import watched_queues
+from experiments.models import Application, Host, Member, Recipe, Run, Site, Team, Worker, Workload
+from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, RequestError
-from experiments.registry.hosts.inventory import update_host
+from experiments.registry.hosts.canaries import request_canaries
+from experiments.registry.hosts.inventory import request_check, update_host
 from experiments.registry.hosts.machines import settle
 from experiments.registry.hosts.sites import add_site, find_site, remove_site
+from experiments.registry.workers import outbox
+from experiments.registry.workers.attendance import attended_queues
+from experiments.registry.workers.outbox import Message
 from experiments.running.queue.dispatch import claim_next, something_to_do
-from tests.experiments.conftest import ready_host
+from experiments.running.queue.waiting import expected_of
+from experiments.running.restoring.requests import request_restore
+from experiments.tasks import dispatch
+from tests.experiments.conftest import APPLICATION, RECIPE, WORKLOAD, ready_host
 
 DEAD = {"lease_until": Now() - timedelta(minutes=1), "doubted_at": Now() - timedelta(minutes=1)}
 
@@ -43,7 +53,7 @@ def host_at(member: Member, text: str) -> Host:
     made: Host = ready_host(member, name)
     if site:
         at, _ = Site.objects.get_or_create(name=site)
-        update_host(member, made, site=at)
+        Host.objects.filter(pk=made.pk).update(site=at)  # all of them have one address, and would be one machine
     made.refresh_from_db()
     return made
 
@@ -74,6 +84,146 @@ def test_a_run_whose_worker_is_gone_is_adopted_at_its_site(launch: Any) -> None:
     assert claim("oslo") is None
     assert claim("berlin") == 1
     assert Run.objects.get().attempts == 2
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Task and queue of each message that is handed to the sender, instead of being sent."""
+    said: list[tuple[str, str]] = []
+
+    class Listener:
+        def put(self, message: Message) -> None:
+            said.append((message.task.rpartition(".")[2], message.queue))
+
+    monkeypatch.setattr(outbox, "_sender", Listener)
+    return said
+
+
+def test_what_needs_a_host_is_said_to_the_workers_of_its_site(
+    launch: Any,
+    admin: Member,
+    published: list[tuple[str, str]],
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        launch("berlin/a", "berlin/b")
+        launch("c", "d")
+        request_check(admin, Host.objects.get(name="a"))
+        request_canaries(admin, Host.objects.get(name="b"))
+    Host.objects.filter(name="a").update(state="dirty", dirty_run=Run.objects.first())
+    with django_capture_on_commit_callbacks(execute=True):
+        request_restore(admin, Host.objects.get(name="a"))
+    assert published == [
+        ("execute_run", "runs.berlin"),
+        ("execute_run", "runs"),
+        ("check_host", "default.berlin"),
+        ("try_host", "default.berlin"),
+        ("restore_host", "default.berlin"),
+    ]
+
+
+def test_a_tick_wakes_the_workers_of_each_site_where_something_is_due(
+    launch: Any, published: list[tuple[str, str]]
+) -> None:
+    for pair in (("berlin/a", "berlin/b"), ("c", "d"), ("oslo/e", "oslo/f")):
+        launch(*pair)
+    claim("oslo")
+    dispatch()
+    assert published == [("execute_run", "runs"), ("execute_run", "runs.berlin")]
+
+
+def test_a_site_without_a_worker_gets_no_messages_that_nobody_would_take(
+    admin: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at: list[str] = []
+    monkeypatch.setattr("celery.current_app.send_task", lambda *_given, queue, **_more: at.append(queue.name))
+    for site in ("", "berlin"):
+        for is_there in (False, True):
+            monkeypatch.setattr(outbox, "is_attended", {f"default.{site}": is_there}.get)
+            outbox._publish(Message(outbox.CHECK_HOST, 1, 0.0, site))
+    assert at == ["default", "default", "default.berlin"]
+
+
+def worker_at(site: str, *, slots: int = 4, silent_min: int = 0) -> None:
+    at = {"queues": [f"runs.{site}" if site else "runs"], "site": site, "slots": slots, "started_at": Now()}
+    seen_at = Now() - timedelta(minutes=silent_min)
+    Worker.objects.create(name=f"w@{site}", process=f"{site}:1", version="1", seen_at=seen_at, **at)
+
+
+def reason(number: int) -> str:
+    expected = expected_of(Run.objects.get(number=number))
+    return expected.reason if expected else ""
+
+
+def test_only_queues_from_which_a_living_worker_takes_are_attended(db: None) -> None:
+    worker_at("berlin")
+    worker_at("oslo", silent_min=5)
+    assert attended_queues() == {"runs.berlin"}
+    assert watched_queues() == ["runs", "default", "runs.berlin", "default.berlin", "runs.oslo", "default.oslo"]
+
+
+def test_a_run_says_that_its_site_has_no_worker_and_which_slots_are_busy(launch: Any) -> None:
+    launch("berlin/a", "berlin/b")
+    assert reason(1) == "No worker is at site berlin; an operator must start one (worker --site berlin)."
+    worker_at("")
+    worker_at("berlin", silent_min=7)
+    assert reason(1).startswith("No worker at site berlin has been seen for 7 min;")
+    expected = expected_of(Run.objects.get())
+    assert expected is not None
+    assert expected.starts_at is None
+    Worker.objects.filter(site="berlin").update(seen_at=Now(), slots=1)
+    assert reason(1) == "It is next."
+    launch("berlin/c", "berlin/d")
+    assert claim("berlin") == 1
+    assert reason(2) == "The only worker slot at site berlin is busy."
+
+
+def test_a_team_at_its_limit_waits_and_holds_up_no_other_team(launch: Any, admin: Member, other_admin: Member) -> None:
+    for pair in ("ab", "cd", "ef"):
+        launch(*pair)
+    Team.objects.filter(pk=admin.team_id).update(quota_live_runs=1)
+    assert claim() == 1
+    assert claim() is None
+    assert reason(2) == f"Team {admin.team.name} has 1 live run, its limit."
+    first = expected_of(Run.objects.get(number=2))
+    second = expected_of(Run.objects.get(number=3))
+    assert first is not None
+    assert second is not None
+    assert first.starts_at is not None
+    assert second.starts_at is not None
+    assert first.starts_at > timezone.now()  # when run 1 has ended
+    assert second.starts_at == first.ends_at
+
+    theirs = run_of(other_admin)
+    claimed = claim_next("worker")
+    assert claimed == theirs
+
+    Team.objects.filter(pk=admin.team_id).update(quota_live_runs=2)
+    assert claim() == 2
+
+
+def run_of(member: Member) -> Run:
+    """A waiting run of another team, with documents and hosts of its own."""
+    stock: dict[str, Any] = {
+        "application": save_version(member, Application, "tomcat", APPLICATION),
+        "recipe": save_version(member, Recipe, "limits", RECIPE),
+        "workload": save_version(member, Workload, "home page", WORKLOAD),
+    }
+    return launch_run(member, Choice(**stock, sut=ready_host(member, "x"), drivers=[ready_host(member, "y")]))
+
+
+def test_a_site_at_its_limit_waits_and_the_other_sites_go_on(launch: Any, settings: Any) -> None:
+    for pair in (("berlin/a", "berlin/b"), ("berlin/c", "berlin/d"), ("e", "f"), ("g", "h")):
+        launch(*pair)
+    Site.objects.update(most_live_runs=1)
+    settings.BENCHHUB_SITE_LIVE_RUNS = 1
+    assert (claim("berlin"), claim("berlin")) == (1, None)
+    assert (claim(), claim()) == (3, None)
+    assert something_to_do("berlin") is False
+    assert reason(2) == "Site berlin has 1 live run, its limit."
+    assert reason(4) == "The central site has 1 live run, its limit."
+    Run.objects.filter(number=1).update(**DEAD)
+    assert claim("berlin") == 1  # what is live already goes on, whatever the limit
 
 
 def test_hosts_of_two_sites_are_refused_at_launch_by_field_and_name(launch: Any) -> None:

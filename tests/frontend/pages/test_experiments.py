@@ -27,7 +27,7 @@ __all__ = ["admin", "make_member", "stock", "team"]
 
 @pytest.fixture(autouse=True)
 def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("experiments.registry.workers.outbox.hint", lambda run_id: None)
+    monkeypatch.setattr("experiments.registry.workers.outbox.hint", lambda *_given: None)
 
 
 def made(admin: Member, stock: dict[str, Any], rules: Rules, *, variants: int = 2) -> Experiment:

@@ -41,7 +41,7 @@ __all__ = ["admin", "make_member", "stock", "team"]
 @pytest.fixture(autouse=True)
 def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages are hints; these tests look at what PostgreSQL holds."""
-    monkeypatch.setattr("experiments.registry.workers.outbox.hint", lambda run_id: None)
+    monkeypatch.setattr("experiments.registry.workers.outbox.hint", lambda *_given: None)
 
 
 def parts(stock: dict[str, Any], prefix: str = "", **more: str) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def test_a_broker_that_does_not_answer_is_said_and_the_page_still_comes(
     staff: Member, browser_of: BrowserOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent = Broker(answers=False, trouble="no answer in 2 s")
-    monkeypatch.setattr("experiments.keeping.operating.operations.look_at_broker", lambda: silent)
+    monkeypatch.setattr("experiments.keeping.operating.operations.look_at_broker", lambda _queues: silent)
 
     answer = page(browser_of(staff), staff)
 

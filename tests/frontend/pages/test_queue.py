@@ -28,7 +28,7 @@ __all__ = ["admin", "make_member", "other_admin", "stock", "team"]
 @pytest.fixture(autouse=True)
 def _no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages are hints; these tests look at what PostgreSQL holds."""
-    monkeypatch.setattr("experiments.registry.workers.outbox.hint", lambda run_id: None)
+    monkeypatch.setattr("experiments.registry.workers.outbox.hint", lambda *_given: None)
 
 
 @pytest.fixture
