@@ -59,7 +59,12 @@ class Beliefs:
 
     @cached_property
     def _speed(self) -> Surface:
-        return self._surface(compressed([_log_speed(self.settings, one) for one in self.trials], self.number_of))
+        logs = [_log_speed(self.settings, one) for one in self.trials]
+        at = [place for place, value in enumerate(logs) if value is not None]
+        until = at[fitted_at(len(at)) - 1] + 1
+        # Those of the last fit as they were at that time: a control that ran since then asks for no other fit.
+        fitted = compressed(logs[:until], self.number_of[:until])
+        return self._surface(compressed(logs, self.number_of), fitted=fitted, leaps=True)
 
     @cached_property
     def _limited(self) -> list[Surface]:
@@ -114,19 +119,31 @@ class Beliefs:
         number = self.numbers[self.settings.space.key(config)]
         return float(self.within(self.positions[[number]], np.array([number]))[0])
 
-    def _surface(self, values: Sequence[float | None], *, placed: bool = True) -> Surface:
+    def _surface(
+        self,
+        values: Sequence[float | None],
+        *,
+        fitted: Sequence[float | None] | None = None,
+        placed: bool = True,
+        leaps: bool = False,
+    ) -> Surface:
+        """Of one value for each trial; `fitted` are those of the first trials that the weights are fitted to."""
+        seen = self._observations(values, placed, leaps)
+        first = seen if fitted is None else self._observations(fitted, placed, leaps)
+        return Surface(seen, weights_of(first.first(fitted_at(len(seen)))))
+
+    def _observations(self, values: Sequence[float | None], placed: bool, leaps: bool) -> Observations:
         at = [place for place, value in enumerate(values) if value is not None]
         numbers = np.array([self.number_of[place] for place in at], dtype=np.int64)
-        y = np.array([values[place] for place in at], dtype=float)
-        seen = Observations(
+        return Observations(
             positions=self.positions[numbers],
             unordered=self.unordered,
             config=numbers,
             host=np.array([self.trials[place].host if placed else 0 for place in at], dtype=np.int64),
             hours=np.array([self.trials[place].start_hours if placed else 0.0 for place in at]),
-            y=y,
+            y=np.array([values[place] for place in at], dtype=float),
+            leaps=leaps,
         )
-        return Surface(seen, weights_of(seen.first(fitted_at(len(at)))))
 
 
 def fitted_at(count: int) -> int:

@@ -9,7 +9,7 @@ Performs Great in High Dimensions, 2024. Control runs are runs like others: thro
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -28,6 +28,8 @@ NOISE_PRIOR = math.log(0.03), 0.5
 MOST_STEPS = 40
 TAIL_DEGREES, ROBUST_ROUNDS = 3.0, 2
 """Noise has the tails of Student's t with so many degrees of freedom: a slow mode is an outlier, not the noise."""
+LEAP_SDS = 4.0
+"""A run so far above what the others say is a leap: no machine is several times as fast by chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,8 @@ class Observations:
     """Runs that have a figure: one row or entry for each.
 
     `positions` as of Space.positions, `unordered` one flag for each parameter, `config` the number of the
-    configuration (0 = the default), `host` and `hours` where and when, `y` the natural log of the figure.
+    configuration (0 = the default), `host` and `hours` where and when, `y` the natural log of the figure. `leaps`: a
+    machine lowers the figure by chance, but raises it little; what lies far above is the configuration's.
     """
 
     positions: Floats
@@ -44,6 +47,7 @@ class Observations:
     host: Ints
     hours: Floats
     y: Floats
+    leaps: bool = False
 
     def __len__(self) -> int:
         return len(self.y)
@@ -51,13 +55,35 @@ class Observations:
     def first(self, count: int) -> Observations:
         """The first so many runs."""
         cut = slice(count)
-        return Observations(
-            self.positions[cut], self.unordered, self.config[cut], self.host[cut], self.hours[cut], self.y[cut]
+        return replace(
+            self,
+            positions=self.positions[cut],
+            config=self.config[cut],
+            host=self.host[cut],
+            hours=self.hours[cut],
+            y=self.y[cut],
         )
 
     @cached_property
     def identity(self) -> bytes:
-        return b"".join(part.tobytes() for part in (self.positions, self.config, self.host, self.hours, self.y))
+        parts = (self.positions, self.config, self.host, self.hours, self.y)
+        return bytes([self.leaps]) + b"".join(part.tobytes() for part in parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Tails:
+    """What is not normal, one entry for each run.
+
+    `scale`: by what factor the variance of its noise is larger. `own`: the variance of its configuration's own level
+    beyond that of the others, in squared logs; the same for all runs of one configuration.
+    """
+
+    scale: Floats
+    own: Floats
+
+    @classmethod
+    def none(cls, count: int) -> Tails:
+        return cls(np.ones(count), np.zeros(count))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +133,14 @@ def _circumstances(a: Observations, b: Observations) -> Floats:
 class _Likelihood:
     """Minus the log posterior of the weights and its gradient, in logs of the weights."""
 
-    def __init__(self, seen: Observations, scale: Floats) -> None:
+    def __init__(self, seen: Observations, tails: Tails) -> None:
         self.y = seen.y - seen.y.mean()
-        self.scale = scale
+        self.scale = tails.scale
         self.apart = squared_differences(seen.positions, seen.positions, seen.unordered)
         self.flat = self.apart.reshape(len(self.apart), -1)
         self.main = _main_effects(self.apart)
         self.same = (seen.config[:, None] == seen.config[None, :]).astype(float)
-        self.around = _circumstances(seen, seen)
+        self.around = _circumstances(seen, seen) + tails.own[:, None] * self.same
         parameters = len(self.apart)
         spread = max(float(np.var(self.y)), 1e-4)
         length = LENGTH_PRIOR[0] + 0.5 * math.log(parameters)
@@ -167,10 +193,10 @@ class _Hashed:
 
 @lru_cache(maxsize=64)
 def _weights(hashed: _Hashed) -> Weights:
-    scale = np.ones(len(hashed.seen))
+    tails = Tails.none(len(hashed.seen))
     start: Floats | None = None
     for _ in range(ROBUST_ROUNDS):
-        likelihood = _Likelihood(hashed.seen, scale)
+        likelihood = _Likelihood(hashed.seen, tails)
         start = lowest_point(
             likelihood,
             likelihood.start if start is None else start,
@@ -180,39 +206,50 @@ def _weights(hashed: _Hashed) -> Weights:
         values = np.exp(start)
         main, surface, special, noise = (float(value) for value in values[:4])
         weights = Weights(main, surface, special, noise, closeness=values[4:])
-        scale = outlying(hashed.seen, weights, scale)
+        tails = outlying(hashed.seen, weights, tails)
     return weights
 
 
-def outlying(seen: Observations, weights: Weights, scale: Floats) -> Floats:
-    """By what factor the variance of each run's noise is larger, from how far it lies from what the others say.
+def outlying(seen: Observations, weights: Weights, tails: Tails) -> Tails:
+    """The tails of these runs, from how far each lies from what the others say and from the tails as they were.
 
-    `scale` has that factor as it was before, one for each run, and so has what is returned.
+    A run that lies far off has more noise. Only where `seen` knows leaps, and it lies far above, its configuration is
+    special instead.
     """
-    _, inverse = _solved(seen, weights, scale)
-    z_squared = (inverse @ (seen.y - seen.y.mean())) ** 2 / np.diag(inverse)
-    return np.asarray(np.maximum(1.0, (TAIL_DEGREES + z_squared) / (TAIL_DEGREES + 1)))
+    _, inverse = _solved(seen, weights, tails)
+    off = (inverse @ (seen.y - seen.y.mean())) / np.diag(inverse)
+    z_squared = off**2 * np.diag(inverse)
+    scale = np.maximum(1.0, (TAIL_DEGREES + z_squared) / (TAIL_DEGREES + 1))
+    if not seen.leaps:
+        return Tails(scale, tails.own)
+    leaps = (off > 0) & (z_squared > LEAP_SDS**2)
+    scale[leaps] = 1.0
+    same = seen.config[:, None] == seen.config[None, :]
+    return Tails(scale, np.maximum(tails.own, np.where(same & leaps[None, :], off[None, :] ** 2, 0.0).max(axis=1)))
 
 
-def _covariance(seen: Observations, weights: Weights, scale: Floats) -> Floats:
-    k = _between(weights, seen.unordered, (seen.positions, seen.config), (seen.positions, seen.config))
+def _covariance(seen: Observations, weights: Weights, tails: Tails) -> Floats:
+    there = seen.positions, seen.config, tails.own
+    k = _between(weights, seen.unordered, there, there)
     k = k + _circumstances(seen, seen)
     whole = LEVEL_SD**2 + weights.main + weights.surface + weights.special
-    k.flat[:: len(k) + 1] += weights.noise * scale + JITTER_RATIO * whole
+    k.flat[:: len(k) + 1] += weights.noise * tails.scale + JITTER_RATIO * whole
     return k
 
 
-def _solved(seen: Observations, weights: Weights, scale: Floats) -> tuple[Floats, Floats]:
+def _solved(seen: Observations, weights: Weights, tails: Tails) -> tuple[Floats, Floats]:
     """The lower triangle of the covariance of the runs, and its inverse."""
-    lower = cholesky(_covariance(seen, weights, scale))
+    lower = cholesky(_covariance(seen, weights, tails))
     return lower, cholesky_solve(lower, np.eye(len(seen)))
 
 
-def _between(weights: Weights, unordered: NDArray[np.bool_], a: tuple[Floats, Ints], b: tuple[Floats, Ints]) -> Floats:
-    """The covariance that comes from the configurations, given as positions and numbers."""
+def _between(
+    weights: Weights, unordered: NDArray[np.bool_], a: tuple[Floats, Ints, Floats], b: tuple[Floats, Ints, Floats]
+) -> Floats:
+    """The covariance that comes from the configurations, given as positions, numbers and own variances."""
     apart = squared_differences(a[0], b[0], unordered)
     squared = (weights.closeness @ apart.reshape(len(apart), -1)).reshape(apart.shape[1:])
-    special = weights.special * (a[1][:, None] == b[1][None, :])
+    special = (weights.special + a[2][:, None]) * (a[1][:, None] == b[1][None, :])
     return np.asarray(weights.main * _main_effects(apart) + weights.surface * _matern(squared)[0] + special)
 
 
@@ -233,16 +270,20 @@ class Surface:
 
     def __init__(self, seen: Observations, weights: Weights) -> None:
         self.seen, self.weights = seen, weights
-        scale = np.ones(len(seen))
+        tails = Tails.none(len(seen))
         for _ in range(ROBUST_ROUNDS):
-            scale = outlying(seen, weights, scale)
-        self.scale = scale
-        self._lower = cholesky(_covariance(seen, weights, scale))
+            tails = outlying(seen, weights, tails)
+        self._own = dict(zip(seen.config.tolist(), tails.own.tolist(), strict=True))
+        self._lower = cholesky(_covariance(seen, weights, tails))
         self._level = float(seen.y.mean())
         self._alpha = cholesky_solve(self._lower, seen.y - self._level)
 
     def _configs(self, a: Floats, a_config: Ints, b: Floats, b_config: Ints) -> Floats:
-        return _between(self.weights, self.seen.unordered, (a, a_config), (b, b_config))
+        there, here = (a, a_config, self._own_of(a_config)), (b, b_config, self._own_of(b_config))
+        return _between(self.weights, self.seen.unordered, there, here)
+
+    def _own_of(self, config: Ints) -> Floats:
+        return np.array([self._own.get(number, 0.0) for number in config.tolist()])
 
     def believe(self, positions: Floats, config: Ints) -> Belief:
         """Of these configurations; the first one is the default.
@@ -263,7 +304,8 @@ class Surface:
         """
         common = LEVEL_SD**2 + HOST_SD**2 / hosts
         cross = self._configs(self.seen.positions, self.seen.config, positions, config) + common
-        prior = self._configs(positions[:1], config[:1], positions[:1], config[:1])[0, 0] + common
+        weights = self.weights
+        prior = weights.main + weights.surface + weights.special + self._own_of(config) + common
         half = triangular_solve(self._lower, cross)
         variance = np.maximum(prior - (half * half).sum(axis=0), 1e-12)
         return cross.T @ self._alpha + self._level, np.sqrt(variance)
