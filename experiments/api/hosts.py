@@ -23,7 +23,7 @@ from experiments.api.plumbing.auth import ADMIN, LAUNCH, READ, WRITE, member_of
 from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
 from experiments.api.plumbing.paging import CURSOR, LIMIT, paged, rows_of_page
 from experiments.api.plumbing.sparse import FIELDS, sparse
-from experiments.api.shapes import Body, Flag, Labels, Whole
+from experiments.api.shapes import Body, Flag, Labels, LinkTemplateOut, LinkTemplates, Whole
 from experiments.judging.evidence.host_canaries import host_history
 from experiments.models import Host, Member, Role
 from experiments.registry.errors import RequestError
@@ -91,6 +91,9 @@ class HostOut(BaseModel):
     site: str = Field(description="The site whose workers reach it; empty = the central one")
     roles: HostRoles
     labels: dict[str, str]
+    link_templates: list[LinkTemplateOut] = Field(
+        [], description="Links to other tools, on the page of each run that uses the host"
+    )
     state: HostState
     state_reason: str
     differences: list[str] = Field(description="What is not as before on a dirty host")
@@ -132,6 +135,7 @@ class HostOut(BaseModel):
             site=host.site_name,
             roles=host.roles,
             labels=host.labels,
+            link_templates=[LinkTemplateOut(**one) for one in host.link_templates],
             state=host.state,
             state_reason=host.state_reason,
             differences=host.differences,
@@ -166,6 +170,7 @@ class HostIn(Body):
     jump: str | None = Field(None, max_length=120)
     site: str = Field("", max_length=40, description="The site whose workers reach it; empty = the central one")
     labels: Labels = {}
+    link_templates: LinkTemplates = []
     private_key: str | None = Field(
         None, max_length=20_000, description="OpenSSH or PEM without a passphrase; left out, a pair is made"
     )
@@ -183,6 +188,7 @@ class HostChange(Body):
     jump: str | None = Field(None, max_length=120)
     site: str | None = Field(None, max_length=40, description="Empty = the central one")
     labels: Labels | None = None
+    link_templates: LinkTemplates | None = None
     private_key: str | None = Field(None, max_length=20_000)
 
 

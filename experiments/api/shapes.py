@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from django.conf import settings
@@ -16,6 +16,8 @@ from experiments.asking.launching.retries import links_of
 from experiments.judging.comparing.changes import Basis, ThroughputChange, throughput_changes
 from experiments.judging.evidence.roles import members_of
 from experiments.models import Document, Host, Run
+from experiments.registry.runs.links import links_elsewhere
+from experiments.registry.teams.link_templates import MAX_NAME, MAX_URL, MOST_TEMPLATES, PLACEHOLDERS
 from experiments.running.queue.plan import Expected
 from experiments.running.queue.priorities import MAX_RETRIES, name_of
 from experiments.running.queue.waiting import expected_of
@@ -46,10 +48,31 @@ Retries = Annotated[
 MAX_ID = 2**63 - 1
 
 
+class LinkTemplateOut(BaseModel):
+    """A link to another tool, with placeholders such as {from_ms}."""
+
+    name: str
+    url: str
+
+
 class Body(BaseModel):
     """A request body: what it does not know, it refuses."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, allow_inf_nan=False)
+
+
+class LinkTemplateIn(Body):
+    name: str = Field(min_length=1, max_length=MAX_NAME, examples=["Grafana"])
+    url: str = Field(
+        min_length=1,
+        max_length=MAX_URL,
+        description="Begins with https:// or http://. Behind the host's name may stand: "
+        + ", ".join(f"{{{name}}}" for name in PLACEHOLDERS),
+        examples=["https://grafana.example.com/d/node/hosts?from={from_ms}&to={to_ms}&var-host={host}"],
+    )
+
+
+LinkTemplates = Annotated[list[LinkTemplateIn], Field(max_length=MOST_TEMPLATES)]
 
 
 class Named(BaseModel):
@@ -167,6 +190,14 @@ class SystemMemberOut(BaseModel):
     sent_bytes_per_s: float | None
 
 
+class RunLinkOut(BaseModel):
+    """A link of the run to another tool, from a template of its team or of one of its hosts."""
+
+    name: str
+    url: str
+    host: str = Field(description="The host that it is of; empty when it is of the whole run")
+
+
 class RunDetail(ListedRun):
     """A run with its frozen specification and the reasons for its validity."""
 
@@ -185,6 +216,7 @@ class RunDetail(ListedRun):
     cancel_requested_at: datetime | None
     measured_at: datetime | None
     spec: dict[str, Any] | None = Field(description="The RunSpec; POST /runs takes it back. None for an import")
+    links: list[RunLinkOut] = Field([], description="To other tools, in the run's window")
     members: list[SystemMemberOut] = Field(
         [], description="Of a system of several hosts, the loaded server first", exclude_if=lambda found: not found
     )
@@ -210,6 +242,7 @@ class RunDetail(ListedRun):
             cancel_requested_at=run.cancel_requested_at,
             measured_at=run.measured_at,
             spec=run.spec,
+            links=[RunLinkOut(**asdict(one)) for one in links_elsewhere(run, datetime.now(UTC))],
             members=[SystemMemberOut(**asdict(one)) for one in members_of(run)],
         )
 

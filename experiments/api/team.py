@@ -14,12 +14,13 @@ from pydantic import BaseModel, Field
 from experiments.api.choices import MemberRole
 from experiments.api.plumbing.auth import ADMIN, READ, member_of
 from experiments.api.plumbing.paging import paged
-from experiments.api.shapes import Body, Flag, Whole
+from experiments.api.shapes import Body, Flag, LinkTemplateOut, LinkTemplates, Whole
 from experiments.keeping.retention.policy import MAX_DAYS, MIN_DAYS, set_retention
 from experiments.models import Member, Role, Team
 from experiments.registry.errors import NotFound
 from experiments.registry.teams.access import require
 from experiments.registry.teams.founding import MOST_LETTERS, change_team
+from experiments.registry.teams.link_templates import set_team_links
 from experiments.registry.teams.members import add_service, remove_member, set_role
 from experiments.registry.teams.quotas import usage
 
@@ -46,6 +47,7 @@ class TeamOut(BaseModel):
     retention_days: int | None = Field(
         None, description="Older runs that nothing exempts go to the trash; null = never"
     )
+    link_templates: list[LinkTemplateOut] = Field([], description="Links to other tools on the page of each run")
     quotas: list[UseOut] = []
 
     @classmethod
@@ -57,6 +59,7 @@ class TeamOut(BaseModel):
             members=team.members.count(),
             created_at=team.created_at,
             retention_days=team.retention_days,
+            link_templates=[LinkTemplateOut(**one) for one in team.link_templates],
             quotas=[
                 UseOut(name=use.quota.field, unit=use.quota.unit, used=use.used, limit=use.limit) for use in usage(team)
             ],
@@ -72,6 +75,7 @@ class TeamChange(Body):
         le=MAX_DAYS,
         description="After how many days runs that nothing exempts go to the trash; null keeps them for ever",
     )
+    link_templates: LinkTemplates | None = Field(None, description="All of them: what is not in the list goes")
 
 
 class MemberOut(BaseModel):
@@ -106,13 +110,17 @@ def get_team(request: HttpRequest) -> TeamOut:
 
 @router.patch("/team", response=TeamOut, auth=ADMIN)
 def change_own_team(request: HttpRequest, payload: TeamChange) -> TeamOut:
-    """Another name, whether members need a second factor, or how long runs are kept. For admins; audited."""
+    """Another name, whether members need a second factor, how long runs are kept, links. For admins; audited."""
     member = member_of(request)
+    elsewhere = {"retention_days", "link_templates"}
     with transaction.atomic():
-        team = change_team(member, **payload.model_dump(exclude_none=True, exclude={"retention_days"}))
+        team = change_team(member, **payload.model_dump(exclude_none=True, exclude=elsewhere))
         if "retention_days" in payload.model_fields_set:
             set_retention(member, payload.retention_days)
             team.retention_days = payload.retention_days
+        if payload.link_templates is not None:
+            set_team_links(member, [one.model_dump() for one in payload.link_templates])
+            team.link_templates = member.team.link_templates
     return TeamOut.of(team)
 
 

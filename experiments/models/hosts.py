@@ -86,6 +86,7 @@ class Host(models.Model):
     site = models.ForeignKey(Site, null=True, blank=True, on_delete=models.PROTECT, related_name="hosts")
     roles = models.CharField(max_length=8, choices=Roles.choices, default=Roles.BOTH)
     labels = models.JSONField(default=dict)
+    link_templates = models.JSONField(default=list, blank=True)
     host_key = models.TextField(blank=True)
     offered_host_key = models.TextField(blank=True)
     private_key = models.BinaryField(default=bytes, editable=False)

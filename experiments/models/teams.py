@@ -27,7 +27,8 @@ class Team(models.Model):
     """A tenant, with what it may use and how long it keeps its runs.
 
     `retention_days`: after how many days a run that nothing exempts goes to the trash; None = never. The quotas are set
-    by staff. `runs_on_day` counts the runs asked for on `runs_day`; `artifact_bytes` is as last measured.
+    by staff. `link_templates`: links to other tools, `name` and `url` each (`registry.teams.link_templates`).
+    `runs_on_day` counts the runs asked for on `runs_day`; `artifact_bytes` is as last measured.
     """
 
     slug = models.SlugField(unique=True)
@@ -35,6 +36,7 @@ class Team(models.Model):
     next_run_number = models.PositiveIntegerField(default=1)
     is_demo = models.BooleanField(default=False)
     thresholds = models.JSONField(default=dict, blank=True)
+    link_templates = models.JSONField(default=list, blank=True)
     requires_second_factor = models.BooleanField(default=False)
     retention_days = models.PositiveIntegerField(null=True, blank=True)
     quota_artifact_bytes = models.BigIntegerField(default=50 * 2**30)

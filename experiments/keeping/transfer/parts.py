@@ -58,6 +58,7 @@ TEAM_FIELDS = (
     "next_run_number",
     "is_demo",
     "thresholds",
+    "link_templates",
     "requires_second_factor",
     "retention_days",
     "created_at",

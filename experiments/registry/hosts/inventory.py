@@ -25,6 +25,7 @@ from experiments.registry.naming import check_address_name
 from experiments.registry.notes.labels import check_labels
 from experiments.registry.teams.access import require
 from experiments.registry.teams.audit import record
+from experiments.registry.teams.link_templates import check_templates
 from experiments.registry.teams.quotas import admit_host
 from experiments.registry.workers.outbox import CHECK_HOST, send
 
@@ -44,7 +45,10 @@ __all__ = [
     "update_host",
 ]
 
-_CHANGEABLE = ("name", "address", "port", "user", "roles", "data_address", "jump", "labels", "site")
+_CHANGEABLE = (
+    *("name", "address", "port", "user", "roles", "data_address", "jump", "labels", "link_templates"),
+    "site",
+)
 _NO_KEY_YET = "ssh-ed25519 none"  # HostAddress wants a key; a host that is only being described has none
 
 
@@ -61,6 +65,7 @@ def add_host(
     jump: Host | None = None,
     labels: Mapping[str, str] | None = None,
     site: Site | None = None,
+    link_templates: Sequence[Mapping[str, str]] = (),
 ) -> Host:
     """A new host of the team, its key encrypted. Without `private_key` a pair is made: put `public_key` on the host."""
     require(member, Role.EDITOR)
@@ -76,6 +81,7 @@ def add_host(
         jump=jump,
         labels=check_labels(labels or {}),
         site=site,
+        link_templates=check_templates(link_templates),
     )
     _check(host)
     if private_key is None:
@@ -96,7 +102,7 @@ def add_host(
 
 
 def update_host(member: Member, host: Host, *, private_key: str | None = None, **changes: Any) -> Host:
-    """Change what is named in `changes` (name, address, port, user, roles, data_address, jump, labels, site).
+    """Change what is named in `changes`: any of _CHANGEABLE.
 
     Another address or port is another machine until proven equal: its host key must be approved again. At another site
     the same address may lead to another machine; there the approved key says whether it does.
@@ -107,6 +113,8 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
         raise RequestError(f"A host has no field {unknown[0]} that can be changed.", field=unknown[0])
     if "labels" in changes:
         changes["labels"] = check_labels(changes["labels"])
+    if "link_templates" in changes:
+        changes["link_templates"] = check_templates(changes["link_templates"])
     try:
         with transaction.atomic():
             lock_machines()
@@ -262,6 +270,7 @@ def described(host: Host) -> dict[str, Any]:
         "jump": host.jump.name if host.jump else None,
         "site": host.site_name,
         "labels": host.labels,
+        "link_templates": host.link_templates,
         "public_key": host.public_key,
     }
 

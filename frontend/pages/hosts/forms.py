@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from agents.spec import USER_PATTERN
 from experiments.models import Host, Site, Team
 from frontend.shared.forms.fields import LabelsField
+from frontend.shared.forms.links import LinkTemplatesField
 
 SSH_PORT = 22
 ROLES = [(Host.Roles.SUT, "SUT"), (Host.Roles.DRIVER, "Driver"), (Host.Roles.BOTH, "SUT and driver")]
@@ -115,6 +116,7 @@ class HostForm(forms.Form):
     jump = JumpField()
     site = SiteField()
     labels = LabelsField(required=False, help_text="key=value, one per line.")
+    link_templates = LinkTemplatesField("They stand on the page of each run that uses this host.")
 
     def __init__(self, team: Team, host: Host, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -94,7 +94,9 @@ def host_page(request: TeamRequest, pk: int) -> HttpResponseBase:
 def host_edit(request: TeamRequest, pk: int) -> HttpResponseBase:
     """Change a host's address, role, jump host or labels. Another way to it is tested at once."""
     host = get_host(request, pk)
-    initial = {name: getattr(host, name) for name in ("name", "user", "roles", "data_address", "labels")}
+    initial = {
+        name: getattr(host, name) for name in ("name", "user", "roles", "data_address", "labels", "link_templates")
+    }
     initial |= {"address": (host.address, host.port), "jump": host.jump_id, "site": host.site_id}
     form = HostForm(request.team, host, request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from agents.running.server_files import log_file
@@ -22,6 +23,7 @@ from experiments.registry.metrics.own_metrics import standing_metrics
 from experiments.registry.metrics.vocabulary import METRICS, MetricSpec
 from experiments.registry.notes.chart_notes import of_run
 from experiments.registry.runs.baselines import baselines_of
+from experiments.registry.runs.links import links_elsewhere
 from experiments.registry.teams.access import may_launch_on
 from experiments.running.queue.priorities import PRIORITIES, change_priority, name_of
 from experiments.running.queue.waiting import expected_of
@@ -81,6 +83,7 @@ def _state(run: Run, story: Story) -> dict[str, Any]:
         "waiting": expected_of(run),
         "dirty_hosts": {host for host in run.hosts if host.dirty_run_id == run.pk},
         "links": links_of(run),
+        "elsewhere": links_elsewhere(run, timezone.now()),
         "server_log": _server_log(run) if run.failure else None,
         "priorities": PRIORITIES,
         "baseline": baseline,

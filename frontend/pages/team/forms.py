@@ -10,6 +10,7 @@ from django.http import QueryDict
 from experiments.models import Member, Role
 from experiments.registry.teams.founding import MOST_LETTERS
 from experiments.registry.teams.tokens import MAX_DAYS, SCOPES
+from frontend.shared.forms.links import LinkTemplatesField
 
 
 class InvitationForm(forms.Form):
@@ -39,6 +40,7 @@ class TeamForm(forms.Form):
 
     name = forms.CharField(max_length=MOST_LETTERS)
     requires_second_factor = forms.BooleanField(required=False, label="Members need a second factor to sign in")
+    link_templates = LinkTemplatesField("They stand on the page of each run, with its window and its hosts.")
 
 
 class NewTeamForm(forms.Form):

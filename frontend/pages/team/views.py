@@ -5,12 +5,14 @@ from __future__ import annotations
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.teams.founding import change_team, found_team, may_found
+from experiments.registry.teams.link_templates import set_team_links
 from experiments.registry.teams.members import leave
 from frontend.pages.team.forms import NewTeamForm, TeamForm
 from frontend.shared.access import TeamRequest, team_view
@@ -21,11 +23,13 @@ from frontend.shared.refusals import refuse
 @team_view()
 def team(request: TeamRequest) -> HttpResponseBase:
     """What the team is called and asks of its members; POST changes it."""
-    kept = {"name": request.team.name, "requires_second_factor": request.team.requires_second_factor}
+    kept = {name: getattr(request.team, name) for name in ("name", "requires_second_factor", "link_templates")}
     form = TeamForm(request.POST or None, initial=kept)
     if request.method == "POST" and form.is_valid():
         try:
-            change_team(request.member, **form.cleaned_data)
+            with transaction.atomic():
+                set_team_links(request.member, form.cleaned_data.pop("link_templates"))
+                change_team(request.member, **form.cleaned_data)
         except Conflict as error:
             form.add_error("requires_second_factor", error.message)
         else:
