@@ -358,6 +358,7 @@ def _history(player: Player) -> None:
     note = player.ask("create_annotation")["id"]
     player.ask("change_annotation", annotation_id=note)
     player.ask("list_annotations", query={"run": BODIES["create_annotation"]["run"]})
+    player.ask("list_grafana_annotations", query={"kinds": "run,measured,step,note"})
     player.ask("delete_annotation", annotation_id=note)
     view = player.ask("create_view")["id"]
     player.ask("change_view", view_id=view)

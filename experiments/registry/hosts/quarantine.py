@@ -11,6 +11,7 @@ from experiments.models import Host, Run
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict
 from experiments.registry.events import HostQuarantined, tell
+from experiments.registry.teams.audit import record
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ def quarantine(run: Run, host_id: int | None, differences: Sequence[str], *, try
     run.restore = Run.Restore.DIRTY
     shown = [text[:1000] for text in differences[:MAX_DIFFERENCES]]
     reason = f"Run #{run.number} could not be proven undone: {'; '.join(shown[:3])}"[:2000]
+    host = Host.objects.only("name", "state").get(pk=host_id)
     Host.objects.filter(pk=host_id).update(
         state=Host.State.DIRTY,
         state_reason=reason,
@@ -37,6 +39,8 @@ def quarantine(run: Run, host_id: int | None, differences: Sequence[str], *, try
         last_restore=restore_state("again", "BenchHub tries again by itself.") if try_again else {},
         stays_drained=Q(state=Host.State.DRAINED) | Q(state=Host.State.DIRTY, stays_drained=True),
     )
+    told = {"state": Host.State.DIRTY, "reason": reason}
+    record(run.team, "host.state", f"host {host.name}", before={"state": host.state}, after=told)
     tell(HostQuarantined(run, host_id, reason))
     logger.warning("host %s is dirty: %s", host_id, "; ".join(shown[:5]))
 

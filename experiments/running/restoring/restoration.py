@@ -20,6 +20,7 @@ from experiments.registry.database_clock import database_clock
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.machines import leased_sister, sisters_of
 from experiments.registry.hosts.quarantine import back_in_service, restore_state
+from experiments.registry.teams.audit import record
 from experiments.registry.workers.outbox import RESTORE_HOST, send
 from experiments.running.executing.connecting import runner_for, with_database
 from experiments.running.executing.lease import UNKNOWN_HOLDER_HINT, HandedOver, Heart
@@ -113,6 +114,8 @@ def _store(host_id: int, fence: int, restored: Restored, roles: tuple[Role, ...]
         if not differences:
             back_in_service(host)
             host.last_restore = restore_state("proven", f"Proven to be as it was before run #{run.number}.")
+            told = {"state": host.state, "reason": host.state_reason}
+            record(host.team, "host.state", f"host {host.name}", before={"state": Host.State.DIRTY}, after=told)
         elif away and int(last["tries"]) < MOST_TRIES:
             host.last_restore = restore_state(
                 "again",

@@ -1,0 +1,1 @@
+"""What dashboards and tracing tools of others are given: happenings as annotations."""
