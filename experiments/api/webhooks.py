@@ -23,8 +23,16 @@ from experiments.telling.notifying.reading import deliveries_of, find_delivery, 
 
 router = Router(auth=ADMIN, tags=["webhooks"])
 EventName = Literal[
-    "run.finished", "verdict.reached", "alert.raised", "host.quarantined", "schedule.skipped", "schedule.failed"
+    "run.finished",
+    "verdict.reached",
+    "alert.raised",
+    "rule.broken",
+    "host.quarantined",
+    "schedule.skipped",
+    "schedule.failed",
 ]
+FormatName = Literal["json", "slack", "grafana"]
+OF_GRAFANA = "Of the format grafana: of a service account that may write annotations. It is not shown again"
 EVENTS_SAID = "; ".join(f"{name}: {said}" for name, said in EVENTS.items())
 
 
@@ -109,8 +117,9 @@ class WebhookIn(Body):
     name: str = Field(min_length=1, max_length=120)
     url: str = Field(min_length=1, max_length=MAX_URL, examples=["https://hooks.example.com/T1/B2/x"])
     events: list[EventName] = Field(min_length=1, max_length=20, description=EVENTS_SAID)
-    format: Literal["json", "slack"] = "json"
+    format: FormatName = "json"
     is_active: Flag = True
+    token: str = Field("", max_length=webhooks.MAX_TOKEN, description=OF_GRAFANA)
 
 
 class WebhookChange(Body):
@@ -119,8 +128,9 @@ class WebhookChange(Body):
     name: str | None = Field(None, min_length=1, max_length=120)
     url: str | None = Field(None, min_length=1, max_length=MAX_URL)
     events: list[EventName] | None = Field(None, min_length=1, max_length=20)
-    format: Literal["json", "slack"] | None = None
+    format: FormatName | None = None
     is_active: Flag | None = None
+    token: str = Field("", max_length=webhooks.MAX_TOKEN, description=OF_GRAFANA)
 
 
 class WebhookDeleted(BaseModel):
@@ -152,7 +162,7 @@ def change_webhook(request: HttpRequest, webhook_id: int, payload: WebhookChange
     """Other values. `is_active` true switches one on again that BenchHub switched off."""
     member = member_of(request)
     webhook = find_webhook(member, webhook_id)
-    before = {name: getattr(webhook, name) for name in WebhookChange.model_fields}
+    before = {name: getattr(webhook, name) for name in WebhookChange.model_fields if name != "token"}
     wanted = webhooks.Wanted(**before | payload.model_dump(exclude_none=True))
     webhooks.change_webhook(member, webhook, wanted)
     return WebhookOut.of(webhook)

@@ -11,11 +11,15 @@ from experiments.models.teams import Member, Team, TeamOwnedQuerySet
 
 
 class Webhook(models.Model):
-    """An address that is told about the events it asks for. `secret` signs; it is stored sealed."""
+    """An address that is told about the events it asks for.
+
+    `secret` signs; `token` is of the receiver, which asks for one (Grafana). Both are stored sealed.
+    """
 
     class Format(models.TextChoices):
         JSON = "json", "JSON"
         SLACK = "slack", "Slack-compatible"
+        GRAFANA = "grafana", "Grafana annotations"
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="webhooks")
     name = models.CharField(max_length=120)
@@ -23,6 +27,7 @@ class Webhook(models.Model):
     format = models.CharField(max_length=8, choices=Format.choices, default=Format.JSON)
     events = models.JSONField(default=list)
     secret = models.BinaryField(default=bytes, editable=False)
+    token = models.BinaryField(default=bytes, editable=False)
     is_active = models.BooleanField(default=True)
     state_reason = models.TextField(blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")

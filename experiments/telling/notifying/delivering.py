@@ -19,7 +19,7 @@ from experiments.models import Delivery, DeliveryAttempt, Webhook
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.keys import KeyFileError
 from experiments.telling.notifying.request import Answer, Resolver, post
-from experiments.telling.notifying.webhooks import secret_of
+from experiments.telling.notifying.webhooks import secret_of, token_of
 
 PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720))
 """Between the tries: eight of them in a little more than 22 hours."""
@@ -64,7 +64,7 @@ def deliver(delivery_id: int, *, resolve: Resolver | None = None) -> DeliveryAtt
 def _posted(delivery: Delivery, webhook: Webhook, resolve: Resolver | None) -> Answer:
     body = delivery.body.encode()
     try:
-        secret = secret_of(webhook)
+        secret, token = secret_of(webhook), token_of(webhook)
     except KeyFileError as error:
         return Answer(None, 0.0, f"The webhook's secret cannot be read: {error}")
     headers = {
@@ -74,6 +74,8 @@ def _posted(delivery: Delivery, webhook: Webhook, resolve: Resolver | None) -> A
         "X-BenchHub-Delivery": str(delivery.public_id),
         "X-BenchHub-Signature": _signature(secret, body, at_unix_s=int(time.time())),
     }
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
     return post(webhook.url, body, headers, resolve=resolve)
 
 

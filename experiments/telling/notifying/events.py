@@ -46,7 +46,8 @@ def run_ended(event: RunEnded) -> None:
         "latency_p99_ms": None if run.hides_latency else run.latency_p99_ms,
     }
     title = f"Run #{run.number} {run.get_outcome_display().lower()}"
-    happening = Happening(happenings.RUN_FINISHED, title, said.rstrip(".") + ".", f"runs/{run.number}/", data)
+    when = {"began_at": run.started_at, "ended_at": run.finished_at}
+    happening = Happening(happenings.RUN_FINISHED, title, said.rstrip(".") + ".", f"runs/{run.number}/", data, **when)
     tell(run.team_id, happening, mail_to="mails_failed_runs" if failed else "")
 
 
@@ -85,7 +86,12 @@ def alert_raised(alert: Alert) -> None:
     """A confirmed alert that nobody has triaged. Mails about alerts: `alert_mails`."""
     data = {"alert": alert.pk, "kind": alert.kind, "metric": alert.trend.metric, "trend": trend_name(alert.trend)}
     happening = Happening(
-        happenings.ALERT_RAISED, alert_title(alert), alert_sentence(alert), f"alerts/{alert.pk}/", data
+        happenings.ALERT_RAISED,
+        alert_title(alert),
+        alert_sentence(alert),
+        f"alerts/{alert.pk}/",
+        data,
+        began_at=alert.changed_at,
     )
     tell(alert.team_id, happening)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -31,13 +32,18 @@ EVENTS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Happening:
-    """`path` is the page below the team's address; `data` the figures and names, as JSON."""
+    """`path` is the page below the team's address; `data` the figures and names, as JSON.
+
+    `began_at` and `ended_at`: when it was, where that is not the moment at which it is told.
+    """
 
     event: str
     title: str
     sentence: str
     path: str
     data: Mapping[str, Any] = field(default_factory=dict)
+    began_at: datetime | None = None
+    ended_at: datetime | None = None
 
     def url(self, team_slug: str) -> str:
         return f"{settings.BENCHHUB_URL}/t/{team_slug}/{self.path}"

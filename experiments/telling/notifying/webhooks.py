@@ -20,17 +20,23 @@ from experiments.telling.notifying.events import deliver_later, new_delivery
 from experiments.telling.notifying.happenings import EVENTS, TEST, Happening
 
 MOST_WEBHOOKS = 20
+MAX_TOKEN = 1000
+ANNOTATIONS = "/api/annotations"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a webhook is to be. RequestError of `check` names the field that does not fit."""
+    """What a webhook is to be. RequestError of `check` names the field that does not fit.
+
+    `token`: of a service account of Grafana, which only its format takes; "" keeps the one that is stored.
+    """
 
     name: str
     url: str
     events: Sequence[str]
     format: str = Webhook.Format.JSON
     is_active: bool = True
+    token: str = ""
 
     def check(self) -> None:
         if not self.name.strip():
@@ -42,6 +48,16 @@ class Wanted:
         if unknown or not self.events:
             known = ", ".join(EVENTS)
             raise RequestError(f"Choose events of {known}.", field="events")
+        self._check_for_grafana()
+
+    def _check_for_grafana(self) -> None:
+        is_grafana = self.format == Webhook.Format.GRAFANA
+        if is_grafana and not target_of(self.url).path.partition("?")[0].endswith(ANNOTATIONS):
+            raise RequestError(f"The address of Grafana's annotations ends with {ANNOTATIONS}.", field="url")
+        if self.token and not is_grafana:
+            raise RequestError("Only the format grafana takes a token.", field="token")
+        if len(self.token) > MAX_TOKEN or not self.token.isascii() or not self.token.isprintable() or " " in self.token:
+            raise RequestError(f"A token has at most {MAX_TOKEN} printable ASCII characters.", field="token")
 
 
 def create_webhook(member: Member, wanted: Wanted) -> tuple[Webhook, str]:
@@ -129,7 +145,35 @@ def _new_secret(webhook: Webhook) -> str:
     return secret
 
 
+def token_of(webhook: Webhook) -> str:
+    """What its receiver asks for; "" where it asks for none."""
+    return unseal(bytes(webhook.token), row=_token_row(webhook)) if webhook.token else ""
+
+
+def _token_row(webhook: Webhook) -> str:
+    return f"webhook token:{webhook.pk}"
+
+
+def _set_token(webhook: Webhook, wanted: Wanted, place_before: str) -> None:
+    """A new one, the one that is stored, or none. A stored one goes to no other place than the one it was given for."""
+    if wanted.format != Webhook.Format.GRAFANA:
+        webhook.token = b""
+    elif wanted.token:
+        webhook.token = seal(wanted.token, row=_token_row(webhook))
+    elif not webhook.token:
+        raise RequestError("Give the token of a service account of Grafana that may write annotations.", field="token")
+    elif place_before != _place(webhook.url):
+        raise RequestError("Another address: give the token once more.", field="token")
+    webhook.save(update_fields=["token"])
+
+
+def _place(url: str) -> str:
+    target = target_of(url)
+    return f"{target.scheme}://{target.host_header}"
+
+
 def _fill(webhook: Webhook, wanted: Wanted) -> None:
+    place_before = _place(webhook.url) if webhook.url else ""
     webhook.name, webhook.url, webhook.format = wanted.name.strip(), wanted.url, wanted.format
     webhook.events, webhook.is_active, webhook.state_reason = list(wanted.events), wanted.is_active, ""
     try:
@@ -137,6 +181,7 @@ def _fill(webhook: Webhook, wanted: Wanted) -> None:
             webhook.save()
     except IntegrityError as error:
         raise Conflict("Another webhook of the team has this name.", field="name") from error
+    _set_token(webhook, wanted, place_before)
 
 
 def _locked(webhook: Webhook) -> Webhook:

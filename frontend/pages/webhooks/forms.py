@@ -7,7 +7,7 @@ from django import forms
 from experiments.models import Webhook
 from experiments.telling.notifying.addresses import MAX_URL
 from experiments.telling.notifying.happenings import EVENTS
-from experiments.telling.notifying.webhooks import Wanted
+from experiments.telling.notifying.webhooks import MAX_TOKEN, Wanted
 
 
 class WebhookForm(forms.Form):
@@ -18,6 +18,12 @@ class WebhookForm(forms.Form):
         max_length=MAX_URL, label="URL", widget=forms.URLInput(attrs={"placeholder": "https://hooks.example.com/…"})
     )
     format = forms.ChoiceField(choices=Webhook.Format.choices, initial=Webhook.Format.JSON)
+    token = forms.CharField(
+        max_length=MAX_TOKEN,
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text="Of Grafana alone: of a service account that may write annotations. Empty keeps the stored one.",
+    )
     events = forms.MultipleChoiceField(choices=list(EVENTS.items()), widget=forms.CheckboxSelectMultiple)
     is_active = forms.BooleanField(required=False, initial=True, label="Switched on")
 

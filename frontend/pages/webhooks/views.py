@@ -114,7 +114,7 @@ def _list(request: TeamRequest, form: WebhookForm | None, *, status: int = 200) 
 def _page(
     request: TeamRequest, found: Webhook, *, form: WebhookForm | None = None, secret: str = "", status: int = 200
 ) -> HttpResponse:
-    initial: dict[str, Any] = {name: getattr(found, name) for name in WebhookForm.base_fields}
+    initial: dict[str, Any] = {name: getattr(found, name) for name in WebhookForm.base_fields if name != "token"}
     rows, older = deliveries_of(found).newest_page(id_in(request.GET.get("before", "")), DELIVERIES_SHOWN)
     context = {
         "tab": "webhooks",
