@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -95,6 +96,32 @@ def envsecret(name: str) -> str | None:
         except OSError as error:
             raise ImproperlyConfigured(f"{name}_FILE cannot be read: {error}.") from error
     return os.environ.get(name) or None
+
+
+def envurl(name: str) -> str:
+    """An address that begins with http:// or https:// and names a host; "" when there is none."""
+    value = os.environ.get(name, "").strip()
+    if not value:
+        return ""
+    try:
+        parts = urlsplit(value)
+        _ = parts.port
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is no URL: {error}.") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ImproperlyConfigured(f"{name} must be a URL such as https://otel.example.com:4318.")
+    return value
+
+
+def envheaders(name: str) -> dict[str, str]:
+    """`name=value` pairs with commas between, values as in URLs; a secret, so it may stand in a file."""
+    found = {}
+    for part in filter(None, (one.strip() for one in (envsecret(name) or "").split(","))):
+        key, equals, value = (unquote(one.strip()) for one in part.partition("="))
+        if not equals or not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", key) or not value.isprintable():
+            raise ImproperlyConfigured(f"{name} must be name=value pairs with commas between.")
+        found[key] = value
+    return found
 
 
 def own_command(home: Path) -> str:

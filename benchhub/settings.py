@@ -18,12 +18,14 @@ from benchhub.environment import (
     default_data_dir,
     envbool,
     envchoice,
+    envheaders,
     envint,
     envlist,
     envnetworks,
     envpath,
     envsecret,
     envsite,
+    envurl,
     kept_secret,
     network_services,
     own_command,
@@ -382,6 +384,11 @@ BENCHHUB_MCP_LAUNCH = envbool("BENCHHUB_MCP_LAUNCH", False)
 BENCHHUB_WEBHOOK_NETWORKS = envnetworks("BENCHHUB_WEBHOOK_NETWORKS")
 BENCHHUB_WEBHOOK_HTTP = envbool("BENCHHUB_WEBHOOK_HTTP", False)
 BENCHHUB_WEBHOOK_CA_FILE = envpath("BENCHHUB_WEBHOOK_CA_FILE")
+
+# Traces of runs, where the operator has an OpenTelemetry Collector: the variables are those of OpenTelemetry.
+OTEL_EXPORTER_OTLP_ENDPOINT = envurl("OTEL_EXPORTER_OTLP_ENDPOINT")
+OTEL_EXPORTER_OTLP_HEADERS = envheaders("OTEL_EXPORTER_OTLP_HEADERS")
+OTEL_EXPORTER_OTLP_CERTIFICATE = envpath("OTEL_EXPORTER_OTLP_CERTIFICATE")
 
 # Logging: one event, one line, on standard error ----------------------------------------------------------------------
 BENCHHUB_LOG_FORMAT = envchoice("BENCHHUB_LOG_FORMAT", ("line", "json"))

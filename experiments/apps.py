@@ -13,6 +13,7 @@ FOLLOWERS: events.Followers = {
         "experiments.asking.searches.live.run_ended",
         "experiments.asking.bisections.live.run_ended",
         "experiments.asking.tunings.live.run_ended",
+        "experiments.telling.observing.tracing.run_ended",
     ),
     events.BlocksEnded: ("experiments.asking.launching.stopping.blocks_ended",),
     events.ExperimentEnded: (

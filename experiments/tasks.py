@@ -38,6 +38,7 @@ from experiments.registry.workers.outbox import (
     DRY_RUN,
     EXECUTE_RUN,
     RESTORE_HOST,
+    SEND_TRACE,
     STAND_IN_FOR_BEAT,
     TELL_ALERT,
     TRY_HOST,
@@ -56,6 +57,7 @@ from experiments.running.restoring.requests import repeat_due
 from experiments.running.restoring.restoration import perform_restore
 from experiments.telling.notifying import delivering
 from experiments.telling.notifying.alert_mails import tell, tell_waiting
+from experiments.telling.observing import tracing
 
 logger = logging.getLogger(__name__)
 
@@ -194,13 +196,22 @@ def launch_due() -> None:
 
 @shared_task(name="experiments.tasks.deliver_due")
 def deliver_due() -> None:
-    """Send the messages to webhooks and mailboxes that are due: new ones whose hint was lost, and repeated ones."""
+    """Send the messages and traces that are due: new ones whose hint was lost, and repeated ones."""
     for delivery_id in delivering.due():
         send(DELIVER, delivery_id)
     delivering.forget_old()
+    for run_id in tracing.due():
+        send(SEND_TRACE, run_id)
+    tracing.forget_old()
 
 
 @shared_task(name=DELIVER)
 def deliver_one(delivery_id: int) -> None:
     """Try one delivery of a webhook, unless every place for slow work is taken."""
     if_there_is_room(delivering.deliver, delivery_id)
+
+
+@shared_task(name=SEND_TRACE)
+def send_trace(run_id: int) -> None:
+    """Hand the trace of one run to the collector, unless every place for slow work is taken."""
+    if_there_is_room(tracing.export, run_id)

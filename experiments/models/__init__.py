@@ -31,6 +31,7 @@ from experiments.models.sharing import ShareLink
 from experiments.models.sites import CENTRAL, Site
 from experiments.models.teams import AuditEntry, IdempotencyRecord, Member, Role, Team, Token
 from experiments.models.timers import TimerTable
+from experiments.models.traces import RunTrace
 from experiments.models.tunings import Tuning, TuningTrial
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "Run",
     "RunEvent",
     "RunProfile",
+    "RunTrace",
     "SampleSeries",
     "SavedView",
     "Schedule",

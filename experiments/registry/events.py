@@ -26,10 +26,12 @@ logger = logging.getLogger(__name__)
 class RunEnded:
     """The run is finished, whatever its outcome, and its hosts are free.
 
-    Not told of what waited in an experiment that was cancelled: those end together, with it.
+    `worker` is who executed it last, "" of one that never started. Not told of what waited in an experiment that was
+    cancelled: those end together, with it.
     """
 
     run: Run
+    worker: str = ""
 
 
 @dataclass(frozen=True)

@@ -166,6 +166,7 @@ LEFT_OUT = {
     "canary": "of the installation",
     "tally": "of the installation",
     "unusedfile": "of the installation",
+    "runtrace": "messages of this installation",
 }
 """Models that no team takes along, and why."""
 

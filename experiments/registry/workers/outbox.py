@@ -34,6 +34,7 @@ TRY_HOST = "experiments.tasks.try_host"
 DRY_RUN = "experiments.tasks.dry_run"
 TELL_ALERT = "experiments.tasks.tell_alert"
 DELIVER = "experiments.tasks.deliver_one"
+SEND_TRACE = "experiments.tasks.send_trace"
 STAND_IN_FOR_BEAT = "experiments.tasks.stand_in_for_beat"
 
 HINT_EXPIRES_S = 15

@@ -73,10 +73,10 @@ def conclude(run_id: int, fence: int, record: Record) -> None:
             keep_spectrum(run, measured.spectrum)
             complete(run)
         _restore_proof(run, record)
-        _finish(run)
+        worker = _finish(run)
         if run.outcome == Run.Outcome.SUCCEEDED:
             join_history(run, spec, record.facts["driver"].tool_version)
-        run_ended(run)
+        run_ended(run, worker)
         tally_run(run)
 
 
@@ -118,14 +118,13 @@ def give_up(run_id: int, fence: int, message: str, hint: str, *, doubt: str = ""
         elif doubt or RunEvent.objects.filter(run=run, kind="facts_collected").exists():
             for host_id in set(hosts_by_role(run).values()):
                 quarantine(run, host_id, (doubt or "it was not put back",), try_again=not doubt)
-        _finish(run)
-        run_ended(run)
+        run_ended(run, _finish(run))
         tally_run(run)
 
 
-def run_ended(run: Run) -> None:
+def run_ended(run: Run, worker: str = "") -> None:
     """What follows from the end of a run. Call in the transaction that ends it; nothing of this undoes the end."""
-    tell(RunEnded(run))
+    tell(RunEnded(run, worker))
     if run.experiment_id is None:
         return
     try:
@@ -174,10 +173,13 @@ def _held(run_id: int, fence: int) -> Run | None:
     return run
 
 
-def _finish(run: Run) -> None:
+def _finish(run: Run) -> str:
+    """Returns who executed it last."""
+    worker = run.owner
     run.state, run.finished_at, run.lease_until, run.owner = Run.State.FINISHED, database_now(), None, ""
     run.save()
     Host.objects.filter(leased_by=run).update(leased_by=None)
+    return worker
 
 
 def _outcome(run: Run, record: Record) -> None:
