@@ -48,7 +48,7 @@ def website() -> Iterator[Website]:
         yield Website(f"http://{ADDRESS}:{port}", process.pid)
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=120)
 
 
 def team_with_runs(slug: str, runs: int, username: str = "bench") -> tuple[Team, Any]:

@@ -1,0 +1,89 @@
+"""A site's way to the database and the broker of the centre: a relay that can be cut like a cable."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+CHUNK_BYTES = 1 << 16
+SSL_REQUEST_BYTES = 8
+
+
+class Relay:
+    """Takes connections on a port of the loopback address and carries their bytes to a Unix socket."""
+
+    def __init__(self, target: Path, *, counts_statements: bool = False) -> None:
+        self._target = target
+        self._counts = counts_statements
+        self.statements = 0
+        self._open: set[asyncio.StreamWriter] = set()
+        self._cut = False
+        self.connections_most = 0
+
+    async def listen(self, port: int) -> asyncio.Server:
+        return await asyncio.start_server(self._carry, "127.0.0.1", port)
+
+    def cut(self) -> None:
+        """Nothing passes any more, and who tries is turned away, until `mend`."""
+        self._cut = True
+        for writer in list(self._open):
+            writer.transport.abort()
+
+    def mend(self) -> None:
+        self._cut = False
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._cut:
+            writer.transport.abort()
+            return
+        try:
+            there, away = await asyncio.open_unix_connection(self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        both = {writer, away}
+        self._open |= both
+        self.connections_most = max(self.connections_most, len(self._open) // 2)
+        try:
+            await asyncio.gather(self._copy(reader, away, StatementCounter()), self._copy(there, writer))
+        finally:
+            self._open -= both
+            for one in both:
+                one.close()
+
+    async def _copy(
+        self, source: asyncio.StreamReader, into: asyncio.StreamWriter, counter: StatementCounter | None = None
+    ) -> None:
+        with suppress(OSError):
+            while data := await source.read(CHUNK_BYTES):
+                if counter is not None and self._counts:
+                    self.statements += counter.feed(data)
+                into.write(data)
+                await into.drain()
+        with suppress(OSError, RuntimeError):
+            into.write_eof()
+
+
+class StatementCounter:
+    """Counts the statements in what a client sends to PostgreSQL: its messages Query and Execute (protocol 3)."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._began = False
+
+    def feed(self, data: bytes) -> int:
+        """How many statements begin in these bytes, which may break anywhere."""
+        self._rest += data
+        found = at = 0
+        while len(self._rest) - at >= 5:
+            head = 0 if self._began else -1  # the first message of a connection has no type
+            length = int.from_bytes(self._rest[at + 1 + head : at + 5 + head])
+            if len(self._rest) - at < length + 1 + head:
+                break
+            found += self._began and self._rest[at : at + 1] in (b"Q", b"E")
+            at += length + 1 + head
+            # Asking for TLS or GSS is answered by a byte, and the first message comes again.
+            self._began = self._began or length != SSL_REQUEST_BYTES
+        self._rest = self._rest[at:]
+        return found
