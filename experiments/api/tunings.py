@@ -142,7 +142,7 @@ class TuningOut(TuningRow):
     trials: list[TuningTrialOut]
 
 
-class EffectOut(BaseModel):
+class ParameterEffectOut(BaseModel):
     """One parameter alone, against its default's value; the largest spread stands first."""
 
     parameter: str
@@ -155,7 +155,7 @@ class EffectOut(BaseModel):
     configs: int = Field(description="How many measured configurations it is the mean of")
 
     @classmethod
-    def of(cls, one: Effect) -> EffectOut:
+    def of(cls, one: Effect) -> ParameterEffectOut:
         same = ("change_pct", "low_pct", "high_pct", "values")
         is_clear = any(low > 0 or high < 0 for low, high in zip(one.low_pct, one.high_pct, strict=True))
         return cls(
@@ -183,7 +183,7 @@ class EffectsOut(BaseModel):
     """What a model of the trials believes: an opinion of selected trials, and no verdict."""
 
     fewest_configs: int = Field(description="Below so many measured configurations `effects` is empty")
-    effects: list[EffectOut]
+    effects: list[ParameterEffectOut]
     coordinates: list[CoordinatesOut]
 
 
@@ -268,7 +268,7 @@ def tuning_effects(request: HttpRequest, tuning_id: int) -> EffectsOut:
     space = space_to_search(tuning)
     return EffectsOut(
         fewest_configs=FEWEST_MEASURED,
-        effects=[EffectOut.of(one) for one in effects_in(tuning)],
+        effects=[ParameterEffectOut.of(one) for one in effects_in(tuning)],
         coordinates=[
             CoordinatesOut(
                 position=one.trial.position,
