@@ -15,6 +15,11 @@ HOME = Path(__file__).resolve().parent
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["site-worker"]:  # it has no database, so Django and its settings are never loaded
+        from agents.site.worker import main as work_for_a_site
+
+        work_for_a_site(sys.argv[2:])
+        return
     called = Path(sys.argv[0]).name
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchhub.settings")
     try:

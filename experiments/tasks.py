@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from agents.working.lease import handing_over
 from experiments.asking.schedules import launching
 from experiments.judging.alerts.missing import raise_missing
 from experiments.keeping.backups.daily import back_up_daily
@@ -50,7 +51,6 @@ from experiments.running.ending.conclusion import conclude_stuck
 from experiments.running.executing.dry_run import perform_dry_run
 from experiments.running.executing.execution import execute_next
 from experiments.running.executing.host_canaries import perform_canaries
-from experiments.running.executing.lease import handing_over
 from experiments.running.queue import dispatch as queue
 from experiments.running.queue.leases import look_over
 from experiments.running.restoring.requests import repeat_due

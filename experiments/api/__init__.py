@@ -43,6 +43,7 @@ from experiments.api import (
     searches,
     series,
     shares,
+    site,
     team,
     thresholds,
     timers,
@@ -127,5 +128,6 @@ for prefix, router in (
     ("/trash", trash.router),
     ("/webhooks", webhooks.router),
     ("/audit", audit.router),
+    ("/site", site.router),
 ):
     api.add_router(prefix, router)

@@ -15,7 +15,8 @@ from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, Whole
 from experiments.models import Member, Role, Token
 from experiments.registry.errors import NotFound
-from experiments.registry.teams.tokens import MAX_DAYS, find_service, issue, revoke
+from experiments.registry.hosts.site_tokens import issue_as_asked
+from experiments.registry.teams.tokens import MAX_DAYS, revoke
 
 router = Router(auth=ADMIN, tags=["tokens"])
 
@@ -26,6 +27,7 @@ class TokenOut(BaseModel):
     scopes: list[str]
     owner: str = Field(description="For whom the token acts: a member, or a service of the team")
     service: bool = Field(description="True for a token of the team: it stays when people go")
+    site: str = Field(description="Of the scope work: the site whose worker it is for; else empty")
     created_at: datetime
     expires_at: datetime
     last_used_at: datetime | None
@@ -39,6 +41,7 @@ class TokenOut(BaseModel):
             scopes=token.scopes,
             owner=token.owner.get_username(),
             service=token.owner_id in services,
+            site=token.site.name if token.site else "",
             created_at=token.created_at,
             expires_at=token.expires_at,
             last_used_at=token.last_used_at,
@@ -57,6 +60,9 @@ class TokenIn(Body):
     service: str = Field(
         "", max_length=150, description="User name of a service of the team, for which the token is to act; admins only"
     )
+    site: str = Field(
+        "", max_length=40, description="With the scope work, which stands alone: the site whose worker it is for"
+    )
 
 
 @router.get("", response=list[TokenOut])
@@ -72,8 +78,7 @@ def list_tokens(request: HttpRequest) -> list[TokenOut]:
 def create_token(request: HttpRequest, payload: TokenIn) -> Status[TokenMade]:
     """A new token. No token gets a scope above its creator's role."""
     member = member_of(request)
-    service = find_service(member, payload.service) if payload.service else None
-    token, text = issue(member, name=payload.name, scopes=payload.scopes, days=payload.days, service=service)
+    token, text = issue_as_asked(member, **payload.model_dump())
     return Status(201, TokenMade(**TokenOut.of(token, _services(member)).model_dump(), text=text))
 
 
@@ -88,7 +93,7 @@ def revoke_token(request: HttpRequest, token_id: str) -> TokenOut:
 
 
 def _visible(member: Member) -> QuerySet[Token]:
-    tokens: QuerySet[Token] = Token.objects.for_team(member.team).select_related("owner")
+    tokens: QuerySet[Token] = Token.objects.for_team(member.team).select_related("owner", "site")
     return tokens if member.role == Role.ADMIN else tokens.filter(owner_id=member.user_id)
 
 

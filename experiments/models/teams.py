@@ -95,7 +95,10 @@ class TeamOwnedQuerySet(models.QuerySet[Any]):
 
 
 class Token(models.Model):
-    """An API token `bh_<id>_<secret>`, which acts for `owner`; only a keyed hash of the secret is stored."""
+    """An API token `bh_<id>_<secret>`, which acts for `owner`; only a keyed hash of the secret is stored.
+
+    `site`: of a token with the scope `work`, whose runs it may work on; None of all others.
+    """
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="tokens")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -103,6 +106,7 @@ class Token(models.Model):
     public_id = models.CharField(max_length=16, unique=True)
     secret_hash = models.CharField(max_length=64)
     scopes = models.JSONField(default=list)
+    site = models.ForeignKey("experiments.Site", null=True, blank=True, on_delete=models.CASCADE, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)

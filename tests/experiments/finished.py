@@ -9,9 +9,10 @@ from django.db.models.functions import Now
 
 from agents import events as e
 from agents.events import to_json
+from agents.working.storable import storable
 from experiments.models import Run, RunEvent
 from experiments.running.ending.conclusion import conclude
-from experiments.running.executing.recorder import Recorder, _storable
+from experiments.running.executing.recorder import Recorder
 from experiments.running.queue.dispatch import claim_next
 
 FACTS = {"cpu.online": "0-3", "cpu.model": "test"}
@@ -109,8 +110,8 @@ def _store(recorder: Recorder, found: Iterable[e.AnyEvent]) -> None:
     row, rows = Run.objects.filter(pk=recorder.run_id, fence=recorder.fence), list[RunEvent]()
     state: dict[str, Any] = {}
     for seq, event in enumerate(found, start=recorder._stored_seq() + 1):
-        shown = recorder._fit_to_show(event)
-        payload = _storable(to_json(shown))
+        shown = recorder._showing.fit(event)
+        payload = storable(to_json(shown))
         kept = {"run_id": recorder.run_id, "fence": recorder.fence, "at": Now(), "kind": shown.kind}
         rows.append(RunEvent(seq=seq, payload=payload, **kept))
         changes = recorder._changes(shown)

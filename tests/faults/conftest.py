@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -34,13 +35,19 @@ def environment(data_dir: Path) -> dict[str, str]:
 
 
 @pytest.fixture
+def pulls() -> bool:
+    """Whether the workers are those of a site, which fetch their runs over HTTPS: as a test or the environment says."""
+    return os.environ.get("BENCHHUB_TEST_WORKERS") == "pull"
+
+
+@pytest.fixture
 def stage(
-    transactional_db: None, admin: Member, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    transactional_db: None, admin: Member, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, pulls: bool
 ) -> Iterator[Stage]:
     """An empty stage; its workers are killed at the end."""
     data_dir = tmp_path_factory.getbasetemp() / "data-of-workers"  # one for all: one nursery serves many tests
     data_dir.mkdir(exist_ok=True)
-    stage = Stage(tmp_path, admin, environment(data_dir), forks_workers=True)
+    stage = Stage(tmp_path, admin, environment(data_dir), forks_workers=True, pulls=pulls)
     yield stage
     stage.close()
 

@@ -3,7 +3,8 @@
     python -m tests.faults.dying_worker -Q runs ...
 
 loads everything once, then forks a worker for each line "PHASE POINT NOTE LOG" on its standard input, and prints how
-each of them ended (-9 = killed) before it reads the next line.
+each of them ended (-9 = killed) before it reads the next line. With more words behind LOG it is the worker of a site,
+and they are its arguments.
 
 Nothing in the product knows of it: what stores an event and what sends a command to a host are wrapped from outside.
 Each phase has an effect on a host or on the connection to it, an event that comes before (`intent`), and one that tells
@@ -110,13 +111,19 @@ def _is(event: AnyEvent, wanted: tuple[str, Mapping[str, Any]]) -> bool:
 def _wrap(death: Death) -> None:
     from agents.remote.fencing import FencedSession
     from agents.remote.link import Link
+    from agents.site.store import HttpStore
     from experiments.running.executing.recorder import Recorder
 
-    store = Recorder.store
+    store, tell = Recorder.store, HttpStore.store
 
     def stored(recorder: Recorder, event: AnyEvent) -> None:
         death.before_store(event)
         store(recorder, event)
+        death.after_store(event)
+
+    async def told(store: HttpStore, event: AnyEvent) -> None:
+        death.before_store(event)
+        await tell(store, event)
         death.after_store(event)
 
     def acting(effect: Effect, action: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,24 +136,29 @@ def _wrap(death: Death) -> None:
         return acted
 
     Recorder.store = stored  # type: ignore[assignment, method-assign]
+    HttpStore.store = told  # type: ignore[assignment, method-assign]
     FencedSession.mutate = acting("mutate", FencedSession.mutate)  # type: ignore[method-assign]
     Link.run = acting("run", Link.run)  # type: ignore[method-assign]
     Link.open = acting("connect", Link.open)  # type: ignore[method-assign]
 
 
 def main(arguments: list[str]) -> None:
+    from agents.site.worker import main as work_for_a_site
     from benchhub.celery import app
 
     app.loader.import_default_modules()  # sets Django up, which the wrapped modules need
     die_with_the_parent()
     for line in sys.stdin:
-        phase, point, note, log = line.split()
+        phase, point, note, log, *of_site = line.split()
         worker = os.fork()
         if worker == 0:
             die_with_the_parent()
             redirect(Path(log))
             _wrap(Death(MOMENTS[phase], point, Path(note)))  # type: ignore[index, arg-type]
-            app.worker_main(["worker", *arguments])
+            if of_site:
+                work_for_a_site(of_site)
+            else:
+                app.worker_main(["worker", *arguments])
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]), flush=True)
 

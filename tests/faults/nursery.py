@@ -22,7 +22,10 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
+
+from django.conf import settings
 
 from benchhub.processes import PR_SET_PDEATHSIG
 
@@ -72,9 +75,11 @@ class Nursery:
         )
         self._workers: list[Forked] = []
 
-    def fork(self, argv: Sequence[str], log: Path) -> Forked:
-        """A worker with these arguments of `celery`, which writes to `log`."""
-        self._workers.append(Forked(self, int(self._ask({"argv": list(argv), "log": str(log)})), argv))
+    def fork(self, module: str, argv: Sequence[str], log: Path, times: Mapping[str, int]) -> Forked:
+        """`python -m MODULE` with these arguments, which writes to `log`; `times` are settings of its own."""
+        asked = {"module": module, "argv": list(argv), "log": str(log), "times": dict(times)}
+        pid = int(self._ask(asked))
+        self._workers.append(Forked(self, pid, argv))
         return self._workers[-1]
 
     def ended(self, pid: int) -> int | None:
@@ -111,13 +116,25 @@ _nurseries: dict[tuple[frozenset[tuple[str, str]], Path], Nursery] = {}
 
 def worker_from_nursery(argv: Sequence[str], environment: Mapping[str, str], log: Path, directory: Path) -> Forked:
     """A process `celery ARGV` in this environment and directory."""
+    return process_from_nursery("celery", argv, environment, log, directory)
+
+
+def process_from_nursery(
+    module: str,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    directory: Path,
+    times: Mapping[str, int] = MappingProxyType({}),
+) -> Forked:
+    """A process `python -m MODULE ARGV` in this environment and directory; `times` take the place of its settings."""
     key = (frozenset(environment.items()), directory)
     if key not in _nurseries:
         idle = [other for other, nursery in _nurseries.items() if nursery.is_idle]
         for other in idle[: max(0, len(_nurseries) + 1 - MOST_KEPT)]:
             _nurseries.pop(other).close()
         _nurseries[key] = Nursery(environment, directory)
-    return _nurseries[key].fork(argv, log)
+    return _nurseries[key].fork(module, argv, log, times)
 
 
 @atexit.register
@@ -127,7 +144,7 @@ def _close_all() -> None:
 
 
 def main(asked: IO[bytes], answers: IO[bytes]) -> list[str]:
-    """Forks and looks after workers until nobody asks any more. In a forked one: returns the arguments of `celery`."""
+    """Forks and looks after workers until nobody asks any more. In a forked one: returns its module and arguments."""
     for line in asked:
         question = json.loads(line)
         answer: int | None
@@ -140,7 +157,9 @@ def main(asked: IO[bytes], answers: IO[bytes]) -> list[str]:
             asked.close()
             answers.close()
             redirect(Path(question["log"]))
-            return list(question["argv"])
+            for name, seconds in question["times"].items():
+                setattr(settings, name, seconds)
+            return [question["module"], *question["argv"]]
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
     sys.exit()
@@ -156,6 +175,8 @@ def load() -> None:
     app.loader.import_default_modules()  # sets Django up
     app.autodiscover_tasks(force=True)
     app.Worker  # noqa: B018 - Celery makes its classes when they are first asked for
+    for name in ("agents.site.worker", "benchhub.urls", "uvicorn"):  # what a site's worker and the web server load
+        importlib.import_module(name)
 
 
 def die_with_the_parent() -> None:
@@ -175,5 +196,5 @@ def redirect(log: Path) -> None:
 if __name__ == "__main__":
     die_with_the_parent()
     load()
-    sys.argv = ["celery", *main(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))]
-    runpy.run_module("celery", run_name="__main__")
+    sys.argv = main(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
+    runpy.run_module(sys.argv[0], run_name="__main__")

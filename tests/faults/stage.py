@@ -43,6 +43,7 @@ from experiments.registry.documents.versions import save_version
 from experiments.registry.hosts.inventory import add_host, approve_key
 from experiments.tasks import dispatch
 from tests.agents.run_lab import free_port
+from tests.faults.centre import Centre
 from tests.faults.evidence import gather, host_values, job_processes, run_directories
 from tests.faults.invariants import Story, check
 from tests.faults.nursery import worker_from_nursery
@@ -138,11 +139,18 @@ def surroundings(database_url: str, redis_url: str, *, data_dir: Path, key_file:
 class Stage:
     """One play. `close` kills the workers; the hosts belong to whoever made them.
 
-    With `forks_workers` they come from a nursery, which spares what each start costs (`tests.faults.nursery`).
+    With `forks_workers` they come from a nursery, which spares what each start costs (`tests.faults.nursery`). With
+    `pulls` all hosts are at a site whose workers fetch their runs over HTTPS; the hosts' keys are with them alone.
     """
 
     def __init__(
-        self, folder: Path, member: Member, environment: Mapping[str, str], *, forks_workers: bool = False
+        self,
+        folder: Path,
+        member: Member,
+        environment: Mapping[str, str],
+        *,
+        forks_workers: bool = False,
+        pulls: bool = False,
     ) -> None:
         self.folder = folder
         self.member = member
@@ -152,6 +160,10 @@ class Stage:
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self.password = f"planted-{secrets.token_hex(12)}"
         self._launched = 0
+        self.centre: Centre | None = None
+        if pulls:
+            (folder / "site").mkdir()
+            self.centre = Centre(folder / "site", member, self.environment)
 
     # Hosts
 
@@ -201,9 +213,12 @@ class Stage:
         return self.actors[name]
 
     def _registered(self, name: str, host: HostLike, roles: str, data_address: str) -> Host:
+        if self.centre is not None:
+            self.centre.keep_key(name, host.private_key)
         row = add_host(
             self.member, name=name, address=host.address, port=host.port, user=host.user,
-            private_key=host.private_key, roles=roles, data_address=data_address,
+            private_key=host.private_key if self.centre is None else None, roles=roles, data_address=data_address,
+            site=self.centre.site if self.centre else None,
         )  # fmt: skip
         Host.objects.filter(pk=row.pk).update(offered_host_key=host.host_key)
         approve_key(self.member, row, fingerprint(host.host_key))
@@ -222,11 +237,14 @@ class Stage:
         site: str = "",
         preload: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[bytes]:
-        """A real Celery worker process of a site; its log is NAME.log in the folder. `preload` as `tests.clocks` makes
-        it."""
+        """A real worker process, of a site; its log is NAME.log in the folder. `preload` as `tests.clocks` makes it."""
         preload = {**(preload or {}), **({"BENCHHUB_SITE": site} if site else {})}
         times = {"BENCHHUB_LEASE_S": str(lease_s), "BENCHHUB_HEARTBEAT_S": str(heartbeat_s), **preload}
         environment, log = {**self.environment, **times}, self.folder / f"{name}.log"
+        if self.centre is not None:
+            self.centre.start(lease_s, heartbeat_s)
+            self.workers[name] = self.centre.start_worker(name, log, slots=concurrency)
+            return self.workers[name]
         self.workers[name] = self._celery(_worker_arguments(name, concurrency), environment, log)
         return self.workers[name]
 
@@ -343,7 +361,7 @@ class Stage:
         """Every run in a line, and the end of each worker's log: for the message of a test that failed."""
         fields = ("number", "state", "outcome", "validity", "restore", "attempts", "fence", "owner", "failure")
         rows = [str(row) for row in Run.objects.order_by("pk").values_list(*fields)]
-        logs = [f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in self.folder.glob("*.log")]
+        logs = [f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in self.folder.glob("**/*.log")]
         return "\n".join([*rows, *logs])
 
     def story(self) -> Story:
@@ -369,6 +387,8 @@ class Stage:
                 worker.kill()
         for worker in self.workers.values():
             worker.wait()
+        if self.centre is not None:
+            self.centre.close()
         directories = run_directories(RunEvent.objects.filter(kind="facts_collected"))
         for process in job_processes():
             if process.belongs_to(directories):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,23 @@ def sleeper(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> 
     worker.wait()
 
 
+@dataclass
+class Latecomer:
+    """A site's worker that begins when it is woken: one that sleeps would leave its question open at the centre."""
+
+    stage: Stage
+
+    def send_signal(self, _number: int) -> None:
+        self.stage.start_worker("healthy", lease_s=2)
+
+
 @pytest.fixture
-def healthy(sleeper: Healthy, stage: Stage) -> Iterator[subprocess.Popen[bytes]]:
-    worker, log = sleeper
+def healthy(request: pytest.FixtureRequest, stage: Stage) -> Iterator[subprocess.Popen[bytes] | Latecomer]:
+    if stage.centre is not None:
+        stage.centre.start(lease_s=2, heartbeat_s=1)
+        yield Latecomer(stage)
+        return
+    worker, log = request.getfixturevalue("sleeper")
     (stage.folder / log.name).symlink_to(log)
     yield worker
     worker.send_signal(signal.SIGSTOP)
@@ -63,7 +78,8 @@ def die(nursery: subprocess.Popen[str], stage: Stage) -> Die:
     def die(phase: PhaseName, point: Point) -> None:
         assert nursery.stdin is not None
         assert nursery.stdout is not None
-        print(phase, point, note, log, file=nursery.stdin, flush=True)
+        of_site = [] if stage.centre is None else stage.centre.arguments("dying", slots=2)
+        print(phase, point, note, log, *of_site, file=nursery.stdin, flush=True)
         stage.until(note.exists)
         assert int(nursery.stdout.readline()) == -signal.SIGKILL
 
@@ -78,7 +94,7 @@ def test_a_run_survives_the_death_of_its_worker(
     stage: Stage,
     pair: tuple[Actor, Actor],
     die: Die,
-    healthy: subprocess.Popen[bytes],
+    healthy: subprocess.Popen[bytes] | Latecomer,
 ) -> None:
     run = stage.launch(*pair)
     die(phase, point)

@@ -11,24 +11,28 @@ from ninja.errors import HttpError
 from ninja.security import APIKeyCookie, HttpBearer
 from ninja.utils import check_csrf
 
-from experiments.api.plumbing.limits import INGEST, ORDINARY, Policy, spend
-from experiments.models import Member
+from experiments.api.plumbing.limits import INGEST, ORDINARY, SITE_WORK, Policy, spend
+from experiments.models import Member, Role
 from experiments.registry.errors import Forbidden, NotFound
 from experiments.registry.teams.access import membership
 from experiments.registry.teams.bearers import bearer_of
 from experiments.registry.teams.second_factor import WHAT_TO_DO, lacks_second_factor
 from experiments.registry.teams.tokens import authenticate
 
-Scope = Literal["read", "launch", "write", "admin"]
+Scope = Literal["read", "launch", "write", "admin", "work"]
 
 
 @dataclass(frozen=True)
 class Caller:
-    """The acting member; `scopes` None = a session, which may do what the member may and has no `token_id`."""
+    """The acting member; `scopes` None = a session, which may do what the member may and has no `token_id`.
+
+    `site_id`: of a token with the scope `work`, the site that it is for.
+    """
 
     member: Member
     scopes: frozenset[str] | None
     token_id: str = ""
+    site_id: int | None = None
 
 
 def member_of(request: HttpRequest) -> Member:
@@ -64,7 +68,20 @@ class TokenAuth(HttpBearer):
         if self.scope not in token.scopes:
             raise Forbidden(f"This needs a token with the scope {self.scope}.")
         _insist_on_second_factor(member)
-        return Caller(member, frozenset(token.scopes), token.public_id)
+        return Caller(member, frozenset(token.scopes), token.public_id, token.site_id)
+
+
+class WorkAuth(TokenAuth):
+    """A token of a site's worker. Nobody else comes in, no session either; its owner must still be an admin."""
+
+    def __init__(self) -> None:
+        super().__init__("work", SITE_WORK)
+
+    def caller(self, request: HttpRequest, text: str) -> Caller:
+        caller = super().caller(request, text)
+        if caller.site_id is None or caller.member.role != Role.ADMIN:
+            raise Forbidden("This needs a token with the scope work, bound to a site, of an admin of the team.")
+        return caller
 
 
 class SessionAuth(APIKeyCookie):
@@ -126,3 +143,5 @@ READ, LAUNCH, WRITE, ADMIN = (
 )
 SEND = [TokenAuth("launch", INGEST), SessionAuth("launch")]
 """For results that were measured elsewhere: the scope launch, with a limit of their own."""
+WORK = [WorkAuth()]
+"""For the workers of a site, and for nothing else."""

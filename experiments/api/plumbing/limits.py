@@ -46,6 +46,9 @@ ORDINARY = Policy("default", "BENCHHUB_API_PER_MINUTE")
 INGEST = Policy("ingest", "BENCHHUB_INGEST_PER_MINUTE")
 """Results that were measured elsewhere come in thousands."""
 
+SITE_WORK = Policy("work", "BENCHHUB_INGEST_PER_MINUTE")
+"""Each live run tells of itself once or twice a second."""
+
 
 @dataclass(frozen=True)
 class Budget:

@@ -23,6 +23,12 @@ class Command(BaseCommand):
             one = actions.add_parser(action, help=what)
             one.add_argument("name", help="lowercase letters, digits and hyphens, such as berlin")
             one.add_argument("--description", help="what people read beside the name")
+            if action == "add":
+                one.add_argument(
+                    "--keys-stay",
+                    action="store_true",
+                    help="its workers are site-workers, which fetch runs over HTTPS and keep the hosts' keys",
+                )
             one.add_argument(
                 "--most-live-runs", type=int, help="runs that may be live there at once; 0 = as the setting says"
             )
@@ -33,18 +39,32 @@ class Command(BaseCommand):
             self._list()
             return
         try:
-            self._change(action, options["name"], options.get("description"), options.get("most_live_runs"))
+            self._change(
+                action,
+                options["name"],
+                options.get("description"),
+                options.get("most_live_runs"),
+                options.get("keys_stay"),
+            )
         except RequestError as error:
             raise CommandError(error.message) from error
 
-    def _change(self, action: str, name: str, description: str | None, most_live_runs: int | None) -> None:
+    def _change(
+        self, action: str, name: str, description: str | None, most_live_runs: int | None, keys_stay: bool | None
+    ) -> None:
         if action == "remove":
             remove_site(name)
             self.stdout.write(f"Site {name} is removed.")
             return
         if action == "add":
-            add_site(name, description=description or "", most_live_runs=most_live_runs or None)
-            self.stdout.write(f"Site {name} is there. Start a worker at it: BENCHHUB_SITE={name}.")
+            add_site(
+                name,
+                description=description or "",
+                most_live_runs=most_live_runs or None,
+                keys_stay=bool(keys_stay),
+            )
+            start = f"site-worker --site {name}" if keys_stay else f"BENCHHUB_SITE={name}"
+            self.stdout.write(f"Site {name} is there. Start a worker at it: {start}.")
             return
         site = Site.objects.filter(name=name).first()
         stored = (site.description, site.most_live_runs) if site else ("", None)
@@ -58,5 +78,6 @@ class Command(BaseCommand):
     def _list(self) -> None:
         for site in Site.objects.order_by("name").prefetch_related("hosts"):
             limit = f"at most {site.most_live_runs} live runs" if site.most_live_runs else ""
-            said = "; ".join(filter(None, (f"{site.hosts.count()} hosts", limit, site.description)))
+            keys = "keys stay there" if site.keys_stay else ""
+            said = "; ".join(filter(None, (f"{site.hosts.count()} hosts", limit, keys, site.description)))
             self.stdout.write(f"{site.name}: {said}")

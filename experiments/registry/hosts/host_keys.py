@@ -52,6 +52,12 @@ def connect_args(host: Host) -> tuple[Address, str]:
 
     Its name is looked up again each time: it may lead to the installation's own database since it was stored.
     """
+    if host.site is not None and host.site.keys_stay:
+        raise ConnectError(
+            f"The keys of site {host.site.name} stay there, so only its workers log in to {host.name}.",
+            hint="They do runs, tests of connections and restores; dry runs and checks on request are not made there.",
+            permanent=True,
+        )
     first = host
     while first.jump is not None:  # the name of a host behind others is looked up by the last of them
         first = first.jump
@@ -66,9 +72,10 @@ def connect_args(host: Host) -> tuple[Address, str]:
             hint="Give the workers the key file with which it was stored, or store the key again.",
             permanent=True,
         ) from error
-    return _address(host), private_key
+    return way_to(host), private_key
 
 
-def _address(host: Host) -> Address:
-    jump = _address(host.jump) if host.jump else None
+def way_to(host: Host) -> Address:
+    """Where the host is and the key that it must show, with the jump hosts on the way."""
+    jump = way_to(host.jump) if host.jump else None
     return Address(host.name, host.address, host.port, host.user, host.host_key, jump)

@@ -67,7 +67,10 @@ def add_host(
     site: Site | None = None,
     link_templates: Sequence[Mapping[str, str]] = (),
 ) -> Host:
-    """A new host of the team, its key encrypted. Without `private_key` a pair is made: put `public_key` on the host."""
+    """A new host of the team, its key encrypted. Without `private_key` a pair is made: put `public_key` on the host.
+
+    At a site whose keys stay there none is made, and none may be given.
+    """
     require(member, Role.EDITOR)
     check_address_name(name.strip(), "A host")
     host = Host(
@@ -84,16 +87,19 @@ def add_host(
         link_templates=check_templates(link_templates),
     )
     _check(host)
-    if private_key is None:
-        private_key, host.public_key = new_key_pair(f"benchhub {host.name}")
-    else:
+    keys_stay = site is not None and site.keys_stay
+    if private_key is not None:
+        _insist_on_own_key(site)
         host.public_key = public_half(private_key)
+    elif not keys_stay:
+        private_key, host.public_key = new_key_pair(f"benchhub {host.name}")
     try:
         with transaction.atomic():
             admit_host(member.team)
             host.save()
-            host.private_key = seal(private_key, row=key_row(host))
-            host.save(update_fields=["private_key"])
+            if private_key is not None:
+                host.private_key = seal(private_key, row=key_row(host))
+                host.save(update_fields=["private_key"])
             settle(host)
             record(member, "host.add", f"host {host.name}", after=described(host))
     except IntegrityError as error:
@@ -141,8 +147,11 @@ def update_host(member: Member, host: Host, *, private_key: str | None = None, *
                 host.last_check = {}  # another worker looks from another place
                 forget(host)
             if private_key is not None:
+                _insist_on_own_key(host.site)
                 host.public_key = public_half(private_key)
                 host.private_key = seal(private_key, row=key_row(host))
+            elif host.site is not None and host.site.keys_stay:
+                host.public_key, host.private_key = "", b""
             host.save()
             settle(host)
             record(member, "host.update", f"host {host.name}", before=before, after=after)
@@ -273,6 +282,16 @@ def described(host: Host) -> dict[str, Any]:
         "link_templates": host.link_templates,
         "public_key": host.public_key,
     }
+
+
+def _insist_on_own_key(site: Site | None) -> None:
+    """RequestError when the database is not to have the key."""
+    if site is not None and site.keys_stay:
+        raise RequestError(
+            f"The keys of site {site.name} stay there: put this one into the --keys directory of its worker, and "
+            "give none here.",
+            field="private_key",
+        )
 
 
 def _stored(address: str) -> str:

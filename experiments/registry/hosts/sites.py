@@ -58,10 +58,10 @@ def insist_on_one_site(sut: Host, others: Iterable[tuple[str, Host]]) -> None:
 MOST_LIVE_RUNS = 100_000
 
 
-def add_site(name: str, *, description: str = "", most_live_runs: int | None = None) -> Site:
+def add_site(name: str, *, description: str = "", most_live_runs: int | None = None, keys_stay: bool = False) -> Site:
     """A new site. RequestError (fields `name`, `description`, `most_live_runs`) says what cannot be stored."""
     check_site_name(name)
-    site = Site(name=name)
+    site = Site(name=name, keys_stay=keys_stay)
     _fill(site, description, most_live_runs)
     try:
         with transaction.atomic():

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from experiments.models import Member, Role, Token
+from experiments.models import Member, Role, Site, Token
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Forbidden, RequestError
 from experiments.registry.naming import check_title
@@ -27,6 +27,9 @@ SCOPES: dict[str, Role] = {
     "admin": Role.ADMIN,
 }
 """Scope -> the role that a member needs to give it to a token. Each scope stands alone; none includes another."""
+
+WORK = "work"
+"""The scope of a site's worker: it stands alone in a token, which only an admin makes."""
 
 MAX_DAYS = 366
 _TOUCH_EVERY = timedelta(minutes=1)  # "last used" need not cost a write per request
@@ -53,6 +56,22 @@ def issue(
             raise Forbidden(f"The scope {scope} needs the role {SCOPES[scope].label.lower()}; {whose} is {owner.role}.")
     if not 1 <= days <= MAX_DAYS:
         raise RequestError(f"A token lives between 1 and {MAX_DAYS} days.", field="days")
+    return _issued(member, owner, name, chosen, days, None)
+
+
+def issue_for_site(member: Member, site: Site, *, name: str, days: int = 90) -> tuple[Token, str]:
+    """A token for a site's worker, and its text: for the team's runs at that site, and for nothing else."""
+    require(member, Role.ADMIN)
+    if not name.strip() or len(name) > 120:
+        raise RequestError("Give the token a name of at most 120 characters.", field="name")
+    if not 1 <= days <= MAX_DAYS:
+        raise RequestError(f"A token lives between 1 and {MAX_DAYS} days.", field="days")
+    return _issued(member, member, name, [WORK], days, site)
+
+
+def _issued(
+    member: Member, owner: Member, name: str, chosen: list[str], days: int, site: Site | None
+) -> tuple[Token, str]:
     public_id, secret = secrets.token_hex(8), secrets.token_hex(24)
     with transaction.atomic():
         token = Token.objects.create(
@@ -62,13 +81,15 @@ def issue(
             public_id=public_id,
             secret_hash=_hash(secret, settings.SECRET_KEY),
             scopes=chosen,
+            site=site,
             expires_at=database_now() + timedelta(days=days),
         )
         record(
             member,
             "token.issue",
             f"token {token.name}",
-            after={"id": public_id, "scopes": chosen, "days": days, "for": owner.user.get_username()},
+            after={"id": public_id, "scopes": chosen, "days": days, "for": owner.user.get_username()}
+            | ({"site": site.name} if site else {}),
         )
     return token, f"bh_{public_id}_{secret}"
 

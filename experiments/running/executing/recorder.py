@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,12 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from agents.base.errors import FenceError, KeepError, ParseError
-from agents.base.redaction import Redactor, without_secrets
 from agents.events import (
     AnyEvent,
     ConfigurationCaptured,
     FactsCollected,
     Failed,
-    LoadReported,
     LoadStarted,
-    Logged,
     PhaseStarted,
     from_json,
     to_json,
@@ -27,6 +23,8 @@ from agents.events import (
 from agents.profiles.base.taken import TakenProfile
 from agents.record import Record
 from agents.spec import RunSpec, fingerprint
+from agents.working.showing import Showing
+from agents.working.storable import storable
 from experiments.models import ConfigSnapshot, Host, Run, RunEvent
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.driver_sets import hosts_by_role
@@ -52,6 +50,14 @@ STATES = {
 }
 
 
+class EventsMissing(Exception):
+    """There are events before these that are not stored."""
+
+    def __init__(self, last_seq: int) -> None:
+        super().__init__(f"stored are the events up to {last_seq}")
+        self.last_seq = last_seq
+
+
 class Recorder:
     """Writes the events of one run for the holder of its fence."""
 
@@ -59,7 +65,7 @@ class Recorder:
         self.run_id = run_id
         self.fence = fence
         self._seq: int | None = None
-        self._redactors: dict[str, Redactor] = {}
+        self._showing = Showing()
 
     def record(self) -> Record:
         """What the stored events add up to; samples and log lines leave no state, so they are not read."""
@@ -71,36 +77,42 @@ class Recorder:
 
         FenceError when another worker holds the run now.
         """
-        event = self._fit_to_show(event)
+        event = self._showing.fit(event)
         with transaction.atomic():
             if (seq := self._next_seq()) is None:
                 return
-            RunEvent.objects.create(
-                run_id=self.run_id,
-                seq=seq,
-                kind=event.kind,
-                payload=_storable(to_json(event)),
-                fence=self.fence,
-                at=Now(),
-            )
-            if changes := self._changes(event):
-                # The way back of a finished run may be taken once more; the run stays finished.
-                Run.objects.filter(pk=self.run_id).exclude(state=Run.State.FINISHED).update(**changes)
+            RunEvent.objects.bulk_create([self._row(seq, event)])
+            self._apply(event)
         self._seq = seq
 
-    def _fit_to_show(self, event: AnyEvent) -> AnyEvent:
-        """The event without secrets in its texts. The lines of one source are one text: a key has many lines."""
-        match event:
-            case Logged():
-                redactor = self._redactors.setdefault(event.source, Redactor())
-                text = redactor.feed("".join(f"{line}\n" for line in event.lines))
-                return replace(event, lines=tuple(text.split("\n")[:-1]))
-            case LoadReported():
-                return replace(event, output=without_secrets(event.output))
-            case Failed():
-                return replace(event, message=without_secrets(event.message), hint=without_secrets(event.hint))
-            case _:
-                return event
+    def store_all(self, first: int, events: Sequence[AnyEvent]) -> int:
+        """Store a batch of events that somebody else has numbered from `first`; returns the last number stored.
+
+        Those that are stored already are passed over, so that a batch may come twice. FenceError as in `store`,
+        EventsMissing when some before these were never told.
+        """
+        with transaction.atomic():
+            run = Run.objects.select_for_update(of=("self",)).get(pk=self.run_id)
+            if run.fence != self.fence:
+                raise FenceError("Another worker holds this run now.")
+            if first > run.last_seq + 1:
+                raise EventsMissing(run.last_seq)
+            new = [self._showing.fit(event) for event in events[run.last_seq + 1 - first :]]
+            RunEvent.objects.bulk_create(self._row(seq, event) for seq, event in enumerate(new, run.last_seq + 1))
+            self._seq = run.last_seq + len(new)
+            Run.objects.filter(pk=self.run_id).update(last_seq=self._seq)
+            for event in new:
+                self._apply(event)
+        return self._seq
+
+    def _apply(self, event: AnyEvent) -> None:
+        if changes := self._changes(event):
+            # The way back of a finished run may be taken once more; the run stays finished.
+            Run.objects.filter(pk=self.run_id).exclude(state=Run.State.FINISHED).update(**changes)
+
+    def _row(self, seq: int, event: AnyEvent) -> RunEvent:
+        payload = storable(to_json(event))
+        return RunEvent(run_id=self.run_id, seq=seq, kind=event.kind, payload=payload, fence=self.fence, at=Now())
 
     def keep_file(self, name: str, content: bytes | Path, media_type: str) -> None:
         """Keep a file of the run; the same name again replaces it. FenceError when another worker holds the run now.
@@ -213,16 +225,3 @@ class Recorder:
             return {}
         told = RunEvent.objects.filter(run_id=self.run_id, kind="facts_collected").order_by("seq")
         return {one["role"]: one["digest"] for one in told.values_list("payload", flat=True)}
-
-
-def _storable(data: Any) -> Any:
-    """JSON that PostgreSQL takes: no NUL in a text (a tool may print one), no number that is none."""
-    if isinstance(data, str):
-        return data.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    if isinstance(data, float):
-        return data if math.isfinite(data) else None
-    if isinstance(data, dict):
-        return {_storable(key): _storable(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_storable(value) for value in data]
-    return data

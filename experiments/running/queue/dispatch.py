@@ -47,17 +47,18 @@ class _Claimable:
     hosts: frozenset[int] = frozenset()
 
 
-def claim_next(owner: str, site: str = CENTRAL) -> Run | None:
+def claim_next(owner: str, site: str = CENTRAL, team_id: int | None = None) -> Run | None:
     """Take the next run for this worker: first one whose worker is gone, else the next whose hosts are all free.
 
-    Only runs whose hosts are all at the worker's `site` are taken: it reaches no others.
+    Only runs whose hosts are all at the worker's `site` are taken: it reaches no others. Of a
+    site whose workers act for one team each, `team_id` says which.
 
     The claim raises the fence (one number for the whole installation, always growing) and starts a lease.
     """
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIM_LOCK])
-        found = _orphan(site) or _startable(site)
+        found = _orphan(site, team_id) or _startable(site, team_id)
         if found is None:
             return None
         # A cancel or a conclusion may have come between the look and the claim: only what is still so is claimed.
@@ -111,17 +112,18 @@ def go_on_above(seen: int) -> Ahead:
     return ahead
 
 
-def something_to_do(site: str = CENTRAL) -> bool:
+def something_to_do(site: str = CENTRAL, team_id: int | None = None) -> bool:
     """Whether a claim at the site could succeed now: a cheap look, the claim itself decides."""
-    return _orphan(site) is not None or _startable(site) is not None
+    return _orphan(site, team_id) is not None or _startable(site, team_id) is not None
 
 
-def _orphan(site: str) -> _Claimable | None:
-    row = lost_runs().filter(at(site, "sut__")).values_list("pk", "state", "fence").first()
+def _orphan(site: str, team_id: int | None) -> _Claimable | None:
+    lost = lost_runs().filter(at(site, "sut__"))
+    row = (lost if team_id is None else lost.filter(team=team_id)).values_list("pk", "state", "fence").first()
     return _Claimable(*row) if row else None
 
 
-def _startable(site: str) -> _Claimable | None:
+def _startable(site: str, team_id: int | None) -> _Claimable | None:
     """The first run in the fair order whose hosts are free and wanted by none before it: a wide run is not overtaken.
 
     Runs of one person with the same hosts and urgency stand or fall together, so that only the oldest of each such
@@ -174,7 +176,7 @@ def _startable(site: str) -> _Claimable | None:
     for group in groups:
         hosts = hosts_of[group["sut"], group["drivers"]]
         machines = {machine_of[pk] for pk in hosts}
-        if not machines & (wanted | leased):
+        if not machines & (wanted | leased) and team_id in (None, group["team"]):
             return _Claimable(group["first"], Run.State.QUEUED, hosts=hosts)
         wanted |= machines
     return None

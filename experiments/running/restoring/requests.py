@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from experiments.models import Host, Member, Role, Team
+from experiments.models import Host, Member, Role, Site, Team
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict
 from experiments.registry.hosts.quarantine import refuse_while_restoring, restore_state
@@ -17,6 +18,7 @@ from experiments.registry.workers.outbox import RESTORE_HOST, send
 
 FIRST_AGAIN = timedelta(minutes=1)
 LONGEST_AGAIN = timedelta(minutes=30)
+MOST_DUE = 20
 SAID_AGAIN = timedelta(seconds=15)
 """A pending one that nobody works on after that has lost its message or its worker."""
 
@@ -48,13 +50,29 @@ def request_restore(who: Member | Team, host: Host, *, force: bool = False) -> N
 
 def repeat_due() -> None:
     """Send what nobody works on: a request whose message was lost, a host that is due to be tried again."""
+    dirty = _waiting().exclude(site__keys_stay=True)  # the others are asked for by their sites' workers
     now = database_now()
-    dirty = Host.objects.filter(state=Host.State.DIRTY, dirty_run__isnull=False).exclude(last_restore={})
-    for host in dirty.exclude(dirty_run__lease_until__gt=Now()).select_related("site"):
-        last = host.last_restore
-        waited = now - datetime.fromisoformat(str(last["at"]))
-        if waited < -SAID_AGAIN:  # the clock was set back: how long it has waited is not known any more
-            waited = LONGEST_AGAIN
-        pause = min(FIRST_AGAIN * 2 ** min(int(last["tries"]), 10), LONGEST_AGAIN)
-        if (last["state"] == "pending" and waited > SAID_AGAIN) or (last["state"] == "again" and waited >= pause):
+    for host in dirty:
+        if _is_due(host, now, said_again=SAID_AGAIN):
             send(RESTORE_HOST, host.pk, host.site_name)
+
+
+def due_at(site: Site, team: Team) -> list[Host]:
+    """The team's dirty hosts at the site that are to be put back now, for a worker that asks by itself."""
+    waiting = list(_waiting().filter(site=site, team=team)[:MOST_DUE])
+    now = database_now() if waiting else None
+    return [host for host in waiting if now is not None and _is_due(host, now, said_again=timedelta())]
+
+
+def _waiting() -> QuerySet[Host]:
+    dirty = Host.objects.filter(state=Host.State.DIRTY, dirty_run__isnull=False).exclude(last_restore={})
+    return dirty.exclude(dirty_run__lease_until__gt=Now()).select_related("site")
+
+
+def _is_due(host: Host, now: datetime, *, said_again: timedelta) -> bool:
+    last = host.last_restore
+    waited = now - datetime.fromisoformat(str(last["at"]))
+    if waited < -SAID_AGAIN:  # the clock was set back: how long it has waited is not known any more
+        waited = LONGEST_AGAIN
+    pause = min(FIRST_AGAIN * 2 ** min(int(last["tries"]), 10), LONGEST_AGAIN)
+    return (last["state"] == "pending" and waited >= said_again) or (last["state"] == "again" and waited >= pause)

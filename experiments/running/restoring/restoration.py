@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
@@ -10,22 +11,18 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from agents.base.clock import set_run_clock
 from agents.base.errors import MISTAKE_HINT, FenceError
 from agents.events import Restored, Role
-from agents.record import Record
-from agents.running.control import CANCELLED_PATIENCE_S
+from agents.working.execution import UNKNOWN_HOLDER_HINT, restore
+from agents.working.lease import HandedOver
 from experiments.models import Host, Run
-from experiments.registry.database_clock import database_clock
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.machines import leased_sister, sisters_of
 from experiments.registry.hosts.quarantine import back_in_service, restore_state
 from experiments.registry.teams.audit import record
 from experiments.registry.workers.outbox import RESTORE_HOST, send
-from experiments.running.executing.connecting import runner_for, with_database
-from experiments.running.executing.lease import UNKNOWN_HOLDER_HINT, HandedOver, Heart
+from experiments.running.executing.database_store import DatabaseStore, claimed
 from experiments.running.executing.older_database import note_older_database
-from experiments.running.executing.recorder import Recorder
 from experiments.running.queue.dispatch import NEXT_FENCE
 from experiments.running.queue.leases import lease_end
 
@@ -38,28 +35,37 @@ GIVEN_UP = "It could not be reached for more than a day. Restore it once it is b
 
 def perform_restore(host_id: int) -> None:
     """Put the host back as the run that left it dirty found it, and prove it. Runs in workers; safe to repeat."""
-    begun = _begin(host_id)
+    if Host.objects.filter(pk=host_id, site__keys_stay=True).exists():
+        return  # its site's worker asks for it
+    begun = begin(host_id)
     if begun is None:
         return
-    run, fence, force = begun
+    run, fence, force = begun.run, begun.run.fence, begun.force
     roles = tuple(role for role, pk in hosts_by_role(run).items() if pk == host_id)
     try:
-        restored = async_to_sync(_restore)(run, fence, roles, force)
+        restored = async_to_sync(restore)(claimed(run), DatabaseStore(run), roles, force=force)
     except HandedOver:
         logger.info("host %s: handed over", host_id)
         send(RESTORE_HOST, host_id, settings.BENCHHUB_SITE)
     except FenceError as error:
         logger.warning("host %s: %s", host_id, error)
-        if not _once_more(host_id, fence, error):
-            _store_failure(host_id, fence, error.message, UNKNOWN_HOLDER_HINT)  # nothing is stored for a newer holder
+        refuse(host_id, fence, error)
     except Exception:
         logger.exception("host %s could not be put back, in a way that nobody foresaw", host_id)
-        _store_failure(host_id, fence, "BenchHub made a mistake in putting this host back.", MISTAKE_HINT)
+        fail(host_id, fence, "BenchHub made a mistake in putting this host back.", MISTAKE_HINT)
     else:
-        _store(host_id, fence, restored, roles)
+        finish(host_id, fence, restored, roles)
 
 
-def _begin(host_id: int) -> tuple[Run, int, bool] | None:
+@dataclass(frozen=True)
+class Attempt:
+    """A finished run under a new fence, by which its dirty host is put back once more."""
+
+    run: Run
+    force: bool
+
+
+def begin(host_id: int) -> Attempt | None:
     """Take the host for this attempt, unless somebody is at it, or at another host of its run: messages may come
     twice. A worker that died is told by its lease, and fenced out.
     """
@@ -87,22 +93,11 @@ def _begin(host_id: int) -> tuple[Run, int, bool] | None:
         )
         host.leased_by = run
         host.save(update_fields=["last_restore", "leased_by"])
-        return run, run.fence, bool(last["force"])
+        return Attempt(run, bool(last["force"]))
 
 
-async def _restore(run: Run, fence: int, roles: tuple[Role, ...], force: bool) -> Restored:
-    set_run_clock(await with_database(run, database_clock))
-    recorder = Recorder(run.pk, fence)
-    heart = Heart(recorder)
-    record: Record = await with_database(run, recorder.record)
-    runner = await runner_for(run, recorder, record, cancelled=lambda: False, patience_s=CANCELLED_PATIENCE_S)
-    await heart.hold(runner.restore_again(roles=roles, force=force))
-    if record.restored is None:
-        raise AssertionError("the way back always ends in a Restored event")
-    return record.restored
-
-
-def _store(host_id: int, fence: int, restored: Restored, roles: tuple[Role, ...]) -> None:
+def finish(host_id: int, fence: int, restored: Restored, roles: tuple[Role, ...]) -> None:
+    """Store how the way back ended, of this attempt alone: nothing is stored for a newer holder."""
     differences = [text for role in roles for text in restored.differences.get(role, ())]
     away = any(role in restored.away for role in roles)
     with transaction.atomic():
@@ -139,6 +134,12 @@ def _store(host_id: int, fence: int, restored: Restored, roles: tuple[Role, ...]
             Run.objects.filter(pk=run.pk).update(restore=Run.Restore.VERIFIED)
 
 
+def refuse(host_id: int, fence: int, refused: FenceError) -> None:
+    """The host knows a greater fence: try again above it, or say that somebody unknown works there."""
+    if not _once_more(host_id, fence, refused):
+        fail(host_id, fence, refused.message, UNKNOWN_HOLDER_HINT)
+
+
 def _once_more(host_id: int, fence: int, refused: FenceError) -> bool:
     """Try again above what the host has seen: the database is older, as after the restore of a backup."""
     with transaction.atomic():
@@ -158,7 +159,8 @@ def _once_more(host_id: int, fence: int, refused: FenceError) -> bool:
     return True
 
 
-def _store_failure(host_id: int, fence: int, message: str, hint: str) -> None:
+def fail(host_id: int, fence: int, message: str, hint: str) -> None:
+    """Store that this attempt came to nothing."""
     with transaction.atomic():
         held = _held(host_id, fence)
         if held is None:

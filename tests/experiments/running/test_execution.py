@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from agents.working.execution import MAX_ATTEMPTS
+from agents.working.lease import handing_over
 from experiments.models import AuditEntry, Host, Member, Run
-from experiments.running.executing import execution
-from experiments.running.executing.execution import MAX_ATTEMPTS, execute_next
-from experiments.running.executing.lease import handing_over
+from experiments.running.executing import database_store
+from experiments.running.executing.execution import execute_next
 from experiments.running.queue.dispatch import claim_next, next_fence
 from tests.agents.conftest import sshd_host  # noqa: F401 - a fixture
 from tests.experiments.running.broken_server import launch_broken
@@ -91,7 +92,7 @@ def test_a_mistake_in_the_figures_does_not_keep_the_host(run: Run, monkeypatch: 
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(execution, "conclude", broken)
+    monkeypatch.setattr(database_store, "conclude", broken)
     assert execute_next()
     outcome, _, state = ended(run)
     assert (outcome, state) == ("failed", "ready")  # the reason for the failure was stored before

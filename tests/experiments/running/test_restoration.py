@@ -11,11 +11,11 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 
+from agents.working.lease import handing_over
 from experiments.models import AuditEntry, Host, Member, Role, Run
 from experiments.registry.errors import Conflict, Forbidden
 from experiments.registry.hosts.inventory import clear_dirty
 from experiments.running.executing.execution import execute_next
-from experiments.running.executing.lease import handing_over
 from experiments.running.queue.dispatch import next_fence
 from experiments.running.restoring import requests
 from experiments.running.restoring.requests import repeat_due, request_restore

@@ -9,13 +9,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
-from asgiref.sync import sync_to_async
-from django.conf import settings
-from django.db import close_old_connections
-
-from experiments.registry.connections import lent
-from experiments.registry.errors import DATABASE_AWAY
-from experiments.running.executing.recorder import Recorder
+from agents.working.store import RunStore, StoreAway
 
 logger = logging.getLogger(__name__)
 
@@ -23,10 +17,6 @@ handing_over = threading.Event()
 """Set when this worker process is told to stop: its runs are let go at once, and another worker adopts them."""
 
 HAND_OVER_LOOK_S = 0.25
-UNKNOWN_HOLDER_HINT = (
-    "Another worker of this BenchHub has used the host since, or the database is an older copy. When nobody else uses "
-    "the host, restore it on its page: BenchHub then looks at what is there."
-)
 
 
 class HandedOver(Exception):
@@ -36,8 +26,9 @@ class HandedOver(Exception):
 class Heart:
     """Renews the lease and learns from the same look whether a person cancelled the run."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, store: RunStore, heartbeat_s: float) -> None:
+        self._store = store
+        self._heartbeat_s = heartbeat_s
         self.cancelled = False
 
     async def hold(self, work: Coroutine[Any, Any, None]) -> None:
@@ -52,7 +43,7 @@ class Heart:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
             if isinstance(beating.exception(), HandedOver):
-                await sync_to_async(lent(self._recorder.let_go))()
+                await self._store.let_go()
             beating.result()
         beating.cancel()
         await asyncio.gather(beating, return_exceptions=True)
@@ -61,11 +52,10 @@ class Heart:
     async def _beat(self) -> None:
         while True:
             try:
-                self.cancelled = await sync_to_async(lent(self._recorder.beat))() or self.cancelled
-            except DATABASE_AWAY as error:
-                logger.warning("run %s: no heartbeat (%s); the lease still runs", self._recorder.run_id, error)
-                await sync_to_async(close_old_connections)()
-            next_s = time.monotonic() + settings.BENCHHUB_HEARTBEAT_S
+                self.cancelled = await self._store.beat() or self.cancelled
+            except StoreAway as error:
+                logger.warning("no heartbeat (%s); the lease still runs", error)
+            next_s = time.monotonic() + self._heartbeat_s
             while (left_s := next_s - time.monotonic()) > 0:
                 if handing_over.is_set():
                     raise HandedOver

@@ -1,0 +1,142 @@
+"""Asks the centre over HTTPS. What goes wrong is one of three: it is away, somebody newer has the run, or a mistake."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import requests
+from pydantic import BaseModel, ValidationError
+
+from agents.base.errors import FenceError, KeepError, MistakeError, ParseError
+from agents.working.store import StoreAway
+
+logger = logging.getLogger(__name__)
+
+ANSWER_TIMEOUT_S = 30.0
+FILE_TIMEOUT_S = 600.0
+CONNECT_TIMEOUT_S = 10.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
+_PASSING = frozenset((408, 425, 429, 500, 502, 503, 504))
+
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+
+
+class StoreLost(Exception):
+    """The centre was away for longer than the patience: the run is left as it is, and whoever has it next goes on."""
+
+
+class Refused(StoreAway):
+    """The token is not accepted. Another one may be put into place while hosts wait to be put back."""
+
+
+class Door:
+    """The centre's door for one site. May be used by several threads."""
+
+    def __init__(self, url: str, token: str, *, agent: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"--url: give the address of BenchHub, https://..., not {url!r}")
+        if parts.scheme == "http" and not _is_this_machine(parts.hostname):
+            raise ValueError("--url: the token is only sent over https://; plain http:// is for this machine itself")
+        self._base = url.rstrip("/") + "/api/v1/site"
+        self._session = requests.Session()
+        adapter = requests.adapters.HTTPAdapter(pool_maxsize=256)
+        self._session.mount("https://", adapter)
+        self._session.mount("http://", adapter)
+        self._session.headers.update({"Authorization": f"Bearer {token}", "User-Agent": agent})
+
+    def ask(
+        self,
+        shape: type[M],
+        method: str,
+        path: str,
+        body: BaseModel | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        timeout_s: float = ANSWER_TIMEOUT_S,
+    ) -> M:
+        """One request and its answer. StoreAway, FenceError, or MistakeError for what nobody foresaw."""
+        data = b"" if body is None else body.model_dump_json().encode()
+        return self._read(shape, self._send(method, path, data, "application/json", query or {}, timeout_s))
+
+    def send(self, shape: type[M], method: str, path: str, content: bytes | Path, *, query: Mapping[str, str]) -> M:
+        """The same with a body of bytes; what a path holds is read in pieces."""
+        kind = "application/octet-stream"
+        if isinstance(content, bytes):
+            return self._read(shape, self._send(method, path, content, kind, query, FILE_TIMEOUT_S))
+        with content.open("rb") as source:
+            return self._read(shape, self._send(method, path, source, kind, query, FILE_TIMEOUT_S))
+
+    def _send(
+        self, method: str, path: str, data: Any, kind: str, query: Mapping[str, str], timeout_s: float
+    ) -> requests.Response:
+        try:
+            return self._session.request(
+                method,
+                self._base + path,
+                params=dict(query),
+                data=data,
+                headers={"Content-Type": kind},
+                timeout=(CONNECT_TIMEOUT_S, timeout_s),
+                allow_redirects=False,
+            )
+        except requests.RequestException as error:
+            raise StoreAway(f"no answer of {self._base}: {error}") from error
+
+    def _read(self, shape: type[M], answer: requests.Response) -> M:
+        if answer.status_code == requests.codes.ok:
+            try:
+                return shape.model_validate_json(answer.content)
+            except ValidationError as error:
+                raise StoreAway(f"{self._base} answers what is not BenchHub's: {str(error)[:300]}") from error
+        detail, field = _problem(answer)
+        told = f"{self._base}: HTTP {answer.status_code}: {detail}"
+        if answer.status_code in (401, 403):
+            raise Refused(told)
+        if answer.status_code in _PASSING or 300 <= answer.status_code < 400:
+            raise StoreAway(told)
+        if answer.status_code == requests.codes.not_found or (answer.status_code, field) == (409, "fence"):
+            raise FenceError(detail)
+        if field == "file":
+            raise KeepError(detail)
+        if field == "profile":
+            raise ParseError(detail)
+        raise MistakeError(told)
+
+
+async def patiently(action: Callable[[], T], *, patience_s: float) -> T:
+    """Ask until the centre answers. StoreLost once it has not for `patience_s`."""
+    began_s, pause_s = time.monotonic(), FIRST_PAUSE_S
+    while True:
+        try:
+            return await asyncio.to_thread(action)
+        except StoreAway as error:
+            away_s = time.monotonic() - began_s
+            if away_s + pause_s > patience_s:
+                raise StoreLost(f"the centre is away for {away_s:.0f} s: {error}") from error
+            logger.warning("the centre is away (%s); waiting", error)
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+
+def _problem(answer: requests.Response) -> tuple[str, str]:
+    try:
+        told = answer.json()
+        return str(told["detail"]), str(told.get("field", ""))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return " ".join(answer.text.split())[:200] or answer.reason, ""
+
+
+def _is_this_machine(name: str) -> bool:
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"

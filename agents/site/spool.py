@@ -1,0 +1,67 @@
+"""Events on their way to the centre, in a file: what is in it outlives the death of the worker at any line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+SMALL_BYTES = 65_536
+_HEADER = ("run", "fence", "first")
+
+
+class Spool:
+    """One run under one fence: a line that says so and the number of the first event, then a line for each event."""
+
+    def __init__(self, folder: Path, run_id: int, fence: int, first: int) -> None:
+        self.path = folder / f"{run_id}-{fence}.jsonl"
+        self._run_id, self._fence = run_id, fence
+        self._file: IO[bytes] = self.path.open("wb")
+        self._begin(first)
+
+    def add(self, line: bytes) -> None:
+        """Write one event down. It is the kernel's then: only a loss of power could still take it."""
+        self._file.write(line + b"\n")
+        self._file.flush()
+
+    def delivered(self, next_seq: int) -> None:
+        """All that was written is at the centre, up to the event before `next_seq`."""
+        if self._file.tell() > SMALL_BYTES:
+            self._file.seek(0)
+            self._file.truncate()
+            self._begin(next_seq)
+
+    def close(self, *, keep: bool) -> None:
+        """`keep`: what is in it was not delivered, and is to be when the centre answers again."""
+        self._file.close()
+        if not keep:
+            self.path.unlink(missing_ok=True)
+
+    def _begin(self, first: int) -> None:
+        header = dict(zip(_HEADER, (self._run_id, self._fence, first), strict=True))
+        self.add(json.dumps(header).encode())
+
+
+@dataclass(frozen=True)
+class LeftOver:
+    """Events that a worker wrote down and did not deliver; `first` is the number of the first of `lines`."""
+
+    run_id: int
+    fence: int
+    first: int
+    lines: tuple[bytes, ...]
+
+
+def left_over(path: Path) -> LeftOver | None:
+    """What is in such a file; None when its writer died before the first line was whole.
+
+    A line that was torn by the death of its writer has not happened.
+    """
+    head, *lines = path.read_bytes().split(b"\n")
+    try:
+        header = json.loads(head)
+    except ValueError:
+        return None
+    run_id, fence, first = (int(header[name]) for name in _HEADER)
+    return LeftOver(run_id, fence, first, tuple(lines[:-1]))

@@ -1,0 +1,210 @@
+"""A site's worker: `manage.py site-worker --url https://... --token-file FILE --site NAME --keys DIR`.
+
+It opens no database and knows no broker. Each run has a thread of its own, as with the other workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import fcntl
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agents.base.errors import MISTAKE_HINT, AgentError, FenceError, MistakeError
+from agents.base.log_context import bound
+from agents.site.checking import check_host
+from agents.site.delivery import MOST_EVENTS, send_events
+from agents.site.door import Door, Refused, StoreLost
+from agents.site.keys import Keys
+from agents.site.spool import LeftOver, left_over
+from agents.site.store import HttpStore, claimed
+from agents.site.wire import LONGEST_POLL_S, PROTOCOL, Claim, ClaimAsked, HostGiven, RunGiven, SiteShown
+from agents.working.execution import execute, restore
+from agents.working.lease import HandedOver, handing_over
+from agents.working.store import StoreAway
+
+logger = logging.getLogger(__name__)
+
+AGAIN_S = 2.0
+"""Between two claims when the centre is away."""
+
+
+class SiteWorker:
+    """Claims runs of the site one after the other and works on up to `slots` of them at a time."""
+
+    def __init__(self, door: Door, keys: Keys, folder: Path, *, slots: int, libraries: Path | None) -> None:
+        self._door, self._keys, self._folder = door, keys, folder
+        self._slots, self._libraries = slots, libraries
+        self._claiming = threading.Lock()
+        self._left = set(folder.glob("*.jsonl"))
+
+    def work(self) -> None:
+        """Until the process is told to stop: then runs are let go, and this returns."""
+        threads = [threading.Thread(target=self._slot, name=f"slot-{number}") for number in range(self._slots)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _slot(self) -> None:
+        while not handing_over.is_set():
+            with self._claiming:  # one question at a time is open at the centre, whatever the number of slots
+                given = self._claim()
+            if given.run is not None:
+                with bound(run=given.run.id, fence=given.run.fence):
+                    self._do(given.run)
+            elif given.host is not None:
+                self._check(given.host)
+
+    def _check(self, given: HostGiven) -> None:
+        try:
+            check_host(given, self._door, self._keys)
+        except (AgentError, StoreAway) as error:
+            logger.warning("the test of %s was not told: %s", given.way.name, error)
+
+    def _claim(self) -> Claim:
+        if handing_over.is_set():
+            return Claim()
+        name = f"{socket.gethostname()}:{os.getpid()}:{threading.get_native_id()}"
+        asked = ClaimAsked(protocol=PROTOCOL, worker=name, slots=self._slots, wait_s=LONGEST_POLL_S)
+        try:
+            self._deliver_left_over()
+            return self._door.ask(Claim, "POST", "/claims", asked, timeout_s=LONGEST_POLL_S + 30)
+        except StoreAway as error:
+            logger.warning("no claim: %s", error)
+        except Exception:
+            logger.exception("no claim, in a way that nobody foresaw")
+        handing_over.wait(AGAIN_S)
+        return Claim()
+
+    def _deliver_left_over(self) -> None:
+        """Events that could not be told when their run was left: they count while nobody has taken it up since."""
+        for path in sorted(self._left):
+            if path.exists() and (left := left_over(path)) is not None:
+                self._deliver(left)
+            path.unlink(missing_ok=True)
+            self._left.discard(path)
+
+    def _deliver(self, left: LeftOver) -> None:
+        try:
+            for at in range(0, len(left.lines), MOST_EVENTS):
+                body = b"\n".join(left.lines[at : at + MOST_EVENTS])
+                send_events(self._door, left.run_id, left.fence, left.first + at, body)
+        except (FenceError, MistakeError) as error:
+            logger.warning("run %s: %s events are not told any more: %s", left.run_id, len(left.lines), error)
+
+    def _do(self, given: RunGiven) -> None:
+        try:
+            asyncio.run(self._work(given))
+        except (StoreAway, StoreLost) as error:
+            logger.warning("run %s is left: %s; whoever claims it next goes on", given.id, error)
+        except Exception:
+            logger.exception("run %s: left, in a way that nobody foresaw", given.id)
+
+    async def _work(self, given: RunGiven) -> None:
+        store = HttpStore(given, self._door, self._keys, self._folder)
+        try:
+            if given.work == "restore":
+                await self._restore(given, store)
+                return
+            try:
+                await execute(claimed(given, self._libraries), store)
+            except (StoreAway, StoreLost):
+                raise
+            except Exception:
+                logger.exception("run %s: given up, in a way that nobody foresaw", given.id)
+                await store.give_up("BenchHub made a mistake and could not carry on with this run.", MISTAKE_HINT)
+        finally:
+            self._left |= {left} if (left := await store.close()) else set()
+
+    async def _restore(self, given: RunGiven, store: HttpStore) -> None:
+        try:
+            await restore(claimed(given, self._libraries), store, tuple(given.roles), force=given.force)
+        except HandedOver:
+            logger.info("run %s: its way back is handed over", given.id)
+        except FenceError as error:
+            await store.taken_over(error)
+        except (StoreAway, StoreLost):
+            raise
+        except Exception:
+            logger.exception("the hosts of run %s could not be put back, in a way that nobody foresaw", given.id)
+            await store.give_up("BenchHub made a mistake in putting this host back.", MISTAKE_HINT)
+        else:
+            await store.restored()
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run until SIGTERM or SIGINT. SystemExit, in words, for what cannot work."""
+    given = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it would tell each command, and what is in it
+    try:
+        keys = Keys(given.keys)
+        token = given.token_file.read_text().strip()
+        folder = _own_folder(given.state)
+        door = Door(given.url, token, agent=f"benchhub-site-worker/{PROTOCOL}")
+    except (ValueError, OSError) as error:
+        raise SystemExit(f"site-worker: {error}") from error
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: handing_over.set())
+    _greet(door, given.site)
+    worker = SiteWorker(door, keys, folder, slots=given.slots, libraries=given.profilers)
+    worker.work()
+
+
+def _greet(door: Door, site: str) -> None:
+    """Wait for the centre, and see that the token is for this site."""
+    while not handing_over.is_set():
+        try:
+            shown = door.ask(SiteShown, "GET", "")
+        except (Refused, AgentError) as error:
+            raise SystemExit(f"site-worker: {error}") from error
+        except StoreAway as error:
+            logger.warning("waiting for the centre: %s", error)
+            handing_over.wait(AGAIN_S)
+            continue
+        if shown.protocol != PROTOCOL:
+            raise SystemExit("site-worker: the centre is of another version; install the same one here.")
+        if shown.site != site:
+            raise SystemExit(f"site-worker: the token is for the site {shown.site}, and --site says {site}.")
+        logger.info("works for the team %s at the site %s", shown.team, shown.site)
+        return
+
+
+def _own_folder(folder: Path) -> Path:
+    """The state directory, of this process alone. ValueError when another one has it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ValueError(f"--state: another site-worker uses {folder}; give each its own") from None
+    return folder
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="site-worker", description="Works on the runs of a site, over HTTPS alone.")
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "benchhub-site-worker"
+    parser.add_argument("--url", required=True, help="the address of BenchHub, https://...")
+    parser.add_argument("--token-file", required=True, type=Path, help="holds the token with the scope work")
+    parser.add_argument("--site", required=True, help="the name of the site that the token is for")
+    parser.add_argument("--keys", required=True, type=Path, help="directory of private keys: HOST or default")
+    parser.add_argument("--state", type=Path, default=state, help=f"where events wait for the link ({state})")
+    parser.add_argument("--slots", type=_slots, default=4, help="runs at a time (4)")
+    parser.add_argument("--profilers", type=Path, help="directory of bin/get-profilers, for runs with profilers")
+    return parser
+
+
+def _slots(text: str) -> Any:
+    number = int(text)
+    if not 1 <= number <= 1000:
+        raise argparse.ArgumentTypeError("between 1 and 1000")
+    return number

@@ -1,0 +1,1 @@
+"""A worker's way through one run, wherever its record is kept."""

@@ -1,0 +1,231 @@
+"""A site's worker by itself: its keys, its spool, what it makes of answers, and that it has no database."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import events as e
+from agents.base.errors import ConnectError, FenceError, KeepError, MistakeError
+from agents.site.delivery import Delivery
+from agents.site.door import Door, Refused, StoreLost
+from agents.site.keys import Keys
+from agents.site.spool import Spool, left_over
+from agents.site.wire import Stored
+from agents.working.store import StoreAway
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class Centre(http.server.ThreadingHTTPServer):
+    """A centre that stores events in a list, or answers what it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.events: list[Any] = []
+        self.answer: tuple[int, Any] | None = None
+        self.batches: list[int] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Centre
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        status, told = self.server.answer or (200, self._stored(body))
+        text = json.dumps(told).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def _stored(self, body: bytes) -> Any:
+        events = [json.loads(line) for line in body.split(b"\n")]
+        self.server.batches.append(len(events))
+        self.server.events += events
+        return {"last_seq": len(self.server.events), "cancelled": False}
+
+    def log_message(self, *_arguments: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def centre() -> Iterator[Centre]:
+    with Centre() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def door(centre: Centre) -> Door:
+    return Door(centre.url, "bh_x_y", agent="test")
+
+
+def delivery(door: Door, folder: Path, patience_s: float = 60) -> Delivery:
+    return Delivery(door, 7, 3, 0, Spool(folder, 7, 3, 1), patience_s)
+
+
+SAMPLES = e.Samples("sut", 1.0, {"cpu.busy_ratio": ("ratio", 0.5)})
+STEP = e.PhaseStarted("tune", 1.0)
+
+
+def test_what_leaves_a_state_is_at_the_centre_when_it_is_stored(centre: Centre, door: Door, tmp_path: Path) -> None:
+    async def play() -> Path | None:
+        sent = delivery(door, tmp_path)
+        for _ in range(3):
+            await sent.store(SAMPLES)
+        await sent.store(STEP)
+        assert [one["kind"] for one in centre.events] == ["samples"] * 3 + ["phase_started"]
+        return await sent.close()
+
+    assert asyncio.run(play()) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_readings_are_written_down_while_the_centre_is_away_and_a_step_waits(
+    centre: Centre, door: Door, tmp_path: Path
+) -> None:
+    centre.answer = (503, {})
+
+    async def play() -> None:
+        sent = delivery(door, tmp_path)
+        for _ in range(5):
+            await sent.store(SAMPLES)
+        step = asyncio.create_task(sent.store(STEP))
+        left = left_over(tmp_path / "7-3.jsonl")
+        while left is None or len(left.lines) < 6:
+            await asyncio.sleep(0)
+            left = left_over(tmp_path / "7-3.jsonl")
+        assert not step.done()
+        assert (left.run_id, left.fence, left.first) == (7, 3, 1)
+        centre.answer = None
+        await step
+        assert len(centre.events) == 6
+        await sent.close()
+
+    asyncio.run(play())
+
+
+def test_a_refused_fence_is_told_to_whoever_stores_next(centre: Centre, door: Door, tmp_path: Path) -> None:
+    centre.answer = (409, {"detail": "Another worker holds this run now.", "field": "fence"})
+
+    async def play() -> Path | None:
+        sent = delivery(door, tmp_path)
+        with pytest.raises(FenceError):
+            await sent.store(STEP)
+        with pytest.raises(FenceError):
+            await sent.store(SAMPLES)
+        return await sent.close()
+
+    left = asyncio.run(play())
+    assert left is not None
+    assert len(left_over(left).lines) == 1  # type: ignore[union-attr]
+
+
+def test_a_centre_that_stays_away_for_longer_than_the_patience_loses_the_run(
+    centre: Centre, door: Door, tmp_path: Path
+) -> None:
+    centre.answer = (502, {})
+
+    async def play() -> None:
+        sent = delivery(door, tmp_path, patience_s=0.1)
+        with pytest.raises(StoreLost):
+            await sent.store(STEP)
+        await sent.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "error"),
+    (
+        (401, {"detail": "no"}, Refused),
+        (429, {"detail": "slowly"}, StoreAway),
+        (302, {"detail": "elsewhere"}, StoreAway),
+        (200, {"not": "ours"}, StoreAway),
+        (404, {"detail": "no such run"}, FenceError),
+        (422, {"detail": "too large", "field": "file"}, KeepError),
+        (422, {"detail": "what?", "field": "events"}, MistakeError),
+    ),
+)
+def test_answers_of_the_centre_are_one_of_few_things(
+    status: int, answer: Any, error: type[Exception], centre: Centre, door: Door
+) -> None:
+    centre.answer = (status, answer)
+    with pytest.raises(error):
+        door.ask(Stored, "POST", "/runs/1/lease")
+
+
+@pytest.mark.parametrize("url", ("http://benchhub.example.com", "ftp://x", "benchhub.example.com"))
+def test_the_token_is_not_sent_in_the_clear(url: str) -> None:
+    with pytest.raises(ValueError):
+        Door(url, "token", agent="test")
+
+
+def test_a_torn_line_of_the_spool_has_not_happened(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 7, 3, 11)
+    spool.add(b'{"kind": "logged"}')
+    with spool.path.open("ab") as file:
+        file.write(b'{"kind": "sam')
+    left = left_over(spool.path)
+    assert left is not None
+    assert (left.first, left.lines) == (11, (b'{"kind": "logged"}',))
+    spool.path.write_bytes(b'{"run": 7')
+    assert left_over(spool.path) is None
+
+
+def test_a_key_is_the_hosts_own_else_the_default_one_and_nobody_elses(tmp_path: Path) -> None:
+    keys = Keys(tmp_path)
+    with pytest.raises(ConnectError, match="no key for a"):
+        keys.of("a")
+    for name in ("default", "a"):
+        (tmp_path / name).write_text(name)
+        (tmp_path / name).chmod(0o600)
+    assert (keys.of("a"), keys.of("b"), keys.of("../a")) == ("a", "default", "default")
+    (tmp_path / "a").chmod(0o644)
+    with pytest.raises(ConnectError, match="read by others"):
+        keys.of("a")
+
+
+def test_the_worker_loads_neither_django_nor_a_client_of_a_database_or_broker() -> None:
+    loaded = "import agents.site.worker, sys; print(*sorted(sys.modules))"
+    told = subprocess.run([sys.executable, "-c", loaded], cwd=ROOT, capture_output=True, text=True, check=True)
+    names = {name.partition(".")[0] for name in told.stdout.split()}
+    assert names & {"django", "psycopg", "redis", "celery", "kombu"} == set()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    (
+        ({"--keys": "nowhere"}, "--keys: nowhere is no directory"),
+        ({"--token-file": "nowhere"}, "No such file"),
+        ({"--url": "http://benchhub.example.com"}, "only sent over https"),
+    ),
+)
+def test_what_cannot_work_is_said_in_words(change: dict[str, str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("bh_x_y")
+    given = {
+        "--url": "http://127.0.0.1:1", "--token-file": str(tmp_path / "token"), "--site": "berlin",
+        "--keys": str(tmp_path), "--state": str(tmp_path / "state"),
+    }  # fmt: skip
+    words = [word for pair in (given | change).items() for word in pair]
+    command = [sys.executable, str(ROOT / "manage.py"), "site-worker", *words]
+    told = subprocess.run(command, capture_output=True, text=True)
+    assert told.returncode == 1
+    assert said in told.stderr
