@@ -141,7 +141,7 @@ def test_what_is_due_is_sent_again_unless_somebody_is_at_it(
     admin: Member, dirty: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[int] = []
-    monkeypatch.setattr(requests, "send", lambda task, host_id: sent.append(host_id))
+    monkeypatch.setattr(requests, "send", lambda task, host_id, site: sent.append(host_id))
     request_restore(admin, dirty)
     repeat_due()
     assert sent == [], "its message may still come"

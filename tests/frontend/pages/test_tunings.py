@@ -114,9 +114,9 @@ def test_pausing_going_on_more_budget_and_the_end_are_buttons(browser: Client, a
     assert tuning.budget_runs == 42
     said = browser.post(address("tuning_budget", admin.team, tuning.pk), {"runs": "many"}, follow=True)
     assert "is no number" in flat(said.content.decode())
-    for mixture, said in (("nproc > 8000", "Nothing more is tried there."), ("nproc > x", "not of type int")):
+    for mixture, told in (("nproc > 8000", "Nothing more is tried there."), ("nproc > x", "not of type int")):
         answer = browser.post(address("tuning_region", admin.team, tuning.pk), {"mixture": mixture}, follow=True)
-        assert said in flat(answer.content.decode())
+        assert told in flat(answer.content.decode())
     assert "nproc &gt; 8000" in flat(answer.content.decode())
     assert "of a configuration that is confirmed to be better" in press("smallest")
     assert "Cancelled." in press("cancel")
