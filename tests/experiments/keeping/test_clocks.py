@@ -99,8 +99,8 @@ def test_a_worker_looks_for_what_is_due_while_beat_stands_still(
     monkeypatch: pytest.MonkeyPatch, sent_s_ago: int | None, stands_in: bool
 ) -> None:
     hints: list[int] = []
-    monkeypatch.setattr("experiments.tasks.queue.something_to_do", lambda: True)
-    monkeypatch.setattr("experiments.tasks.hint", hints.append)
+    monkeypatch.setattr("experiments.tasks.queue.something_to_do", lambda site: True)
+    monkeypatch.setattr("experiments.tasks.hint", lambda run_id, site: hints.append(run_id))
     if sent_s_ago is not None:
         Canary.objects.create(queue="runs", sent_at=Now() - timedelta(seconds=sent_s_ago))
 

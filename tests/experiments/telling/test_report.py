@@ -259,7 +259,7 @@ def test_the_same_address_with_a_suffix_is_a_file(
         assert re.findall(r"!\[.*\]\(http://testserver/t/.*/report/throughput_rps\.svg\)", answer.content.decode())
 
 
-def test_the_api_gives_all_three_forms(finished: Experiment, browser: Client) -> None:
+def test_the_api_gives_all_four_forms(finished: Experiment, browser: Client) -> None:
     token = token_of(finished)
     address = f"/api/v1/experiments/{finished.pk}/report"
 
@@ -271,7 +271,8 @@ def test_the_api_gives_all_three_forms(finished: Experiment, browser: Client) ->
     assert data["metrics"][0]["figures"][1]["change"]["ci95_pct"][0] > 0
     assert get("?format=csv").content.decode() == report_csv(made(finished))
     assert get("?format=markdown")["Content-Type"].startswith("text/markdown")
-    assert get("?format=pdf").status_code == 422
+    assert get("?format=pdf").content.startswith(b"%PDF")
+    assert get("?format=odt").status_code == 422
 
 
 def test_more_runs_need_no_more_queries(finished: Experiment) -> None:

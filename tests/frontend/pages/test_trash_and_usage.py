@@ -83,6 +83,7 @@ def test_retention_is_counted_before_it_is_switched_on(browser: Client, make_run
 
 def test_only_staff_see_the_form_of_the_quotas_and_change_them(browser: Client, admin: Member) -> None:
     values = {"quota_artifact_bytes": 5, "quota_runs_per_day": 10, "quota_queued_runs": 10, "quota_hosts": 3}
+    values |= {"quota_live_runs": 7}
     assert b"Change quotas" not in browser.get(page("usage")).content
     assert browser.post(page("quotas"), values).status_code == 403
     assert browser.post(page("quotas"), {}).status_code == 403
@@ -91,5 +92,5 @@ def test_only_staff_see_the_form_of_the_quotas_and_change_them(browser: Client, 
     assert b"Change quotas" in browser.get(page("usage")).content
     assert browser.post(page("quotas"), values).status_code == 302
     team = Team.objects.get(slug="perf")
-    assert (team.quota_artifact_bytes, team.quota_hosts) == (5 << 30, 3)
+    assert (team.quota_artifact_bytes, team.quota_hosts, team.quota_live_runs) == (5 << 30, 3, 7)
     assert browser.post(page("quotas"), values | {"quota_hosts": -1}).status_code == 422
