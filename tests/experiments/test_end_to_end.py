@@ -26,12 +26,12 @@ from tests import needs
 from tests.agents.run_lab import free_port
 from tests.agents.servers.test_postgresql import PROGRAMS, require_postgresql
 from tests.agents.servers.tomcat_install import unpack_tomcat
-from tests.faults.conftest import pair, sshd_hosts, stage
+from tests.faults.conftest import pair, pulls, sshd_hosts, stage
 from tests.faults.programs import WITNESS, write_program
 from tests.faults.stage import TOOL_TIMEOUT_S, Actor, Stage, has_event, spoilt, state_is
 from tests.sshd import exists
 
-__all__ = ["pair", "sshd_hosts", "stage"]
+__all__ = ["pair", "pulls", "sshd_hosts", "stage"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

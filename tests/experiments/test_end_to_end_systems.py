@@ -12,12 +12,12 @@ from experiments.models import Application, Host, Recipe, Run, Team, Workload
 from experiments.registry.documents.versions import save_version
 from lab.lab import Lab
 from tests import needs
-from tests.faults.conftest import admin, make_member, stage, team
+from tests.faults.conftest import admin, make_member, pulls, stage, team
 from tests.faults.lab_run import INSIDE
 from tests.faults.stage import TOOL_TIMEOUT_S, Stage, has_event, spoilt
 from tests.lab.conftest import running_lab
 
-__all__ = ["admin", "make_member", "stage", "team"]
+__all__ = ["admin", "make_member", "pulls", "stage", "team"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -7,11 +7,11 @@ import pytest
 from experiments.judging.evidence.load_parts import load_parts
 from experiments.models import Host, Team
 from tests import needs
-from tests.faults.conftest import sshd_hosts, stage
+from tests.faults.conftest import pulls, sshd_hosts, stage
 from tests.faults.stage import Actor, Stage, has_event, state_is
 from tests.sshd import SshdHost
 
-__all__ = ["sshd_hosts", "stage"]
+__all__ = ["pulls", "sshd_hosts", "stage"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

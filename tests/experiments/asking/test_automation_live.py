@@ -26,10 +26,10 @@ from experiments.telling.notifying.webhooks import Wanted, create_webhook
 from tests import needs
 from tests.experiments.asking.test_bisections import as_if_run
 from tests.experiments.telling.receiver import running_receiver
-from tests.faults.conftest import pair, sshd_hosts, stage
+from tests.faults.conftest import pair, pulls, sshd_hosts, stage
 from tests.faults.stage import Actor, Stage, has_event
 
-__all__ = ["pair", "sshd_hosts", "stage"]
+__all__ = ["pair", "pulls", "sshd_hosts", "stage"]
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

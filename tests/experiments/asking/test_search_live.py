@@ -11,11 +11,11 @@ from experiments.models import CapacitySearch, Host, Run, SearchTrial, Workload
 from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.versions import save_version
 from tests import needs
-from tests.faults.conftest import pair, sshd_hosts, stage
+from tests.faults.conftest import pair, pulls, sshd_hosts, stage
 from tests.faults.programs import WITNESS, write_program
 from tests.faults.stage import Actor, Stage, has_event
 
-__all__ = ["pair", "sshd_hosts", "stage"]
+__all__ = ["pair", "pulls", "sshd_hosts", "stage"]
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
