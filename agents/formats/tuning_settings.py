@@ -52,7 +52,7 @@ slowlog-log-slower-than slowlog-max-len stop-writes-on-bgsave-error stream-node-
 backlog tcp-keepalive timeout tracking-table-max-keys zset-max-listpack-entries zset-max-listpack-value zset-max-
 ziplist-entries zset-max-ziplist-value
 """
-REDIS = frozenset(_REDIS.split())
+REDIS = frozenset(_REDIS.replace("-\n", "-").split())
 _NGINX = """
 accept_mutex client_body_buffer_size client_header_buffer_size gzip gzip_comp_level gzip_min_length http2
 keepalive_disable keepalive_requests keepalive_time keepalive_timeout large_client_header_buffers lingering_close

@@ -20,7 +20,8 @@ def tuning_wanted(options: argparse.Namespace) -> dict[str, Any]:
     body["name"] = options.name or f"{options.recipe}: the best configuration"
     body["space"] = text_of(options.space)
     body["limits"] = [limit(text) for text in options.limit or ()]
-    body["reduces"] = options.smallest
+    body["reduces"], body["warm"] = options.smallest, not options.cold
+    body["further"] = options.further_sut or []
     given = {"metric": options.metric, "budget_runs": options.runs, "budget_hours": options.hours}
     body |= {name: value for name, value in given.items() if value is not None}
     if options.margin is not None:

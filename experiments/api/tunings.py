@@ -11,6 +11,7 @@ from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from experiments.analysis.tuning.effects import FEWEST_MEASURED, Effect
+from experiments.api.finding import named_hosts
 from experiments.api.plumbing.auth import LAUNCH, READ, WRITE, member_of
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.setups import InquiryRow, SetupIn, inquiry_fields
@@ -18,10 +19,10 @@ from experiments.api.shapes import MAX_ID, Body, Named, Parameters, Whole, run_u
 from experiments.api.verdicts import MAX_WAIT_S, absolute, waited_for
 from experiments.asking.tunings import live
 from experiments.asking.tunings.answer import Outcome, TuningAnswer, answer_of, markdown
-from experiments.asking.tunings.plan import MOST_LIMITS, MOST_RUNS, LimitWanted, TuningPlan
+from experiments.asking.tunings.plan import MOST_FURTHER, MOST_LIMITS, MOST_RUNS, LimitWanted, TuningPlan
 from experiments.asking.tunings.reading import cost_of, effects_in, shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
-from experiments.asking.tunings.space import MOST_PARAMETERS, Range, SpaceDocument, Text
+from experiments.asking.tunings.space import MOST_PARAMETERS, MOST_STARTS, Range, SpaceDocument, Start, Text
 from experiments.asking.tunings.trials import space_to_search
 from experiments.models import Member, Tuning
 from experiments.registry.documents.yaml_text import parse_yaml
@@ -41,6 +42,7 @@ class SpaceIn(Body):
 
     parameters: list[Range] = Field(min_length=1, max_length=MOST_PARAMETERS)
     forbidden: list[Text] = Field(default=[], max_length=100, description="Such as `workers > 4 and sendfile = off`")
+    starts: list[Start] = Field(default=[], max_length=MOST_STARTS, description="Configurations to be tried first")
 
 
 class TuningIn(SetupIn):
@@ -54,6 +56,9 @@ class TuningIn(SetupIn):
     budget_runs: Whole = Field(60, ge=1, le=MOST_RUNS)
     budget_hours: float | None = Field(None, gt=0)
     reduces: bool = Field(False, description="Look for the smallest recipe that keeps the gain, too")
+    further: list[str] = Field(default=[], max_length=MOST_FURTHER, description="Servers equal to the SUT")
+    confirms_later: bool = Field(False, description="Pause before the confirmation; it goes on when it is resumed")
+    warm: bool = Field(True, description="Try first what earlier searches and experiments with this recipe found")
 
 
 class BudgetIn(Body):
@@ -69,6 +74,7 @@ class TuningTrialOut(BaseModel):
     position: int
     purpose: str = Field(description="control, explore, repeat, confirm or revert (docs/tuning.md)")
     config: Parameters
+    host: int = Field(description="0 for the SUT, else the place among `further`, from 1")
     why: str
     block: int
     result: str = Field(description="ok, invalid, crashed or refused; empty while it is not over")
@@ -129,6 +135,8 @@ class TuningRow(InquiryRow):
 class TuningOut(TuningRow):
     space: SpaceDocument
     default: Parameters
+    further: list[str] = Field(description="Servers equal to the SUT, among which the trials are divided")
+    confirms_later: bool
     limits: list[LimitIn]
     best: BestOut | None
     smallest: SmallestOut | None
@@ -246,6 +254,9 @@ def start_tuning(request: HttpRequest, payload: TuningIn) -> Status[TuningOut]:
         budget_runs=payload.budget_runs,
         budget_hours=payload.budget_hours,
         reduces=payload.reduces,
+        warm=payload.warm,
+        further=named_hosts(member, payload.further, field="further"),
+        confirms_later=payload.confirms_later,
         labels=payload.labels,
         priority=PRIORITIES[payload.priority],
     )
@@ -360,11 +371,13 @@ def _detail(member: Member, tuning_id: int) -> TuningOut:
     tuning = live.TUNINGS.find(member.team, tuning_id)
     team, trials = member.team.slug, trials_of(tuning)
     cost = cost_of(tuning, trials)
-    same = ("position", "purpose", "config", "why", "block", "result", "reason", "figure")
+    same = ("position", "purpose", "config", "host", "why", "block", "result", "reason", "figure")
     return TuningOut(
         **TuningRow.of(tuning, team).model_dump(),
         space=SpaceDocument.model_validate(tuning.space),
         default=tuning.default,
+        further=[host.name for host in tuning.suts[1:]],
+        confirms_later=tuning.confirms_later,
         limits=[LimitIn(**one) for one in tuning.limits],
         best=BestOut(**tuning.best) if tuning.best else None,
         smallest=SmallestOut(**tuning.smallest) if tuning.smallest else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from experiments.models.documents import Recipe
+from experiments.models.hosts import Host
 from experiments.models.inquiries import Inquiry
 from experiments.models.runs import Run
 from experiments.models.teams import Team
@@ -16,7 +17,8 @@ class Tuning(Inquiry):
     `space` is what may be tried (`experiments.asking.tunings.space`), `default` the configuration to compare with,
     `limits` metrics with the values that they must keep. `best` is what looks best so far: selected, so optimistic.
     `winner` and the gain with its interval are the confirmed answer, as ratios; None without one. `smallest` is the
-    winner without what may go (docs/tuning.md), `smaller_recipe` the version that was made of it.
+    winner without what may go (docs/tuning.md), `smaller_recipe` the version that was made of it. `further` are servers
+    equal to the SUT, among which the trials are divided. `confirms_later`: it pauses before the confirmation.
     """
 
     class Outcome(models.TextChoices):
@@ -36,6 +38,8 @@ class Tuning(Inquiry):
     budget_hours = models.FloatField(null=True)
     seed = models.PositiveIntegerField()
     paused = models.BooleanField(default=False)
+    further = models.ManyToManyField(Host, blank=True, related_name="+")
+    confirms_later = models.BooleanField(default=False)
     reduces = models.BooleanField(default=False)
     outcome = models.CharField(max_length=16, choices=Outcome.choices, default=Outcome.NONE, blank=True)
     best = models.JSONField(null=True)
@@ -46,6 +50,11 @@ class Tuning(Inquiry):
     more_runs = models.PositiveIntegerField(null=True)
     smallest = models.JSONField(null=True)
     smaller_recipe = models.ForeignKey(Recipe, null=True, on_delete=models.PROTECT, related_name="+")
+
+    @property
+    def suts(self) -> list[Host]:
+        """Every server of it; the `host` of a trial is a place in this list."""
+        return [self.sut, *self.further.order_by("pk")]
 
     class Meta:
         # The list of a team's tuning searches, newest first.

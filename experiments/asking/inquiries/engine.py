@@ -211,6 +211,8 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
             _end(inquiry, following)
             return
         inquiry.save()
+        if not self.may_go_on(inquiry):  # it is paused by what was decided
+            return
         member = acting_member(inquiry.team_id, inquiry.created_by_id)
         if member is None:
             _end(inquiry, End(State.STOPPED, _why_nobody(inquiry)))

@@ -22,6 +22,7 @@ from experiments.asking.launching.launch import launch_run
 from experiments.asking.tunings.judged import judged
 from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, TuningPlan, choice_with_config
 from experiments.asking.tunings.space import SpaceDocument, space_of, with_forbidden
+from experiments.asking.tunings.starts import planned_starts
 from experiments.asking.tunings.trials import (
     hours_are_used_up,
     reverted,
@@ -29,7 +30,7 @@ from experiments.asking.tunings.trials import (
     settings_of,
     trials_over,
 )
-from experiments.asking.tunings.wording import answer_sentence, smallest_sentence
+from experiments.asking.tunings.wording import answer_sentence, smallest_sentence, too_many_runs
 from experiments.models import Member, Role, Run, Tuning, TuningTrial
 from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import Conflict, RequestError
@@ -70,6 +71,8 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
             if isinstance(following, End):
                 return following
             first = inquiry.trials.count()
+            if inquiry.confirms_later and following[0].purpose == "confirm":
+                inquiry.paused = not any(one.purpose == TuningTrial.Purpose.CONFIRM for one in over)
             for place, one in enumerate(following):
                 inquiry.trials.create(
                     position=first + place, purpose=one.purpose, config=dict(one.config), why=one.why, host=one.host,
@@ -78,7 +81,7 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
 
     def launch(self, member: Member, inquiry: Tuning, following: TuningTrial) -> None:
         labels = {**self.labels_of(inquiry), "trial": str(following.position + 1)}
-        choice = choice_with_config(inquiry, following.config)
+        choice = choice_with_config(inquiry, following.config, following.host)
         following.run = launch_run(member, choice, labels=labels, priority=inquiry.priority)
         following.save(update_fields=["run"])
 
@@ -144,6 +147,8 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
         inquiry.best = asdict(best) if best else None
         if hours_are_used_up(inquiry, over) and len(trials) < FEWEST_RUNS:
             return End(State.STOPPED, f"The hours were used up after {len(trials)} runs; {FEWEST_RUNS} are needed.")
+        if starts := planned_starts(SpaceDocument.model_validate(inquiry.space), settings, trials):
+            return starts
         step = search.decide(settings, trials)
         if isinstance(step, search.Round):
             return step.planned
@@ -194,9 +199,13 @@ def run_ended(event: RunEnded) -> None:
 
 def start_tuning(member: Member, plan: TuningPlan) -> Tuning:
     """Store a search and launch its first trial. RequestError names the field that does not fit."""
-    TUNINGS.check(member, name=plan.name, hosts=plan.choice.hosts, priority=plan.priority)
+    TUNINGS.check(member, name=plan.name, hosts=(*plan.choice.hosts, *plan.further), priority=plan.priority)
     tuning = plan.checked(member)
-    TUNINGS.start(member, tuning)
+    with transaction.atomic():
+        tuning.created_by_id = member.user_id
+        tuning.save()
+        tuning.further.set(plan.further)
+        TUNINGS.start(member, tuning)
     return tuning
 
 
@@ -292,7 +301,7 @@ def find_smallest(member: Member, tuning: Tuning) -> None:
 def _why_refused(tuning: Tuning, trial: TuningTrial) -> str:
     """Why a run of this configuration cannot be made as it is; "" when it can."""
     try:
-        freeze(choice_with_config(tuning, trial.config))
+        freeze(choice_with_config(tuning, trial.config, trial.host))
     except RequestError as error:
         return error.message if error.field == "parameters" else ""  # all else is no fault of the configuration
     return ""
@@ -311,6 +320,8 @@ def _open_again(tuning: Tuning) -> None:
 def _without_gain(tuning: Tuning, step: search.NothingBetter | search.BudgetTooSmall) -> End:
     if isinstance(step, search.BudgetTooSmall):
         tuning.outcome, tuning.more_runs = Outcome.BUDGET_TOO_SMALL, step.more_runs
+        if tuning.budget_runs + step.more_runs > MOST_RUNS:
+            return End(State.FINISHED, f"{step.sentence} {too_many_runs(MOST_RUNS)}")
     elif step.stopped:
         return End(State.STOPPED, step.sentence)
     else:

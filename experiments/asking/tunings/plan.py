@@ -12,8 +12,9 @@ from agents.steps.recipe import RecipeDocument, Value
 from experiments.analysis.tuning.space import Config, Space
 from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.launching.choices import Choice, freeze_for
-from experiments.asking.tunings.space import default_of, read_space, space_of
-from experiments.models import Member, Run, Tuning
+from experiments.asking.tunings.space import check_starts, default_of, read_space, space_of
+from experiments.asking.tunings.starts import with_known_starts
+from experiments.models import Host, Member, Run, Tuning
 from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.driver_sets import driver_set
@@ -24,6 +25,7 @@ from experiments.running.queue.estimates import estimates_for
 MOST_RUNS = 300
 MOST_HOURS = 24 * 14
 MOST_LIMITS = 8
+MOST_FURTHER = 9
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,11 @@ class LimitWanted:
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """`space` as in `experiments.asking.tunings.space`. `reduces`: the smallest recipe is looked for at the end."""
+    """`space` as in `experiments.asking.tunings.space`. `reduces`: the smallest recipe is looked for at the end.
+
+    `warm`: what earlier searches and experiments found is tried first. `further` are servers equal to the SUT.
+    `confirms_later`: it pauses before the confirmation, which may so be made on another day.
+    """
 
     name: str
     choice: Choice
@@ -48,6 +54,9 @@ class TuningPlan:
     budget_runs: int = 60
     budget_hours: float | None = None
     reduces: bool = False
+    warm: bool = True
+    further: Sequence[Host] = ()
+    confirms_later: bool = False
     seed: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     priority: int = Run.Priority.NORMAL
@@ -74,7 +83,12 @@ class TuningPlan:
         except ValueError as error:
             said = f"The default, which all is compared with, must be in what may be tried: {error}."
             raise RequestError(said, field=f"space.{str(error).partition(':')[0]}") from error
-        _check_launchable(member, choice, document, space, default)
+        check_starts(wanted, space, default)
+        self._check_further()
+        for sut in (choice.sut, *self.further):
+            _check_launchable(member, replace(choice, sut=sut), document, space, default)
+        if self.warm:
+            wanted = with_known_starts(wanted, team, choice, self.metric, space, default)
         return Tuning(
             team=team,
             name=self.name.strip(),
@@ -93,10 +107,20 @@ class TuningPlan:
             budget_runs=self.budget_runs,
             budget_hours=self.budget_hours,
             reduces=self.reduces,
+            confirms_later=self.confirms_later,
             seed=secrets.randbelow(2**31) if self.seed is None else self.seed,
             labels=check_labels(self.labels),
             priority=self.priority,
         )
+
+    def _check_further(self) -> None:
+        names = [host.name for host in (self.choice.sut, *self.choice.drivers, *self.further)]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise RequestError(f"{twice[0]} has another part in this search already.", field="further")
+        if self.further and self.choice.members:
+            raise RequestError("A system of several hosts is searched on one of its kind.", field="further")
+        if len(self.further) > MOST_FURTHER:
+            raise RequestError(f"Give at most {MOST_FURTHER} further servers.", field="further")
 
 
 def check_budget(runs: int, hours: float | None, run_s: float) -> None:
@@ -115,13 +139,13 @@ def check_budget(runs: int, hours: float | None, run_s: float) -> None:
         )
 
 
-def choice_with_config(tuning: Tuning, config: Config) -> Choice:
-    """What a run of this configuration is made of."""
+def choice_with_config(tuning: Tuning, config: Config, host: int = 0) -> Choice:
+    """What a run of this configuration is made of, on the server at this place of the search's."""
     return Choice(
         application=tuning.application,
         recipe=tuning.recipe,
         workload=tuning.workload,
-        sut=tuning.sut,
+        sut=tuning.suts[host],
         drivers=tuning.drivers.in_order,
         parameters={**tuning.parameters, **config},
         members=tuning.drivers.members,

@@ -7,6 +7,8 @@ parameters:
   - {name: region_mb, low: 1, high: 32, only_when: collector = G1}
 forbidden:
   - collector = Serial and heap_mb > 1024
+starts:
+  - {config: {workers: 4}, why: what we ran last year}
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from experiments.registry.errors import RequestError
 
 MOST_PARAMETERS = 30
 MOST_CHOICES = 50
+MOST_STARTS = 5
 _RELATIONS: Mapping[str, Relation] = {"=": "is", "<": "below", ">": "above"}
 _CLAUSE = re.compile(r"([a-z][a-z0-9_]*)\s*([=<>])\s*(\S.*)")
 
@@ -44,11 +47,19 @@ class Range(Frozen):
     needs: Literal["online", "restart", "reboot"] = "restart"
 
 
+class Start(Frozen):
+    """A configuration that is tried first; what it leaves out is as in the default. `why` says where it is from."""
+
+    config: dict[ParameterName, Value] = Field(min_length=1, max_length=200)
+    why: str = Field("", max_length=200)
+
+
 class SpaceDocument(Frozen):
     """All of it, as it is stored."""
 
     parameters: tuple[Range, ...] = Field(min_length=1, max_length=MOST_PARAMETERS)
     forbidden: tuple[Text, ...] = Field((), max_length=100)
+    starts: tuple[Start, ...] = Field((), max_length=MOST_STARTS)
 
 
 def read_space(given: Mapping[str, Any]) -> SpaceDocument:
@@ -83,6 +94,17 @@ def with_forbidden(document: SpaceDocument, recipe: RecipeDocument, mixture: str
     except RequestError as error:
         raise RequestError(error.message.removeprefix("forbidden: "), field="mixture") from error
     return made
+
+
+def check_starts(document: SpaceDocument, space: Space, default: Mapping[str, Value]) -> None:
+    """RequestError when a start that a person gave cannot be tried."""
+    for place, start in enumerate(document.starts):
+        try:
+            if unknown := set(start.config) - set(default):
+                raise ValueError(f"{min(unknown)}: it is not searched")
+            space.check({**default, **start.config})
+        except ValueError as error:
+            raise RequestError(f"Start {place + 1}: {error}.", field="space.starts") from error
 
 
 def default_of(document: SpaceDocument, recipe: RecipeDocument, given: Mapping[str, Value]) -> dict[str, Value]:

@@ -28,6 +28,7 @@ def settings_of(tuning: Tuning, over: Sequence[TuningTrial]) -> Settings:
         default=tuning.default,
         higher_is_better=tuning.higher_is_better,
         budget_runs=budget_runs(tuning, over),
+        hosts=1 + tuning.further.count(),
         limits=tuple(
             Limit(one["metric"], one["at_most"] if one["at_most"] else 1 / one["at_least"])
             for one in tuning.limits

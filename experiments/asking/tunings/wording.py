@@ -36,6 +36,11 @@ def answer_sentence(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
     )
 
 
+def too_many_runs(most: int) -> str:
+    """What to do when a forecast is beyond what a search may have."""
+    return f"A search has at most {most}: measure longer in each run, or on hosts with less noise."
+
+
 def smallest_sentence(tuning: Tuning, one: Reverted) -> str:
     """What one parameter at its default costs."""
     default = shown(tuning.default[one.parameter])

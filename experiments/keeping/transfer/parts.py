@@ -140,6 +140,7 @@ PARTS = (
     Part(Bisection),
     Part(BisectionStep, "bisection__team"),
     Part(Tuning),
+    Part(Tuning.further.through, "tuning__team"),
     Part(TuningTrial, "tuning__team", state="run__state"),
     Part(Schedule, state="run__state"),
     Part(Occasion, "schedule__team"),

@@ -11,7 +11,7 @@ from agents.steps.recipe import Parameter
 from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.launching.choices import Choice
 from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, LimitWanted, TuningPlan
-from experiments.models import Workload
+from experiments.models import Host, Workload
 from experiments.registry.errors import RequestError
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.fields import LabelsField, PriorityField
@@ -60,6 +60,24 @@ class TuningForm(PartsForm):
         label="Find the smallest recipe, too",
         help_text="Each parameter of the answer goes back to its default alone; these runs come on top.",
     )
+    further = forms.ModelMultipleChoiceField(
+        Host.objects.none(),
+        required=False,
+        label="Further servers, equal to the SUT",
+        help_text="The trials are divided among them; a finalist is measured on each.",
+        widget=forms.SelectMultiple(attrs={"size": 3}),
+    )
+    confirms_later = forms.BooleanField(
+        required=False,
+        label="Pause before the confirmation",
+        help_text="It is made when you let the search go on, on another day for example.",
+    )
+    warm = forms.BooleanField(
+        required=False,
+        initial=True,
+        label="Begin with what earlier searches found",
+        help_text="Answers of searches and experiments with this recipe are tried first, those of other hosts, too.",
+    )
     labels = LabelsField(required=False, help_text="key=value, one per line; every trial gets them.")
     priority = PriorityField()
 
@@ -67,6 +85,7 @@ class TuningForm(PartsForm):
         super().__init__(choices, *args, **kwargs)
         self.fields["recipe"].widget.attrs["hx-get"] = reverse("tuning_parameters", args=[choices.team.slug])
         self.fields["application"].widget.attrs["hx-get"] = reverse("tuning_parameters", args=[choices.team.slug])
+        choices.fill(self.fields["further"], "sut", *self._all_chosen("further"))
         metrics = choices.metrics()
         cast("forms.ChoiceField", self.fields["metric"]).choices = metrics
         for number in LIMITS:
@@ -105,7 +124,18 @@ class TuningForm(PartsForm):
         """What the valid form says. RequestError when a value is not of its parameter's type."""
         cleaned = self.cleaned_data
         parts = {name: cleaned[name] for name in CHOICE_FIELDS}
-        same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "labels", "priority")
+        same = (
+            "name",
+            "metric",
+            "budget_runs",
+            "budget_hours",
+            "reduces",
+            "warm",
+            "further",
+            "confirms_later",
+            "labels",
+            "priority",
+        )
         return TuningPlan(
             **{name: cleaned[name] for name in same},
             choice=Choice(parameters=self.given(), members=self.members(), **parts),
@@ -172,6 +202,11 @@ def initial_of(space: dict[str, Any]) -> dict[str, Any]:
     for one in space["parameters"]:
         name = one["name"]
         found |= {f"s_{name}": True, f"g_{name}": one.get("log"), f"w_{name}": one.get("only_when", "")}
-        found |= {f"l_{name}": one.get("low"), f"h_{name}": one.get("high")}
+        found |= {f"l_{name}": _end(one.get("low")), f"h_{name}": _end(one.get("high"))}
         found[f"c_{name}"] = ", ".join(map(str, one.get("choices", ())))
     return found
+
+
+def _end(value: float | None) -> float | int | None:
+    """A whole number without its decimals."""
+    return int(value) if value is not None and value == int(value) else value

@@ -12,12 +12,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from experiments.asking.library.catalogue import known_space
 from experiments.asking.tunings import live
+from experiments.asking.tunings.plan import MOST_RUNS
 from experiments.asking.tunings.reading import cost_of, effects_in, limits_text, reduction_runs, shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
 from experiments.asking.tunings.trials import space_to_search
 from experiments.asking.tunings.wording import config_text
 from experiments.asking.tunings.wording import shown as value_text
-from experiments.models import Member, Recipe, Role, Tuning
+from experiments.models import Member, Recipe, Role, Tuning, TuningTrial
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
 from frontend.charts.coordinates import coordinates_json
@@ -89,12 +90,16 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
         "trials": rows[::-1],
         "newest": rows[-1] if rows and not rows[-1].trial.result else None,
         "best": _best(found),
+        "suts": found.suts,
+        "waits_to_confirm": found.paused and found.confirms_later and _confirms_next(trials),
         "gain": _gain(found),
         "answer": _answer_rows(found),
         "reduction_runs": reduction_runs(found) if found.winner and not found.smallest else 0,
         "is_live": found.state == Tuning.State.RUNNING,
         "may_add": found.state == Tuning.State.RUNNING
         or (found.state == Tuning.State.FINISHED and found.outcome != Tuning.Outcome.BETTER),
+        "most_more_runs": MOST_RUNS - found.budget_runs,
+        "more_runs": min(found.more_runs or 20, MOST_RUNS - found.budget_runs),
         "may_leave_out": found.state == Tuning.State.RUNNING and not found.outcome,
         "space": found.space["parameters"],
     }
@@ -211,6 +216,12 @@ def _refuse(form: TuningForm, error: RequestError) -> None:
     refuse(form, RequestError(error.message, field=field))
 
 
+def _confirms_next(trials: list[TuningTrial]) -> bool:
+    """Whether what follows is the first pair of the confirmation."""
+    confirm = [one for one in trials if one.purpose == TuningTrial.Purpose.CONFIRM]
+    return bool(confirm) and not any(one.result or one.run_id for one in confirm)
+
+
 def _gain(found: Tuning) -> dict[str, float] | None:
     if found.gain_ratio is None or found.low_ratio is None or found.high_ratio is None:
         return None
@@ -251,10 +262,11 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
     if source is None:
         return last_parts(request)
     found = live.TUNINGS.find(request.team, source)
-    same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "labels")
+    same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "confirms_later", "labels")
     initial: dict[str, Any] = {name: getattr(found, name) for name in same}
     initial |= {name: getattr(found, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}
     initial["drivers"] = [host.pk for host in found.drivers.in_order]
+    initial["further"] = [host.pk for host in found.suts[1:]]
     initial |= {f"p_{name}": parameter_text(value) for name, value in found.parameters.items()}
     initial["margin_pct"] = round(100 * found.margin_ratio, 4)
     for number, limit in zip(LIMITS, found.limits, strict=False):

@@ -45,7 +45,9 @@ function ticksOf(axis) {
   const last = axis.choices.length - 1;
   const found = axis.choices.map((text, at) => ({ at: at / last, text }));
   const ends = found.length > MOST_TICKS ? [found[0], found[last]] : found;
-  const own = last > 0 ? ends : [0, 0.5, 1].map((at) => ({ at, text: textAt(axis, at) }));
+  // Between 1 and 4 there is no whole number in the middle.
+  const hasMiddle = !axis.whole || axis.log || (axis.low + axis.high) % 2 === 0;
+  const own = last > 0 ? ends : (hasMiddle ? [0, 0.5, 1] : [0, 1]).map((at) => ({ at, text: textAt(axis, at) }));
   const aside = axis.isObjective ? "no figure" : "not used";
   return axis.conditional ? [...own, { at: ASIDE, text: aside }] : own;
 }
@@ -182,7 +184,8 @@ class Coordinates {
   column(axis, place, before) {
     const element = made("div", "coords-axis");
     element.dataset.axis = axis.name;
-    const name = made("h3", "", axis.name);
+    const name = made("h3", "", "");
+    for (const part of axis.name.split(/(?<=_)/)) name.append(part, document.createElement("wbr"));
     name.title = axis.name;
     const tools = made("div", "coords-tools");
     const strip = made("div", "coords-strip");

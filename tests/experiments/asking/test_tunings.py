@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,11 +27,12 @@ from experiments.asking.tunings.reading import shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
 from experiments.asking.tunings.trials import searched, settings_of, space_to_search, trials_over
 from experiments.keeping.retention.exemptions import in_use
-from experiments.models import Member, Recipe, Role, Run, Tuning, TuningTrial
+from experiments.models import Experiment, Member, Recipe, Role, Run, StoredVerdict, Tuning, TuningTrial, Variant
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.registry.hosts.driver_sets import driver_set
 from experiments.running.ending.conclusion import give_up
-from tests.experiments.conftest import MakeMember
+from tests.experiments.conftest import MakeMember, ready_host
 from tests.experiments.finished import finish_next, report, whole_run
 
 RECIPE = {
@@ -319,7 +321,14 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
         ({"space": {"parameters": [{"name": "mode"}], "forbidden": ["heap > 4"]}}, "space.forbidden", "heap"),
         ({"space": {"parameters": [{"name": "mode"}], "forbidden": ["quick"]}}, "space.forbidden", "is not PARAMETER"),
         ({"space": {"parameters": []}}, "space.parameters", "at least 1"),
+        (
+            {"space": {**SPACE, "starts": [{"config": {"heap": 1}}]}},
+            "space.starts",
+            "Start 1: heap: it is not searched",
+        ),
+        ({"space": {**SPACE, "starts": [{"config": {"nproc": 9}}]}}, "space.starts", "outside of what may be tried"),
         ({"metric": "speed"}, "metric", "no metric 'speed'"),
+        ({"further": "itself"}, "further", "sut-1 has another part in this search already"),
         ({"limits": [LimitWanted("speed", at_most=1)]}, "limits", "no metric 'speed'"),
         ({"limits": [LimitWanted("latency_p99_ms")]}, "limits", "at_most"),
         ({"margin_ratio": 0.0}, "margin_ratio", "between 0 and 1"),
@@ -331,6 +340,8 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
 def test_what_cannot_be_searched_is_refused_by_field_before_anything_is_stored(
     admin: Member, choice: Choice, more: dict[str, Any], field: str, said: str
 ) -> None:
+    if more.get("further"):
+        more = {"further": [choice.sut]}
     with pytest.raises(RequestError) as error:
         start(admin, choice, **more)
     assert error.value.field == field
@@ -421,6 +432,98 @@ def test_a_region_that_cannot_be_left_out_is_refused(admin: Member, choice: Choi
     assert said in error.value.message
     tuning.refresh_from_db()
     assert tuning.space == before
+
+
+def test_a_search_begins_with_the_answers_of_earlier_ones_and_measures_them(admin: Member, choice: Choice) -> None:
+    there = start(admin, replace(choice, sut=ready_host(admin, "sut-2", roles="sut")))
+    here = start(admin, choice)
+    for number, (row, mode) in enumerate(((here, "fast"), (there, "plain"))):
+        TUNINGS.cancel(admin, row)
+        winner = {**row.default, "mode": mode, "nproc": 2048 + number}
+        Tuning.objects.filter(pk=row.pk).update(state="finished", outcome="better", winner=winner)
+    given = {"config": {"nofile": 2048}, "why": "what we ran last year"}
+    tuning = start(admin, choice, space={**SPACE, "starts": [given]})
+    planned = list(tuning.trials.values_list("purpose", "why", "config__nofile", "config__nproc"))
+    assert planned == [
+        ("control", "the default, to compare with", 4096, 4096),
+        ("explore", "what we ran last year", 2048, 4096),
+        ("explore", f"the answer of tuning search {here.pk} here", 4096, 2048),
+        ("explore", f"the answer of tuning search {there.pk} on sut-2", 4096, 2049),
+    ]
+    tuning = play(tuning, most=5)
+    assert tuning.trials.filter(result="ok").count() == 5
+    assert tuning.trials.get(position=4).why == "spread over the space"
+    assert start(admin, choice, warm=False).trials.filter(why__contains="tuning search").count() == 0
+
+
+def test_a_variant_of_an_experiment_that_was_better_is_a_start_where_it_fits_the_space(
+    admin: Member, choice: Choice
+) -> None:
+    same = {name: getattr(choice, name) for name in ("application", "recipe", "sut")}
+    experiment = Experiment.objects.create(team=admin.team, name="Modes", workload=choice.workload)
+    made = [
+        Variant.objects.create(
+            experiment=experiment, name=name, position=place, parameters=parameters, is_baseline=not place,
+            drivers=driver_set(choice.drivers, {}), **same,
+        )
+        for place, (name, parameters) in enumerate(
+            (("plain", {}), ("fast", {"mode": "fast"}), ("many", {"nproc": 100_000}), ("worse", {"nofile": 2048}))
+        )
+    ]  # fmt: skip
+    for candidate, outcome in zip(made[1:], ("better", "better", "worse"), strict=True):
+        StoredVerdict.objects.create(
+            experiment=experiment, baseline=made[0], candidate=candidate, metric="throughput_rps", outcome=outcome,
+            sentence="", numbers={},
+        )  # fmt: skip
+    planned = start(admin, choice).trials.values_list("why", "config__mode")
+    assert list(planned[1:]) == [(f"fast of experiment {experiment.pk}, which was better here", "fast")]
+
+
+def test_several_equal_servers_divide_the_trials_and_confirm_in_pairs_on_each(admin: Member, choice: Choice) -> None:
+    others = [ready_host(admin, f"sut-{number}", roles="sut") for number in (2, 3)]
+    speed = {"sut-1": 1.0, "sut-2": 0.9, "sut-3": 1.1}
+
+    def of_hosts(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        run = Run.objects.select_related("sut").get(number=number)
+        wiggle = 1 + 0.004 * ((number * 7) % 5 - 2)
+        return whole_run(report((1250.0 if config["mode"] == "fast" else 1000.0) * speed[run.sut.name] * wiggle))
+
+    space = {"parameters": SPACE["parameters"][1:]}
+    tuning = play(start(admin, choice, space=space, budget_runs=30, further=others), of_hosts)
+    launched = tuning.trials.select_related("run__sut").exclude(run=None)
+    names = ["sut-1", "sut-2", "sut-3"]
+    assert all(one.run is not None and one.run.sut.name == names[one.host] for one in launched)
+    assert {one.host for one in launched.exclude(purpose="confirm")} == {0, 1, 2}
+    hosts_of_blocks: dict[int, set[int]] = {}
+    for one in launched.filter(purpose="confirm"):
+        hosts_of_blocks.setdefault(one.block, set()).add(one.host)
+    assert {len(hosts) for hosts in hosts_of_blocks.values()} == {1}
+    assert set().union(*hosts_of_blocks.values()) == {0, 1, 2}
+    assert (tuning.outcome, (tuning.winner or {}).get("mode")) == ("better", "fast")
+    assert (tuning.low_ratio or 0) <= 0.25 <= (tuning.high_ratio or 0)
+
+
+def test_a_search_that_confirms_later_pauses_before_its_first_pair_and_only_then(admin: Member, choice: Choice) -> None:
+    space = {"parameters": SPACE["parameters"][1:]}
+    tuning = play(start(admin, choice, space=space, budget_runs=20, confirms_later=True))
+    assert (tuning.state, tuning.paused) == ("running", True)
+    planned = list(tuning.trials.filter(result=""))
+    assert {one.purpose for one in planned} == {"confirm"}
+    assert {one.run_id for one in planned} == {None}
+    resume(admin, tuning)
+    tuning = play(tuning)
+    assert (tuning.state, tuning.outcome, tuning.paused) == ("finished", "better", False)
+
+
+def test_a_forecast_beyond_what_a_search_may_have_says_what_else_to_do(admin: Member, choice: Choice) -> None:
+    def noisy(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        gain = 1.05 if config["mode"] == "fast" else 1.0
+        return whole_run(report(1000.0 * gain * (1.35 if number % 3 else 0.7)))
+
+    found = [play(start(admin, choice, budget_runs=20, seed=seed), noisy) for seed in range(3)]
+    far = [one for one in found if (one.more_runs or 0) > 280]
+    assert far, [one.sentence for one in found]
+    assert all("A search has at most 300: measure longer in each run" in one.sentence for one in far)
 
 
 def test_a_viewer_changes_nothing(admin: Member, choice: Choice, make_member: MakeMember) -> None:

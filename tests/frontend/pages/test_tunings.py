@@ -48,6 +48,7 @@ def typed(choice: Choice) -> dict[str, Any]:
         "limit1_value": "50",
         "margin_pct": "3",
         "budget_runs": "30",
+        "warm": "on",
         "priority": "normal",
         "forbidden": "mode = fast and nofile > 60000",
     }
