@@ -33,6 +33,13 @@ PICTURES, RUNS = "demo-pictures", 600
 FIRST_RUN = 141
 """The number of the story's first run, as the examples of bodies name it; results fill the numbers before it."""
 MOST_TRIES = 10
+REPORT_FORMS = (
+    ("text/markdown", "markdown"),
+    ("text/csv", "csv"),
+    ("application/pdf", "pdf"),
+    ("application/json", "json"),
+)
+"""What comes back of a report, and its format's name; JSON last, whose address stays as the example."""
 PHASES = [
     {"name": "warm-up", "kind": "warm_up", "duration_s": 2},
     {"name": "load", "kind": "measure", "duration_s": 6},
@@ -220,6 +227,8 @@ def _results(player: Player) -> None:
 
 
 def _runs(player: Player) -> None:
+    dry = player.ask("start_dry_run")["id"]
+    player.until(lambda: player.ask("get_dry_run", dry_run_id=dry)["state"] != "pending")
     first = player.ask("create_run")["number"]
     second = player.ask("rerun", number=first)["number"]
     player.ask("change_run", number=second)  # it waits for the first one's hosts
@@ -240,7 +249,7 @@ def _runs(player: Player) -> None:
     player.ask("list_load_parts", number=second)
     artifact = player.ask("list_artifacts", number=second)[0]["name"]
     player.ask("get_artifact", number=second, name=artifact, accept="*/*")
-    for accept, name in (("text/markdown", "markdown"), ("text/csv", "csv"), ("application/json", "json")):
+    for accept, name in REPORT_FORMS:
         player.ask("run_report", number=second, query={"format": name}, accept=accept)
     measured_at = player.ask("get_run", number=second, keep=False)["measured_at"]
     player.ask("create_recording", number=second, body=BODIES["create_recording"] | {"started_at": measured_at})
@@ -284,6 +293,7 @@ def _valid_one(player: Player, number: int) -> int:
 def _experiments(player: Player) -> None:
     player.ask("forecast_experiment")
     made = player.ask("create_experiment")["id"]
+    player.ask("change_experiment", experiment_id=made)
     player.ask("launch_experiment", experiment_id=made)
     player.ask("pause_experiment", experiment_id=made)
     player.ask("resume_experiment", experiment_id=made)
@@ -302,7 +312,7 @@ def _experiments(player: Player) -> None:
     player.ask("experiment_ranking", experiment_id=over, team="pictures")
     player.ask("experiment_functions", experiment_id=over, team="pictures")
     player.ask("experiment_why", experiment_id=over, team="pictures")
-    for accept, name in (("text/markdown", "markdown"), ("text/csv", "csv"), ("application/json", "json")):
+    for accept, name in REPORT_FORMS:
         player.ask("experiment_report", experiment_id=over, query={"format": name}, accept=accept, team="pictures")
 
 

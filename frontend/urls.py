@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
+from experiments.telling.sharing.sheet_files import CONTENT_TYPES
 from frontend.pages.alert_rules import views as alert_rules
 from frontend.pages.alerts import views as alerts
 from frontend.pages.audit import views as audit
@@ -51,7 +52,6 @@ from frontend.pages.tunings import views as tunings
 from frontend.pages.usage import views as usage
 from frontend.pages.webhooks import views as webhooks
 from frontend.shared.document_kinds import KINDS
-from frontend.shared.sheet_files import CONTENT_TYPES
 
 
 class DocumentKindConverter(StringConverter):

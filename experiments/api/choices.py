@@ -16,6 +16,7 @@ from experiments.analysis.verdict import Outcome
 from experiments.models import (
     Alert,
     Delivery,
+    DryRun,
     Experiment,
     Host,
     Occasion,
@@ -45,6 +46,7 @@ ExperimentState = Annotated[str, _said(Experiment.State.values)]
 ExperimentOrder = Annotated[str, _said(Experiment.Order.values)]
 StopRule = Annotated[str, _said(Experiment.StopRule.values)]
 InquiryState = Annotated[str, _said(Inquiry.State.values)]
+DryRunState = Annotated[str, _said(DryRun.State.values)]
 HostState = Annotated[str, _said(Host.State.values)]
 HostRoles = Annotated[str, _said(Host.Roles.values)]
 AlertKind = Annotated[str, _said(Alert.Kind.values)]

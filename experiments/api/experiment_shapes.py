@@ -26,6 +26,7 @@ from experiments.api.shapes import (
     experiment_url,
 )
 from experiments.asking.launching import launch
+from experiments.asking.launching.editing import MAX_QUESTION
 from experiments.asking.launching.forecast import Forecast
 from experiments.judging.evidence.host_canaries import JudgedCanary
 from experiments.judging.verdicts.looks import PairLooks
@@ -225,7 +226,7 @@ class VariantIn(Body):
 
 class ExperimentIn(Body):
     name: str = Field(min_length=1, max_length=120)
-    question: str = Field("", max_length=400)
+    question: str = Field("", max_length=MAX_QUESTION)
     workload: Reference
     variants: list[VariantIn] = Field(min_length=1, max_length=50)
     repetitions: Whole = Field(5, ge=1, le=100)
@@ -258,6 +259,19 @@ class ExperimentIn(Body):
             canaries_first=self.canaries_first,
             gate_metrics=tuple(self.gate_metrics),
         )
+
+
+class ExperimentChange(Body):
+    """What is left out stays. All but name and question are chosen before the first run."""
+
+    name: str | None = Field(None, min_length=1, max_length=120)
+    question: str | None = Field(None, max_length=MAX_QUESTION)
+    labels: Labels | None = None
+    repetitions: Whole | None = Field(None, ge=1, le=100)
+    order: Literal["blocks", "interleaved", "sequential"] | None = None
+    primary_metric: str | None = Field(None, min_length=1, max_length=60)
+    margin_ratio: float | None = Field(None, gt=0, lt=1)
+    gate_metrics: list[str] | None = Field(None, max_length=10)
 
 
 class LaunchIn(Body):

@@ -15,6 +15,7 @@ from experiments.api.choices import Time
 from experiments.api.experiment_shapes import (
     AaOut,
     CopyIn,
+    ExperimentChange,
     ExperimentIn,
     ExperimentOut,
     ExperimentPage,
@@ -35,6 +36,7 @@ from experiments.api.verdicts import MAX_WAIT_S, RuleQuery, VerdictOut, absolute
 from experiments.asking.launching import cancelling, creating, launch, pausing
 from experiments.asking.launching.choices import Candidate
 from experiments.asking.launching.copies import copy_experiment
+from experiments.asking.launching.editing import Edit, edit_experiment
 from experiments.asking.launching.forecast import Arm, forecast
 from experiments.asking.launching.stopping import spent_s
 from experiments.judging.comparing.history import experiment_runs
@@ -141,6 +143,15 @@ def get_experiment(request: HttpRequest, experiment_id: int, fields: str = FIELD
     """One experiment with its variants and runs."""
     member = member_of(request)
     return sparse(_detail(member, find_experiment(member, experiment_id)), ExperimentOut, fields)
+
+
+@router.patch("/{int:experiment_id}", response=ExperimentOut, auth=LAUNCH)
+def change_experiment(request: HttpRequest, experiment_id: int, payload: ExperimentChange) -> ExperimentOut:
+    """Another name or question; of a draft also labels, repetitions, order, metrics and margin. 409 for those later."""
+    member = member_of(request)
+    experiment = find_experiment(member, experiment_id)
+    edit_experiment(member, experiment, Edit(**payload.model_dump(exclude_none=True)))
+    return _detail(member, experiment)
 
 
 @router.post("/copies", response={202: ExperimentOut}, auth=LAUNCH)

@@ -300,8 +300,8 @@ def bisection_url(team: str, bisection_id: int) -> str:
 
 
 def tuning_url(team: str, tuning_id: int) -> str:
-    """The tuning search's page, below the installation's address."""
-    return f"/t/{team}/experiments/tunings/{tuning_id}/"
+    """The whole address of the tuning search's page."""
+    return f"{settings.BENCHHUB_URL}/t/{team}/experiments/tunings/{tuning_id}/"
 
 
 def alert_url(team: str, alert_id: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
@@ -36,6 +37,7 @@ class ViewOut(BaseModel):
 
     @classmethod
     def of(cls, view: SavedView, member: Member) -> ViewOut:
+        list_url = f"{settings.BENCHHUB_URL}/t/{member.team.slug}/runs/"
         return cls(
             id=view.pk,
             name=view.name,
@@ -43,7 +45,7 @@ class ViewOut(BaseModel):
             shared=view.shared,
             owner=view.owner.get_username(),
             is_default=member.default_view_id == view.pk,
-            url=f"/t/{member.team.slug}/runs/?{view.query}{'&' * bool(view.query)}view={view.pk}",
+            url=f"{list_url}?{view.query}{'&' * bool(view.query)}view={view.pk}",
             changed_at=view.changed_at,
         )
 

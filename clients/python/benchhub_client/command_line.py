@@ -6,7 +6,6 @@ import argparse
 import getpass
 import json
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ from .assistant import serve
 from .connection import Trouble
 from .hub import Hub, Run
 from .login import keep_login
+from .watching import figures_of, follow
 
 EXIT_STATUS = {"pass": 0, "fail": 1, "inconclusive": 2, "error": 3}
 TROUBLE = 3
-_LOOK_EVERY_S = 2.0
 _SETUP = ("application", "recipe", "workload", "sut")
 
 
@@ -58,29 +57,12 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 def _followed(run: Run) -> int:
-    """A line for each state; in a terminal the line of the present one counts the seconds."""
-    live = sys.stderr.isatty()
-    shown, began_s = "", time.monotonic()
-    while True:
-        state = run.state.replace("_", " ")
-        if state != shown:
-            print(
-                ("\n" if live and shown else "") + f"#{run.number} {state}", end="" if live else "\n", file=sys.stderr
-            )
-            shown, began_s = state, time.monotonic()
-        elif live:
-            print(f"\r#{run.number} {state} {time.monotonic() - began_s:.0f} s", end="", file=sys.stderr, flush=True)
-        if run.state == "finished":
-            break
-        time.sleep(_LOOK_EVERY_S)
-        run = run.refresh()
-    if live:
-        print(file=sys.stderr)
+    """Watch the run to its end, then say what it came to."""
+    run = follow(run)
     verdict = run.verdict()
     print(f"{verdict.outcome}: {' '.join(verdict.reasons)}")
-    for name in ("throughput_rps", "latency_p50_ms", "latency_p99_ms", "errors_total"):
-        if name in run.metrics:
-            print(f"{name:16} {run.metrics[name]:.6g}")
+    for line in figures_of(run.metrics):
+        print(line)
     return EXIT_STATUS[verdict.outcome]
 
 

@@ -81,6 +81,18 @@ class Run:
         query = urlencode([("channel", channel) for channel in channels])
         return frame_of(self.hub.api.download(f"/runs/{self.number}/samples.parquet?{query}"), library)
 
+    def log(self, *, after: int = 0, limit: int = 500) -> list[Mapping[str, Any]]:
+        """At most `limit` entries of its log behind sequence number `after`: seq, at, source, level, lines."""
+        page = self.hub.api.get(f"/runs/{self.number}/log?after={after}&limit={limit}")
+        found: list[Mapping[str, Any]] = page["items"]
+        return found
+
+    def queue_line(self) -> Mapping[str, Any] | None:
+        """Its line of the queue: reason, expected_start_at, expected_end_at; None once it is finished."""
+        queue = self.hub.api.get("/queue")
+        lines: list[Mapping[str, Any]] = [*queue["running"], *queue["waiting"]]
+        return next((line for line in lines if line["run"]["number"] == self.number), None)
+
     def files(self) -> list[str]:
         """The names of what the tools wrote."""
         return [str(one["name"]) for one in self.hub._rows(f"/runs/{self.number}/artifacts")]
@@ -155,6 +167,22 @@ class Hub:
         body = {"application": application, "recipe": recipe, "workload": workload, "sut": sut, "drivers": [*drivers]}
         answer = self.api.post("/runs", {**body, **more}, key or uuid.uuid4().hex)
         return Run(self, int(answer["number"]), answer)
+
+    def launch_experiment(
+        self, *, name: str, workload: str, variants: Sequence[Mapping[str, Any]], key: str = "", **more: Any
+    ) -> Experiment:
+        """Store an experiment and launch it. The first variant is the baseline unless another one says `is_baseline`.
+
+        A variant is {"name": ..., "application": ..., "recipe": ..., "sut": ..., "drivers": [...]}, with "parameters".
+        `more`: question, repetitions, margin_ratio (0.03 is 3 %), stop_rule, labels (docs/api.md). The same `key`
+        starts nothing twice.
+        """
+        key = key or uuid.uuid4().hex
+        body = {"name": name, "workload": workload, "variants": [dict(one) for one in variants], **more}
+        made = self.api.post("/experiments", body, key)
+        return Experiment(
+            self, int(made["id"]), self.api.post(f"/experiments/{made['id']}/launch", {}, f"{key}-launch")
+        )
 
     def launch_copy(self, experiment: str | int, *, key: str = "", **more: Any) -> Experiment:
         """Launch a copy of an experiment, by its name or id; `more`: labels, repetitions, priority, retries."""

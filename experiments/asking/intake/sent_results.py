@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from agents.base.errors import ParseError
 from agents.drivers.command.bounds import check_bounds
@@ -22,7 +23,19 @@ MAX_PARAMETERS = 200
 MAX_SERIES = 50
 _TOTAL, _OTHER = "errors_total", "errors_other"
 
+_HIDDEN = ("Cc", "Cf", "Zl", "Zp")
+"""Categories of Unicode that nobody sees or types: control characters, marks of direction, ends of lines."""
+
+
+def _seen(text: str) -> str:
+    if hidden := next((sign for sign in text if unicodedata.category(sign) in _HIDDEN), None):
+        raise ValueError(f"has characters that can be seen only, and not U+{ord(hidden):04X}")
+    return text
+
+
 Number = Annotated[float, Field(strict=True)]
+Seen = Annotated[str, AfterValidator(_seen)]
+"""A name that people read and type again."""
 
 
 class _Sent(BaseModel):
@@ -48,7 +61,7 @@ class OwnFigure(_Sent):
 class SentSeries(_Sent):
     """One channel over time: as many values as times, times in seconds from where measuring began, rising."""
 
-    channel: str = Field(min_length=1, max_length=120, description="For example `heap.used_bytes`")
+    channel: Seen = Field(min_length=1, max_length=120, description="For example `heap.used_bytes`")
     unit: str = Field("", max_length=20)
     role: Literal["sut", "driver"] = "sut"
     at_s: list[Number] = Field(min_length=1)
@@ -58,7 +71,7 @@ class SentSeries(_Sent):
 class SentResult(_Sent):
     """A run that was measured elsewhere."""
 
-    tool: str = Field(min_length=1, max_length=60, description="What measured it, with its version: `gatling 3.14`")
+    tool: Seen = Field(min_length=1, max_length=60, description="What measured it, with its version: `gatling 3.14`")
     metrics: dict[str, Number] = Field(
         {}, max_length=MAX_FIGURES, description="Figures by the names of `GET /metrics`; also requests and duration_s"
     )
@@ -73,7 +86,7 @@ class SentResult(_Sent):
     application: str = Field("", max_length=120)
     recipe: str = Field("", max_length=120)
     workload: str = Field("", max_length=120)
-    history: str = Field(
+    history: Seen = Field(
         "",
         max_length=120,
         description="Runs with the same history, application, workload, tool and machine are points of one series. A "

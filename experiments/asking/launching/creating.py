@@ -17,7 +17,7 @@ from experiments.registry.errors import RequestError
 from experiments.registry.experiments.rules import Rules
 from experiments.registry.hosts.driver_sets import driver_set
 from experiments.registry.metrics.own_metrics import metric_named
-from experiments.registry.naming import check_experiment_name
+from experiments.registry.naming import check_experiment_name, check_title
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require_launch_on
 
@@ -51,7 +51,9 @@ def create_experiment(
     rules.check(member.team_id, order=order, variants=len(candidates))
     repetitions = rules.first_blocks(repetitions)
     if "\0" in name or not Experiment.objects.for_team(member.team).filter(name=name).exists():
-        check_experiment_name(name)  # copies of one that is called so already may be made
+        check_experiment_name(name)  # copies of one that is called so already may be made, with its variants
+        for index, candidate in enumerate(candidates):
+            check_title(candidate.name, "A variant", field=f"variants.{index}.name")
     _check_experiment(candidates, repetitions, margin_ratio)
     metric_named(member.team_id, primary_metric, field="primary_metric")
     for candidate in candidates:
@@ -103,10 +105,15 @@ def check_repetitions(repetitions: int) -> None:
         raise RequestError(f"Repetitions must be between 1 and {MAX_REPETITIONS}.", field="repetitions")
 
 
-def _check_experiment(candidates: Sequence[Candidate], repetitions: int, margin_ratio: float) -> None:
-    check_repetitions(repetitions)
+def check_margin(margin_ratio: float) -> None:
+    """RequestError when it is no relative change that an experiment may take for none."""
     if not 0 < margin_ratio < 1:
         raise RequestError("The margin must be between 0 and 1 (0.03 is 3 %).", field="margin_ratio")
+
+
+def _check_experiment(candidates: Sequence[Candidate], repetitions: int, margin_ratio: float) -> None:
+    check_repetitions(repetitions)
+    check_margin(margin_ratio)
     if not 1 <= len(candidates) <= MAX_VARIANTS:
         raise RequestError(f"An experiment has between 1 and {MAX_VARIANTS} variants.", field="variants")
     names = [candidate.name for candidate in candidates]

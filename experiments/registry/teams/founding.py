@@ -10,11 +10,12 @@ from django.db import IntegrityError, transaction
 from experiments.models import Member, Role, Team
 from experiments.models.teams import AnyUser
 from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.registry.naming import MOST_CHARS, check_title
 from experiments.registry.teams.access import require
 from experiments.registry.teams.audit import record
 from experiments.registry.teams.second_factor import has_second_factor
 
-MOST_LETTERS = 120
+MOST_LETTERS = MOST_CHARS
 
 
 def may_found(user: AnyUser) -> bool:
@@ -52,7 +53,7 @@ def change_team(member: Member, *, name: str | None = None, requires_second_fact
         team = Team.objects.select_for_update(no_key=True).get(pk=member.team_id)
         before = _described(team)
         if name is not None:
-            team.name = _checked_name(name)
+            team.name = name if name == team.name else _checked_name(name)
         if requires_second_factor and not team.requires_second_factor and not has_second_factor(member.user):
             raise Conflict("Set up a second factor for yourself first, or you would lock yourself out.")
         if requires_second_factor is not None:
@@ -70,7 +71,5 @@ def _described(team: Team) -> dict[str, str | bool]:
 
 
 def _checked_name(name: str) -> str:
-    title = " ".join(name.split())
-    if not title or len(title) > MOST_LETTERS:
-        raise RequestError(f"Give the team a name of at most {MOST_LETTERS} letters.", field="name")
-    return title
+    check_title(name.strip(), "A team")
+    return " ".join(name.split())

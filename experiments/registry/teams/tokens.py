@@ -15,6 +15,7 @@ from django.utils import timezone
 from experiments.models import Member, Role, Token
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Forbidden, RequestError
+from experiments.registry.naming import check_title
 from experiments.registry.teams.access import require
 from experiments.registry.teams.audit import record
 from experiments.registry.teams.bearers import Bearer, bearer_of
@@ -41,8 +42,7 @@ def issue(
         if service.team_id != member.team_id or not service.is_service:
             raise RequestError("There is no such service in the team.", field="service")
     chosen = list(dict.fromkeys(scopes))
-    if not name.strip() or len(name) > 120:
-        raise RequestError("Give the token a name of at most 120 characters.", field="name")
+    check_title(name.strip(), "A token")
     if not chosen:
         raise RequestError(f"Choose at least one scope of {', '.join(SCOPES)}.", field="scopes")
     for scope in chosen:

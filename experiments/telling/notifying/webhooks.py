@@ -13,6 +13,7 @@ from experiments.models import Delivery, Member, Role, Webhook
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, NotFound, RequestError
 from experiments.registry.hosts.keys import seal, unseal
+from experiments.registry.naming import check_title
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require
 from experiments.telling.notifying.addresses import check_url, target_of
@@ -33,8 +34,6 @@ class Wanted:
     is_active: bool = True
 
     def check(self) -> None:
-        if not self.name.strip():
-            raise RequestError("Give the webhook a name.", field="name")
         check_url(self.url)
         if self.format not in Webhook.Format.values:
             raise RequestError(f"The format is one of {', '.join(Webhook.Format.values)}.", field="format")
@@ -47,6 +46,7 @@ class Wanted:
 def create_webhook(member: Member, wanted: Wanted) -> tuple[Webhook, str]:
     """A new webhook and its secret, which cannot be shown again."""
     require(member, Role.ADMIN)
+    check_title(wanted.name.strip(), "A webhook")
     wanted.check()
     if Webhook.objects.for_team(member.team).count() >= MOST_WEBHOOKS:
         raise Conflict(f"A team has at most {MOST_WEBHOOKS} webhooks; delete one first.")
@@ -61,6 +61,8 @@ def create_webhook(member: Member, wanted: Wanted) -> tuple[Webhook, str]:
 def change_webhook(member: Member, webhook: Webhook, wanted: Wanted) -> None:
     """Other values. Whatever waits goes to the new address, or nowhere when it is switched off."""
     require(member, Role.ADMIN)
+    if wanted.name.strip() != webhook.name:
+        check_title(wanted.name.strip(), "A webhook")
     wanted.check()
     with transaction.atomic():
         locked = _locked(webhook)

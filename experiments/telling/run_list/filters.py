@@ -54,7 +54,8 @@ class RunFilter:
     def from_query(cls, given: Mapping[str, str]) -> RunFilter:
         """The filter in a query string; unknown keys are left alone, bad values are a RequestError naming the field.
 
-        `label` and `param` are `k=v`, several with commas between them.
+        `label` and `param` are `k=v`, several with commas between them; what follows a comma without `=` is still the
+        value before it.
         """
         text = {name: str(given.get(name, "")).strip() for name in _TEXTS}
         for name, value in text.items():
@@ -163,13 +164,20 @@ def _named(team: Team, word: str) -> dict[str, list[int]]:
 
 
 def _pairs(given: Mapping[str, str], field: str, noun: str) -> tuple[tuple[str, str], ...]:
+    text = str(given.get(field, ""))
+    if "\0" in text:
+        raise RequestError(f"A {noun} holds no NUL character.", field=field)
+    parts: list[str] = []
+    for part in text.split(","):
+        if parts and "=" not in part:
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
     found = []
-    for part in filter(None, (part.strip() for part in str(given.get(field, "")).split(","))):
+    for part in filter(None, (part.strip().rstrip(",") for part in parts)):
         key, equals, value = part.partition("=")
         if not equals or not key:
             raise RequestError(f"A {noun} filter reads key=value.", field=field)
-        if "\0" in part:
-            raise RequestError(f"A {noun} holds no NUL character.", field=field)
         found.append((key, value))
     return tuple(found)
 

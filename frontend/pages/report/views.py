@@ -14,10 +14,10 @@ from experiments.telling.reports.plots import plots_of
 from experiments.telling.reports.report import ExperimentReport, VariantCurve, report_of
 from experiments.telling.sharing.experiment_sheet import experiment_sheet
 from experiments.telling.sharing.run_sheet import run_sheet
+from experiments.telling.sharing.sheet_files import sheet_file
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.lookups import find_experiment, find_run
 from frontend.shared.refusals import RefusalSaid
-from frontend.shared.sheet_files import sheet_file
 
 
 @require_safe

@@ -20,7 +20,7 @@ from experiments.models import ShareLink
 from experiments.telling.sharing.links import count_opening, live_link, sheet_of
 from experiments.telling.sharing.pictures import badge_of, picture_of, plot_named, png
 from experiments.telling.sharing.sheet import Sheet
-from frontend.shared.sheet_files import sheet_file
+from experiments.telling.sharing.sheet_files import sheet_file
 
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "

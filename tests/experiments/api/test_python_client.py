@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import json
+import io
 import os
 import re
 import subprocess
 import sys
 import sysconfig
 import venv
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import polars as pl
 import pytest
+from django.utils import timezone
+from nbclient import NotebookClient
 from pytest_django.live_server_helper import LiveServer
 
 from benchhub.embedded import PROJECT_DIR
 from clients.python import benchhub_client
-from clients.python.benchhub_client import Hub, Trouble
+from clients.python.benchhub_client import Hub, Trouble, watching
 from clients.python.benchhub_client.command_line import main
 from clients.python.benchhub_client.login import login_file
-from experiments.models import Member, Run
+from experiments.models import Member, Run, RunEvent
 from experiments.registry.teams.tokens import issue
 from tests.experiments.api.test_auth import NAMES
 
@@ -155,21 +159,80 @@ def test_the_commands_log_in_import_compare_and_export(
 
 
 def test_the_notebook_goes_from_a_verdict_to_a_plot(
-    hub: Hub, live_server: LiveServer, token: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    hub: Hub, live_server: LiveServer, token: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for rate in (100, 110, 105):
         with hub.session(history="checkout") as session:
             session.log(rps=rate, p99_ms=5)
-    monkeypatch.setitem(sys.modules, "benchhub_client", benchhub_client)  # as its wheel is called
-    monkeypatch.setenv("BENCHHUB_URL", live_server.url)
-    monkeypatch.setenv("BENCHHUB_TOKEN", token)
-    names: dict[str, Any] = {}
-    for cell in json.loads(NOTEBOOK.read_text())["cells"]:
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), names)
-    assert names["history"]["throughput_rps"].to_list() == [100, 110, 105]
-    assert capsys.readouterr().out.startswith("inconclusive\n")
-    assert len(re.findall("<circle", names["plot"].svg)) == 3
+    here = {"BENCHHUB_URL": live_server.url, "BENCHHUB_TOKEN": token, "PYTHONPATH": str(PROJECT_DIR / "clients/python")}
+    own = {name: str(tmp_path) for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR")}
+    for name, value in (here | own).items():
+        monkeypatch.setenv(name, value)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    printed = "".join(output["text"] for output in outputs if output["output_type"] == "stream")
+    shown = [output["data"] for output in outputs if "data" in output]
+    assert printed.startswith("inconclusive\n")
+    assert "throughput_rps" in shown[0]["text/plain"]
+    assert len(re.findall("<circle", shown[-1]["image/svg+xml"])) == 3
+
+
+def test_an_experiment_is_launched_once_with_its_variants(hub: Hub) -> None:
+    shared = {name: SETUP[name] for name in ("application", "recipe", "sut", "drivers")}
+    variants = [{"name": str(nofile), **shared, "parameters": {"nofile": nofile}} for nofile in (4096, 8192)]
+    first, again = (
+        hub.launch_experiment(name="files", workload="home page", variants=variants, repetitions=2, key="build-17")
+        for _ in range(2)
+    )
+    assert (first.id, first.data["state"], Run.objects.count()) == (again.id, "running", 4)
+    with pytest.raises(Trouble, match=r"variants\.0\.recipe"):
+        hub.launch_experiment(name="x", workload="home page", variants=[{**variants[0], "recipe": "no such"}])
+
+
+class Terminal(io.StringIO):
+    """What a terminal was sent."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_watching_shows_what_a_run_waits_for_what_it_says_and_how_far_it_is(
+    hub: Hub,
+) -> None:
+    launched = hub.launch(**SETUP)
+    terminal, looks = Terminal(), iter(("measuring", "finished"))
+
+    def next_look(_seconds: float) -> None:
+        """Where nobody executes runs, each look finds the next state."""
+        stored = Run.objects.get()
+        stored.state, stored.started_at = next(looks), timezone.now() - timedelta(seconds=30)
+        stored.finished_at, stored.outcome = stored.started_at, "succeeded"
+        stored.save()
+        said = {"source": "driver", "lines": ["10 connections"], "level": "info"}
+        RunEvent.objects.get_or_create(
+            run=stored, seq=1, defaults={"kind": "logged", "payload": said, "fence": 0, "at": stored.started_at}
+        )
+
+    assert watching.follow(launched, terminal, next_look).state == "finished"
+    first, *_, last = [line for line in terminal.getvalue().split("\r\x1b[K") if line]
+    assert first.startswith("#1 queued  ")
+    assert "measuring" in terminal.getvalue()
+    assert "driver: 10 connections" in terminal.getvalue()
+    assert last == "#1 finished\n"
+
+
+@pytest.mark.parametrize(
+    ("passed_s", "left_s", "said"),
+    [
+        (0, 100, "[--------------------]   0 %, about 2 min left"),
+        (30, 30, "[##########----------]  50 %, about 30 s left"),
+        (90, -5, "[###################-]  99 %, longer than estimated"),
+        (-3, 10, "[--------------------]   0 %, about 10 s left"),
+    ],
+)
+def test_the_bar_never_says_that_a_run_is_over_before_it_is(passed_s: float, left_s: float, said: str) -> None:
+    assert watching.bar(passed_s, left_s) == said
 
 
 def test_the_four_lines_of_the_readme_launch_a_run(

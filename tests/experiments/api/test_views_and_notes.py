@@ -21,7 +21,9 @@ def test_a_view_is_saved_changed_shared_and_deleted(api: ApiClient, admin: Membe
     assert api.send("PATCH", path, {"shared": True, "is_default": True}).json()["is_default"]
     assert api.send("PATCH", path, {"name": "Best runs"}).json()["name"] == "Best runs"
     assert [one["name"] for one in api.get("/views").json()] == ["Best runs"]
-    assert api.get(path).json()["url"] == f"/t/{admin.team.slug}/runs/?{view['query']}&view={view['id']}"
+    assert (
+        api.get(path).json()["url"] == f"http://localhost/t/{admin.team.slug}/runs/?{view['query']}&view={view['id']}"
+    )
     assert api.send("DELETE", path).json()["name"] == "Best runs"
     assert api.get(path).status_code == 404
     said = AuditEntry.objects.filter(subject__startswith="view ").order_by("pk").values_list("action", flat=True)

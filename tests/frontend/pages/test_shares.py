@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from experiments.models import Experiment, Member, Role, Run, ShareLink
 from experiments.telling.sharing.links import NewLink, revoke_link, share
+from experiments.telling.sharing.sheet_files import CONTENT_TYPES
 from frontend.pages.shares import public
-from frontend.shared.sheet_files import CONTENT_TYPES
 from frontend.urls import urlpatterns
 from tests.experiments.conftest import MakeMember
 from tests.experiments.telling.test_sharing import Kind, runs, subject_of

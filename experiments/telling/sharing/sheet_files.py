@@ -1,4 +1,4 @@
-"""A sheet as a file to keep: Markdown, CSV or PDF, with its plots as pictures."""
+"""A sheet as a file to keep: Markdown, CSV or PDF, with its plots as pictures; for pages and the API."""
 
 from __future__ import annotations
 

@@ -1,0 +1,106 @@
+"""A run as it goes on, in a terminal: its state, how far it is by the queue's estimate, the last line of its log."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from typing import Any, TextIO
+
+from .hub import Run
+
+LOOK_EVERY_S = 2.0
+_BAR_SIGNS = 20
+_LOG_LINES = 200
+"""As many entries as one look reads of the log; a run that writes faster shows what it wrote a little later."""
+
+
+def follow(run: Run, out: TextIO | None = None, pause: Callable[[float], None] = time.sleep) -> Run:
+    """The finished run. A terminal has one line that is written anew every 2 s, anything else a line for each state."""
+    out = out or sys.stderr
+    display = _Display(out)
+    while True:
+        state = run.state.replace("_", " ")
+        if run.state == "finished":
+            display.state(run.number, state)
+            return run
+        if out.isatty():
+            display.progress(run, state)
+        else:
+            display.state(run.number, state)
+        pause(LOOK_EVERY_S)
+        run = run.refresh()
+
+
+class _Display:
+    """What stands on the screen, and how far the log was read."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._shown = ""
+        self._seen = 0
+        self._last_line = ""
+
+    def state(self, number: int, state: str) -> None:
+        """A line of its own, once for each state."""
+        if state != self._shown:
+            self._shown = state
+            clear = "\r\x1b[K" if self._out.isatty() else ""
+            print(f"{clear}#{number} {state}", file=self._out, flush=True)
+
+    def progress(self, run: Run, state: str) -> None:
+        """The present state, the bar, and what the run says, in one line as wide as the terminal."""
+        self._read_log(run)
+        parts = [f"#{run.number} {state}", _far(run), self._last_line]
+        line = "  ".join(part for part in parts if part)
+        width = shutil.get_terminal_size().columns - 1
+        print(f"\r\x1b[K{line[:width]}", end="", file=self._out, flush=True)
+
+    def _read_log(self, run: Run) -> None:
+        for entry in run.log(after=self._seen, limit=_LOG_LINES):
+            self._seen = int(entry["seq"])
+            if entry["lines"]:
+                self._last_line = f"{entry['source']}: {entry['lines'][-1]}"
+
+
+def _far(run: Run) -> str:
+    """How much of a run is over and how long it takes still; of one that waits, why and since when it may start."""
+    line = run.queue_line()
+    if line is None:
+        return ""
+    if run.state == "queued":
+        start_s = _seconds_to(line["expected_start_at"])
+        return str(line["reason"]) + (f" (starts in about {_span(start_s)})" if start_s is not None else "")
+    left_s, began_s = _seconds_to(line["expected_end_at"]), _seconds_to(run.data.get("started_at"))
+    if left_s is None or began_s is None:
+        return ""
+    return bar(-began_s, left_s)
+
+
+def bar(passed_s: float, left_s: float) -> str:
+    """`[########------------]  40 %, about 1 min left`; a run past its estimate has none of it left."""
+    left_s = max(left_s, 0.0)
+    ratio = min(0.99, max(0.0, passed_s) / max(passed_s + left_s, 1e-9))
+    signs = int(ratio * _BAR_SIGNS)
+    said = f"about {_span(left_s)} left" if left_s else "longer than estimated"
+    return f"[{'#' * signs}{'-' * (_BAR_SIGNS - signs)}] {ratio * 100:3.0f} %, {said}"
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def _seconds_to(text: Any) -> float | None:
+    """From now to a time of the API; negative for what is over, None where there is no time."""
+    if not isinstance(text, str):
+        return None
+    at = datetime.fromisoformat(text.replace("Z", "+00:00"))  # Python 3.10 knows no Z
+    return (at - datetime.now(timezone.utc)).total_seconds()  # noqa: UP017 - Python 3.10
+
+
+def figures_of(metrics: Mapping[str, float]) -> list[str]:
+    """The lines that end a watched run: its first figures, each in the unit of its name."""
+    names = ("throughput_rps", "latency_p50_ms", "latency_p99_ms", "errors_total")
+    return [f"{name:16} {metrics[name]:.6g}" for name in names if name in metrics]
