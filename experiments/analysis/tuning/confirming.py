@@ -21,7 +21,7 @@ from experiments.analysis.verdict import Verdict, judge
 FINALISTS = 3
 FEWEST_PAIRS, WANTED_HALF = 8, 0.025
 """Pairs before the width is looked at, and half the length of the interval, in logs, that is narrow enough."""
-FEWEST_RESERVED, RESERVED_RATIO, MOST_RATIO = 6, 0.24, 0.32
+FEWEST_RESERVED, RESERVED_RATIO, MOST_RATIO = 4, 0.20, 0.32
 """Runs that the search leaves: so many, and this part of the budget; pairs of one finalist take at most the last."""
 SURE_WITHIN, SURE_SURVIVES = 0.8, 0.6
 BETTER = ("better", "better_size_uncertain")

@@ -6,59 +6,27 @@ The course and its sources: docs/tuning.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from experiments.analysis.distributions import normal_shares, sobol
-from experiments.analysis.tuning.beliefs import Beliefs
-from experiments.analysis.tuning.space import Config, Key, Space, Value
+from experiments.analysis.distributions import normal_shares
+from experiments.analysis.tuning.beliefs import Beliefs, Prospect
+from experiments.analysis.tuning.candidates import candidates, near, new_of
+from experiments.analysis.tuning.space import Config, Value
 
 Floats = NDArray[np.float64]
 
-MOST_SPREAD_TRIES = 8
-RANDOM, NEAR_EACH, NEAR_BEST = 150, 20, 6
-"""Candidates of one round: so many at random, and so many near each of the best."""
-WIDE_STEP, NARROW_DECADES = 0.3, 1.0
-"""Steps near the best, as fractions of a range: from a tenth of the wide one up to it."""
+NEAR_BEST, CLIMBS, CLIMBING, STEPS_EACH, MOST_NEW = 6, 2, 6, 12, 150
+"""Of one round: the best that candidates are near to; how often, from how many and with how many steps from each the
+expected gain is climbed; and new configurations that are compared at last."""
 LEAST_WITHIN, LEAST_SURVIVES, ABLE = 0.02, 0.5, 0.5
 CAUTION = 1.5
 """Power of the probability to survive: a crash teaches less than a figure."""
 MOVED_POWER = 0.5
 HOPELESS_LOG = 5.0
-
-
-def spread(space: Space, default: Config, count: int, seed: int) -> list[dict[str, Value]]:
-    """So many configurations, evenly over the space: a scrambled Sobol sequence, without the default and the forbidden.
-
-    There are fewer when hardly anything is allowed.
-    """
-    more = sobol(len(space.parameters), seed=[seed, 11])
-    found: list[dict[str, Value]] = []
-    for _ in range(MOST_SPREAD_TRIES):
-        rows = more(max(8, 1 << (2 * count - 1).bit_length()))
-        allowed = (config for config in map(space.at, rows) if not space.is_forbidden(config))
-        found += [config for config in allowed if space.key(config) != space.key(default)]
-        if len(found) >= count:
-            break
-    return found[:count]
-
-
-def candidates(beliefs: Beliefs, best: Sequence[Config], source: Generator) -> list[dict[str, Value]]:
-    """New configurations: some at random, some that differ from one of the best in a few parameters."""
-    space = beliefs.settings.space
-    found = [space.at(row) for row in source.random((RANDOM, len(space.parameters)))]
-    for config in best:
-        found += [_near(space, config, source) for _ in range(NEAR_EACH)]
-    new: dict[Key, dict[str, Value]] = {}
-    for config in found:
-        key = space.key(config)
-        if key not in beliefs.numbers and not space.is_forbidden(config):
-            new[key] = config
-    return list(new.values())
 
 
 def newness(beliefs: Beliefs, positions: Floats) -> Floats:
@@ -92,40 +60,64 @@ def _distance(a: Floats, b: Floats, unordered: NDArray[np.bool_]) -> Floats:
     return np.asarray(np.where(unordered, a != b, np.abs(a - b)).sum(axis=-1))
 
 
-def _near(space: Space, config: Config, source: Generator) -> dict[str, Value]:
-    """One to three parameters changed: a step for a range, any other choice for a choice."""
-    found = dict(config)
-    count = min(len(space.parameters), int(source.integers(1, 4)))
-    for place in source.choice(len(space.parameters), count, replace=False):
-        one = space.parameters[place]
-        if one.choices:
-            found[one.name] = one.choices[int(source.integers(len(one.choices)))]
-        else:
-            step = one.position(found[one.name]) + source.normal(
-                0, WIDE_STEP * 10 ** -source.uniform(0, NARROW_DECADES)
-            )
-            found[one.name] = one.at(float(np.clip(step, 0.0, 1.0)))
-    return found
-
-
 def chance_of_margin(beliefs: Beliefs, source: Generator) -> float:
     """The probability that a gain beyond the margin, within the limits, is where it is most likely."""
-    positions, numbers, _ = _considered(beliefs, source)
-    prospect = beliefs.of(positions, numbers)
+    considered = _Considered(beliefs, _candidates(beliefs, source))
+    prospect = considered.prospect
     above = (prospect.speed.mean - math.log1p(beliefs.settings.margin_ratio)) / prospect.speed.sd
     chance = normal_shares(above) * prospect.within * prospect.survives
     return float(chance[1:].max(initial=0.0))
 
 
-def _considered(beliefs: Beliefs, source: Generator) -> tuple[Floats, NDArray[np.int64], list[dict[str, Value]]]:
-    """Positions and numbers of all configurations that ran and of new candidates, and these."""
+def _candidates(beliefs: Beliefs, source: Generator) -> list[dict[str, Value]]:
     known = beliefs.of_known()
-    ran = len(beliefs.configs)
     worth = np.where((known.within < ABLE) | (known.survives < ABLE), -np.inf, known.speed.mean)
-    order = np.argsort(-worth, kind="stable")
-    new = candidates(beliefs, [beliefs.configs[n] for n in order[:NEAR_BEST]], source)
-    positions = np.concatenate([beliefs.positions, beliefs.settings.space.positions(new)]) if new else beliefs.positions
-    return positions, np.concatenate([np.arange(ran), -np.arange(1, len(new) + 1)]), new
+    order = [int(number) for number in np.argsort(-worth, kind="stable") if number != 0]
+    good = [beliefs.configs[number] for number in order[:NEAR_BEST]]
+    settings = beliefs.settings
+    return candidates(settings.space, settings.default, good, set(beliefs.numbers), source)
+
+
+class _Considered:
+    """All configurations that ran, and new ones, with what a run of each is expected to bring."""
+
+    def __init__(self, beliefs: Beliefs, new: list[dict[str, Value]]) -> None:
+        self.beliefs, self.new, self.ran = beliefs, new, len(beliefs.configs)
+        positions = beliefs.settings.space.positions(new) if new else np.empty((0, beliefs.positions.shape[1]))
+        numbers = np.concatenate([np.arange(self.ran), -np.arange(1, len(new) + 1)])
+        self.prospect = beliefs.of(np.concatenate([beliefs.positions, positions]), numbers)
+        self.allowed = _allowed(self.prospect)
+        self.allowed[self.ran :] *= newness(beliefs, positions)
+        mean = self.prospect.speed.mean
+        able = np.where((self.prospect.within < ABLE) | (self.prospect.survives < ABLE), -np.inf, mean)
+        able[self.ran :] = -np.inf
+        able[0] = 0.0
+        best, second = np.sort(able)[::-1][:2] if self.ran > 1 else (0.0, -HOPELESS_LOG)
+        self.rival = np.where(able == best, max(second, best - HOPELESS_LOG), best)
+
+    def gains(self, variance: Floats) -> Floats:
+        """The improvement of the best that one run of each brings, with these variances; one entry for each."""
+        mean, rival = self.prospect.speed.mean, self.rival
+        variance = np.maximum(variance, 1e-12)
+        sd = variance / np.sqrt(variance + self.beliefs.noise_sd**2)
+        z = -np.abs(mean - rival) / sd
+        gain = sd * (z * normal_shares(z) + np.exp(-z * z / 2) / np.sqrt(2 * np.pi)) * self.allowed
+        fresh = slice(self.ran, None)
+        gain[fresh] += np.maximum(mean[fresh] - rival[fresh], 0.0) * self.allowed[fresh]
+        return np.asarray(gain)
+
+    def best_new(self, count: int) -> list[dict[str, Value]]:
+        """So many of the new configurations, from which the most is expected."""
+        gains = self.gains(self.prospect.speed.sd**2)[self.ran :]
+        return [self.new[place] for place in np.argsort(-gains, kind="stable")[:count]]
+
+
+def _allowed(prospect: Prospect) -> Floats:
+    """The probability that each may be recommended; 0 for the default and for what is hopeless."""
+    allowed = prospect.within * prospect.survives**CAUTION
+    allowed[(prospect.survives < LEAST_SURVIVES) | (prospect.within < LEAST_WITHIN)] = 0.0
+    allowed[0] = 0.0
+    return np.asarray(allowed)
 
 
 @dataclass(frozen=True)
@@ -143,33 +135,32 @@ def promising(beliefs: Beliefs, count: int, source: Generator) -> list[Proposal]
     noise of one run lets it be seen, and as far as limits hold and nothing crashes (expected improvement: Jones,
     Schonlau and Welch 1998; with noise: Frazier, Powell and Dayanik 2009; with limits: Gardner and others 2014).
     """
-    ran = len(beliefs.configs)
-    positions, numbers, new = _considered(beliefs, source)
-    prospect = beliefs.of(positions, numbers)
-    allowed = prospect.within * prospect.survives**CAUTION
-    allowed[(prospect.survives < LEAST_SURVIVES) | (prospect.within < LEAST_WITHIN)] = 0.0
-    allowed[ran:] *= newness(beliefs, positions[ran:])
-    allowed[0] = 0.0
-    mean, covariance = prospect.speed.mean, prospect.speed.covariance.copy()
-    noise = beliefs.noise_sd**2
-    able = np.where((prospect.within < ABLE) | (prospect.survives < ABLE), -np.inf, mean)
-    able[ran:] = -np.inf
-    able[0] = 0.0
-    best, second = np.sort(able)[::-1][:2] if len(able) > 1 else (0.0, 0.0)
-    rival = np.where(able == best, max(second, best - HOPELESS_LOG), best)
+    if count <= 0:
+        return []
+    considered = _climbed(beliefs, source)
+    covariance = considered.prospect.speed.covariance.copy()
+    noise, ran = beliefs.noise_sd**2, considered.ran
     chosen: list[Proposal] = []
     for _ in range(count):
-        variance = np.maximum(np.diag(covariance), 1e-12)
-        sd = variance / np.sqrt(variance + noise)
-        z = -np.abs(mean - rival) / sd
-        gain = sd * (z * normal_shares(z) + np.exp(-z * z / 2) / np.sqrt(2 * np.pi)) * allowed
-        gain[ran:] += np.maximum(mean[ran:] - rival[ran:], 0.0) * allowed[ran:]
+        gain = considered.gains(np.diag(covariance))
         pick = int(np.argmax(gain))
         if gain[pick] <= 0:
             break
-        chosen.append(Proposal(new[pick - ran], True) if pick >= ran else Proposal(beliefs.configs[pick], False))
+        is_new = pick >= ran
+        chosen.append(Proposal(considered.new[pick - ran] if is_new else beliefs.configs[pick], is_new))
         column = covariance[:, pick]
         covariance = covariance - np.outer(column, column) / (covariance[pick, pick] + noise)
-        if pick >= ran:
-            allowed[pick] = 0.0
+        if is_new:
+            considered.allowed[pick] = 0.0
     return chosen
+
+
+def _climbed(beliefs: Beliefs, source: Generator) -> _Considered:
+    """Candidates, and around the best of them steps to where still more is expected."""
+    space, known = beliefs.settings.space, set(beliefs.numbers)
+    considered = _Considered(beliefs, _candidates(beliefs, source))
+    for _ in range(CLIMBS):
+        kept = considered.best_new(MOST_NEW)
+        steps = [near(space, config, source) for config in kept[:CLIMBING] for _ in range(STEPS_EACH)]
+        considered = _Considered(beliefs, new_of(space, [*kept, *steps], known))
+    return considered

@@ -16,17 +16,19 @@ import numpy as np
 from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.analysis.tuning import confirming
 from experiments.analysis.tuning.beliefs import Beliefs
-from experiments.analysis.tuning.proposing import chance_of_margin, promising, spread
+from experiments.analysis.tuning.candidates import spread
+from experiments.analysis.tuning.proposing import chance_of_margin, promising
 from experiments.analysis.tuning.racing import contenders, freest_host
 from experiments.analysis.tuning.space import Config
 from experiments.analysis.tuning.trials import Planned, Purpose, Settings, Trial, ended_invalid, searched
 
 FEWEST_ROUNDS = 12
-CONTROL_EVERY = 6
+CONTROL_EVERY = 10
 FEWEST_SPREAD, SPREAD_RATIO, RACED_RATIO = 8, 0.25, 0.15
 """Parts of the search's runs: the first ones are spread over the space, the last ones belong to the race."""
-EARLIEST_STOP_RATIO, LEAST_CHANCE, CONFIRMED_CHANCE = 0.5, 0.36, 0.4
-"""From this part of the budget on a search ends below the chance of a gain; a finalist must have the last one."""
+EARLIEST_STOP_RATIO, LEAST_CHANCE, CONFIRMED_CHANCE = 0.5, 0.36, 0.5
+"""From this part of the budget on a search ends below a chance of a gain; it grows until the search's last run to what
+a finalist must have, for there are ever fewer runs in which to find one."""
 LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
 """Probability that the limits hold, below which nothing is claimed, and a finalist is out before its pairs are made."""
 ATTEMPTS = 3
@@ -81,7 +83,7 @@ def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
     left = searching(settings) - len(trials)
     if left > 0 and len(trials) >= EARLIEST_STOP_RATIO * settings.budget_runs:
         likely = chance_of_margin(beliefs, _source(settings, trials))
-        if likely < LEAST_CHANCE:
+        if likely < needed_chance(settings, len(trials)):
             return NothingBetter(
                 f"No setting is likely to beat the default by {settings.margin_ratio:.0%}: the most likely one has a "
                 f"chance of {likely:.0%}."
@@ -157,6 +159,13 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
         else:
             slots.add(proposal.config, host, "repeat", "perhaps the best: on another host")
     return tuple(slots.planned)
+
+
+def needed_chance(settings: Settings, runs: int) -> float:
+    """The chance of a gain, below which a search ends after so many runs."""
+    earliest = EARLIEST_STOP_RATIO * settings.budget_runs
+    part = (runs - earliest) / max(searching(settings) - earliest, 1.0)
+    return LEAST_CHANCE + (CONFIRMED_CHANCE - LEAST_CHANCE) * min(max(part, 0.0), 1.0)
 
 
 def searching(settings: Settings) -> int:
