@@ -178,5 +178,5 @@ def _host_named(run: Run, name: str) -> Host:
     spec = RunSpec.model_validate(run.spec)
     hosts = hosts_by_role(run)
     role = next(role for role, address in spec.hosts.items() if address.name == name)
-    host: Host = Host.objects.select_related("jump").get(pk=hosts[role])
+    host: Host = Host.objects.select_related("jump", "site").get(pk=hosts[role])
     return host

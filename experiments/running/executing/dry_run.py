@@ -32,8 +32,8 @@ logger = logging.getLogger(__name__)
 def perform_dry_run(dry_run_id: int) -> None:
     """Read all hosts and store the plan, or why it cannot be made. Runs in workers."""
     dry_run = (
-        DryRun.objects.select_related("sut__jump", "sut__leased_by", "drivers")
-        .prefetch_related(Prefetch("drivers__hosts", Host.objects.select_related("jump", "leased_by")))
+        DryRun.objects.select_related("sut__jump", "sut__leased_by", "sut__site", "drivers")
+        .prefetch_related(Prefetch("drivers__hosts", Host.objects.select_related("jump", "leased_by", "site")))
         .filter(pk=dry_run_id, state="pending")
         .first()
     )
