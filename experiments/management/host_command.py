@@ -17,8 +17,9 @@ class HostCommand(BaseCommand):
         parser.add_argument("--team", required=True, help="the team's short name, as in its addresses")
 
     def named_host(self, name: str, team: str) -> Host:
-        """The host, its team and its jump host. CommandError when the team has none of this name."""
-        found: Host | None = Host.objects.select_related("team", "jump").filter(team__slug=team, name=name).first()
+        """The host, its team, site and jump host. CommandError when the team has none of this name."""
+        hosts = Host.objects.select_related("team", "jump", "site")
+        found: Host | None = hosts.filter(team__slug=team, name=name).first()
         if found is None:
             raise CommandError(f"Team {team} has no host {name}.")
         return found
