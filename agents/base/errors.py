@@ -10,6 +10,12 @@ Cause = Literal["person", "specification", "host", "benchhub"]
 MISTAKE_HINT = "The worker's log has the details; please report them."
 """The hint of an error that nobody foresaw: it is ours, and the person can do nothing else about it."""
 
+UNKNOWN_HOLDER_HINT = (
+    "Another worker of this BenchHub has used the host since, or the database is an older copy. When nobody else uses "
+    "the host, restore it on its page: BenchHub then looks at what is there."
+)
+"""The hint after a host has refused a worker of whose successor its own database knows nothing."""
+
 
 class AgentError(Exception):
     """Something that a person must be told; `hint` says what to do about it, `cause` whose it is."""

@@ -12,7 +12,8 @@ from agents.base.installation import Installation
 from agents.site.door import Door
 from agents.site.keys import Keys
 from agents.site.wire import Clock, Finding, HostGiven, HostSeen, Kept
-from agents.working.host_check import HostAsked, Unfit, look_at
+from agents.working.host_check import look_at
+from agents.working.host_seen import HostAsked, Unfit
 
 logger = logging.getLogger(__name__)
 

@@ -19,10 +19,6 @@ logger = logging.getLogger(__name__)
 MAX_ATTEMPTS = 50
 """Workers that may begin with one run: one that kills each of them must come to an end, too."""
 
-UNKNOWN_HOLDER_HINT = (
-    "Another worker of this BenchHub has used the host since, or the database is an older copy. When nobody else uses "
-    "the host, restore it on its page: BenchHub then looks at what is there."
-)
 TAKEN_OVER = (
     "Another worker took this run over: the one before it has stopped or was silent. "
     "What ran on the hosts went on; its readings meanwhile are missing."

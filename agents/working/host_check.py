@@ -2,59 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agents import facts
 from agents.base.clock import ahead_of_run_s, run_clock_s
 from agents.base.errors import CommandError, ConnectError, HostError, HostKeyRefused, PlanError
 from agents.base.installation import Installation
-from agents.facts.access import Access
 from agents.remote import survey
 from agents.remote.address import Address, HostKey
 from agents.remote.ssh import SshSession, connect, scan_host_keys
 from agents.running.needs import look
 from agents.running.outfit import HostFinding, look_for, look_for_ways
+from agents.working.host_seen import HostAsked, Seen, Unfit
 
 MOST_WAYS = 5
 """Servers to which the test of a driver host tries the way: each that is shut takes four seconds."""
-
-
-@dataclass(frozen=True)
-class HostAsked:
-    """What is looked at: `serves` and `drives` are the parts that it may have, `servers` where it would find others."""
-
-    address: Address
-    serves: bool
-    drives: bool
-    servers: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a test brought: the keys of a host that is to be approved, or the facts and the clock of a known one.
-
-    `profile` is the stable part of the facts with its `digest`, "" when nobody logged in; `unread` what could not be
-    read. `remark`: what it does without. `notes`: what else is to be told. `findings`: what runs may use there.
-    """
-
-    offered: tuple[HostKey, ...] = ()
-    digest: str = ""
-    profile: Mapping[str, str] | None = None
-    unread: Mapping[str, str] | None = None
-    access: Access | None = None
-    clock_ahead_s: float | None = None
-    remark: str = ""
-    notes: tuple[str, ...] = ()
-    findings: tuple[HostFinding, ...] = ()
-
-
-class Unfit(PlanError):
-    """The host lacks what every run needs; `findings` are told with it, so that one look names all that is missing."""
-
-    def __init__(self, message: str, hint: str, findings: tuple[HostFinding, ...]) -> None:
-        super().__init__(message, hint=hint)
-        self.findings = findings
 
 
 async def look_at(host: HostAsked, private_key: str, here: Installation) -> Seen:

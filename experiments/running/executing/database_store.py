@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.db import close_old_connections
 
 from agents.base.clock import RunClock
@@ -24,8 +23,7 @@ from agents.remote.ssh import connect as ssh_connect
 from agents.running.canary_checks import CanaryReading
 from agents.running.control import KeepReadings
 from agents.spec import HostAddress, RunSpec
-from agents.working.execution import UNKNOWN_HOLDER_HINT
-from agents.working.store import ClaimedRun, StoreAway
+from agents.working.store import StoreAway
 from experiments.models import Host, Run
 from experiments.registry.connections import lent
 from experiments.registry.database_clock import database_clock
@@ -33,37 +31,17 @@ from experiments.registry.errors import DATABASE_AWAY
 from experiments.registry.hosts import canaries
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.host_keys import connect_args
-from experiments.registry.hosts.installation import installation
-from experiments.registry.runs.file_store import most_bytes
 from experiments.registry.workers.outbox import hint
 from experiments.running.ending.conclusion import conclude, give_up
 from experiments.running.executing.admission import admit, put_back
-from experiments.running.executing.older_database import note_leftovers, note_older_database
+from experiments.running.executing.newer_holder import stop_or_go_on_above
+from experiments.running.executing.older_database import note_leftovers
 from experiments.running.executing.recorder import Recorder
 
 logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def claimed(run: Run) -> ClaimedRun:
-    """The run as its worker needs it. The key has its time, which makes it unique for ever: a new database counts
-    from 1 again."""
-    return ClaimedRun(
-        id=run.pk,
-        number=run.number,
-        key=f"r{run.pk}-{int(run.queued_at.timestamp()):x}",
-        spec=RunSpec.model_validate(run.spec),
-        fence=run.fence,
-        attempts=run.attempts,
-        heartbeat_s=settings.BENCHHUB_HEARTBEAT_S,
-        patience_s=settings.BENCHHUB_PATIENCE_S,
-        deadman_s=settings.BENCHHUB_DEADMAN_S,
-        max_file_bytes=most_bytes(),
-        installation=installation(),
-        libraries=settings.BENCHHUB_PROFILERS,
-    )
 
 
 class DatabaseStore:
@@ -155,22 +133,6 @@ class DatabaseStore:
             await self._once_there(canaries.keep_readings, readings, hosts, run.experiment)
 
         return keep
-
-
-def stop_or_go_on_above(run: Run, refused: FenceError) -> None:
-    """Stop; but when this database knows of no newer holder, the host was used by one whom it does not know.
-
-    After the restore of a backup that is a run of the time after the dump: this one is taken up again under a greater
-    fence, and what the other has left is put back.
-    """
-    if Run.objects.filter(pk=run.pk, fence=run.fence).exclude(state=Run.State.FINISHED).exists():
-        if note_older_database(run.team, f"run #{run.number}", refused):
-            Recorder(run.pk, run.fence).let_go()
-            hint(run.pk)
-            return
-        give_up(run.pk, run.fence, refused.message, UNKNOWN_HOLDER_HINT, doubt="somebody else works on it")
-        return
-    logger.warning("run %s: another worker took over; this one stops", run.pk)
 
 
 def _host_named(run: Run, name: str) -> Host:

@@ -21,7 +21,8 @@ from experiments.registry.connections import give_back, lent
 from experiments.registry.errors import DATABASE_AWAY
 from experiments.registry.workers.tallies import count
 from experiments.running.ending.conclusion import give_up
-from experiments.running.executing.database_store import DatabaseStore, claimed
+from experiments.running.executing.claimed_run import claimed
+from experiments.running.executing.database_store import DatabaseStore
 from experiments.running.queue.dispatch import claim_next
 
 logger = logging.getLogger(__name__)

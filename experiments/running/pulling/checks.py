@@ -10,11 +10,11 @@ from agents.facts.access import Access
 from agents.remote.address import HostKey
 from agents.running.outfit import HostFinding
 from agents.site.wire import HostGiven, HostSeen, HostWay
-from agents.working.host_check import Seen
+from agents.working.host_seen import Seen
 from experiments.models import Host, Site, Team
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import NotFound, RequestError
-from experiments.registry.hosts.check import asked_of, put_off, store_failure, store_seen
+from experiments.registry.hosts.check_results import asked_of, put_off, store_failure, store_seen
 from experiments.registry.hosts.installation import installation
 from experiments.registry.hosts.inventory import check_state
 

@@ -14,12 +14,12 @@ from experiments.registry.hosts import canaries
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.host_keys import way_to
 from experiments.registry.workers.tallies import count
-from experiments.running.executing.database_store import claimed
+from experiments.running.executing.claimed_run import claimed
 from experiments.running.pulling.checks import check_due
 from experiments.running.pulling.recording import WITHOUT_STATE
 from experiments.running.queue.dispatch import claim_next, something_to_do
+from experiments.running.restoring.attempts import begin
 from experiments.running.restoring.requests import due_at
-from experiments.running.restoring.restoration import begin
 
 SHOWN_EVERY = timedelta(seconds=5)
 

@@ -19,9 +19,9 @@ from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.workers.outbox import hint
 from experiments.running.ending.conclusion import conclude, give_up
 from experiments.running.executing.admission import admit, put_back
-from experiments.running.executing.database_store import stop_or_go_on_above
+from experiments.running.executing.newer_holder import stop_or_go_on_above
 from experiments.running.executing.recorder import Recorder
-from experiments.running.restoring import restoration
+from experiments.running.restoring import attempts
 
 WITHOUT_STATE = ("samples", "logged")
 """Kinds of events that leave nothing in a record."""
@@ -105,11 +105,11 @@ def _end_restore(run: Run, fence: int, end: End) -> None:
     if end.how == "restored":
         restored = _restored(run)
         roles = tuple(role for role, pk in hosts_by_role(run).items() if pk == host.pk)
-        restoration.finish(host.pk, fence, restored, roles)
+        attempts.finish(host.pk, fence, restored, roles)
     elif end.how == "refused":
-        restoration.refuse(host.pk, fence, FenceError(end.message, seen=end.seen))
+        attempts.refuse(host.pk, fence, FenceError(end.message, seen=end.seen))
     elif end.how == "give_up":
-        restoration.fail(host.pk, fence, end.message, end.hint)
+        attempts.fail(host.pk, fence, end.message, end.hint)
 
 
 def _restored(run: Run) -> Restored:

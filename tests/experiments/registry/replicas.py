@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -21,6 +22,7 @@ class Replica:
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.account = directory, service_account()
+        self.slot = directory.name.replace("-", "_").lower()
         if self.account is not None:
             os.chown(directory, self.account.uid, self.account.gid)
         self.binaries = reachable_binaries(postgres_programs(), self.account, directory / "programs")
@@ -35,7 +37,13 @@ class Replica:
             "-D",
             f"{directory}/data",
         ]
-        made = run_as([*copy, "--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast"], self.account)
+        # A slot from before the copy: the other tests write more meanwhile than the primary keeps by itself.
+        with psycopg.connect(host=where["HOST"], user=where["USER"], dbname="postgres", autocommit=True) as primary:
+            primary.execute("SELECT pg_create_physical_replication_slot(%s, true)", [self.slot])
+        made = run_as(
+            [*copy, f"--slot={self.slot}", "--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast"],
+            self.account,
+        )
         assert made.returncode == 0, made.stderr
         self.start()
 
@@ -57,6 +65,14 @@ class Replica:
         if self.child is not None:
             end(self.child, signal.SIGINT, patience_s=30)
             self.child = None
+
+    def remove(self) -> None:
+        """Stop it, and let the primary forget what it kept for it."""
+        self.stop()
+        where = connection.settings_dict
+        with psycopg.connect(host=where["HOST"], user=where["USER"], dbname="postgres", autocommit=True) as primary:
+            primary.execute("SELECT pg_drop_replication_slot(%s)", [self.slot])
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def stand_still(self) -> None:
         """Take what comes from the primary, and show none of it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,8 +36,7 @@ def server(django_db_setup: None) -> Iterator[Replica]:
     connections.settings[ALIAS] = replica.settings
     yield replica
     del connections.settings[ALIAS]
-    replica.stop()
-    shutil.rmtree(directory, ignore_errors=True)
+    replica.remove()
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from experiments.registry.hosts.inventory import clear_dirty
 from experiments.running.executing.execution import execute_next
 from experiments.running.queue.dispatch import next_fence
 from experiments.running.restoring import requests
+from experiments.running.restoring.attempts import MOST_TRIES
 from experiments.running.restoring.requests import repeat_due, request_restore
-from experiments.running.restoring.restoration import MOST_TRIES, perform_restore
+from experiments.running.restoring.restoration import perform_restore
 from tests.agents.conftest import sshd_host  # noqa: F401 - a fixture
 from tests.agents.run_lab import free_port
 from tests.experiments.conftest import MakeMember
