@@ -16,17 +16,19 @@ import numpy as np
 from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.analysis.tuning import confirming
 from experiments.analysis.tuning.beliefs import Beliefs
-from experiments.analysis.tuning.proposing import chance_of_margin, promising, spread
+from experiments.analysis.tuning.proposing import expected_excess, promising, spread, unanswered
 from experiments.analysis.tuning.racing import contenders, freest_host
 from experiments.analysis.tuning.space import Config
 from experiments.analysis.tuning.trials import Planned, Purpose, Settings, Trial, ended_invalid, searched
 
 FEWEST_ROUNDS = 12
 CONTROL_EVERY = 6
-FEWEST_SPREAD, SPREAD_RATIO, RACED_RATIO = 8, 0.25, 0.15
+FEWEST_SPREAD, SPREAD_RATIO, RACED_RATIO = 8, 0.25, 0.25
 """Parts of the search's runs: the first ones are spread over the space, the last ones belong to the race."""
-EARLIEST_STOP_RATIO, LEAST_CHANCE, CONFIRMED_CHANCE = 0.5, 0.36, 0.4
-"""From this part of the budget on a search ends below the chance of a gain; a finalist must have the last one."""
+EARLIEST_STOP_RATIO, LEAST_EXCESS_RATIO = 0.5, 0.5
+"""From this part of the budget on a search ends when less is to be gained beyond the margin than this part of it."""
+CONFIRMED_CHANCE, HOPELESS_CHANCE = 0.5, 0.2
+"""A finalist must be likely to gain the margin, and its pairs end below the chance that they will show a gain."""
 LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
 """Probability that the limits hold, below which nothing is claimed, and a finalist is out before its pairs are made."""
 ATTEMPTS = 3
@@ -80,11 +82,11 @@ def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
     beliefs = Beliefs(settings, trials)
     left = searching(settings) - len(trials)
     if left > 0 and len(trials) >= EARLIEST_STOP_RATIO * settings.budget_runs:
-        likely = chance_of_margin(beliefs, _source(settings, trials))
-        if likely < LEAST_CHANCE:
+        excess = expected_excess(beliefs, _source(settings, trials))
+        if excess < LEAST_EXCESS_RATIO * math.log1p(settings.margin_ratio):
             return NothingBetter(
-                f"No setting is likely to beat the default by {settings.margin_ratio:.0%}: the most likely one has a "
-                f"chance of {likely:.0%}."
+                f"No setting is likely to beat the default by more than {settings.margin_ratio:.0%}: the most "
+                f"promising one is expected to gain {math.expm1(excess):.1%} beyond that."
             )
     if left > 0 and (planned := _next(settings, trials, beliefs, left)):
         return Round(planned)
@@ -140,10 +142,10 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
     if slots.free and sum(controls.values()) * CONTROL_EVERY <= len(trials):
         host = min(slots.free, key=lambda host: controls[host])
         slots.add(settings.default, host, "control", "the default, as control")
-    explored = sum(one.purpose == "explore" for one in trials)
-    if explored < max(FEWEST_SPREAD, int(SPREAD_RATIO * searching(settings))):
-        new = spread(settings.space, settings.default, explored + len(slots.free), settings.seed)
-        for config in new[explored:][: len(slots.free)]:
+    explored, wanted = sum(one.purpose == "explore" for one in trials), int(SPREAD_RATIO * searching(settings))
+    if explored < max(FEWEST_SPREAD, wanted):
+        configs = spread(settings.space, settings.default, explored + 2 * len(slots.free), settings.seed)
+        for config in unanswered(beliefs, trials, configs)[: len(slots.free)]:
             slots.add(config, slots.free[0], "explore", "spread over the space")
         return tuple(slots.planned)
     if left <= RACED_RATIO * searching(settings):
@@ -197,7 +199,7 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
         step = _pairs(settings, trials, beliefs, finalist, tried)
         if step:
             return Round(step)
-        if dropped(settings, trials, finalist):
+        if dropped(settings, trials, finalist, tried):
             continue
         verdict = confirming.verdict_on(settings, finalist, tried)
         claim = confirming.claim_of(settings, finalist, verdict, tried)
@@ -221,16 +223,14 @@ def within(settings: Settings, trials: Sequence[Trial], config: Config) -> float
     return Beliefs(settings, trials).within_of(config)
 
 
-def dropped(settings: Settings, trials: Sequence[Trial], finalist: confirming.Finalist) -> bool:
+def dropped(settings: Settings, trials: Sequence[Trial], finalist: confirming.Finalist, tried: int) -> bool:
     """Whether a finalist is out before its pairs are complete."""
     if finalist.crashes > 1:
         return True
     figures = [pair for pair in finalist.pairs.values() if None not in pair]
     if len(figures) >= 3 and within(settings, trials, finalist.config) < DROPPED_WITHIN:
         return True
-    sign = 1 if settings.higher_is_better else -1
-    gains = [sign * math.log(mine / base) for base, mine in figures if mine is not None and base is not None]
-    return len(gains) >= 5 and math.fsum(gains) <= 0
+    return len(figures) >= MIN_FOR_VERDICT and confirming.chance_to_show(settings, finalist, tried) < HOPELESS_CHANCE
 
 
 def _pairs(
@@ -240,7 +240,7 @@ def _pairs(
     left = settings.budget_runs - len(trials)
     complete = [block for block, pair in finalist.pairs.items() if None not in pair]
     open_blocks = [block for block in finalist.pairs if block not in complete]
-    if dropped(settings, trials, finalist) or left <= 0:
+    if dropped(settings, trials, finalist, tried) or left <= 0:
         return ()
     wanted = confirming.pairs_wanted(settings, finalist, tried)
     confirm = [one for one in trials if one.purpose == "confirm"]
