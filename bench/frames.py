@@ -2,6 +2,10 @@
 
 Runs in the embedded PostgreSQL of BENCHHUB_DATA_DIR (give it a scratch directory) or in that of DATABASE_URL, and keeps
 its team `frames-100000` there. Exit status 1 when the best of `--times` takes longer than 5 s.
+
+With `--mlflow PROGRAM` both servers are started as their users start them, on one PostgreSQL of a scratch directory,
+and asked by their own clients: `Hub.runs` into a frame of polars, `mlflow.search_runs` into its own of pandas. Exit
+status 1 when MLflow does not take ten times as long.
 """
 
 from __future__ import annotations
@@ -18,19 +22,23 @@ from django.db import connection
 from django.test import Client
 
 import bench.django_project  # noqa: F401 - before the models
+from bench.frames_beside_mlflow import COLUMNS, MORE_FIGURES, compare
 from experiments.keeping.demo.seeding import seed_runs
 from experiments.models import Member, Role, Run, Team
 from experiments.registry.teams.tokens import issue
 
 AIM_S = 5.0
-COLUMNS = 70
+TIMES_MLFLOW = 10.0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--mlflow", metavar="PROGRAM", help="MLflow's `mlflow`, in a virtual environment of its own")
     given = parser.parse_args()
+    if given.mlflow:
+        sys.exit(compare(given.mlflow, given.runs, given.times) < TIMES_MLFLOW)
     call_command("migrate", verbosity=0)
     member = _member(given.runs)
     _, token = issue(member, name="frames", scopes=["read"])
@@ -66,11 +74,7 @@ def _member(runs: int) -> Member:
     member = Member.objects.create(team=team, user=user, role=Role.ADMIN)
     seed_runs(team, runs)
     with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE experiments_run SET metrics = metrics || (SELECT jsonb_object_agg('own_' || n || '_ms', "
-            "random() * 100 + number * 0) FROM generate_series(1, %s) n) WHERE team_id = %s",
-            [COLUMNS - 34, team.pk],
-        )
+        cursor.execute(MORE_FIGURES, [COLUMNS - 34, team.pk])
         cursor.execute("VACUUM ANALYZE")
     assert Run.objects.for_team(team).count() == runs  # noqa: S101
     return member

@@ -8,6 +8,8 @@ import psycopg
 
 METRICS, PARAMETERS = 8, 5
 """As many figures as the runs that `manage.py seed_runs` makes up."""
+OTHER_COLUMNS = 6 + 3 + PARAMETERS
+"""What a frame of MLflow has beside figures: of the run itself, tags and parameters."""
 
 _STATEMENTS = (
     """INSERT INTO runs (run_uuid, name, source_type, source_name, entry_point_name, user_id, status, start_time,
@@ -32,8 +34,8 @@ _STATEMENTS = (
 )
 
 
-def seed_mlflow(connection: psycopg.Connection[Any], experiment: int, count: int) -> None:
+def seed_mlflow(connection: psycopg.Connection[Any], experiment: int, count: int, *, metrics: int = METRICS) -> None:
     """Store `count` finished runs, four fifths of them of the branch main, each with its latest metrics."""
     for statement in _STATEMENTS:
-        given = {"experiment": experiment, "count": count, "parameters": PARAMETERS, "metrics": METRICS}
+        given = {"experiment": experiment, "count": count, "parameters": PARAMETERS, "metrics": metrics}
         connection.execute(statement, given)

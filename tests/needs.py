@@ -27,6 +27,7 @@ PACKAGES = {
     "cc": "gcc libc6-dev",
     "dropbear": "dropbear-bin",
     "fc-match": "fontconfig",
+    "go": "golang-go",
     "h2load": "nghttp2-client",
     "ip": "iproute2",
     "java": "default-jre-headless",

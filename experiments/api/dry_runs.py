@@ -16,6 +16,7 @@ from experiments.api.setups import SetupIn
 from experiments.asking.launching import dryrun
 from experiments.models import DryRun
 from experiments.registry.errors import NotFound
+from experiments.registry.notes.labels import check_labels
 
 router = Router(auth=LAUNCH, tags=["runs"])
 
@@ -44,6 +45,7 @@ class DryRunOut(BaseModel):
 def start_dry_run(request: HttpRequest, payload: SetupIn) -> Status[DryRunOut]:
     """Let a worker connect to the hosts, read what is there and plan the run; it changes nothing and queues no run."""
     member = member_of(request)
+    check_labels(payload.labels)  # a launch of the same body refuses them
     return Status(202, DryRunOut.of(dryrun.request(member, payload.choice(member))))
 
 
