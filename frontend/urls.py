@@ -43,6 +43,7 @@ from frontend.pages.schedules import views as schedules
 from frontend.pages.searches import views as searches
 from frontend.pages.shares import public
 from frontend.pages.shares import views as shares
+from frontend.pages.sites import views as sites
 from frontend.pages.team import invitations, members
 from frontend.pages.team import views as team
 from frontend.pages.thresholds import views as thresholds
@@ -253,6 +254,10 @@ urlpatterns = [
     path(TEAM + "help/<slug:topic>/", help_pages.help_topic, name="help"),
     # Operator
     path(TEAM + "operator/", operator.operator, name="operator"),
+    path(TEAM + "operator/sites/", sites.sites, name="sites"),
+    path(TEAM + "operator/sites/add", sites.add_site, name="add_site"),
+    path(TEAM + "operator/sites/change", sites.change_site, name="change_site"),
+    path(TEAM + "operator/sites/remove", sites.remove_site, name="remove_site"),
     # Settings
     path(TEAM + "settings/", members.members, name="settings"),
     path(TEAM + "settings/members/<int:pk>", members.member_change, name="member_change"),

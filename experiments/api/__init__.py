@@ -44,6 +44,7 @@ from experiments.api import (
     series,
     shares,
     site,
+    sites,
     team,
     thresholds,
     timers,
@@ -129,5 +130,6 @@ for prefix, router in (
     ("/webhooks", webhooks.router),
     ("/audit", audit.router),
     ("/site", site.router),
+    ("/sites", sites.router),
 ):
     api.add_router(prefix, router)

@@ -18,6 +18,11 @@ def at(site: str, path: str = "") -> Q:
     return Q(**{f"{path}site__name": site}) if site != CENTRAL else Q(**{f"{path}site": None})
 
 
+def all_sites() -> list[Site]:
+    """Those besides the central one, by name."""
+    return list(Site.objects.order_by("name"))
+
+
 def said(site: str) -> str:
     """The site in a sentence."""
     return f"site {site}" if site != CENTRAL else "the central site"

@@ -77,6 +77,12 @@ def workers_at(sites: Collection[str], team: Team, busy: Mapping[str, int], now:
     return found
 
 
+def manned_sites(now: datetime) -> frozenset[str]:
+    """The sites at which a worker that executes runs has shown itself lately."""
+    alive = Worker.objects.filter(seen_at__gt=now - SILENT_AFTER)
+    return frozenset(worker.site for worker in alive if executes(worker.queues))
+
+
 def executes(queues: Collection[str]) -> bool:
     """Whether a worker of these queues executes runs, of whichever site."""
     return any(name.partition(".")[0] == RUNS for name in queues)

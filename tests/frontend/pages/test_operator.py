@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from experiments.keeping.operating.broker import Broker
-from experiments.models import Canary, Host, Member, Worker
+from experiments.models import AuditEntry, Canary, Host, Member, Site, Worker
 from experiments.registry.hosts.inventory import add_host
 from tests.frontend.conftest import MakeRun
 
@@ -83,3 +83,41 @@ def test_staff_sees_the_last_backup_where_some_are_written(
     assert "No backup has been written yet" in page(browser_of(staff), staff).content.decode()
     (tmp_path / "benchhub-2026-11-21.backup").write_bytes(b"x" * 2048)
     assert "Last backup: 2026-11-21 (UTC), 2.0 KiB" in page(browser_of(staff), staff).content.decode()
+
+
+def test_staff_adds_changes_and_removes_sites_and_is_told_what_does_not_fit(
+    staff: Member, browser_of: BrowserOf
+) -> None:
+    client = browser_of(staff)
+
+    def send(action: str, **given: str) -> Any:
+        return client.post(reverse(f"{action}_site", args=[staff.team.slug]), given, follow=True)
+
+    assert "There is no site besides the central one." in client.get(reverse("sites", args=["perf"])).content.decode()
+    made = send("add", name="berlin", description="Lab in Berlin", most_live_runs="", keys_stay="on").content.decode()
+    assert "manage.py site-worker --site berlin" in made
+    twice = send("add", name="berlin")
+    assert (twice.status_code, "There is a site named berlin already." in twice.content.decode()) == (422, True)
+    assert send("add", name="Not one!").status_code == 422
+    changed = send("change", name="berlin", description="Moved", most_live_runs="7").content.decode()
+    assert "The site berlin is changed." in changed
+    site = Site.objects.get()
+    assert (site.name, site.description, site.most_live_runs, site.keys_stay) == ("berlin", "Moved", 7, True)
+    assert send("change", name="berlin", most_live_runs="0").status_code == 422
+    assert send("change", name="oslo").status_code == 404
+    there = add_host(staff, name="one", address="127.0.0.1", port=22, user="bench", roles="both", site=site)
+    assert "1 host is at site berlin" in send("remove", name="berlin").content.decode()
+    there.delete()
+    assert "The site berlin is removed." in send("remove", name="berlin").content.decode()
+    assert not Site.objects.exists()
+    trail = AuditEntry.objects.filter(action__startswith="site.").order_by("pk").values_list("action", "before")
+    stored = {"description": "Lab in Berlin", "most_live_runs": None}
+    assert list(trail) == [("site.add", None), ("site.change", stored), ("site.remove", {"name": "berlin"})]
+
+
+def test_sites_are_there_for_staff_alone(admin: Member, browser_of: BrowserOf) -> None:
+    client = browser_of(admin)
+    assert client.get(reverse("sites", args=["perf"])).status_code == 404
+    for action in ("add", "change", "remove"):
+        assert client.post(reverse(f"{action}_site", args=["perf"]), {"name": "berlin"}).status_code == 404
+    assert not Site.objects.exists()

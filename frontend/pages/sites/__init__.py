@@ -1,0 +1,1 @@
+"""The sites of the installation, for its staff."""
