@@ -177,6 +177,7 @@ def _hosts(player: Player) -> None:
     player.until(lambda: player.ask("get_host", name="sut-1", keep=False)["canaries"]["state"] != "pending")
     player.ask("list_host_canaries", name="sut-1")
     player.ask("list_hosts", query={"name__in": "sut-1,driver-1"})
+    player.ask("list_sites")
     hours = [(timezone.now() + timedelta(hours=count)).isoformat() for count in (2, 3)]
     reservation = player.ask("create_reservation", body=BODIES["create_reservation"] | {"until": hours[0]})
     player.ask("change_reservation", reservation_id=reservation["id"], body={"until": hours[1]})

@@ -10,6 +10,7 @@ from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
 from benchhub import embedded, single_sign_on
+from benchhub.account_settings import *  # noqa: F403 - Django reads one module
 from benchhub.celery_settings import *  # noqa: F403 - Django reads one module
 from benchhub.connections import BoundedConnection, PooledConnection
 from benchhub.environment import (
@@ -211,48 +212,9 @@ CACHES = {
     }
 }
 
-# People -------------------------------------------------------------------------------------------------------------
-AUTHENTICATION_BACKENDS = [
-    "allauth.account.auth_backends.AuthenticationBackend",
-]
-AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
-    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
-]
-LOGIN_URL = "account_login"
-LOGIN_REDIRECT_URL = "/"
-ACCOUNT_ADAPTER = "benchhub.accounts.AccountAdapter"
-ACCOUNT_LOGIN_METHODS = {"username", "email"}
-ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
-ACCOUNT_CHANGE_EMAIL = True  # one address; a new one counts once it is confirmed
+# People: what does not differ between installations is in benchhub/account_settings.py ------------------------------
 ACCOUNT_EMAIL_VERIFICATION = "optional" if envlist("EMAIL_HOST") else "none"
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if BENCHHUB_HTTPS else "http"
-ACCOUNT_EMAIL_SUBJECT_PREFIX = "[BenchHub] "
-ACCOUNT_REAUTHENTICATION_REQUIRED = True
-ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # else anybody could have mails sent to anybody
-_FORMS = "frontend.pages.account.forms."
-ACCOUNT_FORMS = {
-    "login": _FORMS + "SignInForm",
-    "signup": _FORMS + "SignUpForm",
-    "change_password": _FORMS + "ChangePasswordForm",
-    "set_password": _FORMS + "SetPasswordForm",
-    "reset_password": _FORMS + "ForgottenPasswordForm",
-    "reset_password_from_key": _FORMS + "NewPasswordForm",
-    "add_email": _FORMS + "MailAddressForm",
-    "reauthenticate": _FORMS + "PasswordAgainForm",
-}
-SOCIALACCOUNT_FORMS = {"signup": _FORMS + "ProviderSignUpForm"}
-MFA_FORMS = {
-    "authenticate": _FORMS + "CodeForm",
-    "reauthenticate": _FORMS + "CodeAgainForm",
-    "activate_totp": _FORMS + "AppForm",
-    "add_webauthn": _FORMS + "SecurityKeyForm",
-    "authenticate_webauthn": _FORMS + "SecurityKeyAnswerForm",
-    "reauthenticate_webauthn": _FORMS + "SecurityKeyAgainForm",
-}
-ACCOUNT_RATE_LIMITS = {"login_failed": "20/m/ip,5/5m/key"}
 ALLAUTH_TRUSTED_PROXY_COUNT = envint("BENCHHUB_PROXY_COUNT", 0)
 EMAIL_BACKEND = (
     "django.core.mail.backends.smtp.EmailBackend"
@@ -269,14 +231,7 @@ EMAIL_TIMEOUT = 10  # a worker sends the mails about alerts
 DEFAULT_FROM_EMAIL = "".join(envlist("DEFAULT_FROM_EMAIL", ("benchhub@localhost",)))
 
 # Second factor and single sign-on (docs/signin.md) --------------------------------------------------------------------
-MFA_ADAPTER = "benchhub.accounts.SecondFactorAdapter"
-MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
-MFA_TOTP_ISSUER = "BenchHub"
-MFA_TOTP_TOLERANCE = 1  # 30 s: clocks of phones
-MFA_ALLOW_UNVERIFIED_EMAIL = True  # accounts that an admin made have no address
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not BENCHHUB_HTTPS  # localhost alone: browsers refuse it elsewhere
-SOCIALACCOUNT_ADAPTER = "benchhub.accounts.SocialAccountAdapter"
-SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
 SOCIALACCOUNT_PROVIDERS = single_sign_on.providers()
 # What a provider's libraries take to load is for those that have one.
 INSTALLED_APPS += [f"allauth.socialaccount.providers.{kind}" for kind in SOCIALACCOUNT_PROVIDERS]
