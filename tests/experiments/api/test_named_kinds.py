@@ -146,7 +146,7 @@ LISTS: dict[str, list[Any]] = {
 
 def _with(operation: str, field: str, name: str) -> Any:
     """A body that fits but for this name; what is kept by names has it as a key."""
-    body = copy.deepcopy({**NAMES, "tags": ["a"]} if operation == "create_run" else BODIES[operation])
+    body: Any = copy.deepcopy({**NAMES, "tags": ["a"]} if operation == "create_run" else BODIES[operation])
     if operation == "create_results":  # a batch of one does without the place of its result
         body["results"] += body["results"]
     if operation == "create_import":
