@@ -276,8 +276,22 @@ def _runs(player: Player) -> None:
     player.ask("change_mails")
     player.ask("runs_parquet", query={"validity": "valid"})
     player.ask("samples_parquet", number=first)
+    _prometheus(player, second)
     for number in player.ask("rerun_runs")["queued"]:
         player.ask("cancel_run", number=number, keep=False)
+
+
+def _prometheus(player: Player, number: int) -> None:
+    """A source that nobody answers for: the demonstration has none."""
+    source = player.ask("create_prometheus_source")["id"]
+    player.ask("list_prometheus_sources")
+    player.ask("get_prometheus_source", source_id=source)
+    player.ask("try_prometheus_source", source_id=source)
+    player.ask("read_run_again", number=number)
+    player.until(lambda: player.ask("list_run_readings", number=number, keep=False)[0]["tries"])
+    player.ask("list_run_readings", number=number)
+    player.ask("change_prometheus_source", source_id=source)
+    player.ask("delete_prometheus_source", source_id=source)
 
 
 def _valid_one(player: Player, number: int) -> int:

@@ -19,6 +19,9 @@ from bench.screenshot_answers import BASELINE, FINDINGS, PROFILED, RECIPE, SCALI
 from bench.website import write_events
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
+from experiments.asking.prometheus.queries import ChannelQuery
+from experiments.asking.prometheus.sources import Wanted as WantedSource
+from experiments.asking.prometheus.sources import create_source
 from experiments.asking.schedules.saving import Plan, create_schedule
 from experiments.judging.alerts.saving_rules import WantedRule, create_rule
 from experiments.judging.alerts.trends import rebuild
@@ -38,6 +41,7 @@ from experiments.models import (
     Member,
     Occasion,
     PinnedBaseline,
+    PrometheusSource,
     Recipe,
     Role,
     Run,
@@ -120,6 +124,7 @@ def arguments_of(member: Member) -> dict[str, Any]:
         "tuning_id": only(Tuning.objects, outcome=Tuning.Outcome.BETTER),
         "schedule_id": only(Schedule.objects, name=WEEKLY),
         "rule_id": only(AlertRule.objects, name=RULE),
+        "source_id": only(PrometheusSource.objects, name="Production"),
         "webhook_id": only(Webhook.objects, name="Dashboard"),
         "token": link.token,
         "text": invite(member, Role.VIEWER).link.rstrip("/").rpartition("/")[2],
@@ -247,6 +252,10 @@ class _Filling(Answers):
         webhook, _ = create_webhook(
             self.member, Wanted("Dashboard", "https://dashboard.example/in", ["run.finished", "alert.raised"])
         )
+        load = ChannelQuery("load1", 'node_load1{instance="{host}:9100"}', "tasks")
+        received = 'rate(node_network_receive_bytes_total{instance="{host}:9100"}[1m])'
+        asked = [load, ChannelQuery("received", received, "bytes_per_s", "driver", 15, "device")]
+        create_source(self.member, WantedSource("Production", "https://prometheus.example", asked))
         given_up = Delivery.State.GIVEN_UP
         for number, (state, statuses) in enumerate(
             ((Delivery.State.DELIVERED, (200,)), (given_up, (503,) * 4), (Delivery.State.DELIVERED, (503, 200)))

@@ -94,6 +94,8 @@ PAGES: dict[str, Shot] = {
     "invitation": Shot("What somebody sees who was invited"),
     "team": Shot("Settings: the team"),
     "tokens": Shot("Settings: tokens for the API"),
+    "prometheus_sources": Shot("Settings: Prometheus"),
+    "prometheus_source": Shot("One Prometheus source and its queries"),
     "webhooks": Shot("Settings: webhooks"),
     "webhook": Shot("One webhook and its deliveries"),
     "thresholds": Shot("Settings: the thresholds of the checks"),

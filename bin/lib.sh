@@ -127,6 +127,7 @@ bh_missing() {
         bh_has sysbench || echo sysbench
         bh_has fio || echo fio
         bh_has iperf3 || echo iperf3
+        bh_has prometheus || echo prometheus
         /sbin/ldconfig -p | grep libatomic.so.1 >/dev/null || echo libatomic1  # for the driver of browser tests
         bh_compose version >/dev/null 2>&1 || echo docker-compose ;;
       faults)
@@ -195,6 +196,7 @@ bh_packages() {
     case " ${wanted[*]} " in *" nginx-light "*) bh_keep_off nginx.service ;; esac
     case " ${wanted[*]} " in *" haproxy "*) bh_keep_off haproxy.service ;; esac
     case " ${wanted[*]} " in *" iperf3 "*) bh_keep_off iperf3.service ;; esac
+    case " ${wanted[*]} " in *" prometheus "*) bh_keep_off prometheus.service ;; esac
   fi
   # Which Python it is decides what else is needed.
   case " ${wanted[*]} " in *" python3"*) bh_python >/dev/null || bh_die "the new Python does not work"; bh_packages "$@" ;; esac

@@ -14,6 +14,7 @@ FOLLOWERS: events.Followers = {
         "experiments.asking.bisections.live.run_ended",
         "experiments.asking.tunings.live.run_ended",
         "experiments.telling.observing.tracing.run_ended",
+        "experiments.asking.prometheus.reading.run_ended",
     ),
     events.BlocksEnded: ("experiments.asking.launching.stopping.blocks_ended",),
     events.ExperimentEnded: (

@@ -13,6 +13,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.working.lease import handing_over
+from experiments.asking.prometheus import reading
 from experiments.asking.schedules import launching
 from experiments.judging.alerts.missing import raise_missing
 from experiments.keeping.backups.daily import back_up_daily
@@ -38,6 +39,7 @@ from experiments.registry.workers.outbox import (
     DELIVER,
     DRY_RUN,
     EXECUTE_RUN,
+    READ_PROMETHEUS,
     RESTORE_HOST,
     SEND_TRACE,
     STAND_IN_FOR_BEAT,
@@ -196,13 +198,15 @@ def launch_due() -> None:
 
 @shared_task(name="experiments.tasks.deliver_due")
 def deliver_due() -> None:
-    """Send the messages and traces that are due: new ones whose hint was lost, and repeated ones."""
+    """Send the messages and traces and ask the Prometheus servers that are due: first ones, and repeated ones."""
     for delivery_id in delivering.due():
         send(DELIVER, delivery_id)
     delivering.forget_old()
     for run_id in tracing.due():
         send(SEND_TRACE, run_id)
     tracing.forget_old()
+    for reading_id in reading.due():
+        send(READ_PROMETHEUS, reading_id)
 
 
 @shared_task(name=DELIVER)
@@ -215,3 +219,9 @@ def deliver_one(delivery_id: int) -> None:
 def send_trace(run_id: int) -> None:
     """Hand the trace of one run to the collector, unless every place for slow work is taken."""
     if_there_is_room(tracing.export, run_id)
+
+
+@shared_task(name=READ_PROMETHEUS)
+def read_prometheus(reading_id: int) -> None:
+    """Read what a team's Prometheus saw around one run, unless every place for slow work is taken."""
+    if_there_is_room(reading.read, reading_id)

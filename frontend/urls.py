@@ -31,6 +31,7 @@ from frontend.pages.notes import views as notes
 from frontend.pages.operator import views as operator
 from frontend.pages.overview import views as overview
 from frontend.pages.profiles import views as profiles
+from frontend.pages.prometheus import views as prometheus
 from frontend.pages.queue import views as queue
 from frontend.pages.report import views as report
 from frontend.pages.run import live, timers
@@ -106,6 +107,7 @@ urlpatterns = [
     path(TEAM + "runs/<int:number>/baseline", baselines.pin_baseline, name="pin_baseline"),
     path(TEAM + "runs/<int:number>/rerun", run.rerun, name="rerun"),
     path(TEAM + "runs/<int:number>/priority", run.priority, name="run_priority"),
+    path(TEAM + "runs/<int:number>/prometheus", run.read_prometheus, name="read_prometheus"),
     path(TEAM + "runs/<int:number>/timers", timers.add_timers, name="add_timers"),
     path(TEAM + "runs/<int:number>/recordings/new/", imports.add_recording, name="add_recording"),
     path(TEAM + "runs/import/", imports.import_run, name="import_run"),
@@ -268,6 +270,9 @@ urlpatterns = [
     path(TEAM + "settings/team/leave", team.leave_team, name="leave_team"),
     path(TEAM + "settings/tokens/", members.tokens, name="tokens"),
     path(TEAM + "settings/tokens/<int:pk>/revoke", members.token_revoke, name="revoke_token"),
+    path(TEAM + "settings/prometheus/", prometheus.source_list, name="prometheus_sources"),
+    path(TEAM + "settings/prometheus/<int:source_id>/", prometheus.source, name="prometheus_source"),
+    path(TEAM + "settings/prometheus/<int:source_id>/do", prometheus.source_action, name="prometheus_action"),
     path(TEAM + "settings/webhooks/", webhooks.webhook_list, name="webhooks"),
     path(TEAM + "settings/webhooks/mails", webhooks.choose_mails, name="choose_mails"),
     path(TEAM + "settings/webhooks/<int:webhook_id>/", webhooks.webhook, name="webhook"),

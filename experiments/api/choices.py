@@ -20,6 +20,7 @@ from experiments.models import (
     Experiment,
     Host,
     Occasion,
+    PrometheusSource,
     Role,
     Run,
     Schedule,
@@ -56,6 +57,7 @@ ScheduleState = Annotated[str, _said(Schedule.State.values)]
 OccasionOutcome = Annotated[str, _said(Occasion.Outcome.values)]
 ShareKind = Annotated[str, _said(ShareLink.Kind.values)]
 DeliveryState = Annotated[str, _said(Delivery.State.values)]
+PrometheusAuth = Annotated[str, _said(PrometheusSource.Auth.values)]
 WebhookFormat = Annotated[str, _said(Webhook.Format.values)]
 MemberRole = Annotated[str, _said(Role.values)]
 FindingLevel = Annotated[str, _said(get_args(Level))]

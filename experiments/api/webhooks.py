@@ -16,8 +16,8 @@ from experiments.api.plumbing.auth import ADMIN, member_of
 from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import MAX_ID, Body, Flag
 from experiments.models import Delivery, DeliveryAttempt, Webhook
+from experiments.registry.outgoing.addresses import MAX_URL
 from experiments.telling.notifying import webhooks
-from experiments.telling.notifying.addresses import MAX_URL
 from experiments.telling.notifying.happenings import EVENTS
 from experiments.telling.notifying.reading import deliveries_of, find_delivery, find_webhook, webhooks_of
 

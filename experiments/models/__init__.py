@@ -14,6 +14,7 @@ from experiments.models.invitations import Invitation
 from experiments.models.notifying import Delivery, DeliveryAttempt, Webhook
 from experiments.models.operations import Canary, Tally, Worker
 from experiments.models.profiles import RunProfile
+from experiments.models.prometheus import PrometheusReading, PrometheusSource
 from experiments.models.results import (
     ARTIFACT_BYTES,
     Artifact,
@@ -71,6 +72,8 @@ __all__ = [
     "Occasion",
     "PinnedBaseline",
     "PinnedTrend",
+    "PrometheusReading",
+    "PrometheusSource",
     "Recipe",
     "Reservation",
     "Role",

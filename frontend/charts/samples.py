@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.thinning import thinned
+from experiments.asking.prometheus.queries import PREFIX
 from experiments.models import Run, SampleSeries
 from frontend.charts.channels import GROUPS, Group, kinds_json
 
@@ -18,25 +19,39 @@ LIVE_READINGS = 8000
 
 
 def groups_of(run: Run) -> dict[str, Group]:
-    """The groups for which this run may have lines; of an imported one those that it has, and others for each unit."""
+    """The groups for which this run may have lines; of an imported one those that it has.
+
+    What is of no known kind has a group for each unit: what a Prometheus was asked for, and what came with figures.
+    """
     channels = dict(SampleSeries.objects.filter(run=run).order_by("channel").values_list("channel", "unit"))
     found = {
         name: group
         for name, group in GROUPS.items()
         if not group.sometimes or any(re.search(group.pattern, channel) for channel in channels)
     }
+    read = {channel: unit for channel, unit in channels.items() if channel.startswith(PREFIX)}
+    of_prometheus = _by_unit("prometheus", "Prometheus", read)
     if run.origin != Run.Origin.IMPORTED or not channels:
-        return found
+        return found | of_prometheus
     seen = {name: group for name, group in found.items() if any(re.search(group.pattern, one) for one in channels)}
+    known = [*seen.values(), *of_prometheus.values()]
+    others = {
+        channel: unit
+        for channel, unit in channels.items()
+        if not any(re.search(group.pattern, channel) for group in known)
+    }
+    return seen | of_prometheus | _by_unit("reported", "Reported", others)
+
+
+def _by_unit(key: str, label: str, channels: Mapping[str, str]) -> dict[str, Group]:
+    """A group for each unit of these channels."""
     by_unit: dict[str, list[str]] = {}
     for channel, unit in channels.items():
-        if not any(re.search(group.pattern, channel) for group in seen.values()):
-            by_unit.setdefault(unit, []).append(re.escape(channel))
-    others = (
-        Group(f"Reported, in {unit}" if unit else "Reported", f"^({'|'.join(names)})$")
-        for unit, names in by_unit.items()
+        by_unit.setdefault(unit, []).append(re.escape(channel))
+    groups = (
+        Group(f"{label}, in {unit}" if unit else label, f"^({'|'.join(names)})$") for unit, names in by_unit.items()
     )
-    return seen | {f"reported-{number}": group for number, group in enumerate(others)}
+    return {f"{key}-{number}": group for number, group in enumerate(groups)}
 
 
 @dataclass(frozen=True)

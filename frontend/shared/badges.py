@@ -134,6 +134,10 @@ BADGES: dict[str, dict[str, Badge]] = {
         "unchanged": Badge("neutral", "equal", "Skipped, unchanged"),
         "failed": Badge("bad", "cross", "Failed"),
     },
+    "prometheus": {
+        "on": Badge("good", "check", "On"),
+        "off": Badge("warn", "stop", "Off"),
+    },
     "webhook": {
         "on": Badge("good", "check", "On"),
         "off": Badge("warn", "stop", "Off"),

@@ -15,7 +15,7 @@ from experiments.registry import events
 from experiments.registry.errors import DATABASE_AWAY
 
 EXPECTED = {
-    events.RunEnded: ["retries", "events", "rule_messages", "live", "live", "live", "tracing"],
+    events.RunEnded: ["retries", "events", "rule_messages", "live", "live", "live", "tracing", "reading"],
     events.BlocksEnded: ["stopping"],
     events.ExperimentEnded: ["events", "rule_messages", "live"],
     events.HostQuarantined: ["events"],

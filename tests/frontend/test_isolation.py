@@ -17,6 +17,9 @@ from agents.profiles.base.taken import TakenProfile
 from experiments.asking.launching.choices import Candidate, Choice
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_run
+from experiments.asking.prometheus.queries import ChannelQuery
+from experiments.asking.prometheus.sources import Wanted as WantedSource
+from experiments.asking.prometheus.sources import create_source
 from experiments.asking.schedules.saving import Plan, create_schedule
 from experiments.judging.alerts.saving_rules import WantedRule, create_rule
 from experiments.models import (
@@ -154,7 +157,7 @@ def arguments_of(admin: Member) -> dict[str, dict[str, Any]]:
 
 
 def automation_of(admin: Member, run: Run) -> dict[str, int]:
-    """A schedule, a bisection, a tuning search and a webhook with a delivery."""
+    """A schedule, a bisection, a tuning search, a webhook with a delivery and a Prometheus source."""
     schedule = create_schedule(admin, Plan("nightly", "0 0 * * *", run=run))
     parts = {name: getattr(run, name) for name in ("application", "recipe", "workload", "sut", "drivers")}
     bisection = Bisection.objects.create(team=admin.team, name="which", **parts, candidates=["1", "2"])
@@ -164,7 +167,15 @@ def automation_of(admin: Member, run: Run) -> dict[str, int]:
     )  # fmt: skip
     webhook, _ = create_webhook(admin, Wanted("chat", "https://hooks.example.com/", ["run.finished"]))
     delivery = send_test(admin, webhook)
-    found = {"schedule": schedule, "bisection": bisection, "tuning": tuning, "webhook": webhook, "delivery": delivery}
+    queries = [ChannelQuery("up", "up")]
+    found = {
+        "schedule": schedule,
+        "bisection": bisection,
+        "tuning": tuning,
+        "webhook": webhook,
+        "delivery": delivery,
+        "source": create_source(admin, WantedSource("prod", "https://prometheus.example.com", queries)),
+    }
     return {f"{name}_id": int(one.pk) for name, one in found.items()}
 
 

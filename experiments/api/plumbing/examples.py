@@ -136,6 +136,23 @@ BODIES: Mapping[str, Any] = {
         "format": "slack",
         "events": ["verdict.reached", "alert.raised"],
     },
+    "create_prometheus_source": {
+        "name": "production",
+        "url": "https://prometheus.example.com",
+        "auth": "bearer",
+        "secret": "the-token-of-a-reader",
+        "queries": [
+            {
+                "channel": "load1",
+                "query": 'node_load1{instance="{host}:9100"}',
+                "unit": "tasks",
+                "role": "sut",
+                "step_s": 15,
+            }
+        ],
+    },
+    "change_prometheus_source": {"is_active": False},
+    "try_prometheus_source": {"host": "sut-1"},
     "set_thresholds": {"values": {"error_budget_ratio": 0.001}},
     "set_history_limits": {"metric": "latency_p99_ms", "values": {"history_margin_ratio": 0.08}},
     "change_webhook": {"is_active": False},

@@ -26,6 +26,7 @@ _TAGS: Mapping[str, str] = {
     "metrics": "Figures, their units and directions",
     "notes": "What people wrote about runs and experiments",
     "profiles": "Hardware that hosts had",
+    "prometheus": "What a team's Prometheus is asked after each run",
     "queue": "What runs and what waits",
     "recipes": "What is changed on a host before it is measured",
     "reservations": "Hosts kept for one member",

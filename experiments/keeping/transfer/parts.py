@@ -167,6 +167,8 @@ LEFT_OUT = {
     "tally": "of the installation",
     "unusedfile": "of the installation",
     "runtrace": "messages of this installation",
+    "prometheussource": "it has a secret, and its address is of this network",
+    "prometheusreading": "asked by this installation; the channels go along",
 }
 """Models that no team takes along, and why."""
 

@@ -10,13 +10,14 @@ from allauth.mfa.models import Authenticator
 from django.db import transaction
 from django.db.models import Model
 
-from experiments.models import Host, Webhook
+from experiments.models import Host, PrometheusSource, Webhook
 from experiments.registry.hosts.keys import SECOND_FACTOR_ROW, is_under_first_key, rotated
 
 SEALED: tuple[tuple[type[Model], str, str], ...] = (
     (Host, "private_key", "host"),
     (Webhook, "secret", "webhook"),
     (Webhook, "token", "webhook token"),
+    (PrometheusSource, "secret", "prometheus"),
 )
 """Where sealed secrets are: model, column, and what stands before the id in the name under which a row is sealed."""
 

@@ -35,6 +35,7 @@ DRY_RUN = "experiments.tasks.dry_run"
 TELL_ALERT = "experiments.tasks.tell_alert"
 DELIVER = "experiments.tasks.deliver_one"
 SEND_TRACE = "experiments.tasks.send_trace"
+READ_PROMETHEUS = "experiments.tasks.read_prometheus"
 STAND_IN_FOR_BEAT = "experiments.tasks.stand_in_for_beat"
 
 HINT_EXPIRES_S = 15

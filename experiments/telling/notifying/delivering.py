@@ -18,7 +18,7 @@ from django.db.models.functions import Now, RowNumber
 from experiments.models import Delivery, DeliveryAttempt, Webhook
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.keys import KeyFileError
-from experiments.telling.notifying.request import Answer, Resolver, post
+from experiments.registry.outgoing.request import Answer, Resolver, post
 from experiments.telling.notifying.webhooks import secret_of, token_of
 
 PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720))

@@ -14,9 +14,9 @@ from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, NotFound, RequestError
 from experiments.registry.hosts.keys import seal, unseal
 from experiments.registry.naming import check_title
+from experiments.registry.outgoing.addresses import check_url, target_of
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require
-from experiments.telling.notifying.addresses import check_url, target_of
 from experiments.telling.notifying.events import deliver_later, new_delivery
 from experiments.telling.notifying.happenings import EVENTS, TEST, Happening
 

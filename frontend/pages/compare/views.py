@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from django.db.models import Q
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 
+from experiments.asking.prometheus.queries import PREFIX
 from experiments.judging.comparing.history import (
     MAX_COMPARED,
     Comparison,
@@ -39,7 +41,7 @@ from frontend.shared.baseline import tone_of
 
 STRIP_POINTS = 500
 """Enough to see whether a difference is within the noise."""
-MAX_SENT = 100
+MOST_OWN = 100
 """Channels that were sent with figures and are offered to be drawn."""
 
 
@@ -123,11 +125,17 @@ def overlays(request: TeamRequest) -> HttpResponse:
 
 
 def _channels(runs: Sequence[Run]) -> dict[str, str]:
-    """What can be drawn: the usual channels that a run has, and those that were sent with figures."""
+    """What can be drawn: the usual channels that a run has, those of a Prometheus, and those sent with figures."""
     found = SampleSeries.objects.filter(run__in=runs)
     there = set(found.filter(channel__in=COMPARED).values_list("channel", flat=True))
-    sent = found.filter(run__origin=Run.Origin.IMPORTED).exclude(channel__in=COMPARED)
-    names = sent.order_by("channel").values_list("channel", flat=True).distinct()[:MAX_SENT]
+    own = Q(run__origin=Run.Origin.IMPORTED) | Q(channel__startswith=PREFIX)
+    names = (
+        found.filter(own)
+        .exclude(channel__in=COMPARED)
+        .order_by("channel")
+        .values_list("channel", flat=True)
+        .distinct()[:MOST_OWN]
+    )
     usual = {name: label for name, label in COMPARED.items() if name in there}
     return usual | {name: name for name in names} or COMPARED
 

@@ -13,6 +13,8 @@ from django.views.decorators.http import require_POST
 from agents.running.server_files import log_file
 from experiments.asking.launching import cancelling, launch
 from experiments.asking.launching.retries import links_of
+from experiments.asking.prometheus.reading import has_measured, read_again, readings_of
+from experiments.asking.prometheus.sources import sources_of
 from experiments.judging.comparing.timers import timers_of
 from experiments.judging.evidence.load_parts import load_parts
 from experiments.judging.evidence.roles import CHECK, member_facts, members_of
@@ -129,6 +131,7 @@ def _headline(run: Run) -> list[MetricSpec]:
 
 
 def _record(run: Run, story: Story) -> dict[str, Any]:
+    sources = sources_of(run.team)
     return {
         "journal": story.journal,
         "config": sorted(run.config.values.items()) if run.config else [],
@@ -138,6 +141,8 @@ def _record(run: Run, story: Story) -> dict[str, Any]:
         "requests": requests_of(run),
         "load_parts": load_parts(run),
         "series": run.team.series.filter(fingerprint=run.fingerprint).first() if run.fingerprint else None,
+        "readings": readings_of(run) if sources else [],
+        "may_read_again": has_measured(run) and any(source.is_active for source in sources),
     }
 
 
@@ -172,6 +177,17 @@ def cancel(request: TeamRequest, number: int) -> HttpResponse:
         cancelling.cancel_run(request.member, found)
         done = found.state == Run.State.FINISHED
         messages.success(request, "Cancelled." if done else "Stopping the load; then the host is restored.")
+    return redirect("run", request.team.slug, number)
+
+
+@require_POST
+@team_view(Role.LAUNCHER)
+def read_prometheus(request: TeamRequest, number: int) -> HttpResponse:
+    """Ask the team's Prometheus sources about a run once more."""
+    found = find_run(request, number)
+    with RefusalSaid(request):
+        read_again(request.member, found)
+        messages.success(request, "Prometheus is asked; its channels are here in a moment.")
     return redirect("run", request.team.slug, number)
 
 

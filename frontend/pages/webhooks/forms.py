@@ -5,7 +5,7 @@ from __future__ import annotations
 from django import forms
 
 from experiments.models import Webhook
-from experiments.telling.notifying.addresses import MAX_URL
+from experiments.registry.outgoing.addresses import MAX_URL
 from experiments.telling.notifying.happenings import EVENTS
 from experiments.telling.notifying.webhooks import MAX_TOKEN, Wanted
 

@@ -13,6 +13,9 @@ from django.test import Client
 from django.utils import timezone
 
 from experiments.api import api as ninja_api
+from experiments.asking.prometheus.queries import ChannelQuery
+from experiments.asking.prometheus.sources import Wanted as WantedSource
+from experiments.asking.prometheus.sources import create_source
 from experiments.asking.schedules.saving import Plan, create_schedule
 from experiments.judging.alerts.saving_rules import WantedRule, create_rule
 from experiments.models import (
@@ -112,6 +115,13 @@ BODIES: dict[str, Any] = {
     "change_alert_rule": {"is_active": False},
     "create_webhook": {"name": "w", "url": "https://hooks.example.com/", "events": ["run.finished"]},
     "change_webhook": {"is_active": False},
+    "create_prometheus_source": {
+        "name": "p",
+        "url": "https://p.example.com",
+        "queries": [{"channel": "x", "query": "up"}],
+    },
+    "change_prometheus_source": {"is_active": False},
+    "try_prometheus_source": {},
     "change_alert": {"note": "seen"},
     "change_metric": {"followed": True},
     "expect_present_level": {"metric": "throughput_rps"},
@@ -186,7 +196,7 @@ def full(api: ApiClient, admin: Member, stock: dict[str, Any]) -> dict[str, str]
 
 
 def automation_of(admin: Member, parts: dict[str, Any]) -> dict[str, str]:
-    """A schedule, a bisection, a tuning search, an alert rule, and a webhook with a delivery."""
+    """A schedule, a bisection, a tuning search, an alert rule, a Prometheus source, and a webhook with a delivery."""
     schedule = create_schedule(admin, Plan("nightly", "0 0 * * *", run=Run.objects.get(number=1)))
     bisection = Bisection.objects.create(team=admin.team, name="which", **parts, candidates=["1", "2"])
     tuning = tuning_of(admin, parts)
@@ -200,6 +210,7 @@ def automation_of(admin: Member, parts: dict[str, Any]) -> dict[str, str]:
         "webhook": webhook,
         "delivery": delivery,
         "rule": rule,
+        "source": create_source(admin, WantedSource("p", "https://prometheus.example.com", [ChannelQuery("up", "up")])),
     }
     return {f"{name}_id": str(one.pk) for name, one in found.items()}
 
@@ -264,6 +275,7 @@ def test_another_team_gets_the_same_answer_as_for_what_does_not_exist(
         "alert_id": "999999",
         "reservation_id": "999999",
         **dict.fromkeys(("schedule_id", "bisection_id", "tuning_id", "webhook_id", "delivery_id", "rule_id"), "999999"),
+        "source_id": "999999",
         **dict.fromkeys(("annotation_id", "view_id", "dry_run_id"), "999999"),
         "digest": "e" * 64,
         "token_id": "00",

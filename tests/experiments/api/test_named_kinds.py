@@ -63,6 +63,10 @@ FIELDS: Sequence[tuple[str, str, str, Sequence[str]]] = (
     ("change_alert_rule", "PATCH /alert-rules/{rule_id}", "labels", KEY),
     ("create_webhook", "POST /webhooks", "name", SHOWN),
     ("change_webhook", "PATCH /webhooks/{webhook_id}", "name", SHOWN),
+    ("create_prometheus_source", "POST /prometheus-sources", "name", SHOWN),
+    ("create_prometheus_source", "POST /prometheus-sources", "queries.0.channel", [*ONE_WORD, "A", "a.b"]),
+    ("change_prometheus_source", "PATCH /prometheus-sources/{source_id}", "name", SHOWN),
+    ("change_prometheus_source", "PATCH /prometheus-sources/{source_id}", "queries.0.channel", [*ONE_WORD, "A", "a.b"]),
     ("create_token", "POST /tokens", "name", SHOWN),
     ("create_service", "POST /services", "name", IN_ADDRESSES),
     ("change_own_team", "PATCH /team", "name", SHOWN),
@@ -139,6 +143,7 @@ def _below(schema: dict[str, Any], before: str, depth: int) -> Iterator[str]:
 REPORT = (Path(__file__).parents[2] / "agents/cases/wrk/basic.txt").read_text()
 LISTS: dict[str, list[Any]] = {
     "series": [{"channel": "heap", "at_s": [0], "values": [1]}],
+    "queries": [{"channel": "load1", "query": "up"}],
     "link_templates": [{"name": "a", "url": "https://dashboards.example.com/"}],
 }
 """What stands in a list that a body may leave out."""

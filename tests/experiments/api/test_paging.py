@@ -74,6 +74,7 @@ def test_a_name_that_is_taken_is_a_409(api: ApiClient, stock: dict[str, Any]) ->
     for path, body in (
         ("/hosts", BODIES["create_host"]),
         ("/webhooks", BODIES["create_webhook"]),
+        ("/prometheus-sources", BODIES["create_prometheus_source"]),
         ("/alert-rules", BODIES["create_alert_rule"]),
         ("/services", BODIES["create_service"]),
         ("/schedules", {**BODIES["create_schedule"], "experiment": made}),

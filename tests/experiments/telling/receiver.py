@@ -41,8 +41,11 @@ def running_receiver(tls: Path | None = None) -> Iterator[Receiver]:
     receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.do_POST()
+
         def do_POST(self) -> None:
-            receiver.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+            receiver.bodies.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
             receiver.headers.append(dict(self.headers.items()))
             receiver.paths.append(self.path)
             if receiver.slow:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from experiments.registry.errors import RequestError
-from experiments.telling.notifying.addresses import check_url, refused, target_of
-from experiments.telling.notifying.request import post
+from experiments.registry.outgoing.addresses import check_url, refused, target_of
+from experiments.registry.outgoing.request import post
 
 
 @pytest.mark.parametrize(

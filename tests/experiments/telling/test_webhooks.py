@@ -23,7 +23,8 @@ from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment, launch_run
 from experiments.models import AuditEntry, Delivery, DeliveryAttempt, Member, Role, Webhook
 from experiments.registry.errors import Conflict, Forbidden, RequestError
-from experiments.telling.notifying import delivering, request
+from experiments.registry.outgoing import request
+from experiments.telling.notifying import delivering
 from experiments.telling.notifying.delivering import PAUSES, deliver
 from experiments.telling.notifying.events import tell
 from experiments.telling.notifying.happenings import EVENTS, RUN_FINISHED, Happening

@@ -1,0 +1,1 @@
+"""The team's Prometheus sources, and what they are asked after each run."""
