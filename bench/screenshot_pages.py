@@ -90,6 +90,7 @@ PAGES: dict[str, Shot] = {
     "help_index": Shot("Help"),
     "help": Shot("Help: every check of validity"),
     "operator": Shot("What the operator sees"),
+    "sites": Shot("The sites of the installation, for its staff"),
     "settings": Shot("Settings: the members of the team"),
     "invitation": Shot("What somebody sees who was invited"),
     "team": Shot("Settings: the team"),

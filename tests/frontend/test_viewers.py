@@ -45,7 +45,7 @@ def test_a_viewer_sees_pages_and_changes_nothing(
         seen = browser.get(address).status_code
         # The page of an action alone knows no GET; a form that is also a page is asked for with nothing filled in.
         done = browser.post(address).status_code if name != "leave_team" else seen
-        if seen == 405 and done != 403:
+        if seen == 405 and done not in (403, 404):  # what is of staff is not there
             allowed.add(name)
         if max(seen, done) >= 500:
             broken[name] = (seen, done)
