@@ -107,7 +107,7 @@ def test_a_name_that_cannot_be_used_later_is_refused_where_it_is_made(
     for operation, address, field, refused in FIELDS:
         method, path = address.format(**full, ended=ended).split()
         for name in refused:
-            answer = api.send(method, path, _with(operation, field, name))
+            answer = api.send(method, path, _with(operation, field, name, int(full["experiment_id"])))
             if answer.status_code not in (400, 422) or not _names(answer.json()["field"], field, name):
                 accepted.append((operation, field, name[:20], answer.status_code, answer.content[:200]))
     assert {one[:2]: one[2:] for one in accepted} == {}
@@ -149,7 +149,7 @@ LISTS: dict[str, list[Any]] = {
 """What stands in a list that a body may leave out."""
 
 
-def _with(operation: str, field: str, name: str) -> Any:
+def _with(operation: str, field: str, name: str, experiment: int) -> Any:
     """A body that fits but for this name; what is kept by names has it as a key."""
     body: Any = copy.deepcopy({**NAMES, "tags": ["a"]} if operation == "create_run" else BODIES[operation])
     if operation == "create_results":  # a batch of one does without the place of its result
@@ -157,6 +157,8 @@ def _with(operation: str, field: str, name: str) -> Any:
     if operation == "create_import":
         body["text"] = REPORT
     *path, last = field.split(".")
+    if operation == "create_schedule":
+        body["experiment"] = experiment
     if "name" in body and field != "name":
         body["name"] = "not-there-yet"
     place: Any = body
