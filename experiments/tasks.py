@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 from agents.working.lease import handing_over
 from experiments.asking.prometheus import reading
 from experiments.asking.schedules import launching
+from experiments.asking.tunings.due import go_on_due
 from experiments.judging.alerts.missing import raise_missing
 from experiments.keeping.backups.daily import back_up_daily
 from experiments.keeping.operating import canaries
@@ -192,8 +193,9 @@ def watch_trends() -> None:
 
 @shared_task(name="experiments.tasks.launch_due")
 def launch_due() -> None:
-    """Launch the schedules whose time has come; a tick that was lost is made up for by this one."""
+    """Launch the schedules and tuning trials whose time has come; a tick that was lost is made up for by this one."""
     launching.launch_due()
+    go_on_due()
 
 
 @shared_task(name="experiments.tasks.deliver_due")

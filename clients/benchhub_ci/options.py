@@ -158,6 +158,11 @@ def tuned() -> argparse.ArgumentParser:
     made.add_argument("--runs", type=int, metavar="N", help="at most so many (60)")
     made.add_argument("--hours", type=float, metavar="H", help="of runs at most")
     made.add_argument("--smallest", action="store_true", help="find the smallest recipe that keeps the gain, too")
+    made.add_argument(
+        "--further-sut", action="append", metavar="HOST", help="a server equal to the SUT; may be repeated"
+    )
+    made.add_argument("--confirm-sut", metavar="HOST", help="one more equal server, on which alone it is confirmed")
+    made.add_argument("--confirm-after", type=float, metavar="H", help="pause so many hours before the confirmation")
     made.add_argument("--cold", action="store_true", help="do not begin with what earlier searches found")
     made.add_argument("--no-wait", action="store_true", help="only start it and print the ID, for wait and gate")
     return made

@@ -22,6 +22,8 @@ def tuning_wanted(options: argparse.Namespace) -> dict[str, Any]:
     body["limits"] = [limit(text) for text in options.limit or ()]
     body["reduces"], body["warm"] = options.smallest, not options.cold
     given = {"metric": options.metric, "budget_runs": options.runs, "budget_hours": options.hours}
+    given |= {"further_suts": options.further_sut, "confirm_sut": options.confirm_sut}
+    given["confirm_after_hours"] = options.confirm_after
     body |= {name: value for name, value in given.items() if value is not None}
     if options.margin is not None:
         body["margin_ratio"] = options.margin / 100

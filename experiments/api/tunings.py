@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
 from ninja import Router
 from ninja.params.functions import Query
 from ninja.responses import Status
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
+from agents.base.model import first_problem
 from experiments.analysis.tuning.effects import FEWEST_MEASURED, Effect
+from experiments.api.finding import named_host, named_hosts
 from experiments.api.plumbing.auth import LAUNCH, READ, WRITE, member_of
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.setups import InquiryRow, SetupIn, inquiry_fields
@@ -22,12 +25,22 @@ from experiments.asking.tunings.plan import MOST_LIMITS, MOST_RUNS, LimitWanted,
 from experiments.asking.tunings.reading import cost_of, effects_in, shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
 from experiments.asking.tunings.space import MOST_PARAMETERS, MOST_STARTS, Range, SpaceDocument, Start, Text
+from experiments.asking.tunings.suts import MOST_FURTHER
 from experiments.asking.tunings.trials import space_to_search
 from experiments.models import Member, Tuning
 from experiments.registry.documents.yaml_text import parse_yaml
+from experiments.registry.errors import RequestError
 from experiments.running.queue.priorities import PRIORITIES
 
 router = Router(auth=READ, tags=["tunings"])
+
+SPACE_SAID = (
+    "Parameters with their bounds; or the same as YAML text, which may have `further_suts`, `confirm_sut` and "
+    "`confirm_after_hours` as well"
+)
+OF_SERVERS = ("further_suts", "confirm_sut", "confirm_after_hours")
+"""Fields that may stand in the YAML of the space as well."""
+HostName = Annotated[str, Field(min_length=1, max_length=120)]
 
 
 class LimitIn(BaseModel):
@@ -48,13 +61,18 @@ class TuningIn(SetupIn):
     """The recipe's parameters that are not searched stay as `parameters` says."""
 
     name: str = Field(min_length=1, max_length=120)
-    space: SpaceIn | str = Field(description="Parameters with their bounds; or the same as YAML text")
+    space: SpaceIn | str = Field(description=SPACE_SAID)
     metric: str = Field("throughput_rps", max_length=60)
     limits: list[LimitIn] = Field(default=[], max_length=MOST_LIMITS, description="What a recommendation must keep")
     margin_ratio: float = Field(0.03, gt=0, lt=1, description="The smallest gain that is worth a change")
     budget_runs: Whole = Field(60, ge=1, le=MOST_RUNS)
     budget_hours: float | None = Field(None, gt=0)
     reduces: bool = Field(False, description="Look for the smallest recipe that keeps the gain, too")
+    further_suts: list[HostName] = Field(
+        default=[], max_length=MOST_FURTHER, description="Servers equal to the SUT, among which the trials are divided"
+    )
+    confirm_sut: HostName | None = Field(None, description="One more equal server, on which alone it is confirmed")
+    confirm_after_hours: float | None = Field(None, gt=0, description="Pause so long before the confirmation")
     warm: bool = Field(True, description="Try first what earlier searches and experiments with this recipe found")
 
 
@@ -71,6 +89,7 @@ class TuningTrialOut(BaseModel):
     position: int
     purpose: str = Field(description="control, explore, repeat, confirm or revert (docs/tuning.md)")
     config: Parameters
+    sut: str = Field(description="The server on which it runs")
     why: str
     block: int
     result: str = Field(description="ok, invalid, crashed or refused; empty while it is not over")
@@ -131,6 +150,10 @@ class TuningRow(InquiryRow):
 class TuningOut(TuningRow):
     space: SpaceDocument
     default: Parameters
+    further_suts: list[str] = Field(description="Servers equal to the SUT, among which the trials are divided")
+    confirm_sut: str | None
+    confirm_after_hours: float | None
+    confirms_at: datetime | None = Field(description="When the pause before the confirmation ends, once it has begun")
     limits: list[LimitIn]
     best: BestOut | None
     smallest: SmallestOut | None
@@ -235,9 +258,7 @@ def list_tunings(
 def start_tuning(request: HttpRequest, payload: TuningIn) -> Status[TuningOut]:
     """Start a search: the default is measured now, each further trial when the one before has ended."""
     member = member_of(request)
-    space: dict[str, Any] = (
-        parse_yaml(payload.space) if isinstance(payload.space, str) else payload.space.model_dump(mode="json")
-    )
+    payload, space = _with_file(payload)
     plan = TuningPlan(
         name=payload.name,
         choice=payload.choice(member),
@@ -249,6 +270,9 @@ def start_tuning(request: HttpRequest, payload: TuningIn) -> Status[TuningOut]:
         budget_hours=payload.budget_hours,
         reduces=payload.reduces,
         warm=payload.warm,
+        further_suts=named_hosts(member, payload.further_suts, field="further_suts"),
+        confirm_sut=named_host(member, payload.confirm_sut, field="confirm_sut") if payload.confirm_sut else None,
+        confirm_after_hours=payload.confirm_after_hours,
         labels=payload.labels,
         priority=PRIORITIES[payload.priority],
     )
@@ -359,15 +383,37 @@ def cancel_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
     return Status(202, _detail(member, tuning_id))
 
 
+def _with_file(payload: TuningIn) -> tuple[TuningIn, dict[str, Any]]:
+    """The payload and its space. YAML text may name the servers beside it; RequestError when both do."""
+    if not isinstance(payload.space, str):
+        return payload, payload.space.model_dump(mode="json")
+    space: dict[str, Any] = parse_yaml(payload.space)
+    if not (given := {name: space.pop(name) for name in OF_SERVERS if name in space}):
+        return payload, space
+    if twice := sorted(given.keys() & payload.model_fields_set):
+        raise RequestError("Give this in the YAML or beside it, not in both.", field=twice[0])
+    try:
+        return TuningIn.model_validate({**payload.model_dump(exclude_unset=True), **given}), space
+    except ValidationError as error:
+        path, problem = first_problem(error)
+        raise RequestError(problem, field=".".join(map(str, path))) from error
+
+
 def _detail(member: Member, tuning_id: int) -> TuningOut:
     tuning = live.TUNINGS.find(member.team, tuning_id)
     team, trials = member.team.slug, trials_of(tuning)
     cost = cost_of(tuning, trials)
+    others = list(tuning.further_suts.select_related("host"))
+    names = [tuning.sut.name, *(row.host.name for row in others)]
     same = ("position", "purpose", "config", "why", "block", "result", "reason", "figure")
     return TuningOut(
         **TuningRow.of(tuning, team).model_dump(),
         space=SpaceDocument.model_validate(tuning.space),
         default=tuning.default,
+        further_suts=[row.host.name for row in others if not row.confirms],
+        confirm_sut=next((row.host.name for row in others if row.confirms), None),
+        confirm_after_hours=tuning.confirm_after_hours,
+        confirms_at=tuning.confirms_at,
         limits=[LimitIn(**one) for one in tuning.limits],
         best=BestOut(**tuning.best) if tuning.best else None,
         smallest=SmallestOut(**tuning.smallest) if tuning.smallest else None,
@@ -378,6 +424,7 @@ def _detail(member: Member, tuning_id: int) -> TuningOut:
         left_s=cost.left.total_seconds() if cost.left is not None else None,
         trials=[
             TuningTrialOut(
+                sut=names[one.host],
                 run=one.run.number if one.run else None,
                 run_url=run_url(team, one.run.number) if one.run else None,
                 **{name: getattr(one, name) for name in same},

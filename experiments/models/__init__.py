@@ -33,7 +33,7 @@ from experiments.models.sites import CENTRAL, Site
 from experiments.models.teams import AuditEntry, IdempotencyRecord, Member, Role, Team, Token
 from experiments.models.timers import TimerTable
 from experiments.models.traces import RunTrace
-from experiments.models.tunings import Tuning, TuningTrial
+from experiments.models.tunings import Tuning, TuningSut, TuningTrial
 
 __all__ = [
     "ARTIFACT_BYTES",
@@ -95,6 +95,7 @@ __all__ = [
     "Token",
     "Trend",
     "Tuning",
+    "TuningSut",
     "TuningTrial",
     "UnusedFile",
     "Variant",

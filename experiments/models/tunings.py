@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from experiments.models.documents import Recipe
+from experiments.models.hosts import Host
 from experiments.models.inquiries import Inquiry
 from experiments.models.runs import Run
 from experiments.models.teams import Team
@@ -17,6 +18,8 @@ class Tuning(Inquiry):
     `limits` metrics with the values that they must keep. `best` is what looks best so far: selected, so optimistic.
     `winner` and the gain with its interval are the confirmed answer, as ratios; None without one. `smallest` is the
     winner without what may go (docs/tuning.md), `smaller_recipe` the version that was made of it.
+    `confirm_after_hours`: so long it pauses before its confirmation, None = not; `confirms_at` is when that pause ends,
+    set once it has begun.
     """
 
     class Outcome(models.TextChoices):
@@ -36,6 +39,8 @@ class Tuning(Inquiry):
     budget_hours = models.FloatField(null=True)
     seed = models.PositiveIntegerField()
     paused = models.BooleanField(default=False)
+    confirm_after_hours = models.FloatField(null=True)
+    confirms_at = models.DateTimeField(null=True)
     reduces = models.BooleanField(default=False)
     outcome = models.CharField(max_length=16, choices=Outcome.choices, default=Outcome.NONE, blank=True)
     best = models.JSONField(null=True)
@@ -51,12 +56,40 @@ class Tuning(Inquiry):
         # The list of a team's tuning searches, newest first.
         indexes = [models.Index(fields=["team", "-id"], name="tuning_newest")]
 
+    @property
+    def suts(self) -> list[Host]:
+        """Every server of it; the `host` of a trial is a place in this list."""
+        return [self.sut, *(one.host for one in self.further_suts.select_related("host__site", "host__profile"))]
+
+
+class TuningSut(models.Model):
+    """A server of a tuning search beside its SUT, equal to it. `position` counts from 1, the SUT's own place is 0.
+
+    `confirms`: only the confirmation is made there, and nowhere else; it is the last one.
+    """
+
+    tuning = models.ForeignKey(Tuning, on_delete=models.CASCADE, related_name="further_suts")
+    position = models.PositiveSmallIntegerField()
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
+    confirms = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["tuning", "position"], name="one_tuning_sut_per_position"),
+            models.UniqueConstraint(fields=["tuning", "host"], name="one_part_per_tuning_sut"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tuning_id}/{self.position}"
+
 
 class TuningTrial(models.Model):
     """One run of a tuning search: planned while it has no run. `position` counts from 0, so it is launched only once.
 
     `figure` is the objective, `bounded` the limited metrics in the order of the limits; both only of a trial that is
-    ok. `block` is the pair of a confirmation, or the block of the reduction, to which it belongs.
+    ok. `host` is a place in the search's `suts`. `block` is the pair of a confirmation, or the block of the reduction,
+    to which it belongs.
     """
 
     class Purpose(models.TextChoices):

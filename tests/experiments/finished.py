@@ -10,7 +10,8 @@ from django.db.models.functions import Now
 from agents import events as e
 from agents.events import to_json
 from agents.working.storable import storable
-from experiments.models import Run, RunEvent
+from experiments.asking.tunings.live import TUNINGS
+from experiments.models import Run, RunEvent, TuningTrial
 from experiments.running.ending.conclusion import conclude
 from experiments.running.executing.recorder import Recorder
 from experiments.running.queue.dispatch import claim_next
@@ -101,6 +102,8 @@ def finish_next(found: Iterable[e.AnyEvent] | None = None) -> Run:
     recorder = Recorder(run.pk, run.fence)
     _store(recorder, found if found is not None else whole_run())
     conclude(run.pk, run.fence, recorder.record())
+    for tuning_id in TuningTrial.objects.filter(run=run).values_list("tuning", flat=True):
+        TUNINGS.work_out(tuning_id)  # it follows the commit, which a test does not come to
     run.refresh_from_db()
     return run
 

@@ -70,7 +70,8 @@ def pairs_wanted(settings: Settings, finalist: Finalist, tried: int) -> int:
 
 def _bounds(settings: Settings) -> tuple[int, int]:
     """The fewest and the most pairs of a finalist."""
-    few = max(MIN_FOR_VERDICT, min(max(FEWEST_PAIRS, settings.hosts), reserved(settings) // 2))
+    hosts = settings.hosts if settings.confirm_host is None else 1
+    few = max(MIN_FOR_VERDICT, min(max(FEWEST_PAIRS, hosts), reserved(settings) // 2))
     return few, max(few, int(MOST_RATIO * settings.budget_runs / 2))
 
 

@@ -100,23 +100,25 @@ def _default_first(settings: Settings, trials: Sequence[Trial]) -> Decision | No
         return None
     if sum(one.failed for one in controls) >= ATTEMPTS or len(trials) >= settings.budget_runs:
         return NothingBetter("The default itself does not run: mend that, then start again.", stopped=True)
-    host = len(controls) % settings.hosts
+    host = settings.able[len(controls) % len(settings.able)]
     return Round((Planned(settings.default, host, "control", "the default, which has no figure yet"),))
 
 
 def _first(settings: Settings, trials: Sequence[Trial]) -> tuple[Planned, ...]:
     count = max(FEWEST_SPREAD - len(trials), 1)
     controls = 0 if any(one.purpose == "control" for one in trials) else 1
-    configs = spread(settings.space, settings.default, FEWEST_SPREAD * 2, settings.seed)[len(trials) :]
-    planned = [Planned(settings.default, 0, "control", "the default, to compare with")] * controls
-    for place, config in enumerate(configs[: count - controls]):
-        planned.append(Planned(config, (place + controls) % settings.hosts, "explore", "spread over the space"))
+    explored = sum(one.purpose == "explore" for one in trials)
+    configs = spread(settings.space, settings.default, FEWEST_SPREAD * 2, settings.seed)[explored:]
+    hosts = settings.able
+    planned = [Planned(settings.default, hosts[0], "control", "the default, to compare with")] * controls
+    for place, config in enumerate(configs[: count - controls], len(trials) + controls):
+        planned.append(Planned(config, hosts[place % len(hosts)], "explore", "spread over the space"))
     return tuple(planned)
 
 
 def round_size(settings: Settings) -> int:
     """Runs of one round: as many as there are hosts, but at least twelve rounds."""
-    return max(1, min(settings.hosts, math.ceil(settings.budget_runs / FEWEST_ROUNDS)))
+    return max(1, min(len(settings.able), math.ceil(settings.budget_runs / FEWEST_ROUNDS)))
 
 
 class _Slots:
@@ -124,7 +126,7 @@ class _Slots:
 
     def __init__(self, settings: Settings, trials: Sequence[Trial], size: int) -> None:
         used = Counter(one.host for one in trials)
-        self.free = sorted(range(settings.hosts), key=lambda host: (used[host], host))[:size]
+        self.free = sorted(settings.able, key=lambda host: (used[host], host))[:size]
         self.planned: list[Planned] = []
 
     def add(self, config: Config, host: int, purpose: Purpose, why: str) -> None:
@@ -247,6 +249,8 @@ def _pairs(
     planned: list[Planned] = []
     for block in open_blocks:
         host = next(one.host for one in confirm if one.block == block)
+        if host not in settings.confirming:  # its pair waits for it, others go on
+            continue
         base, mine = finalist.pairs[block]
         for missing, config in ((base, settings.default), (mine, finalist.config)):
             tries = sum(
@@ -261,10 +265,10 @@ def _pairs(
     first = max((one.block for one in confirm), default=-1) + 1
     if not complete and left < 2 * MIN_FOR_VERDICT:
         return ()
-    count = min(wanted - len(complete), settings.hosts, PAIRS_AT_ONCE, left // 2)
+    count = min(wanted - len(complete), len(settings.confirming), PAIRS_AT_ONCE, left // 2)
     runs = Counter(one.host for one in confirm)
     seen = Counter(one.host for one in beliefs.measured(beliefs.numbers[settings.space.key(finalist.config)]))
-    hosts = sorted(range(settings.hosts), key=lambda host: (runs[host], seen[host], host))[:count]
+    hosts = sorted(settings.confirming, key=lambda host: (runs[host], seen[host], host))[:count]
     for place, host in enumerate(hosts):
         planned += confirming.plan_pair(settings, finalist.config, first + place, host)
     return tuple(planned)

@@ -79,18 +79,25 @@ def runs_needed(settings: Settings, winner: Config) -> int:
 
 
 def _missing(settings: Settings, configs: Sequence[Config], trials: Sequence[Trial], first: int) -> tuple[Planned, ...]:
-    """The runs that the first unfinished blocks lack, in a random order in each, one block for each host."""
+    """The runs that the first unfinished blocks lack, in a random order in each, one block for each host.
+
+    A block that was begun on a host that is away now does not count.
+    """
     planned: list[Planned] = []
     for block in range(first, first + BLOCKS):
         lacking: list[Planned] = []
+        begun = next((one.host for one in trials if one.block == block), None)
+        host = settings.able[block % len(settings.able)] if begun is None else begun
+        if host not in settings.able:
+            continue
         for config in configs:
             mine = _runs(settings, config, trials, block)
             if not any(one.status == "ok" or one.failed for one in mine) and len(mine) < ATTEMPTS:
                 why = "the winner" if config is configs[0] else "a parameter back at its default"
-                lacking.append(Planned(config, block % settings.hosts, "revert", why, block))
+                lacking.append(Planned(config, host, "revert", why, block))
         order = np.random.default_rng([settings.seed, block, 17]).permutation(len(lacking))
         planned += [lacking[place] for place in order]
-        if lacking and (block + 1 - first) % settings.hosts == 0:
+        if lacking and (block + 1 - first) % len(settings.able) == 0:
             break
     return tuple(planned)
 

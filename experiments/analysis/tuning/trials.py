@@ -34,6 +34,8 @@ class Limit:
 class Settings:
     """One search. `hosts` equal hosts (or pairs) take its runs; every run counts against `budget_runs`.
 
+    `confirm_host` is the one host that takes the pairs of the confirmation, None = all hosts do; it may be one more.
+    `away` are hosts that take no further runs now; while all are, they count as there.
     `margin_ratio` is the smallest gain that anybody would deploy a configuration for. `seed` is the search's number.
     """
 
@@ -42,6 +44,8 @@ class Settings:
     higher_is_better: bool
     budget_runs: int
     hosts: int = 1
+    confirm_host: int | None = None
+    away: frozenset[int] = frozenset()
     limits: tuple[Limit, ...] = ()
     margin_ratio: float = MARGIN_RATIO
     alpha: float = ALPHA
@@ -55,6 +59,16 @@ class Settings:
             raise ValueError("hosts: a search needs one host or more")
         if not 0 < self.margin_ratio < 1 or not 0 < self.alpha < 0.5:
             raise ValueError("margin_ratio lies between 0 and 1, for example 0.03 for 3 %, alpha between 0 and 0.5")
+
+    @property
+    def able(self) -> tuple[int, ...]:
+        """The hosts that take runs of the search now."""
+        return tuple(host for host in range(self.hosts) if host not in self.away) or tuple(range(self.hosts))
+
+    @property
+    def confirming(self) -> tuple[int, ...]:
+        """The hosts that take pairs of the confirmation now."""
+        return self.able if self.confirm_host is None else (self.confirm_host,)
 
     @property
     def default_key(self) -> Key:

@@ -15,6 +15,7 @@ from typing import ClassVar, Generic, TypeVar, cast
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
+from django.db.models import Model
 
 from agents.base.errors import MISTAKE_HINT
 from experiments.models import Experiment, Host, Member, Role, Run, Team
@@ -43,6 +44,11 @@ class End:
     sentence: str
 
 
+@dataclass(frozen=True)
+class Later:
+    """What follows has to be worked out first, which no transaction waits for: `Inquiries.work_out_later`."""
+
+
 class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
     """All inquiries of one kind, which knows its rows and its question: what came of a step, and what follows.
 
@@ -62,7 +68,7 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
         """What the audit trail keeps of its start."""
 
     @abstractmethod
-    def decide(self, inquiry: Question) -> Following | End:
+    def decide(self, inquiry: Question) -> Following | End | Later:
         """What follows after the steps that are over. May set what is known by now on the row, which is saved then."""
 
     @abstractmethod
@@ -101,6 +107,10 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
         """Whether the next step may be launched now. Whoever changes that goes on itself."""
         return True
 
+    def work_out_later(self, inquiry: Question) -> None:
+        """Work out what follows after this transaction. For kinds whose `decide` says Later."""
+        raise NotImplementedError
+
     def check(self, member: Member, *, name: str, hosts: Iterable[Host], priority: int) -> None:
         """What every inquiry needs to be started. RequestError names the field that does not fit."""
         require_launch_on(member, *hosts)
@@ -109,15 +119,19 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
             raise RequestError(f"Give the {self.title} a name.", field="name")
         check_title(name.strip(), f"A {self.title}")
 
-    def start(self, member: Member, inquiry: Question) -> None:
-        """Store a checked inquiry and launch its first step: both or, with a RequestError, neither."""
+    def start(self, member: Member, inquiry: Question, parts: Iterable[Model] = ()) -> None:
+        """Store a checked inquiry with further rows and launch its first step: all or, with a RequestError, nothing."""
         inquiry.created_by_id = member.user_id
         with transaction.atomic():
             inquiry.save()
+            for part in parts:
+                part.save()
             audit.record(member, f"{self.word}.start", f"{self.word} {inquiry.name}", after=self.told(inquiry))
             following = self.decide(inquiry)
             if isinstance(following, End):
                 raise RequestError(following.sentence)
+            if isinstance(following, Later):
+                raise RequestError(f"The first {self.step_word} cannot be launched as it is.")
             self.launch(member, inquiry, following)
 
     def step_ended(self, launched: Launched) -> None:
@@ -139,8 +153,7 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
             name = self.step_name(step, launched)
             logger.exception("%s %s cannot go on after %s", self.word, inquiry.pk, name)
             inquiry.refresh_from_db()  # without what was about to be stored
-            if inquiry.state == State.RUNNING:
-                _end(inquiry, End(State.STOPPED, f"BenchHub failed to go on after {name}. {MISTAKE_HINT}"))
+            self.stop_for_mistake(inquiry, f"after {name}")
 
     def cannot_run(self, launched: Launched, why: str) -> None:
         """End the inquiry of this step, whose runs can never start, and what is left of the step.
@@ -206,11 +219,19 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
 
     def go_on(self, inquiry: Question) -> None:
         """Launch the step that follows, or end. The row must be locked, and no step under way."""
-        following = self.decide(inquiry)
+        self.follow(inquiry, self.decide(inquiry))
+
+    def follow(self, inquiry: Question, following: Following | End | Later) -> None:
+        """Do what was decided. The row must be locked, and no step under way."""
         if isinstance(following, End):
             _end(inquiry, following)
             return
         inquiry.save()
+        if isinstance(following, Later):
+            self.work_out_later(inquiry)
+            return
+        if not self.may_go_on(inquiry):  # it is paused by what was decided
+            return
         member = acting_member(inquiry.team_id, inquiry.created_by_id)
         if member is None:
             _end(inquiry, End(State.STOPPED, _why_nobody(inquiry)))
@@ -220,6 +241,11 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
                 self.launch(member, inquiry, following)
         except RequestError as error:
             _end(inquiry, End(State.STOPPED, f"The next {self.step_word} could not be launched: {error.message}"))
+
+    def stop_for_mistake(self, inquiry: Question, where: str) -> None:
+        """End an inquiry that is still running and cannot go on for a mistake of ours."""
+        if inquiry.state == State.RUNNING:
+            _end(inquiry, End(State.STOPPED, f"BenchHub failed to go on {where}. {MISTAKE_HINT}"))
 
     def locked(self, inquiry_id: int) -> Question:
         """Its row, locked until the end of the transaction."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from experiments.asking.tunings.reading import cost_of, trials_of
-from experiments.asking.tunings.wording import config_text, shown
+from experiments.asking.tunings.wording import config_text, pause_sentence, shown
 from experiments.models import Tuning
 from experiments.registry.markdown_text import cell
 
@@ -49,7 +49,7 @@ def answer_of(tuning: Tuning) -> TuningAnswer:
     if tuning.state == Tuning.State.RUNNING:
         cost = cost_of(tuning, trials_of(tuning))
         said = f"{cost.runs} runs are over, at most {cost.left_runs} to go."
-        return TuningAnswer("budget_too_small", False, (f"{said} It is paused." if tuning.paused else said,))
+        return TuningAnswer("budget_too_small", False, (" ".join(filter(None, (said, pause_sentence(tuning)))),))
     reasons = [tuning.sentence, *(one["sentence"] for one in (tuning.smallest or {}).get("each", ()))]
     if tuning.winner is None or tuning.gain_ratio is None or tuning.low_ratio is None or tuning.high_ratio is None:
         return TuningAnswer(_without_one(tuning), True, tuple(reasons))

@@ -1,44 +1,47 @@
 """Tuning searches: what came of a trial, and which configuration is tried next.
 
 The trials of a round are stored together when they are decided, and launched one after the other; each in the
-transaction that ends the one before. What is decided is a function of what is stored (`experiments.analysis.tuning`).
+transaction that ends the one before. A round is worked out right after that transaction, for it takes seconds, and
+stored unless the search changed meanwhile. What is decided is a function of what is stored
+(`experiments.analysis.tuning`) and of which hosts are in service.
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict
+from datetime import timedelta
+from functools import partial
 
 from django.db import transaction
 
 from experiments.analysis.tuning import search
 from experiments.analysis.tuning.proposing import spread
-from experiments.analysis.tuning.smallest import Smallest, reduce
-from experiments.analysis.tuning.standing import best_so_far
+from experiments.analysis.tuning.smallest import Smallest
 from experiments.analysis.tuning.trials import FEWEST_RUNS, Planned, ended_invalid
-from experiments.asking.inquiries.engine import End, Inquiries, State
+from experiments.asking.inquiries.engine import End, Inquiries, Later, State
 from experiments.asking.launching.cancelling import cancel_run
 from experiments.asking.launching.choices import freeze
 from experiments.asking.launching.launch import launch_run
+from experiments.asking.tunings import rounds
 from experiments.asking.tunings.judged import judged
 from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, TuningPlan, choice_with_config
+from experiments.asking.tunings.rounds import Worked, question_of
 from experiments.asking.tunings.space import SpaceDocument, space_of, with_forbidden
-from experiments.asking.tunings.starts import planned_starts
-from experiments.asking.tunings.trials import (
-    hours_are_used_up,
-    reverted,
-    searched,
-    settings_of,
-    trials_over,
-)
+from experiments.asking.tunings.trials import hours_are_used_up, settings_of, trials_over
 from experiments.asking.tunings.wording import answer_sentence, smallest_sentence, too_many_runs
 from experiments.models import Member, Role, Run, Tuning, TuningTrial
+from experiments.registry.database_clock import database_now
 from experiments.registry.documents.contents import content_of
-from experiments.registry.errors import Conflict, RequestError
+from experiments.registry.errors import DATABASE_AWAY, Conflict, RequestError
 from experiments.registry.events import RunEnded
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require
 
+logger = logging.getLogger(__name__)
+
 Outcome = Tuning.Outcome
+FIRST = "the default, to compare with"
 
 
 class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
@@ -53,33 +56,63 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
     def may_go_on(self, inquiry: Tuning) -> bool:
         return not inquiry.paused
 
-    def decide(self, inquiry: Tuning) -> TuningTrial | End:
-        """The next trial that is planned; when none is, a round is decided and stored. One that cannot be launched as
-        it is, because a step refuses the values together, is refused without a run, and the next one follows."""
+    def decide(self, inquiry: Tuning) -> TuningTrial | End | Later:
+        """The next trial that is planned. The first one is the default; every later round has to be worked out."""
+        return self._decide(inquiry, None)
+
+    def _decide(self, inquiry: Tuning, worked: Worked | None) -> TuningTrial | End | Later:
+        """As `decide`, with a round that was worked out, which is stored if its question still is the search's.
+
+        A trial that cannot be launched as it is, because a step refuses the values together, is refused without a run,
+        and the next one follows. Trials of a host that is not in service go to the others, unless there are none.
+        """
         while True:
             over = trials_over(inquiry)
+            settings = settings_of(inquiry, over)
             planned = inquiry.trials.filter(run=None, result=TuningTrial.Result.NONE)
             if hours_are_used_up(inquiry, over):
                 planned.delete()
             elif (trial := planned.first()) is not None:
-                if not (why := _why_refused(inquiry, trial)):
+                hosts = settings.confirming if trial.purpose == TuningTrial.Purpose.CONFIRM else settings.able
+                if trial.host not in hosts:
+                    planned.delete()
+                elif not (why := _why_refused(inquiry, trial)):
                     return trial
-                trial.result, trial.reason = TuningTrial.Result.REFUSED, why
-                trial.save(update_fields=["result", "reason"])
+                else:
+                    trial.result, trial.reason = TuningTrial.Result.REFUSED, why
+                    trial.save(update_fields=["result", "reason"])
+                    continue
+            if not over:
+                self._plan(inquiry, (Planned(inquiry.default, settings.able[0], "control", FIRST),))
                 continue
-            following = self._round(inquiry, over)
+            if worked is None or worked.question != question_of(inquiry, over, settings):
+                return Later()
+            following = self._following(inquiry, over, worked)
             if isinstance(following, End):
                 return following
-            first = inquiry.trials.count()
-            for place, one in enumerate(following):
-                inquiry.trials.create(
-                    position=first + place, purpose=one.purpose, config=dict(one.config), why=one.why, host=one.host,
-                    block=one.block,
-                )  # fmt: skip
+            self._wait_to_confirm(inquiry, over, following)
+            self._plan(inquiry, following)
+
+    def _plan(self, inquiry: Tuning, following: tuple[Planned, ...]) -> None:
+        first = inquiry.trials.count()
+        for place, one in enumerate(following):
+            inquiry.trials.create(
+                position=first + place, purpose=one.purpose, config=dict(one.config), why=one.why, host=one.host,
+                block=one.block,
+            )  # fmt: skip
+
+    def _wait_to_confirm(self, inquiry: Tuning, over: list[TuningTrial], following: tuple[Planned, ...]) -> None:
+        """Pause before the first pair of the confirmation, when that was asked for."""
+        confirm = TuningTrial.Purpose.CONFIRM
+        if inquiry.confirm_after_hours is None or inquiry.confirms_at is not None or following[0].purpose != confirm:
+            return
+        if not any(one.purpose == confirm for one in over):
+            inquiry.paused = True
+            inquiry.confirms_at = database_now() + timedelta(hours=inquiry.confirm_after_hours)
 
     def launch(self, member: Member, inquiry: Tuning, following: TuningTrial) -> None:
         labels = {**self.labels_of(inquiry), "trial": str(following.position + 1)}
-        choice = choice_with_config(inquiry, following.config)
+        choice = choice_with_config(inquiry, following.config, following.host)
         following.run = launch_run(member, choice, labels=labels, priority=inquiry.priority)
         following.save(update_fields=["run"])
 
@@ -135,39 +168,59 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
         else:
             self.go_on(inquiry)
 
-    def _round(self, inquiry: Tuning, over: list[TuningTrial]) -> tuple[Planned, ...] | End:
-        """What follows after these trials, none of which is open."""
+    def work_out_later(self, inquiry: Tuning) -> None:
+        transaction.on_commit(partial(self.work_out, inquiry.pk), robust=True)
+
+    def work_out(self, tuning_id: int) -> None:
+        """Work out the round that follows, in no transaction, and go on with it unless the search changed meanwhile.
+
+        Safe to repeat, and to be done by several at once. Whoever dies here leaves a search to `go_on_due`.
+        """
+        tuning = Tuning.objects.select_related("sut", "recipe").filter(pk=tuning_id).first()
+        if tuning is None or not _awaits(tuning):
+            return
+        over = trials_over(tuning)
+        try:
+            worked = rounds.work_out(question_of(tuning, over, settings_of(tuning, over))) if over else None
+            with transaction.atomic():
+                locked = self.locked(tuning_id)
+                if _awaits(locked):
+                    self.follow(locked, self._decide(locked, worked))
+        except DATABASE_AWAY:
+            raise
+        except Exception:
+            logger.exception("tuning %s: the round after %s trials cannot be worked out", tuning_id, len(over))
+            with transaction.atomic():
+                self.stop_for_mistake(self.locked(tuning_id), f"after {len(over)} trials")
+
+    def _following(self, inquiry: Tuning, over: list[TuningTrial], worked: Worked) -> tuple[Planned, ...] | End:
+        """What was worked out of these trials, none of which is open; what is known by it is set on the row."""
         if inquiry.outcome:
-            return self._reduced(inquiry, over)
-        settings = settings_of(inquiry, over)
-        trials = searched(over, settings.space)
-        best = best_so_far(settings, trials)
-        inquiry.best = asdict(best) if best else None
+            return self._reduced(inquiry, over, worked)
+        trials, step = worked.question.trials, worked.step
+        inquiry.best = asdict(worked.best) if worked.best else None
         if hours_are_used_up(inquiry, over) and len(trials) < FEWEST_RUNS:
             return End(State.STOPPED, f"The hours were used up after {len(trials)} runs; {FEWEST_RUNS} are needed.")
-        if starts := planned_starts(SpaceDocument.model_validate(inquiry.space), settings, trials):
-            return starts
-        step = search.decide(settings, trials)
         if isinstance(step, search.Round):
             return step.planned
-        if not isinstance(step, search.Better):
+        if isinstance(step, search.NothingBetter | search.BudgetTooSmall):
             return without_gain(inquiry, step)
+        if step is None:
+            raise TypeError("a search without a winner has a step")
         inquiry.outcome, inquiry.winner = Outcome.BETTER, dict(step.claim.config)
         inquiry.gain_ratio, inquiry.low_ratio, inquiry.high_ratio = step.claim.gain, step.claim.low, step.claim.high
-        return self._reduced(inquiry, over)
+        return self._reduced(inquiry, over, worked)
 
-    def _reduced(self, inquiry: Tuning, over: list[TuningTrial]) -> tuple[Planned, ...] | End:
+    def _reduced(self, inquiry: Tuning, over: list[TuningTrial], worked: Worked) -> tuple[Planned, ...] | End:
         """After a gain: what the smallest recipe needs, when it is asked for."""
         said = answer_sentence(inquiry, over)
-        if not inquiry.reduces:
+        step = worked.reduced
+        if not inquiry.reduces or step is None:
             return End(State.FINISHED, said)
         if hours_are_used_up(inquiry, over):
             return End(State.FINISHED, f"{said} The hours were used up before the smallest recipe was known.")
-        settings = settings_of(inquiry, over)
-        runs = reverted(over, settings.space)
-        if ended_invalid(runs):
+        if ended_invalid(worked.question.reverted):
             return End(State.FINISHED, f"{said} The newest runs were invalid, so the smallest recipe is not known.")
-        step = reduce(settings, inquiry.winner or {}, runs)
         if not isinstance(step, Smallest):
             return step
         inquiry.smallest = {
@@ -199,7 +252,7 @@ def start_tuning(member: Member, plan: TuningPlan) -> Tuning:
     """Store a search and launch its first trial. RequestError names the field that does not fit."""
     TUNINGS.check(member, name=plan.name, hosts=plan.choice.hosts, priority=plan.priority)
     tuning = plan.checked(member)
-    TUNINGS.start(member, tuning)
+    TUNINGS.start(member, tuning, plan.suts_of(tuning))
     return tuning
 
 
@@ -209,8 +262,8 @@ def pause(member: Member, tuning: Tuning) -> None:
         locked = _held(member, tuning)
         if locked.state != State.RUNNING or locked.paused:
             raise Conflict("Only a tuning search that is running can be paused.")
-        locked.paused = True
-        locked.save(update_fields=["paused"])
+        locked.paused, locked.confirms_at = True, None  # it has no end of its own
+        locked.save(update_fields=["paused", "confirms_at"])
         audit.record(member, "tuning.pause", f"tuning {locked.name}")
     tuning.refresh_from_db()
 
@@ -295,10 +348,16 @@ def find_smallest(member: Member, tuning: Tuning) -> None:
 def _why_refused(tuning: Tuning, trial: TuningTrial) -> str:
     """Why a run of this configuration cannot be made as it is; "" when it can."""
     try:
-        freeze(choice_with_config(tuning, trial.config))
+        freeze(choice_with_config(tuning, trial.config, trial.host))
     except RequestError as error:
         return error.message if error.field == "parameters" else ""  # all else is no fault of the configuration
     return ""
+
+
+def _awaits(tuning: Tuning) -> bool:
+    """Whether the next trial is to be launched, and none is under way."""
+    is_open = tuning.trials.filter(result=TuningTrial.Result.NONE).exclude(run=None)
+    return tuning.state == State.RUNNING and not tuning.paused and not is_open.exists()
 
 
 def _held(member: Member, tuning: Tuning) -> Tuning:

@@ -14,7 +14,8 @@ from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.launching.choices import Choice, freeze_for
 from experiments.asking.tunings.space import check_starts, default_of, read_space, space_of
 from experiments.asking.tunings.starts import with_known_starts
-from experiments.models import Member, Run, Tuning
+from experiments.asking.tunings.suts import check_suts
+from experiments.models import Host, Member, Run, Tuning, TuningSut
 from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.driver_sets import driver_set
@@ -40,7 +41,9 @@ class LimitWanted:
 class TuningPlan:
     """`space` as in `experiments.asking.tunings.space`. `reduces`: the smallest recipe is looked for at the end.
 
-    `warm`: what earlier searches and experiments found is tried first.
+    `warm`: what earlier searches and experiments found is tried first. `further_suts` are servers equal to the SUT,
+    among which the trials are divided, `confirm_sut` is one more on which alone the answer is confirmed.
+    `confirm_after_hours`: so long it pauses before the confirmation, which is so made on another day.
     """
 
     name: str
@@ -53,6 +56,9 @@ class TuningPlan:
     budget_hours: float | None = None
     reduces: bool = False
     warm: bool = True
+    further_suts: Sequence[Host] = ()
+    confirm_sut: Host | None = None
+    confirm_after_hours: float | None = None
     seed: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     priority: int = Run.Priority.NORMAL
@@ -68,6 +74,9 @@ class TuningPlan:
         if not 0 < self.margin_ratio < 1:
             raise RequestError("The margin must be between 0 and 1 (0.03 is 3 %).", field="margin_ratio")
         check_budget(self.budget_runs, self.budget_hours, _run_s(choice))
+        if self.confirm_after_hours is not None and not 0 < self.confirm_after_hours <= MOST_HOURS:
+            said = f"Give at most {MOST_HOURS} hours until the confirmation, or none."
+            raise RequestError(said, field="confirm_after_hours")
         if not choice.drivers:
             raise RequestError("Choose at least one driver host.", field="drivers")
         document: RecipeDocument = content_of(choice.recipe)
@@ -80,7 +89,9 @@ class TuningPlan:
             said = f"The default, which all is compared with, must be in what may be tried: {error}."
             raise RequestError(said, field=f"space.{str(error).partition(':')[0]}") from error
         check_starts(wanted, space, default)
-        _check_launchable(member, choice, document, space, default)
+        check_suts(member, choice, self.further_suts, self.confirm_sut)
+        for sut in (choice.sut, *self.further_suts, *filter(None, [self.confirm_sut])):
+            _check_launchable(member, replace(choice, sut=sut), document, space, default)
         if self.warm:
             wanted = with_known_starts(wanted, team, choice, self.metric, space, default)
         return Tuning(
@@ -101,10 +112,19 @@ class TuningPlan:
             budget_runs=self.budget_runs,
             budget_hours=self.budget_hours,
             reduces=self.reduces,
+            confirm_after_hours=self.confirm_after_hours,
             seed=secrets.randbelow(2**31) if self.seed is None else self.seed,
             labels=check_labels(self.labels),
             priority=self.priority,
         )
+
+    def suts_of(self, tuning: Tuning) -> list[TuningSut]:
+        """The rows of its servers beside the SUT, not stored yet."""
+        rows = [TuningSut(tuning=tuning, host=host) for host in self.further_suts]
+        rows += [TuningSut(tuning=tuning, host=self.confirm_sut, confirms=True)] if self.confirm_sut else []
+        for place, row in enumerate(rows, 1):
+            row.position = place
+        return rows
 
 
 def check_budget(runs: int, hours: float | None, run_s: float) -> None:
@@ -123,13 +143,13 @@ def check_budget(runs: int, hours: float | None, run_s: float) -> None:
         )
 
 
-def choice_with_config(tuning: Tuning, config: Config) -> Choice:
-    """What a run of this configuration is made of."""
+def choice_with_config(tuning: Tuning, config: Config, host: int = 0) -> Choice:
+    """What a run of this configuration is made of, on the server at this place of the search's."""
     return Choice(
         application=tuning.application,
         recipe=tuning.recipe,
         workload=tuning.workload,
-        sut=tuning.sut,
+        sut=tuning.suts[host],
         drivers=tuning.drivers.in_order,
         parameters={**tuning.parameters, **config},
         members=tuning.drivers.members,

@@ -17,13 +17,15 @@ from experiments.running.queue.estimates import estimates_for
 @dataclass(frozen=True)
 class Shown:
     """A trial with what people read of it. `against_pct`: its figure against the mean of the default's in the search;
-    of a trial that was selected that is optimistic, so it is no claim. `is_left_out`: its region was, later on."""
+    of a trial that was selected that is optimistic, so it is no claim. `is_left_out`: its region was, later on.
+    `sut`: the server, where a search has several."""
 
     trial: TuningTrial
     config: str
     is_default: bool
     against_pct: float | None
     is_left_out: bool = False
+    sut: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ def shown(tuning: Tuning, trials: list[TuningTrial]) -> list[Shown]:
     controls = [one.figure for one in trials if one.config == tuning.default and one.figure is not None]
     base = fmean(controls) if controls else None
     space = space_to_search(tuning)
+    names = [host.name for host in tuning.suts]
     return [
         Shown(
             one,
@@ -56,6 +59,7 @@ def shown(tuning: Tuning, trials: list[TuningTrial]) -> list[Shown]:
             one.config == tuning.default,
             100 * (one.figure / base - 1) if base and one.figure is not None else None,
             space.is_forbidden(one.config),
+            names[one.host] if len(names) > 1 else "",
         )
         for one in trials
         if one.run_id is not None or one.result

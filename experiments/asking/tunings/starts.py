@@ -44,18 +44,15 @@ def fitting(starts: Iterable[Start], space: Space, default: Mapping[str, Value])
 
 
 def planned_starts(document: SpaceDocument, settings: Settings, trials: Sequence[Trial]) -> tuple[Planned, ...]:
-    """The starts that were not tried yet and may still be; before them the default, when nothing was tried."""
-    space = settings.space
+    """The starts that were not tried yet and may still be, on one host after the other."""
+    space, hosts = settings.space, settings.able
     tried = {space.key(one.config) for one in trials}
-    starts = [{**settings.default, **one.config} for one in document.starts]
-    left = [
-        Planned(config, 0, "explore", one.why or "a known start")
-        for config, one in zip(starts, document.starts, strict=True)
-        if space.key(config) not in tried and not space.is_forbidden(config)
-    ]
-    if trials or not left:
-        return tuple(left)
-    return (Planned(settings.default, 0, "control", "the default, to compare with"), *left)
+    starts = [({**settings.default, **one.config}, one.why or "a known start") for one in document.starts]
+    left = [one for one in starts if space.key(one[0]) not in tried and not space.is_forbidden(one[0])]
+    return tuple(
+        Planned(config, hosts[place % len(hosts)], "explore", why)
+        for place, (config, why) in enumerate(left, len(trials))
+    )
 
 
 def _of_searches(team: Team, choice: Choice, metric: str) -> list[tuple[bool, Start]]:

@@ -10,7 +10,7 @@ from typing import cast
 from experiments.analysis.tuning.space import Space
 from experiments.analysis.tuning.trials import FEWEST_RUNS, Limit, Purpose, Settings, Status, Trial
 from experiments.asking.tunings.space import SpaceDocument, space_of
-from experiments.models import Tuning, TuningTrial
+from experiments.models import Host, Tuning, TuningTrial
 from experiments.registry.documents.contents import content_of
 
 LEAST_RATIO = 1e-6
@@ -22,12 +22,17 @@ def space_to_search(tuning: Tuning) -> Space:
 
 
 def settings_of(tuning: Tuning, over: Sequence[TuningTrial]) -> Settings:
-    """The settings, with a budget that the hours that are left allow."""
+    """The settings, with a budget that the hours that are left allow, and the hosts that are in service now."""
+    further = list(tuning.further_suts.values_list("position", "confirms", "host__state"))
+    searching = [tuning.sut.state, *(state for _, confirms, state in further if not confirms)]
     return Settings(
         space=space_to_search(tuning),
         default=tuning.default,
         higher_is_better=tuning.higher_is_better,
         budget_runs=budget_runs(tuning, over),
+        hosts=len(searching),
+        confirm_host=next((position for position, confirms, _ in further if confirms), None),
+        away=frozenset(place for place, state in enumerate(searching) if state != Host.State.READY),
         limits=tuple(
             Limit(one["metric"], one["at_most"] if one["at_most"] else 1 / one["at_least"])
             for one in tuning.limits

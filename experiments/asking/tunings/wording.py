@@ -36,6 +36,15 @@ def answer_sentence(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
     )
 
 
+def pause_sentence(tuning: Tuning) -> str:
+    """Why nothing follows now; "" when it goes on."""
+    if not tuning.paused:
+        return ""
+    if tuning.confirms_at is None:
+        return "It is paused."
+    return f"It is paused until {tuning.confirms_at:%Y-%m-%d %H:%M} UTC, then it confirms what it found."
+
+
 def too_many_runs(most: int) -> str:
     """What to do when a forecast is beyond what a search may have."""
     return f"A search has at most {most}: measure longer in each run, or on hosts with less noise."

@@ -11,7 +11,7 @@ from agents.steps.recipe import Parameter
 from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.launching.choices import Choice
 from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, LimitWanted, TuningPlan
-from experiments.models import Workload
+from experiments.models import Host, Workload
 from experiments.registry.errors import RequestError
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.fields import LabelsField, PriorityField
@@ -60,6 +60,27 @@ class TuningForm(PartsForm):
         label="Find the smallest recipe, too",
         help_text="Each parameter of the answer goes back to its default alone; these runs come on top.",
     )
+    further_suts = forms.ModelMultipleChoiceField(
+        Host.objects.none(),
+        required=False,
+        label="Further servers",
+        help_text="Equal to the SUT: the trials are divided among them, a finalist is measured on each.",
+        widget=forms.SelectMultiple(attrs={"size": 3}),
+    )
+    confirm_sut = forms.ModelChoiceField(
+        Host.objects.none(),
+        required=False,
+        empty_label="where it is searched",
+        label="Confirm on",
+        help_text="One more server, equal to the SUT.",
+    )
+    confirm_after_hours = forms.FloatField(
+        required=False,
+        min_value=0.01,
+        max_value=MOST_HOURS,
+        label="Hours until the confirmation",
+        help_text="The search pauses so long before it, so that it is made on another day.",
+    )
     warm = forms.BooleanField(
         required=False,
         initial=True,
@@ -73,6 +94,8 @@ class TuningForm(PartsForm):
         super().__init__(choices, *args, **kwargs)
         self.fields["recipe"].widget.attrs["hx-get"] = reverse("tuning_parameters", args=[choices.team.slug])
         self.fields["application"].widget.attrs["hx-get"] = reverse("tuning_parameters", args=[choices.team.slug])
+        for field in ("further_suts", "confirm_sut"):
+            choices.fill(cast("forms.ModelChoiceField[Any]", self.fields[field]), "sut", *self._all_chosen(field))
         metrics = choices.metrics()
         cast("forms.ChoiceField", self.fields["metric"]).choices = metrics
         for number in LIMITS:
@@ -111,7 +134,19 @@ class TuningForm(PartsForm):
         """What the valid form says. RequestError when a value is not of its parameter's type."""
         cleaned = self.cleaned_data
         parts = {name: cleaned[name] for name in CHOICE_FIELDS}
-        same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "warm", "labels", "priority")
+        same = (
+            "name",
+            "metric",
+            "budget_runs",
+            "budget_hours",
+            "reduces",
+            "warm",
+            "further_suts",
+            "confirm_sut",
+            "confirm_after_hours",
+            "labels",
+            "priority",
+        )
         return TuningPlan(
             **{name: cleaned[name] for name in same},
             choice=Choice(parameters=self.given(), members=self.members(), **parts),

@@ -90,6 +90,7 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
         "trials": rows[::-1],
         "newest": rows[-1] if rows and not rows[-1].trial.result else None,
         "best": _best(found),
+        "servers": _servers(found),
         "gain": _gain(found),
         "answer": _answer_rows(found),
         "reduction_runs": reduction_runs(found) if found.winner and not found.smallest else 0,
@@ -214,6 +215,16 @@ def _refuse(form: TuningForm, error: RequestError) -> None:
     refuse(form, RequestError(error.message, field=field))
 
 
+def _servers(found: Tuning) -> list[str]:
+    """Every server in words, with what keeps one out of service."""
+    others = list(found.further_suts.select_related("host"))
+    said = []
+    for host, confirms in [(found.sut, False), *((row.host, row.confirms) for row in others)]:
+        parts = [host.name, "(confirms)" if confirms else "", "" if host.state == "ready" else f"({host.state})"]
+        said.append(" ".join(filter(None, parts)))
+    return said
+
+
 def _gain(found: Tuning) -> dict[str, float] | None:
     if found.gain_ratio is None or found.low_ratio is None or found.high_ratio is None:
         return None
@@ -254,10 +265,13 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
     if source is None:
         return last_parts(request)
     found = live.TUNINGS.find(request.team, source)
-    same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "labels")
+    same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "confirm_after_hours", "labels")
     initial: dict[str, Any] = {name: getattr(found, name) for name in same}
     initial |= {name: getattr(found, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}
     initial["drivers"] = [host.pk for host in found.drivers.in_order]
+    others = list(found.further_suts.all())
+    initial["further_suts"] = [row.host_id for row in others if not row.confirms]
+    initial["confirm_sut"] = next((row.host_id for row in others if row.confirms), None)
     initial |= {f"p_{name}": parameter_text(value) for name, value in found.parameters.items()}
     initial["margin_pct"] = round(100 * found.margin_ratio, 4)
     for number, limit in zip(LIMITS, found.limits, strict=False):

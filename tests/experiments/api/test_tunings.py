@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from experiments.models import Member, Recipe, Run, Tuning
+from experiments.models import Host, Member, Recipe, Run, Tuning
 from experiments.registry.documents.versions import save_version
 from tests.experiments.api.ci_client import NAMES, Ci
 from tests.experiments.api.conftest import ApiClient
+from tests.experiments.asking.test_tuning_suts import known
 from tests.experiments.asking.test_tunings import RECIPE, SPACE
+from tests.experiments.conftest import ready_host
 from tests.experiments.finished import finish_next, report, whole_run
 from tests.frontend.tuned import tuned
 
@@ -72,6 +74,31 @@ def test_a_space_may_be_yaml_and_what_does_not_fit_is_named_by_its_field(api: Ap
     assert (Run.objects.count(), Tuning.objects.count()) == (runs, 1)
 
 
+def test_equal_servers_and_the_place_and_time_of_the_confirmation_stand_in_the_body_or_in_the_yaml(
+    api: ApiClient, admin: Member, body: dict[str, Any]
+) -> None:
+    for host in (*Host.objects.filter(name="sut-1"), *(ready_host(admin, name) for name in ("sut-2", "sut-3"))):
+        known(host)
+    given = {"further_suts": ["sut-2"], "confirm_sut": "sut-3", "confirm_after_hours": 12}
+    text = YAML + "further_suts: [sut-2]\nconfirm_sut: sut-3\nconfirm_after_hours: 12\n"
+    for wanted in (body | given, body | {"space": text}):
+        made = api.post("/tunings", wanted).json()
+        assert {name: made[name] for name in given} == given
+        assert (made["confirms_at"], made["trials"][0]["sut"]) == (None, "sut-1")
+    for change, field in (
+        ({"further_suts": ["sut-9"]}, "further_suts.0"),
+        ({"further_suts": ["sut-2", "sut-1"]}, "further_suts"),
+        ({"confirm_sut": "driver-1"}, "confirm_sut"),
+        ({"confirm_after_hours": -1}, "confirm_after_hours"),
+        ({"space": text, "confirm_sut": "sut-3"}, "confirm_sut"),
+        ({"space": YAML + "further_suts: sut-2"}, "further_suts"),
+    ):
+        answer = api.post("/tunings", body | change)
+        assert answer.status_code == 422
+        assert answer.json()["field"] == field, answer.content
+    assert Tuning.objects.count() == 2
+
+
 def test_an_answer_is_told_with_its_interval_and_saved_as_a_recipe(api: ApiClient, body: dict[str, Any]) -> None:
     made = api.post("/tunings", body).json()
     default = made["default"]
@@ -120,11 +147,15 @@ def test_benchhub_ci_starts_a_search_once_waits_and_tells_the_answer(
     space.write_text(YAML)
     wanted = (
         "tune", *NAMES, f"--space={space}", "--limit=latency_p99_ms<=50", "--runs=30", "--smallest",
-        f"--state={state}",
+        f"--state={state}", "--further-sut=sut-2", "--further-sut=sut-3", "--confirm-after=12",
     )  # fmt: skip
+    for host in (*Host.objects.filter(name="sut-1"), *(ready_host(admin, name) for name in ("sut-2", "sut-3"))):
+        known(host)
     starts = [ci(*wanted, "--no-wait") for _ in range(2)]
     tuning = Tuning.objects.get()
     assert [(one.returncode, one.stdout) for one in starts] == [(0, f"tuning:{tuning.pk}\n")] * 2
+    assert [host.name for host in tuning.suts] == ["sut-1", "sut-2", "sut-3"]
+    assert tuning.confirm_after_hours == 12
     assert (tuning.reduces, tuning.budget_runs, tuning.name) == (True, 30, "limits: the best configuration")
     Tuning.objects.update(state="finished", outcome="nothing_better", sentence="No setting is likely to beat it.")
     ended = ci(*wanted, f"--json={said}")

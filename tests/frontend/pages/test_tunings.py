@@ -11,9 +11,11 @@ from django.urls import reverse
 from experiments.asking.launching.choices import Choice
 from experiments.asking.tunings.live import start_tuning
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
-from experiments.models import Member, Recipe, Run, Tuning
+from experiments.models import Host, Member, Recipe, Run, Tuning
 from experiments.registry.documents.versions import save_version
+from tests.experiments.asking.test_tuning_suts import known
 from tests.experiments.asking.test_tunings import RECIPE, SPACE
+from tests.experiments.conftest import ready_host
 from tests.experiments.finished import finish_next, report, whole_run
 from tests.frontend.flat import flat
 from tests.frontend.tuned import tuned
@@ -97,6 +99,32 @@ def test_the_form_says_at_the_field_what_does_not_fit(
     assert answer.status_code == 422
     assert said in flat(answer.content.decode())
     assert not Run.objects.exists()
+
+
+def test_several_servers_and_a_later_confirmation_are_chosen_in_the_form_and_shown(
+    browser: Client, admin: Member, choice: Choice
+) -> None:
+    hosts = [known(choice.sut), *(known(ready_host(admin, name)) for name in ("sut-2", "sut-3"))]
+    given = {"further_suts": [hosts[1].pk], "confirm_sut": hosts[2].pk, "confirm_after_hours": "12"}
+    refused = browser.post(address("new_tuning", admin.team), typed(choice) | given | {"confirm_sut": hosts[0].pk})
+    assert refused.status_code == 422
+    assert "sut-1 has a part in this search already" in flat(refused.content.decode())
+    browser.post(address("new_tuning", admin.team), typed(choice) | given)
+    tuning = Tuning.objects.get()
+    Host.objects.filter(name="sut-2").update(state="unreachable")
+    page = flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
+    for said in (
+        "sut-1, sut-2 (unreachable), sut-3 (confirms) ← driver-1",
+        "12.0 hours after the search",
+        ", on sut-1",
+    ):
+        assert said in page
+    again = browser.get(address("new_tuning", admin.team), {"from": tuning.pk}).content.decode()
+    assert f'<option value="{hosts[1].pk}" selected>sut-2 (unreachable)' in again
+    Tuning.objects.update(paused=True, confirms_at="2026-02-03T10:00Z")
+    page = flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
+    assert "It is confirmed from 2026-02-03 10:00 on, or when you let it go on." in page
+    assert "Go on" in page
 
 
 def test_pausing_going_on_more_budget_and_the_end_are_buttons(browser: Client, admin: Member, choice: Choice) -> None:
