@@ -23,8 +23,7 @@ FEWEST_PAIRS, WANTED_HALF = 8, 0.025
 """Pairs before the width is looked at, and half the length of the interval, in logs, that is narrow enough."""
 FEWEST_RESERVED, RESERVED_RATIO, MOST_RATIO = 6, 0.24, 0.32
 """Runs that the search leaves: so many, and this part of the budget; pairs of one finalist take at most the last."""
-SURE_WITHIN, LIKELY_WITHIN, SURE_SURVIVES = 0.8, 0.5, 0.6
-"""A finalist likely keeps the limits, and comes after all that surely do: its pairs measure these, too."""
+SURE_WITHIN, SURE_SURVIVES = 0.8, 0.6
 BETTER = ("better", "better_size_uncertain")
 
 
@@ -59,49 +58,26 @@ def pairs_wanted(settings: Settings, finalist: Finalist, tried: int) -> int:
 
     What the pairs say of the gain does not enter, so that their interval keeps its meaning.
     """
-    few, most = _bounds(settings)
+    hosts = settings.hosts if settings.confirm_host is None else 1
+    few = max(MIN_FOR_VERDICT, min(max(FEWEST_PAIRS, hosts), reserved(settings) // 2))
     logs = [math.log(b / a) for a, b in finalist.pairs.values() if a is not None and b is not None]
     if len(logs) < few:
         return few
     quantile = student_quantile(len(logs) - 1, 1 - settings.alpha / tried / 2)
     half = quantile * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
+    most = max(few, int(MOST_RATIO * settings.budget_runs / 2))
     return len(logs) if half <= WANTED_HALF else min(len(logs) + 2, most)
-
-
-def _bounds(settings: Settings) -> tuple[int, int]:
-    """The fewest and the most pairs of a finalist."""
-    hosts = settings.hosts if settings.confirm_host is None else 1
-    few = max(MIN_FOR_VERDICT, min(max(FEWEST_PAIRS, hosts), reserved(settings) // 2))
-    return few, max(few, int(MOST_RATIO * settings.budget_runs / 2))
-
-
-def chance_to_show(settings: Settings, finalist: Finalist, tried: int) -> float:
-    """The probability that the pairs will show a gain once there are as many as there may be, if they go on as so far.
-
-    It ends pairs that lead nowhere and enters no claim (predictive power: Spiegelhalter, Freedman and Blackburn 1986).
-    1 when there are as many: then the verdict says.
-    """
-    sign = 1 if settings.higher_is_better else -1
-    gains = [sign * math.log(b / a) for a, b in finalist.pairs.values() if a is not None and b is not None]
-    now, most = len(gains), _bounds(settings)[1]
-    if now >= most:
-        return 1.0
-    mean, sd = float(np.mean(gains)), max(float(np.std(gains, ddof=1)), 1e-9)
-    wanted = student_quantile(most - 1, 1 - settings.alpha / tried / 2) * sd / math.sqrt(most)
-    unknown = sd * math.sqrt((most - now) / (most * now))
-    return normal_share((mean - wanted) / unknown)
 
 
 def finalists(beliefs: Beliefs) -> list[Config]:
     """The best configurations that ran, the one to be confirmed first, first; none when nothing looks better."""
     known = beliefs.of_known()
     worth = (known.speed.mean - 0.5 * known.speed.sd) * known.survives * known.within
-    able = (known.within >= LIKELY_WITHIN) & (known.survives >= SURE_SURVIVES)
+    able = (known.within >= SURE_WITHIN) & (known.survives >= SURE_SURVIVES)
     able[0] = False
     for number in np.flatnonzero(able):
         able[number] = beliefs.failures(int(number)) == 0 and bool(beliefs.measured(int(number)))
-    order = np.lexsort((-worth, known.within < SURE_WITHIN))
-    numbers = [n for n in order if able[n] and worth[n] > 0]
+    numbers = [n for n in np.argsort(-worth, kind="stable") if able[n] and worth[n] > 0]
     return [beliefs.configs[n] for n in numbers[:FINALISTS]]
 
 

@@ -16,57 +16,41 @@ from numpy.typing import NDArray
 from experiments.analysis.distributions import normal_shares, sobol
 from experiments.analysis.tuning.beliefs import Beliefs
 from experiments.analysis.tuning.space import Config, Key, Space, Value
-from experiments.analysis.tuning.trials import Trial
 
 Floats = NDArray[np.float64]
 
 MOST_SPREAD_TRIES = 8
 RANDOM, NEAR_EACH, NEAR_BEST = 150, 20, 6
-"""Candidates of one round: so many at random, half as many that are half the default, and so many near each best."""
+"""Candidates of one round: so many at random, and so many near each of the best."""
 WIDE_STEP, NARROW_DECADES = 0.3, 1.0
 """Steps near the best, as fractions of a range: from a tenth of the wide one up to it."""
 LEAST_WITHIN, LEAST_SURVIVES, ABLE = 0.02, 0.5, 0.5
 CAUTION = 1.5
 """Power of the probability to survive: a crash teaches less than a figure."""
-LIKELY_NEW = 0.5
+MOVED_POWER = 0.5
 HOPELESS_LOG = 5.0
 
 
 def spread(space: Space, default: Config, count: int, seed: int) -> list[dict[str, Value]]:
-    """So many configurations: a scrambled Sobol sequence over the space, of which every other one is half the default.
+    """So many configurations, evenly over the space: a scrambled Sobol sequence, without the default and the forbidden.
 
-    The default itself and what is forbidden are left out; there are fewer when hardly anything is allowed.
+    There are fewer when hardly anything is allowed.
     """
     more = sobol(len(space.parameters), seed=[seed, 11])
-    source = np.random.default_rng([seed, 13])
     found: list[dict[str, Value]] = []
     for _ in range(MOST_SPREAD_TRIES):
-        for place, row in enumerate(more(max(8, 1 << (2 * count - 1).bit_length()))):
-            config = half_default(space, default, space.at(row), source) if place % 2 else space.at(row)
-            if not space.is_forbidden(config) and space.key(config) != space.key(default):
-                found.append(config)
+        rows = more(max(8, 1 << (2 * count - 1).bit_length()))
+        allowed = (config for config in map(space.at, rows) if not space.is_forbidden(config))
+        found += [config for config in allowed if space.key(config) != space.key(default)]
         if len(found) >= count:
             break
     return found[:count]
-
-
-def half_default(space: Space, default: Config, config: Config, source: Generator) -> dict[str, Value]:
-    """The configuration with a random half of its parameters as in the default.
-
-    The default is known to work, and somebody has chosen most of its values. Over the whole space hardly anything keeps
-    several of them at once, so what is only good beside them is never met there, and more of it crashes.
-    """
-    count = len(space.parameters)
-    kept = source.choice(count, count // 2, replace=False)
-    return {**config, **{space.parameters[place].name: default[space.parameters[place].name] for place in kept}}
 
 
 def candidates(beliefs: Beliefs, best: Sequence[Config], source: Generator) -> list[dict[str, Value]]:
     """New configurations: some at random, some that differ from one of the best in a few parameters."""
     space = beliefs.settings.space
     found = [space.at(row) for row in source.random((RANDOM, len(space.parameters)))]
-    default = beliefs.settings.default
-    found += [half_default(space, default, config, source) for config in found[: RANDOM // 2]]
     for config in best:
         found += [_near(space, config, source) for _ in range(NEAR_EACH)]
     new: dict[Key, dict[str, Value]] = {}
@@ -75,17 +59,6 @@ def candidates(beliefs: Beliefs, best: Sequence[Config], source: Generator) -> l
         if key not in beliefs.numbers and not space.is_forbidden(config):
             new[key] = config
     return list(new.values())
-
-
-def unanswered(
-    beliefs: Beliefs, trials: Sequence[Trial], configs: Sequence[dict[str, Value]]
-) -> list[dict[str, Value]]:
-    """Those that no trial asked for, in their order, but first those that are likely to be applied as new ones."""
-    space = beliefs.settings.space
-    asked = {space.key(one.asked or one.config) for one in trials}
-    left = [config for config in configs if space.key(config) not in asked]
-    order = np.argsort(newness(beliefs, space.positions(left)) < LIKELY_NEW, kind="stable")
-    return [left[place] for place in order]
 
 
 def newness(beliefs: Beliefs, positions: Floats) -> Floats:
@@ -111,7 +84,7 @@ def newness(beliefs: Beliefs, positions: Floats) -> Floats:
     inside = moved[None, :] - _distance(positions[:, None], asked[None, :], beliefs.unordered)
     outside = 1 - np.clip(inside.max(axis=1) / np.maximum(nearest, 1e-9), 0.0, 1.0)
     usual = np.searchsorted(np.sort(moved), nearest - 1e-9, side="right") / len(moved)
-    return np.asarray(outside * usual)
+    return np.asarray(outside * usual**MOVED_POWER)
 
 
 def _distance(a: Floats, b: Floats, unordered: NDArray[np.bool_]) -> Floats:

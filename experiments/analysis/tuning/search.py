@@ -16,19 +16,19 @@ import numpy as np
 from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.analysis.tuning import confirming
 from experiments.analysis.tuning.beliefs import Beliefs
-from experiments.analysis.tuning.proposing import expected_excess, promising, spread, unanswered
+from experiments.analysis.tuning.proposing import expected_excess, promising, spread
 from experiments.analysis.tuning.racing import contenders, freest_host
 from experiments.analysis.tuning.space import Config
 from experiments.analysis.tuning.trials import Planned, Purpose, Settings, Trial, ended_invalid, searched
 
 FEWEST_ROUNDS = 12
 CONTROL_EVERY = 6
-FEWEST_SPREAD, SPREAD_RATIO, RACED_RATIO = 8, 0.25, 0.25
+FEWEST_SPREAD, SPREAD_RATIO, RACED_RATIO = 8, 0.25, 0.15
 """Parts of the search's runs: the first ones are spread over the space, the last ones belong to the race."""
 EARLIEST_STOP_RATIO, LEAST_EXCESS_RATIO = 0.5, 0.5
 """From this part of the budget on a search ends when less is to be gained beyond the margin than this part of it."""
-CONFIRMED_CHANCE, HOPELESS_CHANCE = 0.5, 0.2
-"""A finalist must be likely to gain the margin, and its pairs end below the chance that they will show a gain."""
+CONFIRMED_CHANCE = 0.4
+"""A finalist must have this chance to gain the margin."""
 LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
 """Probability that the limits hold, below which nothing is claimed, and a finalist is out before its pairs are made."""
 ATTEMPTS = 3
@@ -144,10 +144,10 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
     if slots.free and sum(controls.values()) * CONTROL_EVERY <= len(trials):
         host = min(slots.free, key=lambda host: controls[host])
         slots.add(settings.default, host, "control", "the default, as control")
-    explored, wanted = sum(one.purpose == "explore" for one in trials), int(SPREAD_RATIO * searching(settings))
-    if explored < max(FEWEST_SPREAD, wanted):
-        configs = spread(settings.space, settings.default, explored + 2 * len(slots.free), settings.seed)
-        for config in unanswered(beliefs, trials, configs)[: len(slots.free)]:
+    explored = sum(one.purpose == "explore" for one in trials)
+    if explored < max(FEWEST_SPREAD, int(SPREAD_RATIO * searching(settings))):
+        new = spread(settings.space, settings.default, explored + len(slots.free), settings.seed)
+        for config in new[explored:][: len(slots.free)]:
             slots.add(config, slots.free[0], "explore", "spread over the space")
         return tuple(slots.planned)
     if left <= RACED_RATIO * searching(settings):
@@ -201,7 +201,7 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
         step = _pairs(settings, trials, beliefs, finalist, tried)
         if step:
             return Round(step)
-        if dropped(settings, trials, finalist, tried):
+        if dropped(settings, trials, finalist):
             continue
         verdict = confirming.verdict_on(settings, finalist, tried)
         claim = confirming.claim_of(settings, finalist, verdict, tried)
@@ -225,14 +225,16 @@ def within(settings: Settings, trials: Sequence[Trial], config: Config) -> float
     return Beliefs(settings, trials).within_of(config)
 
 
-def dropped(settings: Settings, trials: Sequence[Trial], finalist: confirming.Finalist, tried: int) -> bool:
+def dropped(settings: Settings, trials: Sequence[Trial], finalist: confirming.Finalist) -> bool:
     """Whether a finalist is out before its pairs are complete."""
     if finalist.crashes > 1:
         return True
     figures = [pair for pair in finalist.pairs.values() if None not in pair]
     if len(figures) >= 3 and within(settings, trials, finalist.config) < DROPPED_WITHIN:
         return True
-    return len(figures) >= MIN_FOR_VERDICT and confirming.chance_to_show(settings, finalist, tried) < HOPELESS_CHANCE
+    sign = 1 if settings.higher_is_better else -1
+    gains = [sign * math.log(mine / base) for base, mine in figures if mine is not None and base is not None]
+    return len(gains) >= 5 and math.fsum(gains) <= 0
 
 
 def _pairs(
@@ -242,7 +244,7 @@ def _pairs(
     left = settings.budget_runs - len(trials)
     complete = [block for block, pair in finalist.pairs.items() if None not in pair]
     open_blocks = [block for block in finalist.pairs if block not in complete]
-    if dropped(settings, trials, finalist, tried) or left <= 0:
+    if dropped(settings, trials, finalist) or left <= 0:
         return ()
     wanted = confirming.pairs_wanted(settings, finalist, tried)
     confirm = [one for one in trials if one.purpose == "confirm"]

@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.analysis.tuning.confirming import Finalist, chance_to_show, claim_of, verdict_on
-from experiments.analysis.tuning.proposing import expected_above, spread
+from experiments.analysis.tuning.confirming import Finalist, claim_of, verdict_on
+from experiments.analysis.tuning.proposing import expected_above
 from experiments.analysis.tuning.search import Better, BudgetTooSmall, Decision, NothingBetter, Round, decide
 from experiments.analysis.tuning.smallest import Smallest, reduce
 from experiments.analysis.tuning.space import Clause, Config, Parameter, Space, Value
@@ -111,36 +111,10 @@ def test_a_search_without_anything_to_find_ends_early_and_claims_nothing() -> No
     assert len(trials) <= 0.7 * 60
 
 
-def test_every_other_of_the_first_configurations_is_half_the_default() -> None:
-    space = Space(tuple(Parameter(f"size_{n}", "number", low=0.0, high=1.0) for n in range(12)))
-    default: dict[str, Value] = {one.name: 0.0 for one in space.parameters}
-    kept = [sum(config[name] == default[name] for name in default) for config in spread(space, default, 40, 3)]
-    assert kept == [0, 6] * 20
-    assert spread(space, default, 40, 3)[:7] == spread(space, default, 7, 3)
-
-
 def test_a_small_chance_of_a_great_gain_is_worth_more_than_an_even_one_of_hardly_any() -> None:
     great, little = expected_above(np.array([-0.6, 0.0]), np.array([0.6, 0.02]))
     assert great == pytest.approx(0.0500, abs=1e-4)  # 0.6 times 0.0833, the unit normal loss at 1
     assert little == pytest.approx(0.00798, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("gains", "low", "high"),
-    [
-        ([0.08, 0.12, 0.10, 0.09, 0.11], 0.99, 1.0),
-        ([0.03, -0.02, 0.03, -0.03, 0.01], 0.01, 0.2),
-        ([-0.1, -0.12, -0.08, -0.1, -0.11], 0.0, 0.001),
-    ],
-)
-def test_pairs_end_when_they_are_not_likely_to_show_a_gain_any_more(
-    gains: Sequence[float], low: float, high: float
-) -> None:
-    pairs: dict[int, tuple[float | None, float | None]] = {n: (1.0, math.exp(gain)) for n, gain in enumerate(gains)}
-    assert low <= chance_to_show(settings(), Finalist(DEFAULT, pairs, 0), 1) <= high
-    turned: dict[int, tuple[float | None, float | None]] = {n: (b, a) for n, (a, b) in pairs.items()}
-    times = settings(higher_is_better=False)
-    assert low <= chance_to_show(times, Finalist(DEFAULT, turned, 0), 1) <= high
 
 
 def test_the_claim_rests_on_pairs_of_the_confirmation_alone() -> None:

@@ -397,15 +397,15 @@ def test_nothing_more_is_tried_or_recommended_in_a_region_that_was_left_out(admi
     tuning = play(start(admin, choice, budget_runs=24), most=12)
     before = set(tuning.trials.exclude(result="").values_list("pk", flat=True))
     assert tuning.trials.filter(pk__in=before, config__mode="fast").exists()
-    leave_out(admin, tuning, "mode = fast and nproc > 4000")
+    leave_out(admin, tuning, "mode = fast and nproc > 3000")
     under_way = Run.objects.get(state=Run.State.QUEUED)
     tuning = play(tuning)
     later = tuning.trials.exclude(pk__in=before).exclude(run=under_way)
     assert later.filter(config__mode="fast").exists()
-    assert not later.filter(config__mode="fast", config__nproc__gt=4000).exists()
+    assert not later.filter(config__mode="fast", config__nproc__gt=3000).exists()
     assert tuning.state == "finished"
     for config in filter(None, (tuning.winner, (tuning.best or {}).get("config"))):
-        assert config["mode"] == "plain" or config["nproc"] <= 4000
+        assert config["mode"] == "plain" or config["nproc"] <= 3000
     rows = shown(tuning, trials_of(tuning))
     assert {one.trial.config["mode"] for one in rows if one.is_left_out} == {"fast"}
     assert [one.trial.position for one in rows] == list(range(len(rows)))
