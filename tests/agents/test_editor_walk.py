@@ -37,7 +37,7 @@ from tests.agents.servers.tomcat_install import running, unpack_tomcat
 TARGET = Target("http://127.0.0.1:9/")
 TOOLS = (
     *("ab", "autocannon", "h2load", "hey", "k6", "oha", "siege", "vegeta", "wrk", "wrk2", "jmeter"),
-    *("fio", "iperf3", "locust", "memtier_benchmark", "redis-benchmark", "sysbench"),
+    *("fio", "iperf3", "javac", "locust", "memtier_benchmark", "redis-benchmark", "sysbench"),
     *("haproxy", "nginx", "node", "redis-server", "postgres", "initdb", "psql", "pg_ctl", "pg_controldata", "pgbench"),
 )
 XML = "<Server><Service><Connector/><Engine><Host><Valve/></Host></Engine></Service></Server>"
