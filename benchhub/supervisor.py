@@ -113,7 +113,7 @@ def preparations() -> tuple[ChildSpec, ...]:
     """What must have ended well before the children start."""
     manage = (sys.executable, str(PROJECT_DIR / "manage.py"))
     return (
-        ChildSpec("migrate", (*manage, "migrate", "--noinput", "--skip-checks"), 0, 60),
+        ChildSpec("migrate", (*manage, "migrate", "--noinput"), 0, 60),
         ChildSpec("collectstatic", (*manage, "collectstatic", "--noinput", "-v", "0"), 0, 10),
     )
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from experiments.management import base
 from experiments.models import Host
 
 
-class HostCommand(BaseCommand):
+class HostCommand(base.Command):
     """A command that takes the name of a host and its team."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from benchhub.doctor import findings
 from benchhub.management.commands.up import port_number
+from experiments.management import base
 
 WIDTH = 12
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Look at everything that this installation needs. Ends with 1 when something is wrong; advice is no fault."
-    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=port_number, default=8000, help="port that the pages shall have (8000)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.checks import Tags
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 
@@ -11,6 +12,8 @@ from benchhub.tables import missing_columns
 
 
 class Command(migrate.Command):
+    requires_system_checks = (Tags.database,)  # the others look at the source (experiments/management/base.py)
+
     def handle(self, *args: Any, **options: Any) -> None:
         super().handle(*args, **options)
         if options["app_label"] or options["plan"] or options["check_unapplied"]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from benchhub import embedded
+from experiments.management import base
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = "The embedded PostgreSQL and Redis. They start by themselves when needed; `start` keeps them running."
-    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("action", choices=["start", "stop", "status"])

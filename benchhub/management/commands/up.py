@@ -8,17 +8,17 @@ from argparse import ArgumentTypeError
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import Error, connection
 
 from benchhub import embedded, static_files, supervisor, tables
 from benchhub.terminal import Terminal
+from experiments.management import base
 from experiments.registry.teams.first_account import how_to_make_the_first_account
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Start BenchHub on this machine: database, web, workers and schedule. Ctrl-C stops all of it."
-    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=port_number, default=8000, help="Port of the web pages on 127.0.0.1 (8000).")

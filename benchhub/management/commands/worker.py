@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import Error, connection
 
 from benchhub import supervisor
 from benchhub.environment import envint
 from benchhub.terminal import Terminal
+from experiments.management import base
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.sites import find_site
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = (
         "Start the two workers of a site: one executes runs on its hosts, one tests connections to them and puts them "
         "back. They connect to the database and the broker and to the hosts; nothing connects to them."
     )
-    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--site", default=settings.BENCHHUB_SITE, help="Its name (default: BENCHHUB_SITE).")

@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.core.management.base import CommandError, OutputWrapper
 
 from experiments.keeping.backups.archive import BackupError, Manifest
 from experiments.keeping.backups.pipes import PIPE, given_file, write_to_standard_output
 from experiments.keeping.backups.restoring import verify_backup
 from experiments.keeping.backups.writing import write_backup
+from experiments.management import base
 
 KEY_FILES = ("secret_key",)
 """Kept in the data directory beside the key file, on one machine; elsewhere SECRET_KEY is a setting."""
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = (
         "Write everything but the keys into one file, while BenchHub goes on working. Keep the keys apart from it: "
         "together they open your hosts."

@@ -11,15 +11,16 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.core.validators import validate_slug
 from django.db import transaction
 
+from experiments.management import base
 from experiments.models import Member, Role, Team
 from experiments.registry.teams.first_account import PASSWORD_RULE
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Make the first administrator and team. Safe to repeat: what is there stays, a password is never replaced."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -6,13 +6,14 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from experiments.keeping.transfer.exporting import export_team
+from experiments.management import base
 from experiments.models import Team
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = (
         "Write everything of a team but its secrets (private keys, tokens, links, webhooks) into one file. Runs that "
         "are not over are left out."

@@ -5,11 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db.models import Count, Sum
 
 from experiments.keeping.retention.file_checking import lost_files
 from experiments.keeping.retention.file_moving import move_files, waiting_files
+from experiments.management import base
 from experiments.models import Artifact
 from experiments.registry.runs.file_store import FileStoreError, has_place, look_at_place
 
@@ -17,7 +18,7 @@ ROUND_S = 5.0
 NO_PLACE = "There is no place outside of the database: set BENCHHUB_FILES_DIR or BENCHHUB_BUCKET."
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Say where the files of runs are. Those above 1 MB belong outside of the database."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

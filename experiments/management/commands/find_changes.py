@@ -5,13 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from experiments.judging.alerts.trends import rebuild
+from experiments.management import base
 from experiments.models import Alert, Series, Team
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = (
         "Find the change points of every series again from its runs. What people said about alerts stays; nobody gets "
         "a mail about what is found."

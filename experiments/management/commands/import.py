@@ -6,13 +6,14 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from experiments.keeping.transfer.archive import ArchiveError
 from experiments.keeping.transfer.importing import import_team
+from experiments.management import base
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = (
         "Store the team of an archive: all of it, or nothing. Its hosts get new keys and wait out of service, its "
         "schedules are paused."

@@ -8,22 +8,22 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.core.management.base import CommandError, OutputWrapper
 
 from agents.base.errors import ParseError
 from agents.drivers.reading import FILE_READERS, READERS, read_report, report_kinds, split_report
 from agents.readers import RESULT_READERS
 from agents.readers.reading import decoded, guesses, is_result_kind, read_results
+from experiments.management import base
 
 MAX_BYTES = 64 << 20
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = (
         "Print what a tool's raw output says, as JSON: a load tool's report, or the named results of a file of "
         "benchmarks. Exit status 1 when it cannot be read, or holds no result that counts."
     )
-    requires_system_checks: list[str] = []
     requires_migrations_checks = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:

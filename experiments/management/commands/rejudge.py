@@ -5,13 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from experiments.management import base
 from experiments.models import Team
 from experiments.running.ending.rejudging import rejudge
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Judge the validity of stored runs again, with the checks and thresholds of today."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from experiments.keeping.backups.archive import BackupError
 from experiments.keeping.backups.pipes import given_file
 from experiments.keeping.backups.restoring import restore_backup
+from experiments.management import base
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = (
         "Put a backup in the place of what the database holds, whole or not at all, and bring it to this version. Stop "
         "BenchHub before."

@@ -5,13 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from experiments.management import base
 from experiments.registry.hosts.key_rotation import rotate_all
 from experiments.registry.hosts.keys import KeyFileError
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = (
         "Seal every stored secret (SSH keys, webhooks, second factors) under the first key of the key file. Put the new"
         " key there first and keep the old lines until this command has ended well. It may be stopped and begun again."

@@ -7,16 +7,17 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import connection
 
 from experiments.keeping.demo.seeding import SEED, seed_runs
+from experiments.management import base
 from experiments.models import Member, Role, Team
 
 MOST_RUNS = 2_000_000
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Fill a team with made-up runs, marked as demo; an admin of the team can delete them again."
 
     def add_arguments(self, parser: CommandParser | ArgumentParser) -> None:

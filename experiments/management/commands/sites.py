@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from experiments.management import base
 from experiments.models import Site
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.sites import add_site, change_site, remove_site
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = (
         "Places with hosts that only workers there reach. Without an action it lists them. A worker is at a site when "
         "it is started with its name; hosts without a site are at the central one."

@@ -6,15 +6,16 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from experiments.management import base
 from experiments.models import Member
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.site_tokens import issue_as_asked
 from experiments.registry.teams.tokens import MAX_DAYS, SCOPES
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Make an API token and print it; it cannot be shown again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from agents.remote.address import fingerprint
+from experiments.management import base
 from experiments.models import Host, Member, Role, Team
 from experiments.registry.errors import Conflict
 from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
@@ -32,9 +33,8 @@ FAULTS = {
 HALF_OPEN = "it hears everybody, and nobody hears it"
 
 
-class Command(BaseCommand):
+class Command(base.Command):
     help = "Hosts on this machine to try BenchHub with: up, down, status, cut, heal, crash, boot, reboot, exec."
-    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
