@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,8 +43,8 @@ TOOLS = (
 XML = "<Server><Service><Connector/><Engine><Host><Valve/></Host></Engine></Service></Server>"
 
 
-Done = tuple[str, bytes, tuple[tuple[str, str], ...]]
-"""A command as a shell gets it, its input, and the files that it finds."""
+Done = tuple[tuple[tuple[str, bytes], ...], tuple[tuple[str, str], ...]]
+"""Commands as a shell gets them, one after the other, each with its input, and the files that they find."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ def test_what_an_editor_gets_past_the_gate_leaves_no_mark(place: Place, tmp_path
             parts.setdefault((one.what, one.kind, field, one.text), one.saved)
     programs = _programs(tmp_path / "bin")
     marks, done = 0, set[Done]()
-    for number, part in enumerate(parts.values()):
-        _do(part, tmp_path / str(number), programs, done)
+    for part in parts.values():
+        _do(part, tmp_path / "host", programs, done)
         marks += place.take_marks()
     kinds = sum(len(registry) for _, registry, _ in SAMPLES)
     print(f"{kinds} kinds, {len(fields)} fields, {tried.total()} documents tried, {passed} saved, marks {marks}")
@@ -224,10 +224,11 @@ def _programs(directory: Path) -> Path:
 
 
 def _do(part: Guarded, directory: Path, programs: Path, done: set[Done]) -> None:
-    """What a run does with the part, as far as a shell and this machine's own programs read it.
+    """What a run does with the part in a new directory, as far as a shell and this machine's own programs read it.
 
-    A driver's command that finds the same files, or a question for a version, does what it did before: it is `done`.
+    Commands that find the same files do what they did before: they are `done`.
     """
+    shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
     environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(directory)}
     context = StepContext(str(directory), str(directory), str(directory))
@@ -240,7 +241,7 @@ def _do(part: Guarded, directory: Path, programs: Path, done: set[Done]) -> None
         except PlanError:
             return
         for command in commands:
-            _run_new(command, directory, environment, done, files)
+            _run_new([command], directory, environment, done, files)
     elif isinstance(part, LaunchStep):
         launch = part.contribute(ProcessStart())
         options = shlex.join(launch.jvm_options)
@@ -249,18 +250,16 @@ def _do(part: Guarded, directory: Path, programs: Path, done: set[Done]) -> None
     elif isinstance(part, RemoteFileStep):
         _change(part, directory, environment)
     elif isinstance(part, HostStep):
-        _run(part.probe(context), directory, environment)
+        _run_new([part.probe(context)], directory, environment, done, {})
     elif isinstance(part, Server):
-        _run_new(part.version_command(), directory, environment, done, {})
-        _run(part.create_instance(str(directory / "instance")), directory, environment)
-        _start(part, str(directory / "instance"), directory, environment)
-        _run(named_files(str(directory / "instance"), part.keep_files), directory, environment)
+        _run_new([part.version_command()], directory, environment, done, {})
+        _run_new(_of_an_instance(part, str(directory / "instance")), directory, environment, done, {})
 
 
-def _start(server: Server, instance: str, directory: Path, environment: Mapping[str, str]) -> None:
-    """The start of a server that is a program which here does nothing; a real Java would be started."""
-    if not server.is_jvm:
-        _run(server.start_command(instance, ProcessStart()), directory, environment)
+def _of_an_instance(server: Server, instance: str) -> list[Command]:
+    """Its making, start and files; without the start of a real Java, while other programs do nothing here."""
+    start = [] if server.is_jvm else [server.start_command(instance, ProcessStart())]
+    return [server.create_instance(instance), *start, named_files(instance, server.keep_files)]
 
 
 def _change(step: RemoteFileStep, instance: Path, environment: Mapping[str, str]) -> None:
@@ -278,13 +277,18 @@ def _change(step: RemoteFileStep, instance: Path, environment: Mapping[str, str]
 
 
 def _run_new(
-    command: Command, directory: Path, environment: Mapping[str, str], done: set[Done], files: Mapping[str, str]
+    commands: Sequence[Command],
+    directory: Path,
+    environment: Mapping[str, str],
+    done: set[Done],
+    files: Mapping[str, str],
 ) -> None:
-    """Run it unless one with these words and this input was `done` among the same files."""
-    key = (command.shell(), command.stdin, tuple(files.items()))
+    """Run them unless these, with the same words and input, were `done` among the same files."""
+    key = (tuple((one.shell(), one.stdin) for one in commands), tuple(files.items()))
     if key not in done:
         done.add(key)
-        _run(command, directory, environment)
+        for command in commands:
+            _run(command, directory, environment)
 
 
 def _run(command: Command, directory: Path, environment: Mapping[str, str]) -> None:

@@ -274,7 +274,7 @@ def test_two_beats_at_once_start_nothing_twice(stage: Stage, pair: tuple[Actor, 
     over = threading.Event()
 
     def beat() -> None:
-        while not over.wait(0.02):
+        while not over.wait(0.2):
             dispatch()
         connection.close()
 
