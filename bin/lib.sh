@@ -54,13 +54,16 @@ bh_last_line() {
 
 # Prints a Python that is new enough and can make virtual environments; fails when there is none.
 bh_python() {
-  local name
+  local name python
   if [ -n "$BH_INSTALLED_PYTHON" ]; then printf '%s\n' "$BH_INSTALLED_PYTHON"; return; fi
   for name in python3.12 python3.11 python3.13 python3; do
-    if bh_has "$name" && "$name" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-      command -v "$name"
-      return
-    fi
+    # The distribution's own before another of this version: built with profile-guided optimization, a seventh faster.
+    for python in "/usr/bin/$name" "$name"; do
+      if bh_has "$python" && "$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        command -v "$python"
+        return
+      fi
+    done
   done
   return 1
 }
@@ -204,15 +207,20 @@ bh_packages() {
 
 bh_keep_off() { bh_as_root systemctl disable --quiet --now "$@" 2>/dev/null || true; }
 
+# Whether the virtual environment is not one of another Python, where this one is the distribution's.
+bh_is_made_with() {
+  case $1 in /usr/bin/*) grep -qsx 'home = /usr/bin' "$BH_VENV/pyvenv.cfg" ;; esac
+}
+
 # Makes the virtual environment and installs the requirement files into it; silent when they have not changed.
 bh_venv() {
   local python stamp="$BH_VENV/.installed-$1" state file
   [ -z "$BH_INSTALLED_PYTHON" ] || return 0
   for file in requirements.txt "$@"; do [ -r "$BH_ROOT/$file" ] || bh_die "$file is missing"; done
   state=$(cd "$BH_ROOT" && cat requirements.txt "$@" | sha256sum)
-  if [ -x "$BH_VENV/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$state" ]; then return 0; fi
-  if ! "$BH_VENV/bin/python" -m pip --version >/dev/null 2>&1; then
-    python=$(bh_python) || bh_die "no Python 3.11 or newer with venv was found"
+  if bh_is_made_with "$(bh_python)" && [ -x "$BH_VENV/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$state" ]; then return 0; fi
+  python=$(bh_python) || bh_die "no Python 3.11 or newer with venv was found"
+  if ! bh_is_made_with "$python" || ! "$BH_VENV/bin/python" -m pip --version >/dev/null 2>&1; then
     bh_note "making $BH_VENV with $("$python" -V)"
     "$python" -m venv --clear "$BH_VENV" || bh_die "$BH_VENV could not be made"
   fi
