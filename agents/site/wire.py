@@ -8,9 +8,10 @@ from pydantic import Field
 
 from agents.base.model import Frozen
 from agents.events import Role
+from agents.plan import Plan
 from agents.remote.address import Address
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Raised when a worker of before would misunderstand the centre, or the other way round."""
 
 LONGEST_POLL_S = 25
@@ -102,11 +103,20 @@ class HostGiven(Frozen):
     installation_name: str
 
 
+class DryRunGiven(Frozen):
+    """Hosts to be read for a run that is not made, by their part in it."""
+
+    id: int
+    spec: dict[str, Any]
+    ways: dict[Role, HostWay]
+
+
 class Claim(Frozen):
     """The answer to a claim: at most one of them, and none when there is nothing to do now."""
 
     run: RunGiven | None = None
     host: HostGiven | None = None
+    dry_run: DryRunGiven | None = None
 
 
 class Finding(Frozen):
@@ -133,6 +143,14 @@ class HostSeen(Frozen):
     remark: str = ""
     notes: list[str] = []
     findings: list[Finding] = []
+
+
+class PlanRead(Frozen):
+    """The plan with what the hosts say, or why there is none: then `failure` is not empty."""
+
+    plan: Plan | None = None
+    failure: str = ""
+    hint: str = ""
 
 
 class Stored(Frozen):

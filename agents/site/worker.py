@@ -24,9 +24,10 @@ from agents.site.checking import check_host
 from agents.site.delivery import MOST_EVENTS, send_events
 from agents.site.door import Door, Refused, StoreLost
 from agents.site.keys import Keys
+from agents.site.looking import read_for_plan
 from agents.site.spool import LeftOver, left_over
 from agents.site.store import HttpStore, claimed
-from agents.site.wire import LONGEST_POLL_S, PROTOCOL, Claim, ClaimAsked, HostGiven, RunGiven, SiteShown
+from agents.site.wire import LONGEST_POLL_S, PROTOCOL, Claim, ClaimAsked, RunGiven, SiteShown
 from agents.working.execution import execute, restore
 from agents.working.lease import HandedOver, handing_over
 from agents.working.store import StoreAway
@@ -61,14 +62,18 @@ class SiteWorker:
             if given.run is not None:
                 with bound(run=given.run.id, fence=given.run.fence):
                     self._do(given.run)
-            elif given.host is not None:
-                self._check(given.host)
+            else:
+                self._look(given)
 
-    def _check(self, given: HostGiven) -> None:
+    def _look(self, given: Claim) -> None:
+        """What is asked for beside runs. The centre asks again for what was not told."""
         try:
-            check_host(given, self._door, self._keys)
+            if given.host is not None:
+                check_host(given.host, self._door, self._keys)
+            elif given.dry_run is not None:
+                read_for_plan(given.dry_run, self._door, self._keys, self._libraries)
         except (AgentError, StoreAway) as error:
-            logger.warning("the test of %s was not told: %s", given.way.name, error)
+            logger.warning("a look at hosts was not told: %s", error)
 
     def _claim(self) -> Claim:
         if handing_over.is_set():

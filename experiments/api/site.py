@@ -38,6 +38,7 @@ from agents.site.wire import (
     HostsShown,
     Kept,
     Leftovers,
+    PlanRead,
     Readings,
     SiteShown,
     Stored,
@@ -52,6 +53,7 @@ from experiments.running.executing.recorder import EventsMissing, Recorder
 from experiments.running.pulling import recording
 from experiments.running.pulling.checks import host_seen
 from experiments.running.pulling.claims import claim
+from experiments.running.pulling.dry_runs import plan_read
 
 router = Router(auth=WORK, tags=["site"])
 
@@ -210,6 +212,13 @@ def end_run(request: HttpRequest, run_id: int, payload: End, fence: int) -> Kept
 def tell_host(request: HttpRequest, host_id: int, payload: HostSeen) -> Kept:
     """What a look at a host brought, when its connection was to be tested."""
     host_seen(*_place(request), host_id, payload)
+    return NO_FILE
+
+
+@router.post("/dry-runs/{int:dry_run_id}/plan", response=Kept, include_in_schema=False)
+def tell_plan(request: HttpRequest, dry_run_id: int, payload: PlanRead) -> Kept:
+    """The plan of a run that is not made, with what its hosts say."""
+    plan_read(*_place(request), dry_run_id, payload)
     return NO_FILE
 
 

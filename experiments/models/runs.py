@@ -284,7 +284,10 @@ class RunEvent(models.Model):
 
 
 class DryRun(models.Model):
-    """A read-only look at the hosts for a choice that is not launched: the plan with the real commands."""
+    """A read-only look at the hosts for a choice that is not launched: the plan with the real commands.
+
+    `given_at`: when a worker of a site whose keys stay there took it last.
+    """
 
     class State(models.TextChoices):
         PENDING = "pending"
@@ -300,6 +303,7 @@ class DryRun(models.Model):
     message = models.TextField(blank=True)
     hint = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    given_at = models.DateTimeField(null=True)
 
     objects = TeamOwnedQuerySet.as_manager()
 

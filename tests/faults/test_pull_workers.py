@@ -9,6 +9,7 @@ import signal
 
 import pytest
 
+from experiments.asking.launching.dryrun import request
 from experiments.models import Run, RunEvent
 from tests.faults.stage import Actor, Stage, state_is
 from tests.faults.test_workers import LEASE_S, assert_succeeded, cancel, loaded
@@ -32,6 +33,21 @@ def test_a_run_of_a_site_succeeds_without_a_key_in_the_database(stage: Stage, pa
     assert_succeeded(run)
     assert run.attempts == 1
     assert [bytes(actor.row.private_key) for actor in pair] == [b"", b""]
+    assert stage.broken() == []
+
+
+def test_a_dry_run_of_a_site_shows_what_its_hosts_say(stage: Stage, pair: tuple[Actor, Actor]) -> None:
+    stage.start_worker("one", lease_s=60)
+    asked = request(stage.member, stage.choice(*pair))
+
+    def answered() -> bool:
+        asked.refresh_from_db()
+        return asked.state != "pending"
+
+    stage.until(answered)
+    assert (asked.state, asked.message) == ("ready", "")
+    commands = [command for phase in asked.plan["phases"] for item in phase["items"] for command in item["commands"]]
+    assert any("etc/app.conf" in command for command in commands)
     assert stage.broken() == []
 
 

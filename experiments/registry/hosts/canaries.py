@@ -23,6 +23,11 @@ def request_canaries(member: Member, host: Host) -> None:
         locked = Host.objects.select_for_update(of=("self",)).get(pk=host_id)
         if locked.state != Host.State.READY:
             raise Conflict(f"{locked.name} is {locked.get_state_display()}; only a host that is ready can be checked.")
+        if locked.site is not None and locked.site.keys_stay:
+            raise Conflict(
+                f"{locked.name} is at the site {locked.site.name}, whose keys stay there: its workers check it before "
+                "an experiment, not on request."
+            )
         if locked.leased_by is not None:
             raise Conflict(f"Run #{locked.leased_by.number} is using {locked.name}; check it when that has ended.")
         locked.last_canaries = check_state("pending", "Waiting for a worker.")

@@ -55,7 +55,7 @@ def connect_args(host: Host) -> tuple[Address, str]:
     if host.site is not None and host.site.keys_stay:
         raise ConnectError(
             f"The keys of site {host.site.name} stay there, so only its workers log in to {host.name}.",
-            hint="They do runs, tests of connections and restores; dry runs and checks on request are not made there.",
+            hint="They do runs, dry runs, tests of connections and restores; checks on request are not made there.",
             permanent=True,
         )
     first = host

@@ -1,4 +1,4 @@
-"""What a site's worker is given: a run of its team there, a dirty host to put back, or a host to look at."""
+"""What a site's worker is given: a run of its team there, a dirty host to put back, or hosts to look at."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from experiments.registry.hosts.host_keys import way_to
 from experiments.registry.workers.tallies import count
 from experiments.running.executing.claimed_run import claimed
 from experiments.running.pulling.checks import check_due
+from experiments.running.pulling.dry_runs import dry_run_due
 from experiments.running.pulling.recording import WITHOUT_STATE
 from experiments.running.queue.dispatch import claim_next, something_to_do
 from experiments.running.restoring.attempts import begin
@@ -50,7 +51,9 @@ def claim(team: Team, site: Site, asked: ClaimAsked) -> Claim:
             run, force = begun.run, begun.force
             roles = [role for role, pk in hosts_by_role(run).items() if pk == host.pk]
             return Claim(run=_given(run).model_copy(update={"work": "restore", "roles": roles, "force": force}))
-    return Claim(host=check_due(team, site))
+    if host := check_due(team, site):
+        return Claim(host=host)
+    return Claim(dry_run=dry_run_due(team, site))
 
 
 def _given(run: Run) -> RunGiven:

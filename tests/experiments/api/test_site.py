@@ -19,14 +19,18 @@ from agents.remote.address import new_key_pair
 from agents.site.wire import PROTOCOL
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
-from experiments.models import AuditEntry, Host, Member, Role, Run, Site, Worker
-from experiments.registry.errors import Forbidden, RequestError
+from experiments.models import AuditEntry, DryRun, Host, Member, Role, Run, Site, Team, Worker
+from experiments.registry.database_clock import database_now
+from experiments.registry.errors import Conflict, Forbidden, RequestError
+from experiments.registry.hosts.canaries import request_canaries
 from experiments.registry.hosts.check import perform_check
 from experiments.registry.hosts.inventory import add_host, request_check, update_host
 from experiments.registry.hosts.site_tokens import issue_as_asked
 from experiments.registry.hosts.sites import add_site
 from experiments.registry.teams.tokens import issue_for_site
+from experiments.running.executing.dry_run import perform_dry_run
 from experiments.running.executing.recorder import Recorder
+from experiments.running.pulling.dry_runs import TAKES
 from experiments.running.queue.dispatch import claim_next
 from tests.experiments.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import ready_host
@@ -271,6 +275,49 @@ def test_the_test_of_a_connection_is_the_sites_workers(admin: Member, site: Site
     assert door.post(f"/site/hosts/{host.pk}/seen", {**told, "failure": "late"}).status_code == 200
     host.refresh_from_db()
     assert host.last_check["state"] == "ok"
+
+
+def test_a_dry_run_is_made_by_the_sites_worker_and_again_when_that_is_gone(
+    admin: Member, site: Site, door: ApiClient, queued: Run
+) -> None:
+    assert claim(door)  # so that the run is out of the way
+    asked = DryRun.objects.create(team=admin.team, sut=queued.sut, drivers=queued.drivers, spec=queued.spec)
+    perform_dry_run(asked.pk)  # a central worker leaves it alone
+    given = door.post("/site/claims", ASKED).json()["dry_run"]
+    assert given["id"] == asked.pk
+    assert {role: way["name"] for role, way in given["ways"].items()} == {"sut": "far-sut", "driver": "far-driver"}
+    assert door.post("/site/claims", ASKED).json()["dry_run"] is None
+    DryRun.objects.update(given_at=database_now() - TAKES)
+    assert door.post("/site/claims", ASKED).json()["dry_run"] == given
+
+    path = f"/site/dry-runs/{asked.pk}/plan"
+    assert door.post(path, {}).json()["field"] == "plan"
+    assert door.post(path, {"plan": {"phases": "all"}}).status_code == 422
+    phase = {"name": "tune", "title": "Tune", "items": [{"host": "far-sut", "title": "a", "commands": ["true"]}]}
+    assert door.post(path, {"plan": {"phases": [phase], "load_s": 5, "estimate_s": 15}}).status_code == 200
+    assert door.post(path, {"failure": "late"}).status_code == 200
+    asked.refresh_from_db()
+    assert (asked.state, asked.message) == ("ready", "")
+    assert asked.plan["phases"][0]["items"][0]["commands"] == ["true"]
+
+
+def test_a_dry_run_beside_a_measurement_is_refused_and_that_of_another_team_is_not_there(
+    admin: Member, site: Site, door: ApiClient, queued: Run, make_member: Any
+) -> None:
+    assert claim(door)
+    Run.objects.update(state=Run.State.MEASURING)
+    asked = DryRun.objects.create(team=admin.team, sut=queued.sut, drivers=queued.drivers, spec=queued.spec)
+    assert door.post("/site/claims", ASKED).json()["dry_run"] is None
+    asked.refresh_from_db()
+    assert (asked.state, "is being measured by run #" in asked.message) == ("failed", True)
+    stranger = door_of(make_member(Team.objects.create(slug="other", name="Other")), site)
+    assert stranger.post(f"/site/dry-runs/{asked.pk}/plan", {"failure": "x"}).status_code == 404
+
+
+def test_checks_on_request_are_refused_where_keys_stay(admin: Member, site: Site, queued: Run) -> None:
+    Host.objects.update(leased_by=None)
+    with pytest.raises(Conflict, match="before an experiment, not on request"):
+        request_canaries(admin, Host.objects.get(name="far-sut"))
 
 
 def test_what_no_look_brings_is_refused(admin: Member, site: Site, door: ApiClient) -> None:
