@@ -6,9 +6,10 @@ import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
@@ -35,14 +36,15 @@ class Website:
 
 
 @contextlib.contextmanager
-def website() -> Iterator[Website]:
-    """The web process on loopback, with the database of this process."""
+def website(log: Path | None = None, times: Mapping[str, str] = MappingProxyType({})) -> Iterator[Website]:
+    """The web process on loopback, with the database of this process. `times` are settings of its own."""
     port = free_port(ADDRESS)
     spec = child_specs(port)[0]
-    environment = {**os.environ, **spec.environment}
+    environment = {**os.environ, **spec.environment, **times}
     collect = next(one for one in preparations() if one.name == "collectstatic")
     subprocess.run(collect.argv, env=environment, check=True)
-    process = subprocess.Popen(spec.argv, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with (log or Path(os.devnull)).open("w") as said:
+        process = subprocess.Popen(spec.argv, env=environment, stdout=said, stderr=said)
     try:
         wait_until_it_answers(f"http://{ADDRESS}:{port}/healthz")
         yield Website(f"http://{ADDRESS}:{port}", process.pid)

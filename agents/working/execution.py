@@ -27,7 +27,7 @@ TAKEN_OVER = (
 
 async def execute(run: ClaimedRun, store: RunStore) -> None:
     """Work on the run to its end, or until it is handed over or another worker has it. StoreAway: it is adopted."""
-    logger.info("%s: claimed with fence %s, attempt %s", run, run.fence, run.attempts)
+    logger.info("%s: begins with fence %s, attempt %s", run, run.fence, run.attempts)
     if run.attempts > MAX_ATTEMPTS:
         await store.give_up(f"{MAX_ATTEMPTS} workers began with this run and none came to its end.", MISTAKE_HINT)
         return

@@ -33,6 +33,7 @@ def main() -> int:
     parser.add_argument("--heartbeat-s", type=int, default=3)
     parser.add_argument("--interval-s", type=float, default=30.0, help="between two readings of the monitors")
     parser.add_argument("--directory", type=Path, help="keep everything here, with the logs (default: a temporary one)")
+    parser.add_argument("--pull", action="store_true", help="workers that fetch their runs over HTTP and have the keys")
     given = parser.parse_args()
     if given.live * 2 > given.hosts:
         parser.error("--live: a run has two hosts")
@@ -66,7 +67,7 @@ def measure(given: argparse.Namespace, directory: Path) -> Measured:
     plan = Plan(
         hosts=given.hosts, sites=given.sites, live=given.live, queued=given.queued, workers=given.workers,
         threads=given.threads, load_s=int(given.minutes * 60), cut_s=given.cut_s, heartbeat_s=given.heartbeat_s,
-        interval_s=given.interval_s, requests=given.requests,
+        interval_s=given.interval_s, requests=given.requests, pull=given.pull,
     )  # fmt: skip
     (directory / "play").mkdir()
     try:

@@ -42,7 +42,7 @@ class Measured:
     told: Sequence[Mapping[str, Any]] = ()
     hosts_not_free: int = 0
     claims_ms: Sequence[float] = ()
-    statements_per_s: float = 0.0
+    statements_per_s: float | None = None
     connections: int = 0
     bytes_per_run: float = 0.0
     most_of_one_worker: int = 0
@@ -113,6 +113,7 @@ class Measured:
 
 def table(found: Measured) -> list[str]:
     """The Markdown."""
+    statements = "not counted" if found.statements_per_s is None else f"{found.statements_per_s:.0f} a second"
     p50, p95 = (float(np.percentile(found.claims_ms, q)) for q in (50, 95)) if found.claims_ms else (0.0, 0.0)
     pages = ", ".join(
         f"{name} {np.median(found.quiet_ms[name]):.0f} to {np.median(found.live_ms[name]):.0f} ms ({ratio:.2f})"
@@ -128,7 +129,7 @@ def table(found: Measured) -> list[str]:
         ("jobs doubled, of those started", f"{len(found.doubled())} of {sum(found.starts().values()):,}"),
         ("runs adopted by another worker", str(found.adopted())),
         ("claim, p50 / p95 / p99", f"{p50:.0f} / {p95:.0f} / {found.claim_p99_ms():.0f} ms"),
-        ("statements of the workers with all runs live", f"{found.statements_per_s:.0f} a second"),
+        ("statements of the workers with all runs live", statements),
         ("connections to the database, all processes", str(found.connections)),
         ("memory per live run", f"{found.bytes_per_run / 1e6:.2f} MB"),
         ("most live runs of one worker", str(found.most_of_one_worker)),

@@ -7,8 +7,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management import call_command
@@ -17,14 +18,15 @@ from django.db import connection
 from agents.remote.address import new_key_pair
 from bench.fleet.judged import Ended, Measured
 from bench.fleet.pages import Pages
-from bench.fleet.seeding import queue_runs, seed_hosts
+from bench.fleet.seeding import Fleet, queue_runs, seed_hosts
 from bench.fleet.site import SitePlan
 from bench.fleet.sites import SiteProcess
-from bench.fleet.workers import Workers
+from bench.fleet.workers import WEB_LOG, SiteDoor, Workers, times_of
 from bench.sshd import free_port
-from bench.website import website
+from bench.website import Website, website
 from benchhub.embedded import Places
-from experiments.models import Host, Run, Worker
+from experiments.models import Host, Run, Site, Worker
+from experiments.registry.teams.tokens import issue_for_site
 
 SITES = ("berlin", "oslo", "turin")
 LOOK_S = 1.0
@@ -51,6 +53,7 @@ class Plan:
     heartbeat_s: int
     interval_s: float
     requests: int
+    pull: bool
 
 
 class Play:
@@ -71,8 +74,12 @@ class Play:
         call_command("createcachetable", verbosity=0)
         with contextlib.ExitStack() as running:
             host_key, public = new_key_pair("fleet host")
-            plans = self._site_plans(host_key)
-            fleet = seed_hosts(plans, " ".join(public.split()[:2]))
+            web = None
+            if self.plan.requests or self.plan.pull:
+                times = times_of(LEASE_S, self.plan.heartbeat_s)
+                web = running.enter_context(website(self.folder / WEB_LOG, times))
+            plans = self._site_plans(host_key, web)
+            fleet = seed_hosts(plans, " ".join(public.split()[:2]), keys_stay=self.plan.pull)
             live, waiting = queue_runs(
                 fleet, self.plan.live, self.plan.queued, load_s=self.plan.load_s, interval_s=self.plan.interval_s
             )
@@ -81,10 +88,10 @@ class Play:
             for site in sites:
                 running.callback(site.close)
                 site.wait_until_it_answers()
-            pages = Pages(running.enter_context(website()).url, fleet) if self.plan.requests else None
+            pages = Pages(web.url, fleet) if web is not None and self.plan.requests else None
             workers = Workers.of_installation(self.folder, lease_s=LEASE_S, heartbeat_s=self.plan.heartbeat_s)
             running.callback(workers.close)
-            self._start(workers, plans)
+            self._start(workers, plans, fleet)
             idle_bytes = workers.memory_bytes()
             if pages is not None:
                 self.found.quiet_ms = pages.times_ms(self.plan.requests)
@@ -98,7 +105,7 @@ class Play:
             self._conclude(live, workers, sites)
         return self.found
 
-    def _site_plans(self, host_key: str) -> list[SitePlan]:
+    def _site_plans(self, host_key: str, web: Website | None) -> list[SitePlan]:
         file = self.folder / "host_key"
         file.touch(mode=0o600)
         file.write_text(host_key)
@@ -106,23 +113,26 @@ class Play:
         database, broker = str(places.sockets / ".s.PGSQL.5432"), str(places.redis_socket)
         of_site = self.plan.hosts // self.plan.sites
         port = free_port("127.0.0.1")
-        return [
-            SitePlan(
-                name,
-                tuple(f"127.{50 + number}.{at // 250}.{2 + at % 250}" for at in range(of_site)),
-                port,
-                str(file),
-                port + 10 + 2 * number,
-                database,
-                port + 11 + 2 * number,
-                broker,
-            )
-            for number, name in enumerate(SITES[: self.plan.sites])
-        ]
+        plans = []
+        for number, name in enumerate(SITES[: self.plan.sites]):
+            addresses = tuple(f"127.{50 + number}.{at // 250}.{2 + at % 250}" for at in range(of_site))
+            plan = SitePlan(name, addresses, port, str(file))
+            if web is not None and self.plan.pull:
+                plan = replace(plan, web_port=port + 10 + number, web_target=urlsplit(web.url).port or 0)
+            else:
+                first = port + 10 + 2 * number
+                plan = replace(plan, database_port=first, database_socket=database)
+                plan = replace(plan, broker_port=first + 1, broker_socket=broker)
+            plans.append(plan)
+        return plans
 
-    def _start(self, workers: Workers, plans: list[SitePlan]) -> None:
-        for plan in plans:
-            workers.start_site(plan, self.plan.workers, self.plan.threads)
+    def _start(self, workers: Workers, plans: list[SitePlan], fleet: Fleet) -> None:
+        for plan, site in zip(plans, fleet.sites, strict=True):
+            if self.plan.pull:
+                door = self._door(fleet, site)
+                workers.start_pulling_site(plan, self.plan.workers, self.plan.threads, door)
+            else:
+                workers.start_site(plan, self.plan.workers, self.plan.threads)
         places = Places(Path(settings.BENCHHUB_DATA_DIR))
         workers.start_centre(f"postgresql://benchhub@/benchhub?host={places.sockets}", settings.REDIS_URL)
         end_s = time.monotonic() + START_S
@@ -131,6 +141,16 @@ class Play:
                 raise SystemExit(f"The workers did not start within {START_S:.0f} s; see their logs.")
             time.sleep(LOOK_S)
         self.say("workers started")
+
+    def _door(self, fleet: Fleet, site: Site) -> SiteDoor:
+        """The files of a site whose workers fetch their runs."""
+        keys, token_file = self.folder / f"keys-{site.name}", self.folder / f"token-{site.name}"
+        keys.mkdir()
+        (keys / "default").touch(mode=0o600)
+        (keys / "default").write_text(fleet.private_key)
+        _, text = issue_for_site(fleet.member, site, name=f"workers of {site.name}")
+        token_file.write_text(text)
+        return SiteDoor(token_file, keys)
 
     def _ramp(self, live: list[int]) -> None:
         """Until every run is under load."""
@@ -155,7 +175,8 @@ class Play:
         cpu_s, began_s = workers.cpu_s(), time.monotonic()
         time.sleep(STEADY_S)
         took_s = time.monotonic() - began_s
-        found.statements_per_s = (sum(site.ask("tell")["statements"] for site in sites) - before) / took_s
+        if not self.plan.pull:
+            found.statements_per_s = (sum(site.ask("tell")["statements"] for site in sites) - before) / took_s
         found.worker_cpu_ratio = (workers.cpu_s() - cpu_s) / took_s
         if pages is not None:
             found.live_ms = pages.times_ms(self.plan.requests)
@@ -167,7 +188,7 @@ class Play:
             cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")
             found.connections = cursor.fetchone()[0]
         found.load_average = os.getloadavg()[0]
-        self.say(f"steady: {found.statements_per_s:.0f} statements/s, {found.bytes_per_run / 1e6:.2f} MB a run")
+        self.say(f"steady: {found.worker_cpu_ratio:.2f} cores of workers, {found.bytes_per_run / 1e6:.2f} MB a run")
 
     def _clear(self, waiting: list[int]) -> None:
         """The runs behind them have done their part: the claims were made among them."""

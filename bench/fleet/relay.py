@@ -1,4 +1,4 @@
-"""A site's way to the database and the broker of the centre: a relay that can be cut like a cable."""
+"""A site's way to the database, the broker or the web server of the centre: a relay that can be cut like a cable."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ SSL_REQUEST_BYTES = 8
 
 
 class Relay:
-    """Takes connections on a port of the loopback address and carries their bytes to a Unix socket."""
+    """Takes connections on a port of the loopback address and carries their bytes to a Unix socket, or to a port."""
 
-    def __init__(self, target: Path, *, counts_statements: bool = False) -> None:
+    def __init__(self, target: Path | int, *, counts_statements: bool = False) -> None:
         self._target = target
         self._counts = counts_statements
         self.statements = 0
@@ -38,7 +38,10 @@ class Relay:
             writer.transport.abort()
             return
         try:
-            there, away = await asyncio.open_unix_connection(self._target)
+            if isinstance(self._target, int):
+                there, away = await asyncio.open_connection("127.0.0.1", self._target)
+            else:
+                there, away = await asyncio.open_unix_connection(self._target)
         except OSError:
             writer.transport.abort()
             return

@@ -15,7 +15,7 @@ from bench.fleet.site import SitePlan
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.factory import CARRIED
 from experiments.asking.launching.launch import launch_run
-from experiments.models import Application, Host, Member, Recipe, Role, Run, Team, Workload
+from experiments.models import Application, Host, Member, Recipe, Role, Run, Site, Team, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.hosts.host_keys import key_row, public_half
 from experiments.registry.hosts.keys import seal
@@ -42,17 +42,19 @@ class Fleet:
     member: Member
     user: User
     pairs: tuple[tuple[Host, Host], ...]
+    sites: tuple[Site, ...]
+    private_key: str
 
 
-def seed_hosts(plans: Sequence[SitePlan], host_key: str) -> Fleet:
+def seed_hosts(plans: Sequence[SitePlan], host_key: str, *, keys_stay: bool = False) -> Fleet:
     """A team with all hosts of the sites, their key approved, as if each had passed its connection test.
 
-    They are out of service, so that no run begins before everything is there.
+    They are out of service, so that no run begins before everything is there. With `keys_stay` none has a private key.
     """
     user = get_user_model().objects.create_user(SLUG, email=f"{SLUG}@localhost.invalid")
     team = Team.objects.create(slug=SLUG, name="Fleet")
     member = Member.objects.create(team=team, user=user, role=Role.ADMIN)
-    sites = {plan.name: add_site(plan.name) for plan in plans}
+    sites = {plan.name: add_site(plan.name, keys_stay=keys_stay) for plan in plans}
     private_key, _ = new_key_pair("fleet login")
     public = public_half(private_key)
     rows = [
@@ -63,7 +65,7 @@ def seed_hosts(plans: Sequence[SitePlan], host_key: str) -> Fleet:
             port=plan.ssh_port,
             user=getpass.getuser(),
             host_key=host_key,
-            public_key=public,
+            public_key="" if keys_stay else public,
             state=Host.State.DRAINED,
             site=sites[plan.name],
             last_check={"state": "ok", "message": "", "hint": "", "at": "2026-01-01T00:00:00+00:00"},
@@ -74,11 +76,11 @@ def seed_hosts(plans: Sequence[SitePlan], host_key: str) -> Fleet:
     hosts = Host.objects.bulk_create(rows, batch_size=BATCH)
     for host in hosts:
         host.place = place_of(host)
-        host.private_key = seal(private_key, row=key_row(host))
+        host.private_key = b"" if keys_stay else seal(private_key, row=key_row(host))
     Host.objects.bulk_update(hosts, ["private_key", "place"], batch_size=BATCH)
     pairs = list(zip(hosts[::2], hosts[1::2], strict=True))
     pairs.sort(key=lambda pair: pair[0].name.rpartition("-")[2])  # the sites take turns
-    return Fleet(member, user, tuple(pairs))
+    return Fleet(member, user, tuple(pairs), tuple(sites.values()), private_key)
 
 
 def queue_runs(fleet: Fleet, live: int, queued: int, *, load_s: int, interval_s: float) -> tuple[list[int], list[int]]:

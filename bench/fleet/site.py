@@ -39,6 +39,8 @@ class SitePlan:
     database_socket: str = ""
     broker_port: int = 0
     broker_socket: str = ""
+    web_port: int = 0
+    web_target: int = 0
 
     def host_name(self, at: int) -> str:
         return f"{self.name}-{at:03}"
@@ -101,10 +103,14 @@ class Site:
         """Hosts and relays take connections."""
         plan = self.plan
         following = asyncio.create_task(self.readings.follow())
-        ways = ((plan.database_port, plan.database_socket, True), (plan.broker_port, plan.broker_socket, False))
+        ways: tuple[tuple[int, Path | int, bool], ...] = (
+            (plan.database_port, Path(plan.database_socket), True),
+            (plan.broker_port, Path(plan.broker_socket), False),
+            (plan.web_port, plan.web_target, False),
+        )
         for port, target, is_database in ways:
             if port:
-                self.relays.append(relay := Relay(Path(target), counts_statements=is_database))
+                self.relays.append(relay := Relay(target, counts_statements=is_database))
                 await relay.listen(port)
         listening = await asyncssh.listen(
             list(plan.addresses),

@@ -15,13 +15,29 @@ from bench.fleet.site import SitePlan
 from bench.memory import memory_bytes
 from bench.website import cpu_s
 from experiments.registry.workers.queues import RUNS, queue_name
-from tests.faults.nursery import worker_from_nursery
+from tests.faults.nursery import process_from_nursery, worker_from_nursery
 from tests.faults.stage import surroundings
 
 POOL_SIZE = 6
 """Connections to the database of a worker at most: twelve workers, the web and a reserve fit into the usual 100."""
 _QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 _CLAIM = re.compile(r"claimed with fence .* in (\d+) ms")
+
+
+WEB_LOG = "web.log"
+
+
+def times_of(lease_s: int, heartbeat_s: int) -> dict[str, str]:
+    """The settings for how long a worker has its run, and how often it says that it lives."""
+    return {"BENCHHUB_LEASE_S": str(lease_s), "BENCHHUB_HEARTBEAT_S": str(heartbeat_s)}
+
+
+@dataclass(frozen=True)
+class SiteDoor:
+    """What the workers of a site need that fetch their runs: its token, and a directory with the key to all hosts."""
+
+    token_file: Path
+    keys: Path
 
 
 @dataclass
@@ -35,8 +51,7 @@ class Workers:
     @classmethod
     def of_installation(cls, folder: Path, *, lease_s: int, heartbeat_s: int) -> Workers:
         plain = surroundings("", "", data_dir=folder, key_file=Path(settings.BENCHHUB_KEY_FILE))
-        times = {"BENCHHUB_LEASE_S": str(lease_s), "BENCHHUB_HEARTBEAT_S": str(heartbeat_s)}
-        return cls(folder, {**plain, **times, "DATABASE_POOL_SIZE": str(POOL_SIZE)})
+        return cls(folder, {**plain, **times_of(lease_s, heartbeat_s), "DATABASE_POOL_SIZE": str(POOL_SIZE)})
 
     def start_site(self, plan: SitePlan, count: int, threads: int) -> None:
         """Workers that execute runs, and reach the centre through the site's relay alone."""
@@ -48,6 +63,22 @@ class Workers:
         for number in range(count):
             name, queue = f"{plan.name}-{number}", queue_name(RUNS, plan.name)
             self._start(name, ["worker", "-n", f"{name}@fleet", "-Q", queue, "-P", "threads", "-c", str(threads)], ways)
+
+    def start_pulling_site(self, plan: SitePlan, count: int, threads: int, door: SiteDoor) -> None:
+        """Workers that fetch their runs over HTTP, through the site's relay to the web server."""
+        for number in range(count):
+            name = f"{plan.name}-{number}"
+            given = {
+                "--url": f"http://127.0.0.1:{plan.web_port}",
+                "--token-file": str(door.token_file),
+                "--site": plan.name,
+                "--keys": str(door.keys),
+                "--state": str(self.folder / f"state-{name}"),
+                "--slots": str(threads),
+            }
+            argv = [word for pair in given.items() for word in pair]
+            log, directory = self.folder / f"{name}.log", Path(settings.BASE_DIR)
+            self.processes[name] = process_from_nursery("agents.site", argv, self.environment, log, directory)
 
     def start_centre(self, database_url: str, redis_url: str) -> None:
         """The worker for short work, and beat."""
@@ -80,8 +111,8 @@ class Workers:
         return sum(cpu_s(self.processes[name].pid) for name in self.living())
 
     def claims_ms(self) -> list[float]:
-        """How long each claim of a run took."""
-        logs = (self.folder / f"{name}.log" for name in self.of_runs)
+        """How long each claim of a run took; those of workers that fetch their runs are made by the web server."""
+        logs = [self.folder / f"{name}.log" for name in self.of_runs] + [self.folder / WEB_LOG]
         return [float(took) for log in logs if log.exists() for took in _CLAIM.findall(log.read_text(errors="replace"))]
 
     def close(self) -> None:

@@ -46,6 +46,7 @@ def test_a_dry_run_of_a_site_shows_what_its_hosts_say(stage: Stage, pair: tuple[
 
     stage.until(answered)
     assert (asked.state, asked.message) == ("ready", "")
+    assert asked.plan is not None
     commands = [command for phase in asked.plan["phases"] for item in phase["items"] for command in item["commands"]]
     assert any("etc/app.conf" in command for command in commands)
     assert stage.broken() == []

@@ -67,12 +67,6 @@ class Turns:
             run = claim_next(worker_name(), settings.BENCHHUB_SITE)
             if run is None:
                 self._in_vain_s = began_s
-            else:
-                took_ms = 1000 * (time.monotonic() - began_s)
-                logger.info(
-                    "run %s (#%s): claimed with fence %s, attempt %s, in %.0f ms",
-                    run.pk, run.number, run.fence, run.attempts, took_ms,
-                )  # fmt: skip
             return run
 
 

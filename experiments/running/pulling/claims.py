@@ -51,8 +51,8 @@ def claim(team: Team, site: Site, asked: ClaimAsked) -> Claim:
             run, force = begun.run, begun.force
             roles = [role for role, pk in hosts_by_role(run).items() if pk == host.pk]
             return Claim(run=_given(run).model_copy(update={"work": "restore", "roles": roles, "force": force}))
-    if host := check_due(team, site):
-        return Claim(host=host)
+    if given := check_due(team, site):
+        return Claim(host=given)
     return Claim(dry_run=dry_run_due(team, site))
 
 

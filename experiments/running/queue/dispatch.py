@@ -6,6 +6,8 @@ short), so that no two workers see the same hosts as free. A host stays leased u
 
 from __future__ import annotations
 
+import logging
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -21,6 +23,8 @@ from experiments.registry.hosts.sites import at
 from experiments.running.queue.fairness import shares_of, urgency
 from experiments.running.queue.leases import lease_end, lost_runs
 from experiments.running.queue.live_limits import live_limits
+
+logger = logging.getLogger(__name__)
 
 _NEXT_FENCE_SQL = "nextval('experiments_fence')"
 NEXT_FENCE = Func(template=_NEXT_FENCE_SQL, output_field=BigIntegerField())
@@ -55,6 +59,7 @@ def claim_next(owner: str, site: str = CENTRAL, team_id: int | None = None) -> R
 
     The claim raises the fence (one number for the whole installation, always growing) and starts a lease.
     """
+    began_s = time.monotonic()
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIM_LOCK])
@@ -79,6 +84,9 @@ def claim_next(owner: str, site: str = CENTRAL, team_id: int | None = None) -> R
             list(in_order.values_list("pk"))  # as whoever reserves them locks them
             Host.objects.filter(pk__in=found.hosts).update(leased_by=found.run_id, last_restore={})
     run: Run = Run.objects.get(pk=found.run_id)
+    took_ms = 1000 * (time.monotonic() - began_s)
+    told = (run.pk, run.number, run.fence, run.attempts, took_ms)
+    logger.info("run %s (#%s): claimed with fence %s, attempt %s, in %.0f ms", *told)
     return run
 
 

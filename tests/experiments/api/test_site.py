@@ -66,6 +66,13 @@ def queued(admin: Member, site: Site, stock: dict[str, Any]) -> Run:
     return launch_run(admin, Choice(**documents, sut=hosts[0], drivers=[hosts[1]]))
 
 
+def dry_run_of(run: Run) -> DryRun:
+    """Asked for with the hosts and the choice of a run."""
+    assert run.sut is not None
+    assert run.drivers is not None
+    return DryRun.objects.create(team=run.team, sut=run.sut, drivers=run.drivers, spec=run.spec)
+
+
 def claim(door: ApiClient) -> Any:
     answer = door.post("/site/claims", ASKED)
     assert answer.status_code == 200, answer.content
@@ -281,7 +288,7 @@ def test_a_dry_run_is_made_by_the_sites_worker_and_again_when_that_is_gone(
     admin: Member, site: Site, door: ApiClient, queued: Run
 ) -> None:
     assert claim(door)  # so that the run is out of the way
-    asked = DryRun.objects.create(team=admin.team, sut=queued.sut, drivers=queued.drivers, spec=queued.spec)
+    asked = dry_run_of(queued)
     perform_dry_run(asked.pk)  # a central worker leaves it alone
     given = door.post("/site/claims", ASKED).json()["dry_run"]
     assert given["id"] == asked.pk
@@ -298,6 +305,7 @@ def test_a_dry_run_is_made_by_the_sites_worker_and_again_when_that_is_gone(
     assert door.post(path, {"failure": "late"}).status_code == 200
     asked.refresh_from_db()
     assert (asked.state, asked.message) == ("ready", "")
+    assert asked.plan is not None
     assert asked.plan["phases"][0]["items"][0]["commands"] == ["true"]
 
 
@@ -306,7 +314,7 @@ def test_a_dry_run_beside_a_measurement_is_refused_and_that_of_another_team_is_n
 ) -> None:
     assert claim(door)
     Run.objects.update(state=Run.State.MEASURING)
-    asked = DryRun.objects.create(team=admin.team, sut=queued.sut, drivers=queued.drivers, spec=queued.spec)
+    asked = dry_run_of(queued)
     assert door.post("/site/claims", ASKED).json()["dry_run"] is None
     asked.refresh_from_db()
     assert (asked.state, "is being measured by run #" in asked.message) == ("failed", True)
