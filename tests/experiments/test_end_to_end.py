@@ -67,7 +67,7 @@ def tomcat_under_load(stage: Stage, pair: tuple[Actor, Actor], folder: Path) -> 
         "kind": "tomcat",
         "home": str(unpack_tomcat(folder)),
         "open_examples": True,
-        "jvm_options": ["-Xms64m", "-Xmx64m", "-Xmn4m"],  # so few requests fill it that it pauses on a busy machine too
+        "jvm_options": ["-Xms64m", "-Xmx64m", "-Xmn1m"],  # so few requests fill it that it pauses on a busy machine too
         "ready": {"path": SERVLET, "body_contains": "Hello World", "timeout_s": 600},
         "port": free_port(),
         "cpus": str(cpus[0]),
