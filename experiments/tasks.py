@@ -8,7 +8,6 @@ from typing import Any
 
 from celery import shared_task
 from celery.signals import worker_shutting_down
-from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -29,7 +28,6 @@ from experiments.keeping.retention.months import begin_month
 from experiments.keeping.retention.policy import apply_retention
 from experiments.keeping.retention.removal import remove_expired
 from experiments.models import CENTRAL, DryRun, Host
-from experiments.registry.connections import lent
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts import sites
 from experiments.registry.hosts.check import perform_check
@@ -83,8 +81,7 @@ def hand_runs_over(**_arguments: Any) -> None:
 def execute_run(run_id: int) -> None:
     """Execute what is next. `run_id` is only a hint in the log: the queue's order decides, not the message's."""
     while execute_next():
-        if lent(queue.something_to_do)(settings.BENCHHUB_SITE):
-            hint(run_id)  # free workers may take the next ones while this one goes on
+        continue
 
 
 @shared_task(name="experiments.tasks.dispatch")

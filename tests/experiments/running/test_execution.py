@@ -11,11 +11,14 @@ from django.utils import timezone
 
 from agents.working.execution import MAX_ATTEMPTS
 from agents.working.lease import handing_over
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import AuditEntry, Host, Member, Run
-from experiments.running.executing import database_store
+from experiments.running.executing import database_store, execution
 from experiments.running.executing.execution import execute_next
 from experiments.running.queue.dispatch import claim_next, next_fence
 from tests.agents.conftest import sshd_host  # noqa: F401 - a fixture
+from tests.experiments.conftest import ready_host
 from tests.experiments.running.broken_server import launch_broken
 from tests.sshd import SshdHost
 
@@ -39,6 +42,25 @@ def test_a_run_that_fails_is_put_back_and_its_host_goes_on(run: Run, sshd_host: 
     assert Host.objects.get().leased_by is None
     assert list((sshd_host.home / ".benchhub/runs").glob(f"r{run.pk}-*")) == []
     assert not execute_next()
+
+
+def test_whoever_claims_a_run_wakes_others_before_it_works_on_it(
+    admin: Member, stock: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = {name: stock[name] for name in ("application", "recipe", "workload")}
+    pairs = [(ready_host(admin, f"free-{n}"), ready_host(admin, f"idle-{n}")) for n in range(2)]
+    runs = [launch_run(admin, Choice(**documents, sut=sut, drivers=[driver])) for sut, driver in pairs]
+    done: list[tuple[str, int]] = []
+    monkeypatch.setattr(execution, "hint", lambda run_id: done.append(("wakes others", run_id)))
+
+    def work(run: Run) -> bool:
+        done.append(("works", run.pk))
+        return True
+
+    monkeypatch.setattr(execution, "_execute_claimed", work)
+    assert [execute_next(), execute_next(), execute_next()] == [True, True, False]
+    first, second = (run.pk for run in runs)
+    assert done == [("wakes others", first), ("works", first), ("works", second)]
 
 
 def test_a_host_that_has_seen_more_than_the_database_gets_a_greater_fence(
