@@ -218,8 +218,8 @@ bh_venv() {
   [ -z "$BH_INSTALLED_PYTHON" ] || return 0
   for file in requirements.txt "$@"; do [ -r "$BH_ROOT/$file" ] || bh_die "$file is missing"; done
   state=$(cd "$BH_ROOT" && cat requirements.txt "$@" | sha256sum)
-  if bh_is_made_with "$(bh_python)" && [ -x "$BH_VENV/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$state" ]; then return 0; fi
   python=$(bh_python) || bh_die "no Python 3.11 or newer with venv was found"
+  if bh_is_made_with "$python" && [ -x "$BH_VENV/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$state" ]; then return 0; fi
   if ! bh_is_made_with "$python" || ! "$BH_VENV/bin/python" -m pip --version >/dev/null 2>&1; then
     bh_note "making $BH_VENV with $("$python" -V)"
     "$python" -m venv --clear "$BH_VENV" || bh_die "$BH_VENV could not be made"

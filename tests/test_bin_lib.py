@@ -1,4 +1,4 @@
-"""What the installation leaves behind when somebody interrupts it."""
+"""What the installation keeps, and what it leaves behind when somebody interrupts it."""
 
 from __future__ import annotations
 
@@ -59,6 +59,31 @@ def test_an_interrupted_installation_leaves_nothing_of_pips(project: Path, numbe
     assert installing.returncode != 0
     assert wait_until(lambda: not place.exists(), seconds=60)
     assert [*usual.iterdir(), *venv.glob("benchhub-*"), *venv.glob("pip-*")] == []
+
+
+@pytest.mark.parametrize(
+    ("home", "python", "kept"),
+    [
+        ("/usr/bin", "/usr/bin/python3.11", True),
+        ("/root/.pyenv/versions/3.11.7/bin", "/usr/bin/python3.11", False),
+        ("/opt/python/bin", "/opt/python/bin/python3.12", True),
+        ("/usr/bin", "/opt/python/bin/python3.12", True),
+    ],
+)
+def test_an_environment_of_another_python_than_the_distributions_is_made_anew(
+    home: str, python: str, kept: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "pyvenv.cfg").write_text(f"home = {home}\nversion = 3.11.7\n")
+    asked = subprocess.run(
+        ["bash", "-euc", '. bin/lib.sh; if bh_is_made_with "$1"; then echo kept; else echo anew; fi', "bash", python],
+        cwd=PROJECT_DIR,
+        env=os.environ | {"BENCHHUB_VENV": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert asked.stdout == ("kept\n" if kept else "anew\n")
 
 
 def test_what_fails_shows_its_last_lines_and_keeps_its_status(tmp_path: Path) -> None:

@@ -121,8 +121,13 @@ class Play:
                 plan = replace(plan, web_port=port + 10 + number, web_target=urlsplit(web.url).port or 0)
             else:
                 first = port + 10 + 2 * number
-                plan = replace(plan, database_port=first, database_socket=database)
-                plan = replace(plan, broker_port=first + 1, broker_socket=broker)
+                plan = replace(
+                    plan,
+                    database_port=first,
+                    database_socket=database,
+                    broker_port=first + 1,
+                    broker_socket=broker,
+                )
             plans.append(plan)
         return plans
 

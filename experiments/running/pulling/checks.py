@@ -20,7 +20,7 @@ from experiments.registry.hosts.inventory import check_state
 
 UNDER_WAY = "The worker of its site is looking at it."
 TAKES = timedelta(minutes=2)
-"""One that is under way for longer is given out again: its worker is gone."""
+"""A look at hosts that is under way for longer is given out again: its worker is gone."""
 
 
 def check_due(team: Team, site: Site) -> HostGiven | None:

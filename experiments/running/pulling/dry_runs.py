@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from django.db.models.functions import Now
 
 from agents.site.wire import DryRunGiven, HostWay, PlanRead
@@ -11,9 +9,7 @@ from experiments.models import DryRun, Site, Team
 from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.hosts.host_keys import way_to
 from experiments.running.executing.dry_run_rows import fail, finish, hosts_of, put_off, waiting
-
-TAKES = timedelta(minutes=2)
-"""One that was given out for longer is given out again: its worker is gone."""
+from experiments.running.pulling.checks import TAKES
 
 
 def dry_run_due(team: Team, site: Site) -> DryRunGiven | None:

@@ -30,7 +30,7 @@ from experiments.registry.hosts.sites import add_site
 from experiments.registry.teams.tokens import issue_for_site
 from experiments.running.executing.dry_run import perform_dry_run
 from experiments.running.executing.recorder import Recorder
-from experiments.running.pulling.dry_runs import TAKES
+from experiments.running.pulling.checks import TAKES
 from experiments.running.queue.dispatch import claim_next
 from tests.experiments.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import ready_host
