@@ -52,14 +52,12 @@ class SshdHost:
     home: Path
     pid: int
 
-    def await_answer(self) -> None:
-        """Return when it answers, after it was told to read its configuration anew."""
+    def await_host_key(self, line: str) -> None:
+        """Return when it shows this host key, after it was told to read its files anew: until then it shows the old."""
+        keyscan = ["ssh-keyscan", "-T", "5", "-p", str(self.port), "-t", line.split()[0], self.address]
         end_s = time.monotonic() + START_TIMEOUT_S
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection((self.address, self.port), timeout=1) as probe:
-                if probe.recv(4) == b"SSH-":
-                    return
-            assert time.monotonic() < end_s, "sshd did not come back"
+        while line not in subprocess.run(keyscan, capture_output=True, text=True, check=False).stdout:
+            assert time.monotonic() < end_s, "sshd did not come back with the new key"
             time.sleep(0.02)
 
     def login(self, name: str = "sut") -> Address:

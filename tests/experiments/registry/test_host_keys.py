@@ -49,13 +49,14 @@ def debian(folder: Path) -> Iterator[SshdHost]:
 
 
 def install_anew(folder: Path, sshd: SshdHost) -> None:
-    """Other keys at the same place, and an sshd that has read them."""
+    """Other keys at the same place, and an sshd that shows them."""
     for file in (folder / "keys").iterdir():
         file.unlink()
     (folder / "keys").rmdir()
-    make_keys(folder / "keys")
+    made = make_keys(folder / "keys")
     os.kill(sshd.pid, signal.SIGHUP)
-    sshd.await_answer()
+    for line in made.values():
+        sshd.await_host_key(line)
 
 
 def host_at(member: Member, sshd: SshdHost, **more: Any) -> Host:
