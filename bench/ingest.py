@@ -122,7 +122,6 @@ def table(rows: Sequence[Measured]) -> list[str]:
 
 
 def _measure(folder: Path, given: argparse.Namespace) -> list[Measured]:
-    folder.chmod(0o755)  # for the account that PostgreSQL has when root starts it
     with contextlib.ExitStack() as stack:
         sockets = stack.enter_context(database(folder))
         theirs = ""

@@ -80,6 +80,7 @@ class Client:
 def database(folder: Path) -> Iterator[str]:
     """The embedded PostgreSQL of a scratch directory; yields the directory of its socket, and stops it at the end."""
     place = folder / "data"
+    folder.chmod(0o755)  # for the account that PostgreSQL has when root starts it
     embedded.ensure(place)
     try:
         yield str(embedded.Places(place).sockets)

@@ -38,8 +38,9 @@ class Place:
         """Run a tool; CalledProcessError when it is not content. Its output goes to the terminal."""
         print("$", *argv, flush=True)
         path = f"{self.directory / 'node_modules/.bin'}:{self.directory / 'python/bin'}:{os.environ['PATH']}"
-        whole = {**os.environ, "PATH": path, **(env or {})}
-        subprocess.run(argv, cwd=self.directory / at, env=whole, check=True)
+        place = self.directory / at
+        whole = {**os.environ, "PATH": path, "PWD": str(place), **(env or {})}  # tools of Node write where PWD says
+        subprocess.run(argv, cwd=place, env=whole, check=True)
 
 
 def description(url: str) -> bytes:
@@ -63,7 +64,11 @@ def lint(place: Place) -> None:
 
 def python(place: Place) -> None:
     """openapi-python-client: every operation is generated and can be imported."""
-    (place.directory / "python.yaml").write_text("content_type_overrides:\n  application/yaml: text/plain\n")
+    (place.directory / "python.yaml").write_text(
+        "content_type_overrides:\n"
+        "  application/yaml: text/plain\n"
+        "  application/vnd.apache.parquet: application/octet-stream\n"
+    )
     place.run(
         *("openapi-python-client", "generate", "--path", "openapi.json", "--output-path", "made_python"),
         *("--meta", "none", "--overwrite", "--fail-on-warning", "--config", "python.yaml"),
