@@ -138,7 +138,8 @@ def _without_figures(value: Any) -> str:
 
 
 def main() -> None:
-    from bench.api_story import prepare, replacement_of, tell
+    from bench.api_cleaning import replacement_of
+    from bench.api_story import prepare, tell
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url", help="the demonstration's address")

@@ -7,29 +7,20 @@ its runs.
 
 from __future__ import annotations
 
-import platform
-import re
 import socket
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 import bench.django_project  # noqa: F401 - before the models
-from bench.answer_text import Replacement
 from bench.api_answers import Player, Refused
-from bench.screenshot_answers import SCALING, Answers
-from bench.website import team_with_runs
+from bench.api_story_inquiries import PICTURES, inquiries, second_team
 from experiments.api.plumbing.examples import BODIES
-from experiments.asking.bisections.live import BISECTIONS
-from experiments.asking.searches.live import SEARCHES
-from experiments.asking.tunings.live import TUNINGS
-from experiments.models import Bisection, CapacitySearch, Delivery, Experiment, Host, Member, Role, Run, Tuning
+from experiments.models import Delivery, Experiment, Host, Member, Role, Run
 from experiments.registry.teams.members import add_member
 from experiments.registry.teams.tokens import SCOPES, issue
 
-PICTURES, RUNS = "demo-pictures", 600
 FIRST_RUN = 141
 """The number of the story's first run, as the examples of bodies name it; results fill the numbers before it."""
 MOST_TRIES = 10
@@ -54,61 +45,6 @@ def prepare() -> dict[str, str]:
     return {"demo": issue(demo, name="examples", scopes=SCOPES)[1]}
 
 
-def _second_team() -> str:
-    """Filled where there is none; returns a token for it."""
-    team, user = team_with_runs(PICTURES, RUNS)
-    member = Member.objects.select_related("team", "user").get(team=team, user=user)
-    if not CapacitySearch.objects.for_team(team).exists():
-        with transaction.atomic():  # a worker sees only what is over
-            _Inquiries(member).everything()
-    return issue(member, name="examples", scopes=["read", "launch", "write"])[1]
-
-
-class _Inquiries(Answers):
-    def everything(self) -> None:
-        self.documents()
-        self.capacity()
-        self.scaling()
-        self.bisection()
-        self.tuning()
-        for tuning in Tuning.objects.for_team(self.team).filter(state="running"):
-            TUNINGS.cancel(self.member, tuning)
-        for search in CapacitySearch.objects.for_team(self.team).filter(state="running"):
-            SEARCHES.cancel(self.member, search)
-        for bisection in Bisection.objects.for_team(self.team).filter(state="running"):
-            BISECTIONS.cancel(self.member, bisection)
-
-
-def replacement_of(player: Player) -> Replacement:
-    """Everything that names this machine, and every secret."""
-    hosts = {one["name"]: one for one in player.ask("list_hosts", keep=False)}
-    sut, driver = (hosts.get(name) or hosts[f"{name}-1"] for name in ("sut", "driver"))
-    server = player.ask("get_application", name="Tomcat 11 examples", keep=False)["body"]["server"]
-    home, _, _ = server["home"].rpartition("/")
-    return Replacement(
-        (
-            (re.escape(player.url), "https://benchhub.example.com"),
-            (re.escape(server["home"]), "/opt/tomcat"),
-            (re.escape(server.get("java_home") or "/no java home"), "/usr/lib/jvm/java-17"),
-            (re.escape(home), "/home/bench"),
-            (re.escape(home.replace("/sut/", "/driver/")), "/home/bench"),
-            (re.escape(sut["address"]), "10.0.0.11"),
-            (re.escape(driver["address"]), "10.0.0.21"),
-            (rf'"port": ({sut["port"]}|{driver["port"]})\b', '"port": 22'),
-            (rf"(10\.0\.0\.\d+):({sut['port']}|{driver['port']})\b", r"\1:22"),
-            (r"(port\W{1,6}|http-nio-|://10\.0\.0\.11:)\d{4,5}\b", r"\g<1>8080"),
-            (re.escape(platform.release()), "6.12.38-amd64"),
-            (r'"user": "root"', '"user": "bench"'),
-            (r"\b(user|of) root\b", r"\1 bench"),
-            (r"bh_[0-9a-f]{16}_[0-9a-f]{48}", "bh_5f0c2a9be1d34c77_..."),
-            (r"(/s|/join|/invitations?)/[\w-]{16,}/", r"\1/Q2hhbmdlLW1lLXBsZWFzZQ/"),
-            (r'"secret": "[^"]+"', '"secret": "whsec_..."'),
-            (r"(ssh-\w+) [A-Za-z0-9+/=]{40,}( [^\"]*)?", r"\1 AAAAC3NzaC1lZDI1NTE5AAAA... benchhub"),
-            (r"SHA256:[A-Za-z0-9+/]{43}", "SHA256:XKBAIGz/6BY1lFd8Pff9YrAyQqBAIuMQhvvhjEQjbTk"),
-        )
-    )
-
-
 def tell(player: Player) -> None:
     """Every call; the demonstration's own experiment makes room for them."""
     if player.ask("get_experiment", experiment_id=1, keep=False)["state"] == "running":
@@ -119,7 +55,7 @@ def tell(player: Player) -> None:
     _results(player)
     _runs(player)
     _experiments(player)
-    _inquiries(player)
+    inquiries(player)
     _history(player)
     _automation(player)
     _library(player)
@@ -320,7 +256,7 @@ def _experiments(player: Player) -> None:
         player.ask("cancel_experiment", experiment_id=one)
     player.until(lambda: player.ask("get_experiment", experiment_id=made, keep=False)["state"] == "cancelled")
     player.ask("set_experiment_baseline", experiment_id=made)
-    player.tokens["pictures"] = _second_team()
+    player.tokens["pictures"] = second_team()
     over = Experiment.objects.filter(team__slug=PICTURES, state="finished").earliest("pk").pk
     player.ask("get_experiment", experiment_id=over, team="pictures")
     player.ask("experiment_verdict", experiment_id=over, query={"wait": 60}, team="pictures")
@@ -329,35 +265,6 @@ def _experiments(player: Player) -> None:
     player.ask("experiment_why", experiment_id=over, team="pictures")
     for accept, name in REPORT_FORMS:
         player.ask("experiment_report", experiment_id=over, query={"format": name}, accept=accept, team="pictures")
-
-
-def _tunings(player: Player) -> None:
-    started = player.ask("start_tuning")["id"]
-    for word in ("pause_tuning", "resume_tuning", "add_tuning_budget", "leave_out_region", "cancel_tuning"):
-        player.ask(word, tuning_id=started)
-    Tuning.objects.filter(team__slug=PICTURES, outcome="better").update(smallest=None)  # looked for once more below
-    found = player.ask("list_tunings", query={"state": "finished"}, team="pictures")["items"][0]["id"]
-    player.ask("get_tuning", tuning_id=found, team="pictures")
-    player.ask("tuning_effects", tuning_id=found, team="pictures")
-    player.ask("tuning_verdict", tuning_id=found, query={"wait": 60}, team="pictures")
-    player.ask("save_tuned_recipe", tuning_id=found, team="pictures")
-    player.ask("find_smallest_recipe", tuning_id=found, team="pictures")
-    player.ask("cancel_tuning", tuning_id=found, team="pictures", keep=False)
-
-
-def _inquiries(player: Player) -> None:
-    started = player.ask("start_search")["id"]
-    player.ask("cancel_search", search_id=started)
-    started = player.ask("start_bisection")["id"]
-    player.ask("cancel_bisection", bisection_id=started)
-    _tunings(player)
-    for noun in ("search", "bisection"):
-        plural = "searches" if noun == "search" else "bisections"
-        found = player.ask(f"list_{plural}", query={"state": "finished"}, team="pictures")["items"][0]["id"]
-        player.ask(f"get_{noun}", team="pictures", **{f"{noun}_id": found})
-    player.ask("bisection_verdict", bisection_id=found, query={"wait": 60}, team="pictures")
-    scaling = Experiment.objects.get(team__slug=PICTURES, name=SCALING).pk
-    player.ask("experiment_scaling", experiment_id=scaling, query={"total_cpus": 64}, team="pictures")
 
 
 def _history(player: Player) -> None:

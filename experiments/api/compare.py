@@ -11,7 +11,7 @@ from experiments.api.choices import MetricDirection
 from experiments.api.documents import DifferenceOut
 from experiments.api.plumbing.auth import READ, member_of
 from experiments.api.shapes import RunRow
-from experiments.judging.comparing.history import MAX_COMPARED, comparable_runs, compare
+from experiments.judging.comparing.comparison import MAX_COMPARED, comparable_runs, compare
 from experiments.registry.documents.configuration import ConfigurationDiff, Difference
 from experiments.registry.errors import RequestError
 

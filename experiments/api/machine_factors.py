@@ -12,7 +12,8 @@ from experiments.analysis.machine_factors import Cell, Effect, EffectCell, Row, 
 from experiments.api.finding import find_experiment
 from experiments.api.plumbing.auth import READ, member_of
 from experiments.api.shapes import MAX_ID
-from experiments.judging.comparing.history import comparable_runs, experiment_runs
+from experiments.judging.comparing.comparison import comparable_runs
+from experiments.judging.comparing.history import experiment_runs
 from experiments.judging.comparing.machines import machines_of_experiment, machines_of_runs
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.own_metrics import metric_named

@@ -15,7 +15,7 @@ from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body
 from experiments.asking.intake import timers
-from experiments.judging.comparing.history import MAX_COMPARED, comparable_runs
+from experiments.judging.comparing.comparison import MAX_COMPARED, comparable_runs
 from experiments.judging.comparing.timers import comparison_json, rows_of, timers_of
 from experiments.models import TimerTable
 from experiments.registry.errors import RequestError

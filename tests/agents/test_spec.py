@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agents.spec import RunSpec, fingerprint
+from agents.fingerprint import fingerprint
+from agents.spec import RunSpec
 from tests.agents.specs import address, make_spec
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.judging.comparing.history import configuration_diff
+from experiments.judging.comparing.comparison import configuration_diff
 from experiments.models import Run
 from experiments.registry.documents.configuration import Difference
 

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from experiments.judging.alerts.matching import MAY_MOVE
-from experiments.judging.comparing.history import Comparison, comparable_runs, compare
+from experiments.judging.comparing.comparison import Comparison, comparable_runs, compare
 from experiments.models import Alert, Member, Role, Run, Team, Trend
 from experiments.models.teams import TeamOwnedQuerySet
 from experiments.registry.errors import Conflict, NotFound, RequestError

@@ -10,8 +10,8 @@ from django.db.models import Q
 
 from experiments.analysis.explanations import Kind, Why, explain
 from experiments.analysis.limits import MIN_FOR_VERDICT
+from experiments.judging.comparing.comparison import comparable_runs, configuration_diff
 from experiments.judging.comparing.functions import ComparedFunctions, compared_functions, usable_runs
-from experiments.judging.comparing.history import comparable_runs, configuration_diff
 from experiments.judging.explaining.measured import measured_figures
 from experiments.judging.verdicts import cpu_verdicts
 from experiments.models import Alert, Experiment, Run, RunProfile, StoredVerdict, Team

@@ -20,9 +20,10 @@ from agents.events import (
     from_json,
     to_json,
 )
+from agents.fingerprint import fingerprint
 from agents.profiles.base.taken import TakenProfile
 from agents.record import Record
-from agents.spec import RunSpec, fingerprint
+from agents.spec import RunSpec
 from agents.working.showing import Showing
 from agents.working.storable import storable
 from experiments.models import ConfigSnapshot, Host, Run, RunEvent

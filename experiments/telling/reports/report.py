@@ -16,7 +16,7 @@ from pydantic import Field
 
 from experiments.analysis.interval import Mean, mean_of
 from experiments.analysis.percentiles import PercentilePoint
-from experiments.judging.comparing.history import comparable_runs, configuration_diff
+from experiments.judging.comparing.comparison import comparable_runs, configuration_diff
 from experiments.judging.evidence.host_canaries import hosts_before
 from experiments.judging.evidence.roles import limit_of_runs
 from experiments.models import Experiment, Run, Variant

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from django.utils import timezone
 
 from experiments.analysis.number_text import signed_percent
-from experiments.judging.comparing.history import Comparison, MetricRow, compare
+from experiments.judging.comparing.comparison import Comparison, MetricRow, compare
 from experiments.models import Run
 from experiments.registry.errors import Conflict
 from experiments.telling.reports.markdown import figure_text

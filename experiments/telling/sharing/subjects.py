@@ -7,7 +7,7 @@ from datetime import datetime
 
 from experiments.asking.bisections.live import BISECTIONS
 from experiments.asking.searches.live import SEARCHES
-from experiments.judging.comparing.history import MAX_COMPARED, comparable_runs
+from experiments.judging.comparing.comparison import MAX_COMPARED, comparable_runs
 from experiments.models import Experiment, Run, Series, ShareLink, Team
 from experiments.registry.errors import NotFound, RequestError
 from experiments.telling.sharing.bisection_sheet import bisection_sheet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.judging.comparing.history import Comparison
+from experiments.judging.comparing.comparison import Comparison
 from experiments.judging.evidence.roles import limit_of_runs
 from frontend.shared.templatetags.units import in_unit, signed_pct
 

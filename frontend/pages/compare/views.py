@@ -11,14 +11,8 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from experiments.asking.prometheus.queries import PREFIX
-from experiments.judging.comparing.history import (
-    MAX_COMPARED,
-    Comparison,
-    MetricRow,
-    comparable_runs,
-    compare,
-    thinned_history,
-)
+from experiments.judging.comparing.comparison import MAX_COMPARED, Comparison, MetricRow, comparable_runs, compare
+from experiments.judging.comparing.history import thinned_history
 from experiments.judging.comparing.machines import machines_of_runs
 from experiments.judging.comparing.scaling import groups_of_runs, scaling_of
 from experiments.judging.comparing.timers import timers_of

@@ -11,8 +11,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from experiments.asking.launching import cancelling, launch, pausing, rebaselining
+from experiments.judging.comparing.comparison import comparable_runs, configuration_diff
 from experiments.judging.comparing.factors import experiment_factors
-from experiments.judging.comparing.history import comparable_runs, configuration_diff, experiment_runs
+from experiments.judging.comparing.history import experiment_runs
 from experiments.judging.comparing.machines import machines_of_experiment
 from experiments.judging.comparing.rankings import map_of, ranking_of
 from experiments.judging.comparing.scaling import groups_of, scaling_of

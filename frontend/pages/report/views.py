@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from experiments.judging.comparing.history import comparable_runs
+from experiments.judging.comparing.comparison import comparable_runs
 from experiments.telling.reports.csv_text import report_csv
 from experiments.telling.reports.markdown import effect_texts, report_markdown
 from experiments.telling.reports.plots import plots_of

@@ -1,6 +1,6 @@
 // The list of runs: tick all, tick a stretch with Shift, and say how many are ticked.
 
-const MOST_COMPARED = 10; // MAX_COMPARED of experiments/judging/comparing/history.py
+const MOST_COMPARED = 10; // MAX_COMPARED of experiments/judging/comparing/comparison.py
 
 let last = null;
 

@@ -16,6 +16,7 @@ from agents.base.errors import ParseError
 from agents.base.process_start import ProcessStart
 from agents.base.runtime import Runtime
 from agents.events import LoadStarted
+from agents.fingerprint import fingerprint
 from agents.plan import build_plan
 from agents.profilers import PROFILERS
 from agents.profilers.base.profiler import Profiler
@@ -25,7 +26,7 @@ from agents.profilers.topdown import figures_of, read_counts
 from agents.running.common_start import _UPTIME
 from agents.running.profile_parts import read_parts
 from agents.running.profiling import margin_of, requests_in
-from agents.spec import RunSpec, fingerprint
+from agents.spec import RunSpec
 from tests.agents.recorded import CASES
 from tests.agents.specs import make_spec
 

@@ -15,10 +15,11 @@ from agents.base.session import Session
 from agents.drivers import DRIVERS
 from agents.drivers.shares import share_of, share_words
 from agents.events import LoadPart
+from agents.fingerprint import fingerprint
 from agents.plan import build_plan
 from agents.remote.ssh import connect
 from agents.running.common_start import spread_s
-from agents.spec import HostAddress, RunSpec, fingerprint
+from agents.spec import HostAddress, RunSpec
 from tests.agents.run_lab import Lab, Watched, file_step, lab, lab_hosts, needs_wrk, port_is_free
 from tests.agents.specs import address, make_spec
 from tests.sshd import SshdHost, exists, running_sshd

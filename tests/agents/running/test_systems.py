@@ -16,11 +16,12 @@ from pydantic import ValidationError
 from agents import events as e
 from agents.base.errors import ConnectError
 from agents.base.session import Session
+from agents.fingerprint import fingerprint
 from agents.plan import build_plan
 from agents.record import Record
 from agents.remote.ssh import connect
 from agents.running.tuning import MEMBER, host_steps
-from agents.spec import ApplicationDocument, HostAddress, RunSpec, fingerprint
+from agents.spec import ApplicationDocument, HostAddress, RunSpec
 from agents.system import with_places
 from tests.agents.run_lab import (
     Lab,

@@ -13,7 +13,8 @@ from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment, launch_run, rerun
 from experiments.judging.alerts.trends import rebuild
 from experiments.judging.comparing.changes import throughput_changes
-from experiments.judging.comparing.history import compare, experiment_runs, profiled_runs
+from experiments.judging.comparing.comparison import compare
+from experiments.judging.comparing.history import experiment_runs, profiled_runs
 from experiments.judging.gate.decision import experiment_gate, run_gate
 from experiments.judging.verdicts.profiling_costs import profiling_costs
 from experiments.models import Alert, Experiment, Member, Run, Series, StoredVerdict, Trend, Workload

@@ -14,14 +14,8 @@ from experiments.asking.launching.choices import Candidate, Choice
 from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_run
 from experiments.judging.alerts.telling_series import telling_series
-from experiments.judging.comparing.history import (
-    comparable_runs,
-    compare,
-    live_runs,
-    metric_history,
-    series_of,
-    thinned_history,
-)
+from experiments.judging.comparing.comparison import comparable_runs, compare
+from experiments.judging.comparing.history import live_runs, metric_history, series_of, thinned_history
 from experiments.judging.comparing.lines import line_names
 from experiments.models import Alert, Member, Recipe, Run, Trend, Workload
 from experiments.registry.documents.versions import save_version

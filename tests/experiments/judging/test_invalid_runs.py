@@ -9,7 +9,8 @@ from django.test import Client
 
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
-from experiments.judging.comparing.history import comparable_runs, compare, metric_history
+from experiments.judging.comparing.comparison import comparable_runs, compare
+from experiments.judging.comparing.history import metric_history
 from experiments.judging.gate.decision import run_gate
 from experiments.models import Member, Run, Series, Trend
 from frontend.shared.baseline import baseline_of

@@ -11,7 +11,8 @@ from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_experiment
 from experiments.judging.alerts.following import follow_metric
 from experiments.judging.alerts.wording import sentence, title
-from experiments.judging.comparing.history import comparable_runs, compare, thinned_history
+from experiments.judging.comparing.comparison import comparable_runs, compare
+from experiments.judging.comparing.history import thinned_history
 from experiments.judging.gate.decision import experiment_gate, run_gate
 from experiments.judging.gate.rules import GateRules
 from experiments.models import Alert, AuditEntry, Experiment, Member, Metric, Run, Trend, Workload
