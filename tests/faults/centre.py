@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
@@ -128,11 +129,12 @@ class Centre:
         self._web.wait()
         self._start()
 
-    def start_worker(self, name: str, log: Path, *, slots: int) -> subprocess.Popen[bytes]:
-        """A site-worker with a state directory of its name."""
-        return process_from_nursery(
-            "agents.site", self.arguments(name, slots=slots), self._environment, log, Path(settings.BASE_DIR)
-        )
+    def start_worker(
+        self, name: str, log: Path, *, slots: int, preload: Mapping[str, str] = MappingProxyType({})
+    ) -> subprocess.Popen[bytes]:
+        """A site-worker with a state directory of its name. `preload` as `tests.clocks` makes it."""
+        arguments, environment = self.arguments(name, slots=slots), {**self._environment, **preload}
+        return process_from_nursery("agents.site", arguments, environment, log, Path(settings.BASE_DIR))
 
     def arguments(self, name: str, *, slots: int) -> list[str]:
         given = {

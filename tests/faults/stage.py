@@ -243,7 +243,7 @@ class Stage:
         environment, log = {**self.environment, **times}, self.folder / f"{name}.log"
         if self.centre is not None:
             self.centre.start(lease_s, heartbeat_s)
-            self.workers[name] = self.centre.start_worker(name, log, slots=concurrency)
+            self.workers[name] = self.centre.start_worker(name, log, slots=concurrency, preload=preload)
             return self.workers[name]
         self.workers[name] = self._celery(_worker_arguments(name, concurrency), environment, log)
         return self.workers[name]
