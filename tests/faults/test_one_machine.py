@@ -11,11 +11,11 @@ import pytest
 from experiments.models import Host, Member, Role, Run, Team
 from experiments.running.queue.waiting import expected_of
 from tests.experiments.conftest import MakeMember
-from tests.faults.conftest import admin, make_member, stage, team
+from tests.faults.conftest import admin, make_member, pulls, stage, team
 from tests.faults.stage import Stage, has_event, state_is
 from tests.sshd import SshdHost, running_sshd
 
-__all__ = ["admin", "make_member", "stage", "team"]
+__all__ = ["admin", "make_member", "pulls", "stage", "team"]
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults, pytest.mark.slow]
 
@@ -78,14 +78,23 @@ def test_two_doors_of_one_machine_are_found_out_before_anything_is_changed(
     assert second.attempts == 1
 
 
+@pytest.fixture
+def theirs(stage: Stage, make_member: MakeMember, tmp_path: Path, pulls: bool) -> Iterator[Stage]:
+    """The stage of another team."""
+    (tmp_path / "theirs").mkdir()
+    member = make_member(Team.objects.create(slug="b", name="B"), Role.ADMIN)
+    other = Stage(tmp_path / "theirs", member, stage.environment, forks_workers=True, pulls=pulls)
+    yield other
+    other.close()
+
+
 def test_teams_that_share_a_machine_take_turns_without_reading_each_others_names(
-    stage: Stage, doors: tuple[SshdHost, SshdHost], make_member: MakeMember, tmp_path: Path
+    stage: Stage, theirs: Stage, doors: tuple[SshdHost, SshdHost], pulls: bool
 ) -> None:
-    one = stage.add_host("one", doors[0])
-    theirs = Stage(tmp_path, make_member(Team.objects.create(slug="b", name="B"), Role.ADMIN), stage.environment)
-    other = theirs.add_host("other", doors[1])
+    one, other = stage.add_host("one", doors[0]), theirs.add_host("other", doors[1])
     one.hold()
-    stage.start_worker("w", lease_s=30, concurrency=4)
+    for place in (stage, theirs) if pulls else (stage,):  # a site's worker is of one team
+        place.start_worker("w", lease_s=30, concurrency=4)
     first = stage.launch(one, one, warm_up_s=0, measure_s=1)
     stage.until(has_event(first, "load_started", measured=True))
     second = theirs.launch(other, other, warm_up_s=0, measure_s=1)
