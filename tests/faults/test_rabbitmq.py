@@ -22,6 +22,12 @@ pytestmark = [
 ]
 
 
+@pytest.fixture
+def pulls() -> bool:
+    """Workers here take messages of the broker, which those of a site behind a firewall never see."""
+    return False
+
+
 @pytest.fixture(scope="module")
 def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMq]:
     node = RabbitMq(tmp_path_factory.mktemp("rabbitmq"))

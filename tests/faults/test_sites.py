@@ -19,6 +19,12 @@ SITES = ("berlin", "oslo")
 
 
 @pytest.fixture
+def pulls() -> bool:
+    """Workers of these sites reach the database; those that do not are at a site of their own."""
+    return False
+
+
+@pytest.fixture
 def pairs(
     stage: Stage, sshd_hosts: tuple[SshdHost, ...], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, tuple[Actor, Actor]]]:
