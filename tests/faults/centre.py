@@ -93,12 +93,7 @@ class Centre:
 
     def __init__(self, folder: Path, member: Member, environment: Mapping[str, str]) -> None:
         self.folder = folder
-        self._environment = {
-            **environment,
-            "BENCHHUB_HTTPS": "0",
-            "DATABASE_POOL_SIZE": "10",
-            "SECRET_KEY_FALLBACKS": settings.SECRET_KEY,  # by which this process makes the token
-        }
+        self._given = environment  # the same object: a test may still say more
         self._port = free_port()
         self._web: subprocess.Popen[bytes] | None = None
         self._times: dict[str, int] = {}
@@ -109,6 +104,15 @@ class Centre:
         _, text = issue_for_site(member, self.site, name="the site's worker")
         self.token_file = folder / "token"
         self.token_file.write_text(text)
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {
+            **self._given,
+            "BENCHHUB_HTTPS": "0",
+            "DATABASE_POOL_SIZE": "10",
+            "SECRET_KEY_FALLBACKS": settings.SECRET_KEY,  # by which this process makes the token
+        }
 
     def keep_key(self, host: str, private_key: str) -> None:
         """Give the site's workers the key for a host; the database never sees it."""
