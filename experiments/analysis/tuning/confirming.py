@@ -24,6 +24,7 @@ FEWEST_PAIRS, WANTED_HALF = 8, 0.025
 FEWEST_RESERVED, RESERVED_RATIO, MOST_RATIO = 6, 0.24, 0.32
 """Runs that the search leaves: so many, and this part of the budget; pairs of one finalist take at most the last."""
 SURE_WITHIN, SURE_SURVIVES = 0.8, 0.6
+LIKELY, UNLIKELY = 0.8, 0.2
 BETTER = ("better", "better_size_uncertain")
 
 
@@ -79,6 +80,13 @@ def finalists(beliefs: Beliefs) -> list[Config]:
         able[number] = beliefs.failures(int(number)) == 0 and bool(beliefs.measured(int(number)))
     numbers = [n for n in np.argsort(-worth, kind="stable") if able[n] and worth[n] > 0]
     return [beliefs.configs[n] for n in numbers[:FINALISTS]]
+
+
+def beyond_limits(beliefs: Beliefs) -> int:
+    """How many configurations that ran are likely to beat the default by the margin and unlikely to keep the limits."""
+    within = beliefs.of_known().within
+    broken = [number for number in np.flatnonzero(within < UNLIKELY) if beliefs.measured(int(number))]
+    return sum(chance_of_margin(beliefs, beliefs.configs[number]) > LIKELY for number in broken)
 
 
 def chance_of_margin(beliefs: Beliefs, config: Config) -> float:

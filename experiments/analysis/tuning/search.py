@@ -86,7 +86,7 @@ def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
         if excess < LEAST_EXCESS_RATIO * math.log1p(settings.margin_ratio):
             return NothingBetter(
                 f"No setting is likely to beat the default by more than {settings.margin_ratio:.0%}: the most "
-                f"promising one is expected to gain {math.expm1(excess):.1%} beyond that."
+                f"promising one is expected to gain {math.expm1(excess):.1%} beyond that." + _faster_ones(beliefs)
             )
     if left > 0 and (planned := _next(settings, trials, beliefs, left)):
         return Round(planned)
@@ -217,7 +217,18 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
             "would do.",
             2 * more_pairs,
         )
-    return NothingBetter("No configuration was confirmed to be better than the default.")
+    return NothingBetter("No configuration was confirmed to be better than the default." + _faster_ones(beliefs))
+
+
+def _faster_ones(beliefs: Beliefs) -> str:
+    """Who sees fast runs asks why none of them is the answer."""
+    match confirming.beyond_limits(beliefs):
+        case 0:
+            return ""
+        case 1:
+            return " One that ran looks better, but probably breaks a limit."
+        case count:
+            return f" {count} that ran look better, but probably break a limit."
 
 
 def within(settings: Settings, trials: Sequence[Trial], config: Config) -> float:

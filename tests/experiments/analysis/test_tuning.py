@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -229,6 +230,19 @@ def test_what_breaks_the_limit_is_not_recommended() -> None:
     slow_tail = Server(p99_ms=lambda config: 15.0 if config["cache"] else 10.0)
     decision, _ = searched(settings(), slow_tail)
     assert not isinstance(decision, Better) or not decision.claim.config["cache"]
+
+
+def test_where_everything_fast_breaks_the_limit_the_answer_says_so() -> None:
+    fast = 1.03 * speed(DEFAULT)
+    decision, _ = searched(settings(), Server(p99_ms=lambda config: 20.0 if speed(config) > fast else 10.0))
+    assert isinstance(decision, NothingBetter)
+    assert re.search(r" \d+ that ran look better, but probably break a limit\.$", decision.sentence)
+
+
+def test_where_nothing_is_fast_no_limit_is_named() -> None:
+    decision, _ = searched(settings(), Server(flat))
+    assert isinstance(decision, NothingBetter)
+    assert "limit" not in decision.sentence
 
 
 def test_forbidden_combinations_are_never_planned_and_the_budget_is_kept() -> None:
