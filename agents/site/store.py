@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -44,6 +45,8 @@ from agents.site.wire import (
 )
 from agents.spec import HostAddress, RunSpec
 from agents.working.store import ClaimedRun, StoreAway
+
+logger = logging.getLogger(__name__)
 
 LAST_WORDS_S = 3.0
 
@@ -144,6 +147,7 @@ class HttpStore:
         await self._end_now(End(how="put_back"))
 
     async def taken_over(self, refused: FenceError) -> None:
+        logger.warning("run %s: another worker took over; this one stops: %s", self._given.id, refused)
         await self._end_now(End(how="refused", message=refused.message, seen=refused.seen))
 
     async def close(self) -> Path | None:

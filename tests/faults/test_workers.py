@@ -50,8 +50,8 @@ def trio(stage: Stage, sshd_hosts: tuple[SshdHost, ...]) -> tuple[Actor, ...]:
 
 
 def gives_up(stage: Stage, worker: str) -> Callable[[], bool]:
-    """Whether the worker has said that another one has its run: of itself, or as the centre told a site's worker."""
-    return lambda: "another worker" in (stage.folder / f"{worker}.log").read_text().lower()
+    """Whether the worker has said that another one has its run."""
+    return lambda: "another worker took over" in (stage.folder / f"{worker}.log").read_text()
 
 
 def test_a_worker_that_slept_past_its_lease_touches_nothing(stage: Stage, pair: tuple[Actor, Actor]) -> None:
