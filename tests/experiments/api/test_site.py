@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -208,6 +209,19 @@ def test_a_run_that_is_let_go_is_given_again_with_its_events_and_a_greater_fence
     assert again["fence"] > first["fence"]
     assert (again["attempts"], again["last_seq"]) == (2, 2)
     assert [one["kind"] for one in again["events"]] == ["phase_started"]
+
+
+def test_the_lease_of_a_dead_worker_is_doubted_by_whoever_asks_for_work_and_then_the_run_is_given_again(
+    door: ApiClient, queued: Run
+) -> None:
+    """Beat does that elsewhere; where it stands still, nobody else would at a site of such workers."""
+    claim(door)
+    long_ago = database_now() - timedelta(hours=1)
+    Run.objects.filter(pk=queued.pk).update(lease_until=long_ago)
+    other = {**ASKED, "worker": "machine:8:1"}
+    assert door.post("/site/claims", other).json()["run"] is None  # who lives may renew it yet
+    assert Run.objects.filter(pk=queued.pk, doubted_at__isnull=False).update(doubted_at=long_ago) == 1
+    assert door.post("/site/claims", other).json()["run"]["attempts"] == 2
 
 
 def test_a_run_whose_machine_is_in_use_goes_back_into_the_queue(door: ApiClient, queued: Run) -> None:
