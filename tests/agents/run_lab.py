@@ -33,6 +33,7 @@ from tests.sshd import SshdHost, exists, running_sshd
 needs_wrk = needs.program("wrk")
 
 KEY = "r1-65f0"
+PORT_RANGES, PORTS_OF_EACH = 8, 2_500
 LIBRARIES = Path(os.environ.get("BENCHHUB_PROFILERS") or Path.home() / ".local/share/benchhub/cache/profilers")
 """The jars of profilers, as bin/get-profilers puts them."""
 SERVER_XML = '<Server port="8005"><Service name="a"><Connector port="8080"/></Service></Server>\n'
@@ -127,9 +128,13 @@ def _end_what_is_left(directory: Path) -> None:
 
 
 def free_port() -> int:
-    """A port for a server, below those that the kernel gives to clients and to other tests, wrk's among them."""
+    """A port for a server, below those that the kernel gives to clients and to other tests, wrk's among them.
+
+    Tests that run at the same time have ports of their own: one that is free may be another's a moment later.
+    """
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % PORT_RANGES
     while True:
-        port = 10_000 + secrets.randbelow(20_000)
+        port = 10_000 + number * PORTS_OF_EACH + secrets.randbelow(PORTS_OF_EACH)
         if port_is_free(port):
             return port
 

@@ -52,7 +52,7 @@ def dirty(admin: Member, sshd_host: SshdHost, tuned: Path) -> Host:  # noqa: F81
     launch_broken(admin, sshd_host, [step])
     assert execute_next()
     host = Host.objects.get()
-    assert (host.state, tuned.read_text()) == ("dirty", "new")
+    assert (host.state, tuned.read_text()) == ("dirty", "new"), Run.objects.get().failure
     return host
 
 
