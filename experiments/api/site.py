@@ -54,10 +54,11 @@ from experiments.running.pulling import recording
 from experiments.running.pulling.checks import host_seen
 from experiments.running.pulling.claims import claim
 from experiments.running.pulling.dry_runs import plan_read
+from experiments.running.queue.leases import look_over
 
 router = Router(auth=WORK, tags=["site"])
 
-LOOK_EVERY_S = 0.5
+LOOK_EVERY_S, LOOK_OVER_EVERY_S = 0.5, 5.0
 PIECE_BYTES = 1 << 20
 MAX_NAME = 255
 NO_FILE, NOTHING = Kept(file=""), Claim()
@@ -85,7 +86,11 @@ async def claim_run(request: HttpRequest, payload: ClaimAsked) -> Claim:
         raise Conflict("The centre is of another version than this worker; install the same one.", field="protocol")
     team, site = await sync_to_async(_place)(request)
     until_s = time.monotonic() + payload.wait_s
+    over_s = 0.0
     while True:
+        if time.monotonic() >= over_s:  # where beat stands still, nobody else does it at a site of such workers
+            await sync_to_async(_looked)(look_over)
+            over_s = time.monotonic() + LOOK_OVER_EVERY_S
         given = await sync_to_async(_looked)(lambda: claim(team, site, payload))
         left_s = until_s - time.monotonic()
         if given != NOTHING or left_s <= 0:

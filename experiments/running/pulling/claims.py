@@ -19,7 +19,6 @@ from experiments.running.pulling.checks import check_due
 from experiments.running.pulling.dry_runs import dry_run_due
 from experiments.running.pulling.recording import WITHOUT_STATE
 from experiments.running.queue.dispatch import claim_next, something_to_do
-from experiments.running.queue.leases import look_over
 from experiments.running.restoring.attempts import begin
 from experiments.running.restoring.requests import due_at
 
@@ -27,15 +26,11 @@ SHOWN_EVERY = timedelta(seconds=5)
 
 
 def is_there(site: Site, worker: str, slots: int) -> None:
-    """Note that a worker process of the site is there; `worker` is host:pid:thread.
-
-    Every few seconds it looks leases over as well: where beat stands still, nobody else does at a site of such workers.
-    """
+    """Note that a worker process of the site is there; `worker` is host:pid:thread."""
     process = worker.rpartition(":")[0]
     if Worker.objects.filter(process=process, seen_at__gt=Now() - SHOWN_EVERY).exists():
         return
     seen = {"name": f"site-worker@{process}", "site": site.name, "slots": slots, "queues": [], "seen_at": Now()}
-    look_over()
     Worker.objects.update_or_create(
         process=process, defaults=seen, create_defaults={**seen, "version": settings.VERSION, "started_at": Now()}
     )

@@ -216,9 +216,10 @@ def test_the_lease_of_a_dead_worker_is_doubted_by_whoever_asks_for_work_and_then
 ) -> None:
     """Beat does that elsewhere; where it stands still, nobody else would at a site of such workers."""
     claim(door)
+    other = {**ASKED, "worker": "machine:8:1"}
+    assert door.post("/site/claims", other).json()["run"] is None  # a worker that was seen just now, as with live runs
     long_ago = database_now() - timedelta(hours=1)
     Run.objects.filter(pk=queued.pk).update(lease_until=long_ago)
-    other = {**ASKED, "worker": "machine:8:1"}
     assert door.post("/site/claims", other).json()["run"] is None  # who lives may renew it yet
     assert Run.objects.filter(pk=queued.pk, doubted_at__isnull=False).update(doubted_at=long_ago) == 1
     assert door.post("/site/claims", other).json()["run"]["attempts"] == 2
