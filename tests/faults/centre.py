@@ -11,7 +11,6 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
@@ -133,9 +132,7 @@ class Centre:
         self._web.wait()
         self._start()
 
-    def start_worker(
-        self, name: str, log: Path, *, slots: int, preload: Mapping[str, str] = MappingProxyType({})
-    ) -> subprocess.Popen[bytes]:
+    def start_worker(self, name: str, log: Path, *, slots: int, preload: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """A site-worker with a state directory of its name. `preload` as `tests.clocks` makes it."""
         arguments, environment = self.arguments(name, slots=slots), {**self._environment, **preload}
         return process_from_nursery("agents.site", arguments, environment, log, Path(settings.BASE_DIR))

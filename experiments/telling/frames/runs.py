@@ -18,6 +18,7 @@ from experiments.telling.run_list.lines import Names, names_of
 
 AT_ONCE = 10_000
 _TIMES = ("queued_at", "started_at", "finished_at")
+_LISTS = ("drivers", "tags")
 _BETWEEN = "\x1f"
 """Between the names of drivers on their way to polars, which takes a text of each run far faster than a list."""
 _MAPS = {"metrics_json": "", "labels_json": "label.", "parameters_json": "param."}
@@ -61,7 +62,7 @@ def _types() -> dict[str, Any]:
         **dict.fromkeys(COLUMNS, pl.String),
         **dict.fromkeys(numbers, pl.Int64),
         **dict.fromkeys(_FIGURES, pl.Float64),
-        **dict.fromkeys(("drivers", "tags"), pl.List(pl.String)),
+        **dict.fromkeys(_LISTS, pl.List(pl.String)),
         **dict.fromkeys(_TIMES, pl.Datetime("us", "UTC")),
         **dict.fromkeys(("archived", "hides_latency"), pl.Boolean),
     }
@@ -78,7 +79,7 @@ def _part(table: Mapping[str, Sequence[Any]]) -> Any:
         columns[name] = [found.one(f"{name}_id", pk) for pk in table[f"{name}_id"]]
     for name in ("application", "recipe", "workload"):
         columns |= _document(found, name, table[f"{name}_id"])
-    types = _types() | dict.fromkeys(("drivers", "tags", *_TIMES), pl.String)
+    types = _types() | dict.fromkeys((*_LISTS, *_TIMES), pl.String)
     part = pl.DataFrame(columns, schema_overrides={name: types[name] for name in columns}).with_columns(
         *(pl.col(name).str.to_datetime("%Y-%m-%d %H:%M:%S%.f%#z", time_unit="us") for name in _TIMES),
         pl.col("drivers").str.split(_BETWEEN).list.filter(pl.element() != ""),

@@ -30,7 +30,7 @@ def three(api: ApiClient, stock: dict[str, Any]) -> None:
         metrics = [{"throughput_rps": 100.0, "latency_p99_ms": 5.5}, {"latency_p99_ms": 9, "cart_age_ms": 3}, {}]
         Run.objects.filter(number=number).update(metrics=metrics[number - 1], hides_latency=number == 2)
     Run.objects.filter(number=1).update(state="finished", outcome="succeeded", validity="valid", finished_at=DAY)
-    Run.objects.filter(number=1).update(fingerprint="f" * 64)
+    Run.objects.filter(number=1).update(fingerprint="f" * 64, tags=["nightly", 'with "marks", and more'])
 
 
 def test_every_run_comes_with_each_figure_label_and_parameter_that_any_has(

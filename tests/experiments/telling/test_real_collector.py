@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from agents import events as e
 from benchhub.embedded import PROJECT_DIR
@@ -20,8 +19,9 @@ from experiments.asking.launching.launch import launch_run
 from experiments.models import Member, RunTrace
 from experiments.tasks import send_trace
 from tests import needs
-from tests.agents.run_lab import free_port
+from tests.agents.run_lab import free_port, port_is_free
 from tests.experiments.finished import finish_next, whole_run
+from tests.experiments.telling.test_traces import said, spans_in
 
 SOURCE = PROJECT_DIR / "tests/collector"
 CONFIG = """
@@ -43,30 +43,12 @@ def collector(settings: Any, tmp_path: Path) -> Iterator[Path]:
     log = tmp_path / "collector.log"
     process = spawn((str(program), "--config", f"file:{tmp_path}/config.yaml"), log=log, directory=tmp_path)
     try:
-        assert wait_until(lambda: process.poll() is not None or listens(port), seconds=60)
+        assert wait_until(lambda: process.poll() is not None or not port_is_free(port), seconds=60)
         assert process.poll() is None, log.read_text()[-2000:]
         settings.OTEL_EXPORTER_OTLP_ENDPOINT = f"http://127.0.0.1:{port}"
         yield file
     finally:
         end(process, signal.SIGTERM, patience_s=30)
-
-
-def listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
-
-
-def spans(file: Path) -> list[dict[str, Any]]:
-    exports = [json.loads(line) for line in file.read_text().splitlines()]
-    scopes = [scope for export in exports for resource in export["resourceSpans"] for scope in resource["scopeSpans"]]
-    return [span for scope in scopes for span in scope["spans"]]
-
-
-def said(span: dict[str, Any]) -> dict[str, Any]:
-    return {one["key"]: next(iter(one["value"].values())) for one in span["attributes"]}
 
 
 @pytest.mark.generators
@@ -82,14 +64,13 @@ def test_a_real_collector_takes_whole_and_failed_runs_span_for_span(
     assert RunTrace.objects.filter(sent_at__isnull=False, next_at=None, problem="").count() == 2
 
     assert wait_until(lambda: collector.read_text().count("\n") == 2, seconds=60)
-    taken = spans(collector)
-    whole, broken = (span for span in taken if not span.get("parentSpanId"))
-    assert (whole["name"], whole["kind"], whole["status"]) == ("RUN tomcat · home page", 2, {"code": 1})
-    assert broken["status"] == {"code": 2, "message": "wrk: connection refused"}
-    results = [said(span)["cicd.pipeline.result"] for span in (whole, broken)]
-    assert results == ["success", "failure"]
-    assert [mark["name"] for mark in whole["events"]] == ["step applied", "load started", "step undone", "restored"]
-    tasks = [span for span in taken if span.get("parentSpanId") == whole["spanId"]]
-    assert [task["name"] for task in tasks] == list(e.PHASES)
-    assert {task["traceId"] for task in tasks} == {whole["traceId"]} != {broken["traceId"]}
-    assert all(int(task["startTimeUnixNano"]) <= int(task["endTimeUnixNano"]) for task in tasks)
+    (whole, *tasks), (broken, *_) = (spans_in(export) for export in collector.read_bytes().splitlines())
+    assert (whole.name, whole.kind) == ("RUN tomcat · home page", Span.SPAN_KIND_SERVER)
+    assert (whole.status.code, broken.status.code) == (Status.STATUS_CODE_OK, Status.STATUS_CODE_ERROR)
+    assert broken.status.message == "wrk: connection refused"
+    assert [said(span)["cicd.pipeline.result"] for span in (whole, broken)] == ["success", "failure"]
+    assert [mark.name for mark in whole.events] == ["step applied", "load started", "step undone", "restored"]
+    assert [task.name for task in tasks] == list(e.PHASES)
+    assert {task.parent_span_id for task in tasks} == {whole.span_id}
+    assert {task.trace_id for task in tasks} == {whole.trace_id} != {broken.trace_id}
+    assert all(task.start_time_unix_nano <= task.end_time_unix_nano for task in tasks)
