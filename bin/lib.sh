@@ -134,7 +134,8 @@ bh_missing() {
         /sbin/ldconfig -p | grep libatomic.so.1 >/dev/null || echo libatomic1  # for the driver of browser tests
         bh_compose version >/dev/null 2>&1 || echo docker-compose ;;
       faults)
-        bh_has cc || echo gcc libc6-dev ;;  # for clocks that are moved
+        bh_has cc || echo gcc libc6-dev  # for clocks that are moved
+        bh_has rabbitmq-server || echo rabbitmq-server ;;
       hosts)
         bh_has dropbear || echo dropbear-bin
         bh_has busybox || echo busybox-static
@@ -200,6 +201,7 @@ bh_packages() {
     case " ${wanted[*]} " in *" haproxy "*) bh_keep_off haproxy.service ;; esac
     case " ${wanted[*]} " in *" iperf3 "*) bh_keep_off iperf3.service ;; esac
     case " ${wanted[*]} " in *" prometheus "*) bh_keep_off prometheus.service ;; esac
+    case " ${wanted[*]} " in *" rabbitmq-server "*) bh_keep_off rabbitmq-server.service epmd.service epmd.socket ;; esac
   fi
   # Which Python it is decides what else is needed.
   case " ${wanted[*]} " in *" python3"*) bh_python >/dev/null || bh_die "the new Python does not work"; bh_packages "$@" ;; esac
