@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -13,7 +12,7 @@ from django.db import connection
 
 from experiments.models import Member
 from tests.experiments.conftest import admin, make_member, team
-from tests.faults.stage import Actor, Stage, surroundings
+from tests.faults.stage import Actor, Stage, surroundings, workers_pull
 from tests.sshd import SshdHost, running_sshd
 
 __all__ = ["admin", "make_member", "team"]
@@ -37,7 +36,7 @@ def environment(data_dir: Path) -> dict[str, str]:
 @pytest.fixture
 def pulls() -> bool:
     """Whether the workers are those of a site, which fetch their runs over HTTPS: as a test or the environment says."""
-    return os.environ.get("BENCHHUB_TEST_WORKERS") == "pull"
+    return workers_pull()
 
 
 @pytest.fixture

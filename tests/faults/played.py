@@ -15,7 +15,7 @@ from pathlib import Path
 from django.conf import settings
 
 from benchhub import embedded
-from tests.faults.stage import HOST_NETWORKS
+from tests.faults.stage import HOST_NETWORKS, WORKERS
 
 
 @contextlib.contextmanager
@@ -29,6 +29,7 @@ def playing(module: str, folder: Path) -> Iterator[Callable[[str], str]]:
         "DJANGO_SETTINGS_MODULE": "benchhub.settings",
         "BENCHHUB_DATA_DIR": str(data_dir),
         "BENCHHUB_HOST_NETWORKS": HOST_NETWORKS,
+        WORKERS: os.environ.get(WORKERS, ""),
     }
     command = [sys.executable, "-m", module, str(folder)]
     with subprocess.Popen(

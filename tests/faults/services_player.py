@@ -28,7 +28,7 @@ from benchhub import embedded
 from benchhub.health import readiness
 from experiments.models import Member, Role, Run, Team
 from experiments.registry.database_clock import database_now
-from tests.faults.stage import Actor, Stage, has_event, state_is, surroundings
+from tests.faults.stage import Actor, Stage, has_event, state_is, surroundings, workers_pull
 from tests.sshd import running_sshd
 
 LEASE_S = 3
@@ -194,7 +194,7 @@ def main(folder: Path, cases: Mapping[str, Callable[[Scene], None]]) -> None:
         for name in ("logs", "sut", "driver"):
             (place / name).mkdir(parents=True)
         environment = surroundings(urls.database_url, urls.redis_url, data_dir=folder, key_file=key_file)
-        stage = Stage(place / "logs", member, environment, forks_workers=True)
+        stage = Stage(place / "logs", member, environment, forks_workers=True, pulls=workers_pull())
         with running_sshd(place / "sut") as sut, running_sshd(place / "driver") as driver:
             pair = stage.add_host("sut", sut), stage.add_host("driver", driver)
             try:

@@ -58,9 +58,15 @@ OF_THE_MACHINE = frozenset(
     ("driver_cpu", "duration", "neighbours", "network_stall", "stall", "steal", "swap", "throttle")
 )
 """Checks of a run that a busy machine fails; no worker that was killed or frozen can."""
+WORKERS = "BENCHHUB_TEST_WORKERS"
 WORKER_OPTIONS = (
     "-P", "threads", "--without-gossip", "--without-mingle", "--without-heartbeat",
 )  # fmt: skip
+
+
+def workers_pull() -> bool:
+    """Whether the workers of all plays are those of a site, which fetch their runs over HTTPS."""
+    return os.environ.get(WORKERS) == "pull"
 
 
 class HostLike(Protocol):
