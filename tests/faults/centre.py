@@ -15,9 +15,10 @@ from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 
 from benchhub.processes import wait_until
-from experiments.models import Member, Site
+from experiments.models import Member, Role, Site
 from experiments.registry.hosts.sites import add_site
 from experiments.registry.teams.tokens import issue_for_site
 from tests.agents.run_lab import free_port
@@ -100,7 +101,9 @@ class Centre:
         self.site: Site = add_site(f"lab-{secrets.token_hex(3)}", keys_stay=True)
         self.keys = folder / "keys"
         self.keys.mkdir()
-        _, text = issue_for_site(member, self.site, name="the site's worker")
+        user = get_user_model().objects.create_user("operator of the site")  # others' accounts may be closed in a play
+        operator = Member.objects.create(team=member.team, user=user, role=Role.ADMIN)
+        _, text = issue_for_site(operator, self.site, name="the site's worker")
         self.token_file = folder / "token"
         self.token_file.write_text(text)
 
