@@ -23,7 +23,10 @@ FEWEST_PAIRS, WANTED_HALF = 8, 0.025
 """Pairs before the width is looked at, and half the length of the interval, in logs, that is narrow enough."""
 FEWEST_RESERVED, RESERVED_RATIO, MOST_RATIO = 6, 0.24, 0.32
 """Runs that the search leaves: so many, and this part of the budget; pairs of one finalist take at most the last."""
-SURE_WITHIN, SURE_SURVIVES = 0.8, 0.6
+GAIN_RATIO, SPARE = 0.25, 2
+"""Half the interval of a large gain may be this part of it; runs that may turn out invalid."""
+SURE_WITHIN, SURE_SURVIVES, RUNS_OF_A_FAILURE = 0.8, 0.6, 10
+"""A finalist may have failed once, if so many runs of it did not."""
 LIKELY, UNLIKELY = 0.8, 0.2
 BETTER = ("better", "better_size_uncertain")
 
@@ -42,16 +45,34 @@ class Claim:
 
 @dataclass(frozen=True)
 class Finalist:
-    """One finalist and its pairs: a figure for the default and for the finalist each, None while one is missing."""
+    """One finalist and its pairs: a figure for the default and for the finalist each, None while one is missing.
+
+    `failures` are all of its runs that crashed or were refused, those of the search, too.
+    """
 
     config: Config
     pairs: dict[int, tuple[float | None, float | None]]
-    crashes: int
+    failures: int
 
 
 def reserved(settings: Settings) -> int:
     """Runs that the search leaves for the confirmation."""
     return FEWEST_RESERVED + math.ceil(RESERVED_RATIO * settings.budget_runs)
+
+
+def needed(settings: Settings, beliefs: Beliefs) -> int:
+    """Runs that the confirmation will probably take, at most those that are reserved; the search may have the others.
+
+    A gain that is large beside the noise takes the fewest pairs. While nothing is likely to gain the margin, what a
+    verdict takes at least is kept for what may be found yet.
+    """
+    first = next(iter(finalists(beliefs)), None)
+    if first is None or chance_of_margin(beliefs, first) < LIKELY:
+        return min(reserved(settings), 2 * MIN_FOR_VERDICT + SPARE)
+    gain = float(beliefs.of_known().speed.mean[beliefs.numbers[settings.space.key(first)]])
+    half = max(WANTED_HALF, GAIN_RATIO * gain)
+    pairs = max(FEWEST_PAIRS, math.ceil((2 * math.sqrt(2) * beliefs.noise_sd / half) ** 2))
+    return min(reserved(settings), 2 * pairs + SPARE)
 
 
 def pairs_wanted(settings: Settings, finalist: Finalist, tried: int) -> int:
@@ -77,7 +98,8 @@ def finalists(beliefs: Beliefs) -> list[Config]:
     able = (known.within >= SURE_WITHIN) & (known.survives >= SURE_SURVIVES)
     able[0] = False
     for number in np.flatnonzero(able):
-        able[number] = beliefs.failures(int(number)) == 0 and bool(beliefs.measured(int(number)))
+        measured = len(beliefs.measured(int(number)))
+        able[number] = measured > 0 and beliefs.failures(int(number)) <= min(1, measured // RUNS_OF_A_FAILURE)
     numbers = [n for n in np.argsort(-worth, kind="stable") if able[n] and worth[n] > 0]
     return [beliefs.configs[n] for n in numbers[:FINALISTS]]
 
@@ -110,7 +132,7 @@ def standing(settings: Settings, trials: Sequence[Trial], config: Config) -> Fin
     return Finalist(
         config,
         {block: (base.get(block), figures.get(block)) for block in blocks},
-        sum(one.failed for one in mine),
+        sum(one.failed for one in trials if settings.space.key(one.config) == key),
     )
 
 

@@ -29,6 +29,8 @@ CAUTION = 1.5
 """Power of the probability to survive: a crash teaches less than a figure."""
 MOVED_POWER = 0.5
 HOPELESS_LOG = 5.0
+LEAST_IMPROVEMENT = 1e-4
+"""What is expected to bring less, as a log, is not run: the search is over."""
 
 
 def spread(space: Space, default: Config, count: int, seed: int) -> list[dict[str, Value]]:
@@ -177,7 +179,7 @@ def promising(beliefs: Beliefs, count: int, source: Generator) -> list[Proposal]
         gain = expected_above(-np.abs(mean - rival), sd) * allowed
         gain[ran:] += np.maximum(mean[ran:] - rival[ran:], 0.0) * allowed[ran:]
         pick = int(np.argmax(gain))
-        if gain[pick] <= 0:
+        if gain[pick] < LEAST_IMPROVEMENT:
             break
         chosen.append(Proposal(new[pick - ran], True) if pick >= ran else Proposal(beliefs.configs[pick], False))
         column = covariance[:, pick]

@@ -80,10 +80,12 @@ def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
     if missing := _default_first(settings, trials):
         return missing
     beliefs = Beliefs(settings, trials)
-    left = searching(settings) - len(trials)
-    if left > 0 and len(trials) >= EARLIEST_STOP_RATIO * settings.budget_runs:
+    left, margin = searching(settings) - len(trials), math.log1p(settings.margin_ratio)
+    if len(trials) >= EARLIEST_STOP_RATIO * settings.budget_runs:
         excess = expected_excess(beliefs, _source(settings, trials))
-        if excess < LEAST_EXCESS_RATIO * math.log1p(settings.margin_ratio):
+        if excess >= margin:
+            left = settings.budget_runs - confirming.needed(settings, beliefs) - len(trials)
+        if left > 0 and excess < LEAST_EXCESS_RATIO * margin:
             return NothingBetter(
                 f"No setting is likely to beat the default by more than {settings.margin_ratio:.0%}: the most "
                 f"promising one is expected to gain {math.expm1(excess):.1%} beyond that." + _faster_ones(beliefs)
@@ -164,7 +166,7 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
 
 
 def searching(settings: Settings) -> int:
-    """Runs that the search has before the confirmation."""
+    """Runs that the search has before the confirmation, at least: more when that one takes less than is reserved."""
     return settings.budget_runs - confirming.reserved(settings)
 
 
@@ -238,7 +240,7 @@ def within(settings: Settings, trials: Sequence[Trial], config: Config) -> float
 
 def dropped(settings: Settings, trials: Sequence[Trial], finalist: confirming.Finalist) -> bool:
     """Whether a finalist is out before its pairs are complete."""
-    if finalist.crashes > 1:
+    if finalist.failures > 1:
         return True
     figures = [pair for pair in finalist.pairs.values() if None not in pair]
     if len(figures) >= 3 and within(settings, trials, finalist.config) < DROPPED_WITHIN:

@@ -7,13 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
 
 from experiments.analysis.tuning.confirming import Finalist, claim_of, verdict_on
 from experiments.analysis.tuning.proposing import expected_above
-from experiments.analysis.tuning.search import Better, BudgetTooSmall, Decision, NothingBetter, Round, decide
+from experiments.analysis.tuning.search import Better, BudgetTooSmall, Decision, NothingBetter, Round, decide, searching
 from experiments.analysis.tuning.smallest import Smallest, reduce
 from experiments.analysis.tuning.space import Clause, Config, Parameter, Space, Value
 from experiments.analysis.tuning.trials import MOST_INVALID, Limit, Planned, Settings, Status, Trial
@@ -198,9 +199,10 @@ def test_a_space_in_which_everything_was_tried_is_no_dead_end() -> None:
     def cached(config: Config) -> float:
         return 1.2 if config["cache"] else 1.0
 
-    decision, _ = searched(given, Server(cached))
+    decision, trials = searched(given, Server(cached))
     assert isinstance(decision, Better)
     assert decision.claim.config["cache"]
+    assert sum(one.purpose != "confirm" for one in trials) < searching(given), "nothing was left to be learned"
 
 
 def test_a_budget_that_is_too_small_says_how_many_runs_would_do() -> None:
@@ -238,6 +240,19 @@ def test_where_everything_fast_breaks_the_limit_the_answer_says_so() -> None:
     decision, _ = searched(settings(), Server(p99_ms=lambda config: 20.0 if speed(config) > fast else 10.0))
     assert isinstance(decision, NothingBetter)
     assert re.search(r" \d+ that ran look better, but probably break a limit\.$", decision.sentence)
+
+
+def test_while_there_is_nothing_to_confirm_the_search_goes_on_with_what_was_kept_for_that() -> None:
+    def is_fast(config: Config) -> bool:
+        """By chance, so that no surface tells which ones are, and by which the limit breaks."""
+        return config != DEFAULT and Random(repr(sorted(config.items()))).random() < 0.5
+
+    server = Server(
+        lambda config: 2.0 if is_fast(config) else 1.0 if config == DEFAULT else 0.5,
+        p99_ms=lambda config: 20.0 if is_fast(config) else 10.0,
+    )
+    _, trials = searched(settings(), server)
+    assert sum(one.purpose != "confirm" for one in trials) > searching(settings())
 
 
 def test_forbidden_combinations_are_never_planned_and_the_budget_is_kept() -> None:

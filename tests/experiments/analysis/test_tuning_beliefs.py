@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from experiments.analysis.tuning.beliefs import Beliefs
-from experiments.analysis.tuning.confirming import finalists
+from experiments.analysis.tuning.confirming import finalists, needed, reserved
 from experiments.analysis.tuning.proposing import spread
 from experiments.analysis.tuning.space import Parameter, Space, Value
 from experiments.analysis.tuning.trials import Settings, Trial
@@ -30,7 +31,7 @@ DEFAULT: dict[str, Value] = {
 SETTINGS = Settings(SPACE, DEFAULT, True, budget_runs=100, hosts=4, seed=5)
 
 
-def tried(speed: Callable[[int], float], *, runs: int = 40) -> list[Trial]:
+def tried(speed: Callable[[int], float], *, runs: int = 40, noise: float = 0.03) -> list[Trial]:
     """The default every sixth run, else new configurations; `speed` says how fast the nth run is."""
     configs = iter(spread(SPACE, DEFAULT, runs, 5))
     source = np.random.default_rng(1)
@@ -41,7 +42,7 @@ def tried(speed: Callable[[int], float], *, runs: int = 40) -> list[Trial]:
             number * 0.05,
             "ok",
             "control" if number % 6 == 0 else "explore",
-            figure=1000 * speed(number) * float(np.exp(source.normal(0, 0.03))),
+            figure=1000 * speed(number) * float(np.exp(source.normal(0, noise))),
         )
         for number in range(runs)
     ]
@@ -55,3 +56,29 @@ def test_a_leap_is_the_configurations_and_no_outlier(times: float) -> None:
     assert beliefs.of_known().speed.mean[number] == pytest.approx(np.log(times), abs=0.1)
     assert beliefs.noise_sd < 0.04
     assert SPACE.key(finalists(beliefs)[0]) == SPACE.key(trials[27].config)
+
+
+@pytest.mark.parametrize("good, failed, is_finalist", [(5, 0, True), (5, 1, False), (10, 1, True), (30, 2, False)])
+def test_who_failed_once_beside_many_good_runs_may_still_be_the_answer(
+    good: int, failed: int, is_finalist: bool
+) -> None:
+    trials = tried(lambda number: 2.0 if number == 27 else 1.0)
+    best = trials[27]
+    trials += [replace(best, host=number % 4, start_hours=2 + number * 0.05) for number in range(good - 1)]
+    trials += [replace(best, status="crashed", figure=None, start_hours=4.0)] * failed
+    assert (SPACE.key(best.config) in [SPACE.key(one) for one in finalists(Beliefs(SETTINGS, trials))]) is is_finalist
+
+
+@pytest.mark.parametrize(
+    "times, noise, kept",
+    [
+        (1.0, 0.03, 12),  # five pairs for what may be found yet, and two runs more
+        (2.0, 0.03, 18),  # eight pairs show it
+        (1.2, 0.1, reserved(SETTINGS)),
+    ],
+)
+def test_the_search_leaves_what_the_confirmation_will_need(times: float, noise: float, kept: int) -> None:
+    trials = tried(lambda number: times if number == 27 else 1.0, noise=noise)
+    again = tried(lambda number: times, runs=9, noise=noise)[1:]
+    trials += [replace(one, config=trials[27].config, purpose="repeat", start_hours=2.0) for one in again]
+    assert needed(SETTINGS, Beliefs(SETTINGS, trials)) == kept
