@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import connection, transaction
-from django.db.models import BigIntegerField, BooleanField, Exists, ExpressionWrapper, F, Func, Min, OuterRef, Q
+from django.db.models import BigIntegerField, F, Func, Min
 from django.db.models.functions import Coalesce, Now
 
-from experiments.models import CENTRAL, Host, Reservation, Run
+from experiments.models import CENTRAL, Host, Run
 from experiments.models.experiments import HELD
 from experiments.registry.hosts.driver_sets import members_of
 from experiments.registry.hosts.machines import sisters_of, who_uses
@@ -23,6 +23,7 @@ from experiments.registry.hosts.sites import at
 from experiments.running.queue.fairness import shares_of, urgency
 from experiments.running.queue.leases import lease_end, lost_runs
 from experiments.running.queue.live_limits import live_limits
+from experiments.running.queue.machines import look_at_machines
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +38,6 @@ _FURTHEST_FENCES = 10**10
 broken or hostile, and the number is that of all hosts: near its end none of them would take a run any more."""
 CANARIES_TAKE = timedelta(minutes=4)
 """Longer than the checks of a host can take: connecting, the survey and each check are bounded below that."""
-NOBODY = 0
-"""Stands for the person of a run whose account is gone: no reservation is theirs."""
 
 
 @dataclass(frozen=True)
@@ -139,21 +138,8 @@ def _startable(site: str, team_id: int | None) -> _Claimable | None:
     holds up nobody, nor does one whose team has as many live runs as it may. What is said of a host holds for all hosts
     that are the same machine.
     """
-    kept = Reservation.objects.filter(
-        Q(hosts=OuterRef("sut"))
-        | Q(hosts__driver_sets=OuterRef("drivers"))
-        | Q(hosts__machine__hosts=OuterRef("sut"))
-        | Q(hosts__machine__hosts__driver_sets=OuterRef("drivers"))
-    )
-    kept = kept.filter(starts_at__lte=Now(), until__gt=Now()).exclude(
-        member__user=Coalesce(OuterRef("created_by"), NOBODY)
-    )
-    out_of_service = Host.objects.filter(driver_sets=OuterRef("drivers")).exclude(at(site), state=Host.State.READY)
-    dirty = Host.objects.filter(
-        Q(machine__hosts=OuterRef("sut")) | Q(machine__hosts__driver_sets=OuterRef("drivers")), state=Host.State.DIRTY
-    )
     groups = list(
-        Run.objects.filter(~Exists(kept), ~Exists(out_of_service), ~Exists(dirty), state=Run.State.QUEUED)
+        Run.objects.filter(state=Run.State.QUEUED)
         .exclude(experiment__state__in=HELD)
         .filter(at(site, "sut__"), sut__state=Host.State.READY, drivers__isnull=False)
         .order_by()
@@ -161,6 +147,12 @@ def _startable(site: str, team_id: int | None) -> _Claimable | None:
         .values("team", "created_by", "urgency", "sut", "drivers")
         .annotate(first=Min("pk"))
     )
+    if not groups:
+        return None
+    drivers = members_of({group["drivers"] for group in groups})
+    hosts_of = {(sut, key): frozenset((sut, *drivers[key])) for sut, key in {(g["sut"], g["drivers"]) for g in groups}}
+    machines = look_at_machines(frozenset().union(*hosts_of.values()), site)
+    groups = [one for one in groups if machines.admit(hosts_of[one["sut"], one["drivers"]], one["created_by"])]
     limits = live_limits({group["team"] for group in groups})
     if limits.site_is_full(site):
         return None
@@ -175,35 +167,13 @@ def _startable(site: str, team_id: int | None) -> _Claimable | None:
                 run_id=group["first"],
             )
         )
-    if not groups:
-        return None
-    drivers = members_of({group["drivers"] for group in groups})
-    hosts_of = {(sut, key): frozenset((sut, *drivers[key])) for sut, key in {(g["sut"], g["drivers"]) for g in groups}}
-    machine_of, leased = _machines(frozenset().union(*hosts_of.values()))
     wanted: set[int] = set()
     for group in groups:
         hosts = hosts_of[group["sut"], group["drivers"]]
-        machines = {machine_of[pk] for pk in hosts}
-        if not machines & (wanted | leased) and team_id in (None, group["team"]):
+        if not machines.of(hosts) & (wanted | machines.taken) and team_id in (None, group["team"]):
             return _Claimable(group["first"], Run.State.QUEUED, hosts=hosts)
-        wanted |= machines
+        wanted |= machines.of(hosts)
     return None
-
-
-def _machines(hosts: frozenset[int]) -> tuple[dict[int, int], set[int]]:
-    """The machine of each of these hosts, and the machines that runs have, or checks of a host: one query.
-
-    A machine is named by its id, and a host of which nothing is known by its own, below zero.
-    """
-    taken = Q(leased_by__isnull=False) | Q(canaries_until__gt=Now())
-    rows = Host.objects.filter(Q(pk__in=hosts) | taken).annotate(taken=ExpressionWrapper(taken, BooleanField()))
-    of_host: dict[int, int] = {}
-    leased = set()
-    for pk, machine, is_taken in rows.values_list("pk", "machine_id", "taken"):
-        of_host[pk] = machine or -pk
-        if is_taken:
-            leased.add(of_host[pk])
-    return of_host, leased
 
 
 def hold_for_canaries(host: Host) -> str:
