@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_right, insort
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -57,21 +58,20 @@ class UnfinishedRun:
 
 
 class Slots:
-    """Places of which each run takes one: when each of them is free."""
+    """Places of which each run takes one: when each of them is free, in ascending order."""
 
     def __init__(self, count: int, now: datetime) -> None:
         self.free_at = [now] * count
 
     def index_for(self, moment: datetime) -> int:
         """The one that stands idle for the shortest time until then, else the one that is free first."""
-        idle = [index for index, free_at in enumerate(self.free_at) if free_at <= moment]
-        if idle:
-            return max(idle, key=self.free_at.__getitem__)
-        return min(range(len(self.free_at)), key=self.free_at.__getitem__)
+        return max(bisect_right(self.free_at, moment) - 1, 0)
 
     def take(self, moment: datetime, until: datetime) -> None:
-        """A run has one from that moment on."""
-        self.free_at[self.index_for(moment)] = until
+        """A run has one from that moment on; nothing is taken where there is none, for a limit was lowered to that."""
+        if self.free_at:
+            del self.free_at[self.index_for(moment)]
+            insort(self.free_at, until)
 
     def free_from(self, moment: datetime) -> datetime:
         """When the first one is free, not before that moment."""
@@ -109,6 +109,7 @@ class Plan:
         self._places_at: dict[str, Slots] = {}
         self._last_on: dict[int, UnfinishedRun] = {}
         self._before: Counter[frozenset[int]] = Counter()
+        self._before_on: defaultdict[int, set[frozenset[int]]] = defaultdict(set)
         self._place = 0
 
     def add_active(self, row: UnfinishedRun) -> Expected:
@@ -186,8 +187,8 @@ class Plan:
         return (workers.reason(self._now) if workers is not None else "") or "It is next."
 
     def _runs_before(self, row: UnfinishedRun) -> int:
-        hosts = frozenset(self._machines(row))
-        return sum(count for used, count in self._before.items() if used & hosts)
+        used = set().union(*(self._before_on[machine] for machine in self._machines(row)))
+        return sum(self._before[machines] for machines in used)
 
     def _start(self, row: UnfinishedRun) -> datetime | None:
         """When its hosts, a worker slot and a place under each limit are free; None when only a person can say."""
@@ -224,10 +225,11 @@ class Plan:
         return next((hold for hold in holds if hold.user_id != row.user_id), None)
 
     def _occupy(self, row: UnfinishedRun, until: datetime) -> None:
-        machines = self._machines(row)
+        machines = frozenset(self._machines(row))
         for machine in machines:
             self._free_at[machine] = max(self._free_at.get(machine, until), until)
-        self._before[frozenset(machines)] += 1
+            self._before_on[machine].add(machines)
+        self._before[machines] += 1
 
     def _machines(self, row: UnfinishedRun) -> tuple[int, ...]:
         """What stands for the machine of each host of the run: the first host that is the same one."""

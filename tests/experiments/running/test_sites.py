@@ -202,6 +202,19 @@ def test_a_team_at_its_limit_waits_and_holds_up_no_other_team(launch: Any, admin
     assert claim() == 2
 
 
+def test_a_team_that_may_have_no_live_run_any_more_waits_for_a_person_beside_those_that_it_has(
+    launch: Any, admin: Member
+) -> None:
+    for pair in ("ab", "cd"):
+        launch(*pair)
+    assert claim() == 1
+    Team.objects.filter(pk=admin.team_id).update(quota_live_runs=0)
+    assert reason(2) == f"Team {admin.team.name} has 1 live run, its limit."
+    expected = expected_of(Run.objects.get(number=2))
+    assert expected is not None
+    assert expected.starts_at is None
+
+
 def run_of(member: Member) -> Run:
     """A waiting run of another team, with documents and hosts of its own."""
     stock: dict[str, Any] = {
