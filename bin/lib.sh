@@ -174,7 +174,7 @@ bh_debian_names() {
 
 # Installs what the groups miss; silent when nothing is missing.
 bh_packages() {
-  local missing names wanted=()
+  local missing names epmd wanted=()
   missing=$(bh_missing "$@") || exit
   [ -n "$missing" ] || return 0
   bh_has apt-get || bh_die "missing here: $(echo $missing). Install them with your package manager, then run this again."
@@ -188,6 +188,7 @@ bh_packages() {
   bh_live bh_as_root apt-get update || bh_note "apt-get update failed; trying with the lists that are here"
   names=$(bh_debian_names $missing) || exit
   wanted=($names)
+  bh_has epmd && epmd= || epmd="epmd.service epmd.socket"  # it may serve others
   # RUNLEVEL=1: where there is no systemd, a new server does not start to listen.
   bh_live bh_as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
     apt-get install -y --no-install-recommends -o Dpkg::Use-Pty=0 "${wanted[@]}" ||
@@ -201,7 +202,7 @@ bh_packages() {
     case " ${wanted[*]} " in *" haproxy "*) bh_keep_off haproxy.service ;; esac
     case " ${wanted[*]} " in *" iperf3 "*) bh_keep_off iperf3.service ;; esac
     case " ${wanted[*]} " in *" prometheus "*) bh_keep_off prometheus.service ;; esac
-    case " ${wanted[*]} " in *" rabbitmq-server "*) bh_keep_off rabbitmq-server.service epmd.service epmd.socket ;; esac
+    case " ${wanted[*]} " in *" rabbitmq-server "*) bh_keep_off rabbitmq-server.service $epmd ;; esac
   fi
   # Which Python it is decides what else is needed.
   case " ${wanted[*]} " in *" python3"*) bh_python >/dev/null || bh_die "the new Python does not work"; bh_packages "$@" ;; esac

@@ -60,18 +60,24 @@ def reserved(settings: Settings) -> int:
     return FEWEST_RESERVED + math.ceil(RESERVED_RATIO * settings.budget_runs)
 
 
+def few_pairs(settings: Settings) -> int:
+    """Pairs of a finalist before the width of their interval is looked at: one on each host, as far as runs allow."""
+    hosts = settings.hosts if settings.confirm_host is None else 1
+    return max(MIN_FOR_VERDICT, min(max(FEWEST_PAIRS, hosts), reserved(settings) // 2))
+
+
 def needed(settings: Settings, beliefs: Beliefs) -> int:
     """Runs that the confirmation will probably take, at most those that are reserved; the search may have the others.
 
     A gain that is large beside the noise takes the fewest pairs. While nothing is likely to gain the margin, what a
     verdict takes at least is kept for what may be found yet.
     """
-    first = next(iter(finalists(beliefs)), None)
-    if first is None or chance_of_margin(beliefs, first) < LIKELY:
+    likely = (one for one in finalists(beliefs) if chance_of_margin(beliefs, one) >= LIKELY)
+    if (first := next(likely, None)) is None:
         return min(reserved(settings), 2 * MIN_FOR_VERDICT + SPARE)
     gain = float(beliefs.of_known().speed.mean[beliefs.numbers[settings.space.key(first)]])
     half = max(WANTED_HALF, GAIN_RATIO * gain)
-    pairs = max(FEWEST_PAIRS, math.ceil((2 * math.sqrt(2) * beliefs.noise_sd / half) ** 2))
+    pairs = max(few_pairs(settings), math.ceil((2 * math.sqrt(2) * beliefs.noise_sd / half) ** 2))
     return min(reserved(settings), 2 * pairs + SPARE)
 
 
@@ -80,8 +86,7 @@ def pairs_wanted(settings: Settings, finalist: Finalist, tried: int) -> int:
 
     What the pairs say of the gain does not enter, so that their interval keeps its meaning.
     """
-    hosts = settings.hosts if settings.confirm_host is None else 1
-    few = max(MIN_FOR_VERDICT, min(max(FEWEST_PAIRS, hosts), reserved(settings) // 2))
+    few = few_pairs(settings)
     logs = [math.log(b / a) for a, b in finalist.pairs.values() if a is not None and b is not None]
     if len(logs) < few:
         return few

@@ -32,6 +32,7 @@ CONFIRMED_CHANCE = 0.4
 LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
 """Probability that the limits hold, below which nothing is claimed, and a finalist is out before its pairs are made."""
 ATTEMPTS = 3
+AMONG_THE_BEST = "among the best so far: on another host"
 PAIRS_AT_ONCE = 5
 """More at once could not be saved when the first ones show that a finalist is out."""
 
@@ -153,16 +154,21 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
             slots.add(config, slots.free[0], "explore", "spread over the space")
         return tuple(slots.planned)
     if left <= RACED_RATIO * searching(settings):
-        for contender in contenders(beliefs, len(slots.free)):
-            host = freest_host(beliefs, contender, slots.free)
-            slots.add(contender, host, "repeat", "among the best so far: on another host")
+        _race(slots, beliefs)
     for proposal in promising(beliefs, len(slots.free), _source(settings, trials)):
         host = freest_host(beliefs, proposal.config, slots.free)
         if proposal.is_new:
             slots.add(proposal.config, host, "explore", "the most is to be gained here")
         else:
             slots.add(proposal.config, host, "repeat", "perhaps the best: on another host")
+    if not slots.planned:  # nothing more is expected of any run, so the race is all that is left
+        _race(slots, beliefs)
     return tuple(slots.planned)
+
+
+def _race(slots: _Slots, beliefs: Beliefs) -> None:
+    for contender in contenders(beliefs, len(slots.free)):
+        slots.add(contender, freest_host(beliefs, contender, slots.free), "repeat", AMONG_THE_BEST)
 
 
 def searching(settings: Settings) -> int:

@@ -20,10 +20,10 @@ from experiments.models.experiments import HELD
 from experiments.registry.hosts.driver_sets import members_of
 from experiments.registry.hosts.machines import sisters_of, who_uses
 from experiments.registry.hosts.sites import at
+from experiments.running.queue.availability import look_at_machines
 from experiments.running.queue.fairness import shares_of, urgency
 from experiments.running.queue.leases import lease_end, lost_runs
 from experiments.running.queue.live_limits import live_limits
-from experiments.running.queue.machines import look_at_machines
 
 logger = logging.getLogger(__name__)
 
@@ -147,16 +147,14 @@ def _startable(site: str, team_id: int | None) -> _Claimable | None:
         .values("team", "created_by", "urgency", "sut", "drivers")
         .annotate(first=Min("pk"))
     )
-    if not groups:
+    limits = live_limits({group["team"] for group in groups})
+    groups = [group for group in groups if not limits.team_is_full(group["team"])]
+    if not groups or limits.site_is_full(site):
         return None
     drivers = members_of({group["drivers"] for group in groups})
     hosts_of = {(sut, key): frozenset((sut, *drivers[key])) for sut, key in {(g["sut"], g["drivers"]) for g in groups}}
     machines = look_at_machines(frozenset().union(*hosts_of.values()), site)
-    groups = [one for one in groups if machines.admit(hosts_of[one["sut"], one["drivers"]], one["created_by"])]
-    limits = live_limits({group["team"] for group in groups})
-    if limits.site_is_full(site):
-        return None
-    groups = [group for group in groups if not limits.team_is_full(group["team"])]
+    groups = [one for one in groups if machines.allow(hosts_of[one["sut"], one["drivers"]], one["created_by"])]
     shares = shares_of({group["team"] for group in groups}) if len(groups) > 1 else None
     if shares is not None:
         groups.sort(

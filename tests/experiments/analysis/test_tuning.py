@@ -199,10 +199,17 @@ def test_a_space_in_which_everything_was_tried_is_no_dead_end() -> None:
     def cached(config: Config) -> float:
         return 1.2 if config["cache"] else 1.0
 
-    decision, trials = searched(given, Server(cached))
+    decision, _ = searched(given, Server(cached))
     assert isinstance(decision, Better)
     assert decision.claim.config["cache"]
-    assert sum(one.purpose != "confirm" for one in trials) < searching(given), "nothing was left to be learned"
+
+
+def test_the_search_is_over_when_no_run_is_expected_to_bring_anything() -> None:
+    space = Space((Parameter("cache", "switch", (False, True)), Parameter("mode", "choice", ("a", "b"))))
+    given = replace(settings(), space=space, default={"cache": False, "mode": "a"})
+    decision, trials = searched(given, Server(lambda config: 1.2 if config["cache"] and config["mode"] == "b" else 1.0))
+    assert isinstance(decision, Better)
+    assert sum(one.purpose != "confirm" for one in trials) < 0.6 * searching(given)
 
 
 def test_a_budget_that_is_too_small_says_how_many_runs_would_do() -> None:

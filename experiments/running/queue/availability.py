@@ -34,11 +34,10 @@ class Machines:
         """The machines of these hosts."""
         return frozenset(self.of_host[pk] for pk in hosts)
 
-    def admit(self, hosts: Collection[int], user_id: int | None) -> bool:
-        """Whether this person's run on these hosts has its turn: they are in service, clean, and kept for nobody else.
+    def allow(self, hosts: Collection[int], user_id: int | None) -> bool:
+        """Whether this person's runs may have these hosts once they are free: in service, clean, kept for nobody else.
 
-        Whether they are free at the moment is another question. Without `user_id`, because the account is gone, no
-        reservation is theirs.
+        Without `user_id`, because the account is gone, no reservation is theirs.
         """
         machines = self.of(hosts)
         if not self.in_service.issuperset(hosts) or machines & self.dirty:
@@ -60,13 +59,14 @@ def look_at_machines(hosts: Collection[int], site: str) -> Machines:
         in_service=frozenset(pk for pk, _, _, _, serves in found if serves),
         taken=frozenset(of_host[pk] for pk, _, _, is_taken, _ in found if is_taken),
         dirty=frozenset(of_host[pk] for pk, _, state, _, _ in found if state == Host.State.DIRTY),
-        kept=_kept(),
+        kept=_kept(of_host),
     )
 
 
-def _kept() -> Mapping[int, frozenset[int]]:
+def _kept(of_host: Mapping[int, int]) -> Mapping[int, frozenset[int]]:
+    """By machines as they were just seen: a host may be recognised between two queries."""
     current = Reservation.objects.filter(starts_at__lte=Now(), until__gt=Now(), hosts__isnull=False)
     users = defaultdict(set)
     for host, machine, user in current.values_list("hosts", "hosts__machine", "member__user").order_by():
-        users[machine or -host].add(user)
+        users[of_host.get(host, machine or -host)].add(user)
     return {machine: frozenset(those) for machine, those in users.items()}
