@@ -59,6 +59,7 @@ OF_THE_MACHINE = frozenset(
 )
 """Checks of a run that a busy machine fails; no worker that was killed or frozen can."""
 WORKERS = "BENCHHUB_TEST_WORKERS"
+"""The variable by which a list of faults has other workers."""
 WORKER_OPTIONS = (
     "-P", "threads", "--without-gossip", "--without-mingle", "--without-heartbeat",
 )  # fmt: skip

@@ -30,7 +30,7 @@ CAUTION = 1.5
 MOVED_POWER = 0.5
 HOPELESS_LOG = 5.0
 LEAST_IMPROVEMENT = 1e-4
-"""What is expected to bring less, as a log, is not run: the search is over."""
+"""What is expected to bring less, as a log, is not proposed."""
 
 
 def spread(space: Space, default: Config, count: int, seed: int) -> list[dict[str, Value]]:

@@ -32,7 +32,6 @@ CONFIRMED_CHANCE = 0.4
 LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
 """Probability that the limits hold, below which nothing is claimed, and a finalist is out before its pairs are made."""
 ATTEMPTS = 3
-AMONG_THE_BEST = "among the best so far: on another host"
 PAIRS_AT_ONCE = 5
 """More at once could not be saved when the first ones show that a finalist is out."""
 
@@ -168,7 +167,8 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
 
 def _race(slots: _Slots, beliefs: Beliefs) -> None:
     for contender in contenders(beliefs, len(slots.free)):
-        slots.add(contender, freest_host(beliefs, contender, slots.free), "repeat", AMONG_THE_BEST)
+        host = freest_host(beliefs, contender, slots.free)
+        slots.add(contender, host, "repeat", "among the best so far: on another host")
 
 
 def searching(settings: Settings) -> int:
