@@ -20,8 +20,12 @@ from experiments.analysis.tuning.space import Config, Key, Space, Value
 Floats = NDArray[np.float64]
 
 MOST_SPREAD_TRIES = 8
-RANDOM, NEAR_EACH, NEAR_BEST = 150, 20, 6
-"""Candidates of one round: so many at random, and so many near each of the best."""
+KEPT_SHARE = 0.5
+"""Every other one of the first configurations keeps this share of the default's values."""
+RANDOM, NEAR_EACH, NEAR_BEST, CROSSED = 150, 20, 6, 120
+"""Candidates of one round: so many at random, near each of the best, and between two of the parents."""
+PARENTS_ABLE, LEAST_OF_ONE = 3, 0.2
+"""Parents that keep the limits, beside the fastest ones of all; the least share that is taken of either of two."""
 WIDE_STEP, NARROW_DECADES = 0.3, 1.0
 """Steps near the best, as fractions of a range: from a tenth of the wide one up to it."""
 LEAST_WITHIN, LEAST_SURVIVES, ABLE = 0.02, 0.5, 0.5
@@ -36,25 +40,42 @@ LEAST_IMPROVEMENT = 1e-4
 def spread(space: Space, default: Config, count: int, seed: int) -> list[dict[str, Value]]:
     """So many configurations, evenly over the space: a scrambled Sobol sequence, without the default and the forbidden.
 
-    There are fewer when hardly anything is allowed.
+    Every other one keeps about half of the default's values. A default runs and keeps its limits, which far from it
+    few configurations do; and where a leap takes few parameters, the others are in its way. None comes twice, and
+    there are fewer when hardly anything is allowed.
     """
-    more = sobol(len(space.parameters), seed=[seed, 11])
-    found: list[dict[str, Value]] = []
+    more, source = sobol(len(space.parameters), seed=[seed, 11]), np.random.default_rng([seed, 12])
+    found: dict[Key, dict[str, Value]] = {}
     for _ in range(MOST_SPREAD_TRIES):
         rows = more(max(8, 1 << (2 * count - 1).bit_length()))
-        allowed = (config for config in map(space.at, rows) if not space.is_forbidden(config))
-        found += [config for config in allowed if space.key(config) != space.key(default)]
+        for place, (row, chance) in enumerate(zip(rows, source.random(rows.shape), strict=True)):
+            config = space.at(row)
+            if place % 2:
+                kept = (one.name for one, value in zip(space.parameters, chance, strict=True) if value < KEPT_SHARE)
+                config |= {name: default[name] for name in kept}
+            if not space.is_forbidden(config):
+                found.setdefault(space.key(config), config)
+        found.pop(space.key(default), None)
         if len(found) >= count:
             break
-    return found[:count]
+    return list(found.values())[:count]
 
 
-def candidates(beliefs: Beliefs, best: Sequence[Config], source: Generator) -> list[dict[str, Value]]:
-    """New configurations: some at random, some that differ from one of the best in a few parameters."""
+def candidates(
+    beliefs: Beliefs, best: Sequence[Config], fastest: Sequence[Config], source: Generator
+) -> list[dict[str, Value]]:
+    """New configurations: some at random, some near one of the best, some between two of those known.
+
+    `best` are those that keep the limits and survive, `fastest` those that need not. What breaks a limit or crashes
+    may do so by a few parameters, and be fast by others: what lies between it and the default has one without the
+    other.
+    """
     space = beliefs.settings.space
     found = [space.at(row) for row in source.random((RANDOM, len(space.parameters)))]
     for config in best:
         found += [_near(space, config, source) for _ in range(NEAR_EACH)]
+    parents = [beliefs.settings.default, *best[:PARENTS_ABLE], *fastest]
+    found += [_between(space, parents, source) for _ in range(CROSSED)]
     new: dict[Key, dict[str, Value]] = {}
     for config in found:
         key = space.key(config)
@@ -110,6 +131,14 @@ def _near(space: Space, config: Config, source: Generator) -> dict[str, Value]:
     return found
 
 
+def _between(space: Space, parents: Sequence[Config], source: Generator) -> dict[str, Value]:
+    """Each value from one of two parents, at random (uniform crossover: Syswerda 1989)."""
+    one, other = source.choice(len(parents), 2, replace=False)
+    of_one = source.random(len(space.parameters)) < source.uniform(LEAST_OF_ONE, 1 - LEAST_OF_ONE)
+    pairs = zip(space.parameters, of_one, strict=True)
+    return {each.name: parents[one if first else other][each.name] for each, first in pairs}
+
+
 def expected_excess(beliefs: Beliefs, source: Generator) -> float:
     """By how much a configuration, tried or new, is expected to gain more than the margin, where that is the most.
 
@@ -137,8 +166,12 @@ def _considered(beliefs: Beliefs, source: Generator) -> tuple[Floats, NDArray[np
     known = beliefs.of_known()
     ran = len(beliefs.configs)
     worth = np.where((known.within < ABLE) | (known.survives < ABLE), -np.inf, known.speed.mean)
-    order = np.argsort(-worth, kind="stable")
-    new = candidates(beliefs, [beliefs.configs[n] for n in order[:NEAR_BEST]], source)
+    measured = np.array([bool(beliefs.measured(number)) for number in range(ran)])
+    best, fastest = (
+        [beliefs.configs[n] for n in np.argsort(-of, kind="stable")[:NEAR_BEST]]
+        for of in (worth, np.where(measured, known.speed.mean, -np.inf))
+    )
+    new = candidates(beliefs, best, fastest, source)
     positions = np.concatenate([beliefs.positions, beliefs.settings.space.positions(new)]) if new else beliefs.positions
     return positions, np.concatenate([np.arange(ran), -np.arange(1, len(new) + 1)]), new
 

@@ -75,8 +75,8 @@ def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
         return NothingBetter("The newest runs were all invalid: see why, then start again.", stopped=True)
     if any(one.purpose == "confirm" for one in trials):
         return _confirm(settings, trials)
-    if len(trials) < FEWEST_SPREAD:
-        return Round(_first(settings, trials))
+    if len(trials) < FEWEST_SPREAD and (first := _first(settings, trials)):
+        return Round(first)
     if missing := _default_first(settings, trials):
         return missing
     beliefs = Beliefs(settings, trials)
@@ -148,10 +148,11 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
         slots.add(settings.default, host, "control", "the default, as control")
     explored = sum(one.purpose == "explore" for one in trials)
     if explored < max(FEWEST_SPREAD, int(SPREAD_RATIO * searching(settings))):
-        new = spread(settings.space, settings.default, explored + len(slots.free), settings.seed)
-        for config in new[explored:][: len(slots.free)]:
+        new = spread(settings.space, settings.default, explored + len(slots.free), settings.seed)[explored:]
+        for config in new[: len(slots.free)]:
             slots.add(config, slots.free[0], "explore", "spread over the space")
-        return tuple(slots.planned)
+        if new:  # a small space may have no more
+            return tuple(slots.planned)
     if left <= RACED_RATIO * searching(settings):
         _race(slots, beliefs)
     for proposal in promising(beliefs, len(slots.free), _source(settings, trials)):

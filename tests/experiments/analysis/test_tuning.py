@@ -204,6 +204,14 @@ def test_a_space_in_which_everything_was_tried_is_no_dead_end() -> None:
     assert decision.claim.config["cache"]
 
 
+def test_one_switch_is_searched_and_confirmed_like_any_space() -> None:
+    space = Space((Parameter("cache", "switch", (False, True)),))
+    given = replace(settings(), space=space, default={"cache": False})
+    decision, _ = searched(given, Server(lambda config: 1.2 if config["cache"] else 1.0))
+    assert isinstance(decision, Better)
+    assert decision.claim.config["cache"]
+
+
 def test_the_search_is_over_when_no_run_is_expected_to_bring_anything() -> None:
     space = Space((Parameter("cache", "switch", (False, True)), Parameter("mode", "choice", ("a", "b"))))
     given = replace(settings(), space=space, default={"cache": False, "mode": "a"})
