@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.utils.html import format_html, format_html_join
@@ -14,6 +14,7 @@ from experiments.asking.prometheus.sources import MAX_SECRET, MAX_USERNAME, Want
 from experiments.models import PrometheusSource
 from experiments.registry.errors import RequestError
 from experiments.registry.outgoing.addresses import MAX_URL
+from frontend.shared.forms.fields import SecretField
 from frontend.shared.refusals import refuse
 
 EMPTY_ROWS = 3
@@ -30,12 +31,8 @@ class SourceForm(forms.Form):
     )
     auth = forms.ChoiceField(choices=PrometheusSource.Auth.choices, label="Login")
     username = forms.CharField(max_length=MAX_USERNAME, required=False, label="User", help_text="Of a password alone.")
-    secret = forms.CharField(
-        max_length=MAX_SECRET,
-        required=False,
-        label="Token or password",
-        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text="It is stored encrypted. Empty keeps the stored one.",
+    secret = SecretField(
+        max_length=MAX_SECRET, required=False, label="Token or password", help_text="It is stored encrypted."
     )
     is_active = forms.BooleanField(required=False, initial=True, label="Asked after each run")
 
@@ -87,13 +84,16 @@ _Rows = forms.formset_factory(
 
 
 class SourceForms:
-    """The form and its rows together. `data` None shows `source`, or nothing yet."""
+    """The form and its rows together. `data` is what is to become of `source`; None shows it, or nothing yet."""
 
     def __init__(self, data: Mapping[str, Any] | None = None, source: PrometheusSource | None = None) -> None:
         names = [name for name in SourceForm.base_fields if name != "secret"]
-        stored = {name: getattr(source, name) for name in names} if source else {}
-        rows = [asdict(one) for one in queries.queries_of(source.queries)] if source else []
+        shown = source if data is None else None
+        stored = {name: getattr(shown, name) for name in names} if shown else {}
+        rows = [asdict(one) for one in queries.queries_of(shown.queries)] if shown else []
         self.form = SourceForm(data, initial=stored)
+        if source and source.secret:
+            cast(SecretField, self.form.fields["secret"]).may_stay_empty()
         self.rows = _Rows(data, initial=rows, prefix=PREFIX)
         self.placeholders = format_html(
             '<dl class="facts">{}</dl>',

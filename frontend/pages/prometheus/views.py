@@ -48,7 +48,7 @@ def source(request: TeamRequest, source_id: int) -> HttpResponseBase:
     found = sources.find_source(request.member, source_id)
     if request.method == "GET":
         return _page(request, found, SourceForms(source=found))
-    forms = SourceForms(request.POST)
+    forms = SourceForms(request.POST, found)
     if forms.is_valid():
         try:
             sources.change_source(request.member, found, forms.wanted())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from django import forms
 
 from experiments.models import Webhook
 from experiments.registry.outgoing.addresses import MAX_URL
 from experiments.telling.notifying.happenings import EVENTS
 from experiments.telling.notifying.webhooks import MAX_TOKEN, Wanted
+from frontend.shared.forms.fields import SecretField
 
 
 class WebhookForm(forms.Form):
@@ -18,14 +21,18 @@ class WebhookForm(forms.Form):
         max_length=MAX_URL, label="URL", widget=forms.URLInput(attrs={"placeholder": "https://hooks.example.com/…"})
     )
     format = forms.ChoiceField(choices=Webhook.Format.choices, initial=Webhook.Format.JSON)
-    token = forms.CharField(
+    token = SecretField(
         max_length=MAX_TOKEN,
         required=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text="Of Grafana alone: of a service account that may write annotations. Empty keeps the stored one.",
+        help_text="Of Grafana alone: of a service account that may write annotations.",
     )
     events = forms.MultipleChoiceField(choices=list(EVENTS.items()), widget=forms.CheckboxSelectMultiple)
     is_active = forms.BooleanField(required=False, initial=True, label="Switched on")
+
+    def __init__(self, *args: Any, stored: Webhook | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if stored and stored.token:
+            cast(SecretField, self.fields["token"]).may_stay_empty()
 
     def wanted(self) -> Wanted:
         """What the valid form says."""

@@ -62,7 +62,7 @@ def webhook(request: TeamRequest, webhook_id: int) -> HttpResponseBase:
     found = find_webhook(request.member, webhook_id)
     if request.method == "GET":
         return _page(request, found)
-    form = WebhookForm(request.POST)
+    form = WebhookForm(request.POST, stored=found)
     if form.is_valid():
         try:
             webhooks.change_webhook(request.member, found, form.wanted())
@@ -119,7 +119,7 @@ def _page(
     context = {
         "tab": "webhooks",
         "webhook": found,
-        "form": form or WebhookForm(initial=initial),
+        "form": form or WebhookForm(initial=initial, stored=found),
         "secret": secret,
         "deliveries": rows,
         "older_query": f"before={older}" if older else "",

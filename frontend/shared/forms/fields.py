@@ -1,4 +1,4 @@
-"""Fields that several forms have: labels, priority, retries."""
+"""Fields that several forms have: labels, priority, retries, secrets."""
 
 from __future__ import annotations
 
@@ -80,3 +80,13 @@ class RetriesField(forms.IntegerField):
 
     def clean(self, value: Any) -> int:
         return int(super().clean(value or self.initial) or 0)
+
+
+class SecretField(forms.CharField):
+    """What is stored encrypted and never shown again."""
+
+    widget = forms.PasswordInput(attrs={"autocomplete": "off"})
+
+    def may_stay_empty(self) -> None:
+        """Say that there is one already."""
+        self.help_text = f"{self.help_text} Empty keeps the stored one."

@@ -46,7 +46,9 @@ def test_a_source_is_added_tried_changed_and_deleted(
     admin: Member,
     stock: dict[str, Any],
 ) -> None:
-    assert "No Prometheus yet" in browser.get(HERE).content.decode()
+    new = browser.get(HERE).content.decode()
+    assert "No Prometheus yet" in new
+    assert "keeps the stored one" not in new
     broken = {"channel": "broken", "query": "sum(shop_scrapes"}
     row = {"channel": "scrapes", "query": 'shop_scrapes{instance="{host}:9100"}', "step_s": "1"}
     given = typed(server.url, row, {}, broken, auth="bearer", secret="only-it-knows")
@@ -57,6 +59,7 @@ def test_a_source_is_added_tried_changed_and_deleted(
     page = browser.get(made["Location"]).content.decode()
     assert "only-it-knows" not in page
     assert 'value="scrapes"' in page
+    assert "keeps the stored one" in page
     tried = text_of(browser.post(f"{HERE}{source.pk}/do", {"do": "try", "host": "sut-1"}).content)
     assert re.search(r'sut prometheus.scrapes shop_scrapes\{instance="?.*sut-1:9100.*\} 1 [0-9]+ nothing', tried)
     assert "It refused the query (400): 1:17: parse error" in tried
