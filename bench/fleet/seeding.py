@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 
+from agents.facts.access import parse
 from agents.remote.address import new_key_pair
 from bench.fleet.commands import PROGRAM
+from bench.fleet.simulated import identity
 from bench.fleet.site import SitePlan
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.factory import CARRIED
@@ -19,7 +21,7 @@ from experiments.models import Application, Host, Member, Recipe, Role, Run, Sit
 from experiments.registry.documents.versions import save_version
 from experiments.registry.hosts.host_keys import key_row, public_half
 from experiments.registry.hosts.keys import seal
-from experiments.registry.hosts.machines import place_of
+from experiments.registry.hosts.machines import place_of, recognise
 from experiments.registry.hosts.sites import add_site
 from experiments.registry.runs.numbers import reserve_numbers
 
@@ -79,6 +81,9 @@ def seed_hosts(plans: Sequence[SitePlan], host_key: str, *, keys_stay: bool = Fa
         host.place = place_of(host)
         host.private_key = b"" if keys_stay else seal(private_key, row=key_row(host))
     Host.objects.bulk_update(hosts, ["private_key", "place"], batch_size=BATCH)
+    for host in hosts:
+        machine_id, boot_id = identity(host.name)
+        recognise(host.pk, parse(f"user={host.user}\nmachine_id={machine_id}\nboot_id={boot_id}\n".encode()))
     pairs = list(zip(hosts[::2], hosts[1::2], strict=True))
     pairs.sort(key=lambda pair: pair[0].name.rpartition("-")[2])  # the sites take turns
     return Fleet(member, user, tuple(pairs), tuple(sites.values()), private_key)

@@ -26,6 +26,12 @@ def uptime_s() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def identity(name: str) -> tuple[str, str]:
+    """The machine-id and the boot_id of the host of this name."""
+    seed = uuid.uuid5(uuid.NAMESPACE_DNS, name)
+    return seed.hex, str(uuid.uuid5(seed, "boot"))
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a command came to."""
@@ -80,8 +86,7 @@ class SimulatedHost:
     pids: int = 1000
 
     def __post_init__(self) -> None:
-        seed = uuid.uuid5(uuid.NAMESPACE_DNS, self.name)
-        self.machine_id, self.boot_id = seed.hex, str(uuid.uuid5(seed, "boot"))
+        self.machine_id, self.boot_id = identity(self.name)
 
     @property
     def place(self) -> str:

@@ -140,6 +140,18 @@ def forget(host: Host) -> None:
     host.place = host.boot_id = host.installation = host.hardware = ""
 
 
+def is_news(host: Host, shown: Access | None) -> bool:
+    """Whether something is to be learned from what the host has just shown. Asks nothing but for its machine."""
+    if shown is None or not shown.boot_id:
+        return False
+    same = (host.boot_id, host.installation, host.hardware) == (
+        shown.boot_id,
+        shown.installation or "",
+        shown.hardware or "",
+    )
+    return not same or host.machine is None or host.machine.boot_id != shown.boot_id
+
+
 def recognise(host_id: int, shown: Access | None) -> None:
     """Learn from what the host has just shown which machine it is. Call it before locking any host."""
     if shown is None or not shown.boot_id:

@@ -9,7 +9,7 @@ import pytest
 from agents.facts.access import Access
 from experiments.models import Host, Machine, Member
 from experiments.registry.hosts.inventory import add_host, update_host
-from experiments.registry.hosts.machines import place_of, recognise, same_machine_as, sisters_of, who_uses
+from experiments.registry.hosts.machines import is_news, place_of, recognise, same_machine_as, sisters_of, who_uses
 from tests.experiments.conftest import ready_host
 
 Sighting = tuple[str, str, str, str]
@@ -63,12 +63,34 @@ Sighting = tuple[str, str, str, str]
 def test_hosts_are_one_machine(admin: Member, sightings: list[Sighting], together: list[str]) -> None:
     hosts = {name: ready_host(admin, name) for name in dict.fromkeys(name for name, *_ in sightings)}
     for name, boot_id, installation, hardware in sightings:
-        recognise(hosts[name].pk, Access("bench", boot_id=boot_id, installation=installation, hardware=hardware))
+        shown = Access("bench", boot_id=boot_id, installation=installation, hardware=hardware)
+        recognise(hosts[name].pk, shown)
+        known = list(Host.objects.order_by("pk").values_list("pk", "machine", "machine__boot_id"))
+        assert not is_news(Host.objects.get(pk=hosts[name].pk), shown), "what was just learned is known"
+        recognise(hosts[name].pk, shown)
+        assert list(Host.objects.order_by("pk").values_list("pk", "machine", "machine__boot_id")) == known
     found: dict[int, str] = {}
     for host in Host.objects.exclude(machine=None).order_by("name"):
         found[host.machine_id] = found.get(host.machine_id, "") + host.name
     assert [names for names in found.values() if len(names) > 1] == together
     assert Machine.objects.count() == len(found), "nothing is kept of machines that no host leads to"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [("y", "i", "h"), ("x", "j", "h"), ("x", "i", ""), ("x", "i", "k")],
+    ids=["restarted", "installed anew", "firmware that says nothing", "other firmware"],
+)
+def test_whatever_a_host_shows_differently_is_news(admin: Member, shown: tuple[str, str, str]) -> None:
+    host = ready_host(admin, "a")
+    first = Access("bench", boot_id="x", installation="i", hardware="h")
+    assert is_news(host, first)
+    recognise(host.pk, first)
+    host.refresh_from_db()
+    boot_id, installation, hardware = shown
+    assert is_news(host, Access("bench", boot_id=boot_id, installation=installation, hardware=hardware))
+    Machine.objects.update(boot_id="z")  # another name of the machine has shown a newer boot
+    assert is_news(Host.objects.get(pk=host.pk), first)
 
 
 @pytest.mark.parametrize(
