@@ -7,7 +7,6 @@ import os
 import socket
 import threading
 import time
-from contextlib import suppress
 
 from asgiref.sync import async_to_sync
 from django.conf import settings
@@ -25,7 +24,7 @@ from experiments.registry.workers.tallies import count
 from experiments.running.ending.conclusion import give_up
 from experiments.running.executing.claimed_run import claimed
 from experiments.running.executing.database_store import DatabaseStore
-from experiments.running.queue.dispatch import claim_next, something_to_do
+from experiments.running.queue.dispatch import Claim, claim
 
 logger = logging.getLogger(__name__)
 
@@ -38,25 +37,17 @@ def execute_next() -> bool:
     """Claim and execute one run, to its end or until it is handed over. False when there was none to claim."""
     if handing_over.is_set():
         return False
-    run = _turns.claim()
-    if run is None:
+    found = _turns.claim()
+    if found is None:
         return False
+    run = found.run
     with bound(run=run.pk, fence=run.fence):
         try:
-            _pass_on(run)
+            if found.more_due:  # else only beat would wake others, one of a site every five seconds
+                hint(run.pk)
             return _execute_claimed(run)
         finally:
             give_back()
-
-
-def _pass_on(run: Run) -> None:
-    """Wake another worker, or another thread of this one, for what else is due while this run goes on.
-
-    Beat wakes one of a site every five seconds: a hundred runs of a worker that died would wait for minutes.
-    """
-    with suppress(*DATABASE_AWAY):  # whoever looks next finds it
-        if lent(something_to_do)(settings.BENCHHUB_SITE):
-            hint(run.pk)
 
 
 class Turns:
@@ -71,16 +62,16 @@ class Turns:
         self._in_vain_s = float("-inf")
 
     @lent
-    def claim(self) -> Run | None:
+    def claim(self) -> Claim | None:
         asked_s = time.monotonic()
         with self.one:
             if self._in_vain_s > asked_s:
                 return None
             began_s = time.monotonic()
-            run = claim_next(worker_name(), settings.BENCHHUB_SITE)
-            if run is None:
+            found = claim(worker_name(), settings.BENCHHUB_SITE)
+            if found is None:
                 self._in_vain_s = began_s
-            return run
+            return found
 
 
 _turns = Turns()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -50,7 +51,21 @@ class _Claimable:
     hosts: frozenset[int] = frozenset()
 
 
+@dataclass(frozen=True)
+class Claim:
+    """A run that was claimed, and whether another one was due at that moment, as far as the same look told."""
+
+    run: Run
+    more_due: bool
+
+
 def claim_next(owner: str, site: str = CENTRAL, team_id: int | None = None) -> Run | None:
+    """As `claim`, for whoever wakes nobody."""
+    found = claim(owner, site, team_id)
+    return None if found is None else found.run
+
+
+def claim(owner: str, site: str = CENTRAL, team_id: int | None = None) -> Claim | None:
     """Take the next run for this worker: first one whose worker is gone, else the next whose hosts are all free.
 
     Only runs whose hosts are all at the worker's `site` are taken: it reaches no others. Of a
@@ -62,9 +77,11 @@ def claim_next(owner: str, site: str = CENTRAL, team_id: int | None = None) -> R
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIM_LOCK])
-        found = _orphan(site, team_id) or _startable(site, team_id)
+        due = _due(site, team_id)
+        found = next(due, None)
         if found is None:
             return None
+        more_due = next(due, None) is not None
         # A cancel or a conclusion may have come between the look and the claim: only what is still so is claimed.
         same = Run.objects.filter(pk=found.run_id, state=found.state)
         claimed = (same if found.fence is None else same.filter(fence=found.fence)).update(
@@ -86,7 +103,7 @@ def claim_next(owner: str, site: str = CENTRAL, team_id: int | None = None) -> R
     took_ms = 1000 * (time.monotonic() - began_s)
     told = (run.pk, run.number, run.fence, run.attempts, took_ms)
     logger.info("run %s (#%s): claimed with fence %s, attempt %s, in %.0f ms", *told)
-    return run
+    return Claim(run, more_due)
 
 
 def next_fence() -> int:
@@ -121,17 +138,19 @@ def go_on_above(seen: int) -> Ahead:
 
 def something_to_do(site: str = CENTRAL, team_id: int | None = None) -> bool:
     """Whether a claim at the site could succeed now: a cheap look, the claim itself decides."""
-    return _orphan(site, team_id) is not None or _startable(site, team_id) is not None
+    return next(_due(site, team_id), None) is not None
 
 
-def _orphan(site: str, team_id: int | None) -> _Claimable | None:
+def _due(site: str, team_id: int | None) -> Iterator[_Claimable]:
+    """What may be claimed now, in order: asked only as far as it is looked at."""
     lost = lost_runs().filter(at(site, "sut__"))
-    row = (lost if team_id is None else lost.filter(team=team_id)).values_list("pk", "state", "fence").first()
-    return _Claimable(*row) if row else None
+    rows = (lost if team_id is None else lost.filter(team=team_id)).values_list("pk", "state", "fence")[:2]
+    yield from (_Claimable(*row) for row in rows)
+    yield from _startable(site, team_id)
 
 
-def _startable(site: str, team_id: int | None) -> _Claimable | None:
-    """The first run in the fair order whose hosts are free and wanted by none before it: a wide run is not overtaken.
+def _startable(site: str, team_id: int | None) -> Iterator[_Claimable]:
+    """The runs in the fair order whose hosts are free and wanted by none before them: a wide run is not overtaken.
 
     Runs of one person with the same hosts and urgency stand or fall together, so that only the oldest of each such
     group is looked at, however many wait. A run that waits for a host out of service, or reserved for somebody else,
@@ -150,7 +169,7 @@ def _startable(site: str, team_id: int | None) -> _Claimable | None:
     limits = live_limits({group["team"] for group in groups})
     groups = [group for group in groups if not limits.team_is_full(group["team"])]
     if not groups or limits.site_is_full(site):
-        return None
+        return
     drivers = members_of({group["drivers"] for group in groups})
     hosts_of = {(sut, key): frozenset((sut, *drivers[key])) for sut, key in {(g["sut"], g["drivers"]) for g in groups}}
     machines = look_at_machines(frozenset().union(*hosts_of.values()), site)
@@ -169,9 +188,8 @@ def _startable(site: str, team_id: int | None) -> _Claimable | None:
     for group in groups:
         hosts = hosts_of[group["sut"], group["drivers"]]
         if not machines.of(hosts) & (wanted | machines.taken) and team_id in (None, group["team"]):
-            return _Claimable(group["first"], Run.State.QUEUED, hosts=hosts)
+            yield _Claimable(group["first"], Run.State.QUEUED, hosts=hosts)
         wanted |= machines.of(hosts)
-    return None
 
 
 def hold_for_canaries(host: Host) -> str:

@@ -26,6 +26,7 @@ from experiments.registry.hosts.reservations import end, reserve
 from experiments.running.ending.conclusion import conclude
 from experiments.running.executing.admission import admit, put_back
 from experiments.running.executing.recorder import Recorder
+from experiments.running.queue import dispatch
 from experiments.running.queue.dispatch import claim_next, something_to_do
 from tests.experiments.conftest import MakeMember, ready_host
 from tests.experiments.finished import whole_run
@@ -275,6 +276,18 @@ def test_a_run_that_is_let_go_is_taken_at_once(launch: Any) -> None:
     Recorder(run.pk, run.fence).let_go()
     assert something_to_do()
     assert claim() == 1
+
+
+def test_a_claim_says_whether_another_run_was_due(launch: Any) -> None:
+    for pair in ("ab", "cd", "bc", "ef"):
+        launch(*pair)
+    told = []
+    while (found := dispatch.claim("worker")) is not None:
+        told.append((found.run.number, found.more_due))
+    assert told == [(1, True), (2, True), (4, False)], "the third one wants hosts of the first two"
+    Run.objects.filter(number__in=[1, 2]).update(**DEAD)
+    again = [dispatch.claim("worker") for _ in range(3)]
+    assert [(one.run.number, one.more_due) for one in again if one] == [(1, True), (2, False)]
 
 
 def test_fences_only_grow(launch: Any) -> None:

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from experiments.models import Run
 from experiments.running.executing import execution
+from experiments.running.queue.dispatch import Claim
 
 LIMIT_S = 60.0
 
@@ -31,16 +31,16 @@ def test_who_waits_for_a_look_that_finds_nothing_does_not_look_again(monkeypatch
     looks: list[str] = []
     first_looks, may_go_on = threading.Event(), threading.Event()
 
-    def look(owner: str, site: str) -> Run | None:
+    def look(owner: str, site: str) -> Claim | None:
         looks.append(owner)
         first_looks.set()
         assert may_go_on.wait(LIMIT_S)
         return None
 
-    monkeypatch.setattr(execution, "claim_next", look)
+    monkeypatch.setattr(execution, "claim", look)
     turns, asking = execution.Turns(), threading.Semaphore(0)
     turns.one = TellingLock(asking)  # type: ignore[assignment]
-    claimed: list[Run | None] = []
+    claimed: list[Claim | None] = []
     threads = [threading.Thread(target=lambda: claimed.append(turns.claim())) for _ in range(8)]
     threads[0].start()
     assert first_looks.wait(LIMIT_S)
