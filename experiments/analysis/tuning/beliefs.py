@@ -32,7 +32,8 @@ class Prospect:
     """What is believed of some configurations, the default first; one entry for each.
 
     `speed` is the log of the speed relative to the default, `within` and `survives` are probabilities: that every
-    limit holds, and that a run does not crash.
+    limit holds, and that a run does not crash. What ran and is forbidden by now counts as what never survives: its
+    figures teach, and it is neither tried nor recommended.
     """
 
     speed: Belief
@@ -56,6 +57,7 @@ class Beliefs:
         self.number_of = [self.numbers[settings.space.key(one.config)] for one in self.trials]
         self.positions = settings.space.positions(self.configs)
         self.unordered = np.array([not one.is_ordered for one in settings.space.parameters])
+        self._forbidden = np.array([settings.space.is_forbidden(one) for one in self.configs])
 
     @cached_property
     def _speed(self) -> Surface:
@@ -101,6 +103,7 @@ class Beliefs:
         survives = np.ones(len(positions))
         if self._crash is not None:
             survives = 1 - np.clip(self._crash.absolute(positions, numbers, self.settings.hosts)[0], 0.0, 1.0)
+        survives[(numbers >= 0) & self._forbidden[np.maximum(numbers, 0)]] = 0.0
         return Prospect(self._speed.believe(positions, numbers), self.within(positions, numbers), survives)
 
     def within(self, positions: Floats, numbers: NDArray[np.int64]) -> Floats:

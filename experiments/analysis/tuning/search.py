@@ -195,7 +195,11 @@ def owed(settings: Settings, trials: Sequence[Trial]) -> list[Trial]:
             last[key] = one
         else:
             last.pop(key, None)
-    return [one for key, one in last.items() if tried[key] - done[key] < ATTEMPTS]
+    return [
+        one
+        for key, one in last.items()
+        if tried[key] - done[key] < ATTEMPTS and not settings.space.is_forbidden(one.config)
+    ]
 
 
 def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:

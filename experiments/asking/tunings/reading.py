@@ -101,7 +101,7 @@ def effects_in(tuning: Tuning) -> list[Effect]:
     """What the model believes of each parameter alone, the largest spread first; [] with too few trials."""
     over = trials_over(tuning)
     settings = settings_of(tuning, over)
-    return effects_of(settings, searched(over, settings.space))
+    return effects_of(settings, searched(over))
 
 
 def limits_text(tuning: Tuning) -> list[str]:

@@ -46,8 +46,8 @@ def question_of(tuning: Tuning, over: Sequence[TuningTrial], settings: Settings)
     return Question(
         settings=settings,
         document=SpaceDocument.model_validate(tuning.space),
-        trials=tuple(searched(over, settings.space)),
-        reverted=tuple(reverted(over, settings.space)),
+        trials=tuple(searched(over)),
+        reverted=tuple(reverted(over)),
         reduces=tuning.reduces,
         winner=tuning.winner if tuning.outcome == Tuning.Outcome.BETTER else None,
     )

@@ -62,17 +62,15 @@ def hours_are_used_up(tuning: Tuning, over: Sequence[TuningTrial]) -> bool:
     return tuning.budget_hours is not None and used_s(over) >= tuning.budget_hours * 3600
 
 
-def as_trial(one: TuningTrial, space: Space) -> Trial:
-    """The trial; one whose region was left out after it was made is as if the server had refused it."""
-    is_out = one.result == TuningTrial.Result.OK and space.is_forbidden(one.config)
+def as_trial(one: TuningTrial) -> Trial:
     return Trial(
         config=one.config,
         host=one.host,
         start_hours=one.start_hours,
-        status="refused" if is_out else cast(Status, one.result),
+        status=cast(Status, one.result),
         purpose=cast(Purpose, one.purpose),
-        figure=None if is_out else one.figure,
-        bounded=() if is_out else tuple(one.bounded),
+        figure=one.figure,
+        bounded=tuple(one.bounded),
         block=one.block,
     )
 
@@ -82,11 +80,11 @@ def trials_over(tuning: Tuning) -> list[TuningTrial]:
     return list(tuning.trials.exclude(result=TuningTrial.Result.NONE))
 
 
-def searched(over: Sequence[TuningTrial], space: Space) -> list[Trial]:
+def searched(over: Sequence[TuningTrial]) -> list[Trial]:
     """Those of search and confirmation."""
-    return [as_trial(one, space) for one in over if one.purpose != TuningTrial.Purpose.REVERT]
+    return [as_trial(one) for one in over if one.purpose != TuningTrial.Purpose.REVERT]
 
 
-def reverted(over: Sequence[TuningTrial], space: Space) -> list[Trial]:
+def reverted(over: Sequence[TuningTrial]) -> list[Trial]:
     """Those that look for the smallest recipe."""
-    return [as_trial(one, space) for one in over if one.purpose == TuningTrial.Purpose.REVERT]
+    return [as_trial(one) for one in over if one.purpose == TuningTrial.Purpose.REVERT]

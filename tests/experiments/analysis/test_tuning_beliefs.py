@@ -11,7 +11,8 @@ import pytest
 from experiments.analysis.tuning.beliefs import Beliefs
 from experiments.analysis.tuning.confirming import finalists, needed, reserved
 from experiments.analysis.tuning.proposing import spread
-from experiments.analysis.tuning.space import Parameter, Space, Value
+from experiments.analysis.tuning.search import owed
+from experiments.analysis.tuning.space import Clause, Parameter, Space, Value
 from experiments.analysis.tuning.trials import Settings, Trial
 
 SPACE = Space(
@@ -82,3 +83,23 @@ def test_the_search_leaves_what_the_confirmation_will_need(times: float, noise: 
     again = tried(lambda number: times, runs=9, noise=noise)[1:]
     trials += [replace(one, config=trials[27].config, purpose="repeat", start_hours=2.0) for one in again]
     assert needed(SETTINGS, Beliefs(SETTINGS, trials)) == kept
+
+
+def test_a_region_that_was_left_out_teaches_of_its_neighbours_and_is_no_answer() -> None:
+    trials = tried(lambda number: 1.0)
+    fast = {**DEFAULT, "cache": True, "size_0": 9000}
+    near = {**DEFAULT, "cache": True, "size_0": 5000}
+    trials += [Trial(config, 0, 3.0, "ok", "explore", figure=1300.0) for config in (fast, near)]
+    lost = Trial({**fast, "ratio_0": 1.0}, 1, 3.1, "invalid", "explore")
+    assert owed(SETTINGS, [*trials, lost]) == [lost]
+    assert [finalists(Beliefs(SETTINGS, trials))[place] for place in (0, 1)] in ([fast, near], [near, fast])
+
+    left = replace(SPACE, forbidden=((Clause("cache", "is", True), Clause("size_0", "over", 7000)),))
+    without = replace(SETTINGS, space=left)
+    beliefs = Beliefs(without, trials)
+    assert finalists(beliefs)[0] == near
+    assert fast not in finalists(beliefs)
+    known = beliefs.of_known()
+    number = beliefs.numbers[left.key(near)]
+    assert (known.speed.mean[number] > 0.2, known.survives[number]) == (True, 1.0), "nothing has crashed"
+    assert owed(without, [*trials, lost]) == []

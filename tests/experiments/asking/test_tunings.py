@@ -26,7 +26,7 @@ from experiments.asking.tunings.live import (
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.asking.tunings.reading import shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
-from experiments.asking.tunings.trials import searched, settings_of, space_to_search, trials_over
+from experiments.asking.tunings.trials import searched, settings_of, trials_over
 from experiments.keeping.retention.exemptions import in_use
 from experiments.models import Experiment, Member, Recipe, Role, Run, StoredVerdict, Tuning, TuningTrial, Variant
 from experiments.registry.documents.versions import save_version
@@ -147,7 +147,7 @@ def test_every_trial_is_a_function_of_those_before_it_and_is_launched_once(admin
     planned = list(tuning.trials.values_list("config", "purpose", "block"))
     at = 0
     while at < len(over):
-        decided = decide(settings_of(tuning, over[:at]), searched(over[:at], space_to_search(tuning)))
+        decided = decide(settings_of(tuning, over[:at]), searched(over[:at]))
         assert isinstance(decided, Round)
         told = [(dict(one.config), one.purpose, one.block) for one in decided.planned]
         assert told == planned[at : at + len(told)]
@@ -243,7 +243,7 @@ def test_a_paused_search_launches_nothing_until_it_goes_on_with_the_same_trial(a
     tuning = play(tuning, most=1)
     assert not Run.objects.filter(state=Run.State.QUEUED).exists()
     over = trials_over(tuning)
-    decided = decide(settings_of(tuning, over), searched(over, space_to_search(tuning)))
+    decided = decide(settings_of(tuning, over), searched(over))
     assert isinstance(decided, Round)
     with pytest.raises(Conflict):
         pause(admin, tuning)
