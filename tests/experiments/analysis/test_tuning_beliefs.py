@@ -94,7 +94,7 @@ def test_a_region_that_was_left_out_teaches_of_its_neighbours_and_is_no_answer()
     assert owed(SETTINGS, [*trials, lost]) == [lost]
     assert [finalists(Beliefs(SETTINGS, trials))[place] for place in (0, 1)] in ([fast, near], [near, fast])
 
-    left = replace(SPACE, forbidden=((Clause("cache", "is", True), Clause("size_0", "over", 7000)),))
+    left = replace(SPACE, forbidden=((Clause("cache", "is", True), Clause("size_0", "above", 7000)),))
     without = replace(SETTINGS, space=left)
     beliefs = Beliefs(without, trials)
     assert finalists(beliefs)[0] == near
