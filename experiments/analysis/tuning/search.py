@@ -147,12 +147,8 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
         host = min(slots.free, key=lambda host: controls[host])
         slots.add(settings.default, host, "control", "the default, as control")
     explored = sum(one.purpose == "explore" for one in trials)
-    if explored < max(FEWEST_SPREAD, int(SPREAD_RATIO * searching(settings))):
-        new = spread(settings.space, settings.default, explored + len(slots.free), settings.seed)[explored:]
-        for config in new[: len(slots.free)]:
-            slots.add(config, slots.free[0], "explore", "spread over the space")
-        if new:  # a small space may have no more
-            return tuple(slots.planned)
+    if explored < max(FEWEST_SPREAD, int(SPREAD_RATIO * searching(settings))) and _spread(settings, slots, explored):
+        return tuple(slots.planned)
     if left <= RACED_RATIO * searching(settings):
         _race(slots, beliefs)
     for proposal in promising(beliefs, len(slots.free), _source(settings, trials)):
@@ -163,7 +159,20 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
             slots.add(proposal.config, host, "repeat", "perhaps the best: on another host")
     if not slots.planned:  # nothing more is expected of any run, so the race is all that is left
         _race(slots, beliefs)
+    early = len(trials) < EARLIEST_STOP_RATIO * settings.budget_runs
+    likely = (confirming.chance_of_margin(beliefs, one) for one in confirming.finalists(beliefs))
+    if not slots.planned and early and not any(chance >= CONFIRMED_CHANCE for chance in likely):
+        # Where all that ran crashed or broke a limit, the model sees no way out, and has seen little.
+        _spread(settings, slots, explored)
     return tuple(slots.planned)
+
+
+def _spread(settings: Settings, slots: _Slots, explored: int) -> bool:
+    """Go on over the space; whether there is more of it. `explored` configurations of it were tried, or so many."""
+    new = spread(settings.space, settings.default, explored + len(slots.free), settings.seed)[explored:]
+    for config in new[: len(slots.free)]:
+        slots.add(config, slots.free[0], "explore", "spread over the space")
+    return bool(new)
 
 
 def _race(slots: _Slots, beliefs: Beliefs) -> None:

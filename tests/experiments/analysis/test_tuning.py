@@ -220,6 +220,23 @@ def test_the_search_is_over_when_no_run_is_expected_to_bring_anything() -> None:
     assert sum(one.purpose != "confirm" for one in trials) < 0.6 * searching(given)
 
 
+@pytest.mark.parametrize(
+    "server",
+    [
+        Server(status=lambda config, number: "ok" if config == DEFAULT else "crashed"),
+        Server(p99_ms=lambda config: 10.0 if config == DEFAULT else 30.0),
+    ],
+    ids=["all else crashes", "all else breaks the limit"],
+)
+def test_a_search_that_knows_no_way_looks_on_until_half_of_its_budget(server: Server) -> None:
+    decision, trials = searched(settings(), server)
+    assert isinstance(decision, NothingBetter)
+    assert "No setting is likely" in decision.sentence
+    assert len(trials) >= 30
+    keys = [SPACE.key(one.config) for one in trials if one.purpose == "explore"]
+    assert len(keys) == len(set(keys))
+
+
 def test_a_budget_that_is_too_small_says_how_many_runs_would_do() -> None:
     def little(config: Config) -> float:
         return 1.045 if config["cache"] else 1.0
