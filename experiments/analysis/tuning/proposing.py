@@ -38,23 +38,24 @@ LEAST_IMPROVEMENT = 1e-4
 
 
 def spread(space: Space, default: Config, count: int, seed: int) -> list[dict[str, Value]]:
-    """So many configurations, evenly over the space: a scrambled Sobol sequence, without the default and the forbidden.
+    """So many configurations, evenly over the space: two scrambled Sobol sequences that take turns, without the default
+    and the forbidden.
 
-    Every other one keeps about half of the default's values. A default runs and keeps its limits, which far from it
-    few configurations do; and where a leap takes few parameters, the others are in its way. None comes twice, and
+    Those of the second one keep about half of the default's values. A default runs and keeps its limits, which far from
+    it few configurations do; and where a leap takes few parameters, the others are in its way. None comes twice, and
     there are fewer when hardly anything is allowed.
     """
-    more, source = sobol(len(space.parameters), seed=[seed, 11]), np.random.default_rng([seed, 12])
+    whole, part = (sobol(len(space.parameters), seed=[seed, number]) for number in (11, 13))
+    source = np.random.default_rng([seed, 12])
     found: dict[Key, dict[str, Value]] = {}
     for _ in range(MOST_SPREAD_TRIES):
-        rows = more(max(8, 1 << (2 * count - 1).bit_length()))
-        for place, (row, chance) in enumerate(zip(rows, source.random(rows.shape), strict=True)):
-            config = space.at(row)
-            if place % 2:
-                kept = (one.name for one, value in zip(space.parameters, chance, strict=True) if value < KEPT_SHARE)
-                config |= {name: default[name] for name in kept}
-            if not space.is_forbidden(config):
-                found.setdefault(space.key(config), config)
+        rows = max(8, 1 << (count - 1).bit_length())
+        chances = source.random((rows, len(space.parameters)))
+        for far, near, chance in zip(whole(rows), part(rows), chances, strict=True):
+            kept = [one.name for one, value in zip(space.parameters, chance, strict=True) if value < KEPT_SHARE]
+            for config in (space.at(far), space.at(near) | {name: default[name] for name in kept}):
+                if not space.is_forbidden(config):
+                    found.setdefault(space.key(config), config)
         found.pop(space.key(default), None)
         if len(found) >= count:
             break
@@ -74,8 +75,10 @@ def candidates(
     found = [space.at(row) for row in source.random((RANDOM, len(space.parameters)))]
     for config in best:
         found += [_near(space, config, source) for _ in range(NEAR_EACH)]
-    parents = [beliefs.settings.default, *best[:PARENTS_ABLE], *fastest]
-    found += [_between(space, parents, source) for _ in range(CROSSED)]
+    among = (beliefs.settings.default, *best[:PARENTS_ABLE], *fastest)
+    parents = list({space.key(config): config for config in among}.values())
+    if len(parents) > 1:
+        found += [_between(space, parents, source) for _ in range(CROSSED)]
     new: dict[Key, dict[str, Value]] = {}
     for config in found:
         key = space.key(config)
@@ -167,13 +170,17 @@ def _considered(beliefs: Beliefs, source: Generator) -> tuple[Floats, NDArray[np
     ran = len(beliefs.configs)
     worth = np.where((known.within < ABLE) | (known.survives < ABLE), -np.inf, known.speed.mean)
     measured = np.array([bool(beliefs.measured(number)) for number in range(ran)])
-    best, fastest = (
-        [beliefs.configs[n] for n in np.argsort(-of, kind="stable")[:NEAR_BEST]]
-        for of in (worth, np.where(measured, known.speed.mean, -np.inf))
-    )
+    best = _fastest(beliefs, worth)
+    fastest = _fastest(beliefs, np.where(measured, known.speed.mean, -np.inf))
     new = candidates(beliefs, best, fastest, source)
     positions = np.concatenate([beliefs.positions, beliefs.settings.space.positions(new)]) if new else beliefs.positions
     return positions, np.concatenate([np.arange(ran), -np.arange(1, len(new) + 1)]), new
+
+
+def _fastest(beliefs: Beliefs, speeds: Floats) -> list[Config]:
+    """The first ones by these speeds, one for each configuration that ran; those at minus infinity do not count."""
+    order = np.argsort(-speeds, kind="stable")[:NEAR_BEST]
+    return [beliefs.configs[number] for number in order if speeds[number] > -np.inf]
 
 
 @dataclass(frozen=True)

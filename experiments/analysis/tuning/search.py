@@ -18,7 +18,7 @@ from experiments.analysis.tuning import confirming
 from experiments.analysis.tuning.beliefs import Beliefs
 from experiments.analysis.tuning.proposing import expected_excess, promising, spread
 from experiments.analysis.tuning.racing import contenders, freest_host
-from experiments.analysis.tuning.space import Config
+from experiments.analysis.tuning.space import Config, Value
 from experiments.analysis.tuning.trials import Planned, Purpose, Settings, Trial, ended_invalid, searched
 
 FEWEST_ROUNDS = 12
@@ -109,11 +109,9 @@ def _default_first(settings: Settings, trials: Sequence[Trial]) -> Decision | No
 def _first(settings: Settings, trials: Sequence[Trial]) -> tuple[Planned, ...]:
     count = max(FEWEST_SPREAD - len(trials), 1)
     controls = 0 if any(one.purpose == "control" for one in trials) else 1
-    explored = sum(one.purpose == "explore" for one in trials)
-    configs = spread(settings.space, settings.default, FEWEST_SPREAD * 2, settings.seed)[explored:]
     hosts = settings.able
     planned = [Planned(settings.default, hosts[0], "control", "the default, to compare with")] * controls
-    for place, config in enumerate(configs[: count - controls], len(trials) + controls):
+    for place, config in enumerate(_not_tried(settings, trials, count - controls), len(trials) + controls):
         planned.append(Planned(config, hosts[place % len(hosts)], "explore", "spread over the space"))
     return tuple(planned)
 
@@ -146,8 +144,12 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
     if slots.free and sum(controls.values()) * CONTROL_EVERY <= len(trials):
         host = min(slots.free, key=lambda host: controls[host])
         slots.add(settings.default, host, "control", "the default, as control")
+    if not slots.free:
+        return tuple(slots.planned)
     explored = sum(one.purpose == "explore" for one in trials)
-    if explored < max(FEWEST_SPREAD, int(SPREAD_RATIO * searching(settings))) and _spread(settings, slots, explored):
+    if explored < max(FEWEST_SPREAD, int(SPREAD_RATIO * searching(settings))) and _go_on_over_space(
+        settings, trials, slots
+    ):
         return tuple(slots.planned)
     if left <= RACED_RATIO * searching(settings):
         _race(slots, beliefs)
@@ -163,16 +165,24 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
     likely = (confirming.chance_of_margin(beliefs, one) for one in confirming.finalists(beliefs))
     if not slots.planned and early and not any(chance >= CONFIRMED_CHANCE for chance in likely):
         # Where all that ran crashed or broke a limit, the model sees no way out, and has seen little.
-        _spread(settings, slots, explored)
+        _go_on_over_space(settings, trials, slots)
     return tuple(slots.planned)
 
 
-def _spread(settings: Settings, slots: _Slots, explored: int) -> bool:
-    """Go on over the space; whether there is more of it. `explored` configurations of it were tried, or so many."""
-    new = spread(settings.space, settings.default, explored + len(slots.free), settings.seed)[explored:]
-    for config in new[: len(slots.free)]:
+def _go_on_over_space(settings: Settings, trials: Sequence[Trial], slots: _Slots) -> bool:
+    """Configurations of the spread that did not run yet; whether there were any."""
+    new = _not_tried(settings, trials, len(slots.free))
+    for config in new:
         slots.add(config, slots.free[0], "explore", "spread over the space")
     return bool(new)
+
+
+def _not_tried(settings: Settings, trials: Sequence[Trial], count: int) -> list[dict[str, Value]]:
+    """The next so many of the spread, fewer when there are no more."""
+    tried = {settings.space.key(one.asked or one.config) for one in trials}
+    tried |= {settings.space.key(one.config) for one in trials}
+    among = spread(settings.space, settings.default, len(tried) + count, settings.seed)
+    return [config for config in among if settings.space.key(config) not in tried][:count]
 
 
 def _race(slots: _Slots, beliefs: Beliefs) -> None:

@@ -30,6 +30,13 @@ def test_every_other_of_the_first_configurations_keeps_about_half_of_the_default
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_others_are_even_over_the_whole_range_of_each_parameter(seed: int) -> None:
+    whole = spread(SPACE, DEFAULT, 32, seed)[::2]
+    for name in NAMES:
+        assert sum(float(one[name]) > 100 for one in whole) == pytest.approx(8, abs=1), name
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_who_asks_for_more_first_configurations_gets_the_same_ones_first(seed: int) -> None:
     whole = spread(SPACE, DEFAULT, 40, seed)
     for count in (1, 7, 8, 9, 33):
