@@ -24,6 +24,7 @@ from experiments.registry.errors import Conflict
 from experiments.registry.hosts.machines import recognise
 from experiments.registry.hosts.reservations import end, reserve
 from experiments.running.ending.conclusion import conclude
+from experiments.running.executing import admission
 from experiments.running.executing.admission import admit, put_back
 from experiments.running.executing.recorder import Recorder
 from experiments.running.queue import dispatch
@@ -161,6 +162,23 @@ def test_a_reservation_holds_the_machine_under_each_of_its_names(
         reserve(admin, [Host.objects.get(name="a")], until=timezone.now() + timedelta(minutes=5))
     end(anna, made)
     assert claim() == 1
+
+
+def test_who_shows_nothing_new_is_admitted_without_the_lock_and_refused_as_ever(
+    launch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch("a", "b")
+    launch("c", "d")
+    assert claim() == 1
+    first, second = Run.objects.order_by("number")
+    shown: dict[RunRole, Access] = {"sut": Access("bench", boot_id="x")}
+    admit(first, shown)
+    recognise(Host.objects.get(name="c").pk, Access("bench", boot_id="x"))
+    monkeypatch.setattr(admission, "lock_machines", lambda: pytest.fail("nothing is to be learned"))
+    admit(first, shown)
+    Host.objects.filter(name="c").update(leased_by=second)
+    with pytest.raises(HostInUse, match="a is the same machine as c, which run #2 uses"):
+        admit(first, shown)
 
 
 def test_of_two_runs_that_find_each_other_on_one_machine_the_later_one_waits_again(launch: Any) -> None:
