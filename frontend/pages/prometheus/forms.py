@@ -93,7 +93,7 @@ class SourceForms:
         rows = [asdict(one) for one in queries.queries_of(shown.queries)] if shown else []
         self.form = SourceForm(data, initial=stored)
         if source and source.secret:
-            cast(SecretField, self.form.fields["secret"]).may_stay_empty()
+            cast(SecretField, self.form.fields["secret"]).tell_of_stored()
         self.rows = _Rows(data, initial=rows, prefix=PREFIX)
         self.placeholders = format_html(
             '<dl class="facts">{}</dl>',

@@ -32,7 +32,7 @@ class WebhookForm(forms.Form):
     def __init__(self, *args: Any, stored: Webhook | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if stored and stored.token:
-            cast(SecretField, self.fields["token"]).may_stay_empty()
+            cast(SecretField, self.fields["token"]).tell_of_stored()
 
     def wanted(self) -> Wanted:
         """What the valid form says."""

@@ -87,6 +87,6 @@ class SecretField(forms.CharField):
 
     widget = forms.PasswordInput(attrs={"autocomplete": "off"})
 
-    def may_stay_empty(self) -> None:
-        """Say that there is one already."""
+    def tell_of_stored(self) -> None:
+        """Add to the help that an empty one keeps the stored one."""
         self.help_text = f"{self.help_text} Empty keeps the stored one."
