@@ -147,9 +147,8 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
     if not slots.free:
         return tuple(slots.planned)
     explored = sum(one.purpose == "explore" for one in trials)
-    if explored < max(FEWEST_SPREAD, int(SPREAD_RATIO * searching(settings))) and _go_on_over_space(
-        settings, trials, slots
-    ):
+    of_spread = max(FEWEST_SPREAD, int(SPREAD_RATIO * searching(settings)))
+    if explored < of_spread and _go_on_over_space(settings, trials, slots):
         return tuple(slots.planned)
     if left <= RACED_RATIO * searching(settings):
         _race(slots, beliefs)
@@ -162,8 +161,7 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
     if not slots.planned:  # nothing more is expected of any run, so the race is all that is left
         _race(slots, beliefs)
     early = len(trials) < EARLIEST_STOP_RATIO * settings.budget_runs
-    likely = (confirming.chance_of_margin(beliefs, one) for one in confirming.finalists(beliefs))
-    if not slots.planned and early and not any(chance >= CONFIRMED_CHANCE for chance in likely):
+    if not slots.planned and early and not _to_be_confirmed(beliefs):
         # Where all that ran crashed or broke a limit, the model sees no way out, and has seen little.
         _go_on_over_space(settings, trials, slots)
     return tuple(slots.planned)
@@ -179,8 +177,7 @@ def _go_on_over_space(settings: Settings, trials: Sequence[Trial], slots: _Slots
 
 def _not_tried(settings: Settings, trials: Sequence[Trial], count: int) -> list[dict[str, Value]]:
     """The next so many of the spread, fewer when there are no more."""
-    tried = {settings.space.key(one.asked or one.config) for one in trials}
-    tried |= {settings.space.key(one.config) for one in trials}
+    tried = {settings.space.key(config) for one in trials for config in (one.config, one.asked or one.config)}
     among = spread(settings.space, settings.default, len(tried) + count, settings.seed)
     return [config for config in among if settings.space.key(config) not in tried][:count]
 
@@ -225,9 +222,7 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
     before, sign = searched(trials), 1 if settings.higher_is_better else -1
     beliefs = Beliefs(settings, before)
     tried, more_pairs = 0, 0
-    for config in confirming.finalists(beliefs):
-        if confirming.chance_of_margin(beliefs, config) < CONFIRMED_CHANCE:
-            continue
+    for config in _to_be_confirmed(beliefs):
         tried += 1
         finalist = confirming.standing(settings, trials, config)
         step = _pairs(settings, trials, beliefs, finalist, tried)
@@ -250,6 +245,12 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
             2 * more_pairs,
         )
     return NothingBetter("No configuration was confirmed to be better than the default." + _faster_ones(beliefs))
+
+
+def _to_be_confirmed(beliefs: Beliefs) -> list[Config]:
+    """The finalists that have a chance, in their order."""
+    likely = confirming.chance_of_margin
+    return [one for one in confirming.finalists(beliefs) if likely(beliefs, one) >= CONFIRMED_CHANCE]
 
 
 def _faster_ones(beliefs: Beliefs) -> str:

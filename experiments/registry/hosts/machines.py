@@ -140,9 +140,9 @@ def forget(host: Host) -> None:
     host.place = host.boot_id = host.installation = host.hardware = ""
 
 
-def is_news(host: Host, shown: Access | None) -> bool:
+def is_news(host: Host, shown: Access) -> bool:
     """Whether something is to be learned from what the host has just shown. Asks nothing but for its machine."""
-    if shown is None or not shown.boot_id:
+    if not shown.boot_id:
         return False
     same = (host.boot_id, host.installation, host.hardware) == (
         shown.boot_id,
@@ -153,12 +153,18 @@ def is_news(host: Host, shown: Access | None) -> bool:
 
 
 def recognise(host_id: int, shown: Access | None) -> None:
-    """Learn from what the host has just shown which machine it is. Call it before locking any host."""
+    """Learn from what the host has just shown which machine it is. Call it before locking any host.
+
+    Most hosts are what they were: who shows nothing new waits for no other one.
+    """
     if shown is None or not shown.boot_id:
+        return
+    stored = Host.objects.select_related("machine").filter(pk=host_id)
+    if not any(is_news(host, shown) for host in stored):
         return
     with transaction.atomic():
         lock_machines()
-        host = Host.objects.select_related("machine").filter(pk=host_id).first()
+        host = stored.first()
         if host is None:
             return
         machine = _machine_of(host, shown)

@@ -12,28 +12,23 @@ from agents.events import Role
 from agents.facts.access import Access
 from experiments.models import Host, Run, RunEvent
 from experiments.registry.hosts.driver_sets import hosts_by_role
-from experiments.registry.hosts.machines import is_news, lock_machines, recognise, sisters_of, who_uses
+from experiments.registry.hosts.machines import recognise, sisters_of, who_uses
 from experiments.registry.workers.outbox import announce
 
 
 def admit(run: Run, shown: Mapping[Role, Access]) -> None:
     """Remember which machines the hosts are. HostInUse when another run is on one of them, or has left it dirty.
 
-    Of two runs that find each other, the one that is told here goes back to wait: it has changed nothing yet.
-    Most hosts are what they were: nobody waits for others then, and the claim has seen who uses their machines.
+    Of two runs that find each other, the one that is told here goes back to wait: it has changed nothing yet. What is
+    learned stays locked until that is known; where nothing is, the claim has seen who uses the machines.
     """
     by_role = hosts_by_role(run)
-    seen = {by_role[role]: access for role, access in shown.items()}
-    hosts = Host.objects.select_related("machine").filter(pk__in=seen).order_by("pk")
     with transaction.atomic():
-        found = list(hosts)
-        if any(is_news(host, seen[host.pk]) for host in found):
-            lock_machines()
-            for host_id, access in seen.items():
-                recognise(host_id, access)
-            found = list(hosts.all())
-        sisters = sisters_of(found)
-        used = [words for host in found if (words := who_uses(host, sisters.of(host.pk), besides=run.pk))]
+        for role, access in shown.items():
+            recognise(by_role[role], access)
+        hosts = list(Host.objects.filter(pk__in=[by_role[role] for role in shown]).order_by("pk"))
+        sisters = sisters_of(hosts)
+        used = [words for host in hosts if (words := who_uses(host, sisters.of(host.pk), besides=run.pk))]
     if used:  # told when it is stored, so that the next claim knows it
         raise HostInUse(f"{used[0]}.", hint="Launch it again when that one is free.")
 

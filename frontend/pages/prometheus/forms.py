@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
 from django import forms
 from django.utils.html import format_html, format_html_join
@@ -14,7 +14,7 @@ from experiments.asking.prometheus.sources import MAX_SECRET, MAX_USERNAME, Want
 from experiments.models import PrometheusSource
 from experiments.registry.errors import RequestError
 from experiments.registry.outgoing.addresses import MAX_URL
-from frontend.shared.forms.fields import SecretField
+from frontend.shared.forms.fields import SecretField, tell_of_stored
 from frontend.shared.refusals import refuse
 
 EMPTY_ROWS = 3
@@ -93,7 +93,7 @@ class SourceForms:
         rows = [asdict(one) for one in queries.queries_of(shown.queries)] if shown else []
         self.form = SourceForm(data, initial=stored)
         if source and source.secret:
-            cast(SecretField, self.form.fields["secret"]).tell_of_stored()
+            tell_of_stored(self.form.fields["secret"])
         self.rows = _Rows(data, initial=rows, prefix=PREFIX)
         self.placeholders = format_html(
             '<dl class="facts">{}</dl>',

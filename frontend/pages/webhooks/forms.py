@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from django import forms
 
@@ -10,7 +10,7 @@ from experiments.models import Webhook
 from experiments.registry.outgoing.addresses import MAX_URL
 from experiments.telling.notifying.happenings import EVENTS
 from experiments.telling.notifying.webhooks import MAX_TOKEN, Wanted
-from frontend.shared.forms.fields import SecretField
+from frontend.shared.forms.fields import SecretField, tell_of_stored
 
 
 class WebhookForm(forms.Form):
@@ -32,7 +32,7 @@ class WebhookForm(forms.Form):
     def __init__(self, *args: Any, stored: Webhook | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if stored and stored.token:
-            cast(SecretField, self.fields["token"]).tell_of_stored()
+            tell_of_stored(self.fields["token"])
 
     def wanted(self) -> Wanted:
         """What the valid form says."""

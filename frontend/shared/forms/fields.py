@@ -87,6 +87,7 @@ class SecretField(forms.CharField):
 
     widget = forms.PasswordInput(attrs={"autocomplete": "off"})
 
-    def tell_of_stored(self) -> None:
-        """Add to the help that an empty one keeps the stored one."""
-        self.help_text = f"{self.help_text} Empty keeps the stored one."
+
+def tell_of_stored(secret: forms.Field) -> None:
+    """Add to the field's help that an empty one keeps the stored one."""
+    secret.help_text = f"{secret.help_text} Empty keeps the stored one."

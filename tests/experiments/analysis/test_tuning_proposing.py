@@ -67,7 +67,7 @@ def test_in_a_small_space_every_configuration_that_is_allowed_comes_once(
     assert space.key(default) not in keys
 
 
-def test_what_breaks_a_limit_is_crossed_with_the_default() -> None:
+def test_the_fastest_ones_are_crossed_with_the_default() -> None:
     fast = dict.fromkeys(NAMES, 7000)
     settings = Settings(SPACE, DEFAULT, True, budget_runs=100, seed=5)
     beliefs = Beliefs(settings, [FIRST, Trial(fast, 0, 0.1, "ok", "explore", figure=2000.0)])

@@ -21,10 +21,10 @@ from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import Host, Member, Role, Run
 from experiments.registry.errors import Conflict
+from experiments.registry.hosts import machines
 from experiments.registry.hosts.machines import recognise
 from experiments.registry.hosts.reservations import end, reserve
 from experiments.running.ending.conclusion import conclude
-from experiments.running.executing import admission
 from experiments.running.executing.admission import admit, put_back
 from experiments.running.executing.recorder import Recorder
 from experiments.running.queue import dispatch
@@ -174,7 +174,7 @@ def test_who_shows_nothing_new_is_admitted_without_the_lock_and_refused_as_ever(
     shown: dict[RunRole, Access] = {"sut": Access("bench", boot_id="x")}
     admit(first, shown)
     recognise(Host.objects.get(name="c").pk, Access("bench", boot_id="x"))
-    monkeypatch.setattr(admission, "lock_machines", lambda: pytest.fail("nothing is to be learned"))
+    monkeypatch.setattr(machines, "lock_machines", lambda: pytest.fail("nothing is to be learned"))
     admit(first, shown)
     Host.objects.filter(name="c").update(leased_by=second)
     with pytest.raises(HostInUse, match="a is the same machine as c, which run #2 uses"):
