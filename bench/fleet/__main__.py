@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and so ends what it has started
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--hosts", type=int, default=1000, help="in all, an even number at each site")
     parser.add_argument("--sites", type=int, default=3, choices=range(1, 4))
@@ -30,6 +32,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=20.0, help="how long each load takes: longer than the start")
     parser.add_argument("--cut-s", type=float, default=120.0, help="how long one site is cut; 0 = no faults")
     parser.add_argument("--requests", type=int, default=15, help="of each page, before and with live runs; 0 = no web")
+    parser.add_argument("--beginning", type=int, default=20, help="runs that may be on their way to their load at once")
     parser.add_argument("--heartbeat-s", type=int, default=3)
     parser.add_argument("--interval-s", type=float, default=30.0, help="between two readings of the monitors")
     parser.add_argument("--directory", type=Path, help="keep everything here, with the logs (default: a temporary one)")
@@ -67,7 +70,7 @@ def measure(given: argparse.Namespace, directory: Path) -> Measured:
     plan = Plan(
         hosts=given.hosts, sites=given.sites, live=given.live, queued=given.queued, workers=given.workers,
         threads=given.threads, load_s=int(given.minutes * 60), cut_s=given.cut_s, heartbeat_s=given.heartbeat_s,
-        interval_s=given.interval_s, requests=given.requests, pull=given.pull,
+        interval_s=given.interval_s, requests=given.requests, pull=given.pull, beginning=given.beginning,
     )  # fmt: skip
     (directory / "play").mkdir()
     try:

@@ -14,13 +14,14 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
+from django.db.models.functions import Now
 
 from agents.remote.address import new_key_pair
 from bench.fleet.judged import Ended, Measured
 from bench.fleet.pages import Pages
 from bench.fleet.seeding import Fleet, queue_runs, seed_hosts
-from bench.fleet.site import SitePlan
-from bench.fleet.sites import SiteProcess
+from bench.fleet.site_plan import SitePlan
+from bench.fleet.sites import SiteProcesses
 from bench.fleet.workers import WEB_LOG, SiteDoor, Workers, times_of
 from bench.sshd import free_port
 from bench.website import Website, website
@@ -40,7 +41,7 @@ LIVE = (Run.State.WARMING_UP, Run.State.MEASURING)
 
 @dataclass(frozen=True)
 class Plan:
-    """The sizes of a measurement; `threads` of a worker, `workers` of a site."""
+    """The sizes of a measurement; `threads` of a worker, `workers` of a site, `beginning` of all."""
 
     hosts: int
     sites: int
@@ -54,6 +55,7 @@ class Plan:
     interval_s: float
     requests: int
     pull: bool
+    beginning: int
 
 
 class Play:
@@ -84,10 +86,10 @@ class Play:
                 fleet, self.plan.live, self.plan.queued, load_s=self.plan.load_s, interval_s=self.plan.interval_s
             )
             self.say(f"{len(fleet.pairs)} pairs of hosts, {len(live)} runs and {len(waiting)} behind them")
-            sites = [SiteProcess.start(plan, self.folder) for plan in plans]
+            sites = [SiteProcesses.start(plan, self.folder) for plan in plans]
             for site in sites:
                 running.callback(site.close)
-                site.wait_until_it_answers()
+                site.wait_until_they_answer()
             pages = Pages(web.url, fleet) if web is not None and self.plan.requests else None
             workers = Workers.of_installation(self.folder, lease_s=LEASE_S, heartbeat_s=self.plan.heartbeat_s)
             running.callback(workers.close)
@@ -95,8 +97,7 @@ class Play:
             idle_bytes = workers.memory_bytes()
             if pages is not None:
                 self.found.quiet_ms = pages.times_ms(self.plan.requests)
-            Host.objects.update(state=Host.State.READY)
-            self._ramp(live)
+            self._ramp(fleet, live)
             self._steady(workers, sites, pages, idle_bytes)
             self._clear(waiting)
             if self.plan.cut_s:
@@ -157,24 +158,30 @@ class Play:
         token_file.write_text(text)
         return SiteDoor(token_file, keys)
 
-    def _ramp(self, live: list[int]) -> None:
-        """Until every run is under load."""
+    def _ramp(self, fleet: Fleet, live: list[int]) -> None:
+        """Until every run is under load: so many hosts come into service that `beginning` runs are on their way."""
         began_s = time.monotonic()
         end_s = began_s + self.plan.load_s
+        opened = 0
         while (there := self._under_load(live)) < len(live):
+            pairs = fleet.pairs[opened : there + self.plan.beginning]
+            hosts = [host.pk for pair in pairs for host in pair]
+            opened += len(pairs)
+            Host.objects.filter(pk__in=hosts).update(state=Host.State.READY)
             if time.monotonic() > end_s:
                 self.say(f"only {there} of {len(live)} runs are under load at once: the loads are too short")
                 break
             self._tell_now_and_then(f"{there} of {len(live)} under load")
             time.sleep(LOOK_S)
         self.found.live = there
+        Host.objects.update(state=Host.State.READY)
         self.found.ramp_s = time.monotonic() - began_s
         self.say(f"{there} runs under load")
 
     def _under_load(self, live: list[int]) -> int:
         return Run.objects.filter(pk__in=live, state__in=LIVE).count()
 
-    def _steady(self, workers: Workers, sites: list[SiteProcess], pages: Pages | None, idle_bytes: int) -> None:
+    def _steady(self, workers: Workers, sites: list[SiteProcesses], pages: Pages | None, idle_bytes: int) -> None:
         """What all live runs cost while nothing is broken."""
         found, before = self.found, sum(site.ask("tell")["statements"] for site in sites)
         cpu_s, began_s = workers.cpu_s(), time.monotonic()
@@ -196,10 +203,11 @@ class Play:
         self.say(f"steady: {found.worker_cpu_ratio:.2f} cores of workers, {found.bytes_per_run / 1e6:.2f} MB a run")
 
     def _clear(self, waiting: list[int]) -> None:
-        """The runs behind them have done their part: the claims were made among them."""
-        Run.objects.filter(pk__in=waiting, state=Run.State.QUEUED).delete()
+        """The runs behind them have done their part: the claims were made among them. None is begun meanwhile."""
+        ended = {"state": Run.State.FINISHED, "outcome": Run.Outcome.CANCELLED, "finished_at": Now()}
+        Run.objects.filter(pk__in=waiting, state=Run.State.QUEUED).update(**ended)
 
-    def _disturb(self, workers: Workers, sites: list[SiteProcess]) -> None:
+    def _disturb(self, workers: Workers, sites: list[SiteProcesses]) -> None:
         cut = sites[0]
         self.say(f"{cut.plan.name} is cut")
         cut.ask("cut")
@@ -224,7 +232,7 @@ class Play:
             time.sleep(LOOK_S)
         self.say("all runs have ended")
 
-    def _conclude(self, live: list[int], workers: Workers, sites: list[SiteProcess]) -> None:
+    def _conclude(self, live: list[int], workers: Workers, sites: list[SiteProcesses]) -> None:
         names = ("number", "state", "outcome", "restore", "attempts", "failure")
         self.found.ended = [Ended(*row) for row in Run.objects.filter(pk__in=live).values_list(*names)]
         self.found.hosts_not_free = Host.objects.exclude(state=Host.State.READY, leased_by=None).count()

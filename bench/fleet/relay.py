@@ -1,10 +1,19 @@
-"""A site's way to the database, the broker or the web server of the centre: a relay that can be cut like a cable."""
+"""A site's way to the database, the broker or the web server of the centre: relays that can be cut like a cable.
+
+They have a process of their own, `python -m bench.fleet.relay PLAN`: a cable does not wait for what hosts do.
+Questions come on standard input (bench/fleet/questions.py).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+from bench.fleet.questions import answer_questions
+from bench.fleet.site_plan import SitePlan, read_plan
 
 CHUNK_BYTES = 1 << 16
 SSL_REQUEST_BYTES = 8
@@ -19,7 +28,6 @@ class Relay:
         self.statements = 0
         self._open: set[asyncio.StreamWriter] = set()
         self._cut = False
-        self.connections_most = 0
 
     async def listen(self, port: int) -> asyncio.Server:
         return await asyncio.start_server(self._carry, "127.0.0.1", port)
@@ -47,7 +55,6 @@ class Relay:
             return
         both = {writer, away}
         self._open |= both
-        self.connections_most = max(self.connections_most, len(self._open) // 2)
         try:
             await asyncio.gather(self._copy(reader, away, StatementCounter()), self._copy(there, writer))
         finally:
@@ -90,3 +97,34 @@ class StatementCounter:
             self._began = self._began or length != SSL_REQUEST_BYTES
         self._rest = self._rest[at:]
         return found
+
+
+class Way:
+    """All relays of one site."""
+
+    def __init__(self, plan: SitePlan) -> None:
+        ways: tuple[tuple[int, Path | int, bool], ...] = (
+            (plan.database_port, Path(plan.database_socket), True),
+            (plan.broker_port, Path(plan.broker_socket), False),
+            (plan.web_port, plan.web_target, False),
+        )
+        self._relays = {port: Relay(target, counts_statements=counts) for port, target, counts in ways if port}
+
+    async def serve(self) -> None:
+        """Open everything; answer questions until standard input ends."""
+        for port, relay in self._relays.items():
+            await relay.listen(port)
+        await answer_questions(self.do)
+
+    def do(self, what: str) -> dict[str, Any]:
+        for relay in self._relays.values():
+            match what:
+                case "cut":
+                    relay.cut()
+                case "mend":
+                    relay.mend()
+        return {"statements": sum(relay.statements for relay in self._relays.values())}
+
+
+if __name__ == "__main__":
+    asyncio.run(Way(read_plan(Path(sys.argv[1]))).serve())

@@ -13,7 +13,7 @@ from agents.facts.access import parse
 from agents.remote.address import new_key_pair
 from bench.fleet.commands import PROGRAM
 from bench.fleet.simulated import identity
-from bench.fleet.site import SitePlan
+from bench.fleet.site_plan import SitePlan
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.factory import CARRIED
 from experiments.asking.launching.launch import launch_run

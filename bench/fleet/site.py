@@ -1,16 +1,15 @@
-"""One site in a process of its own: its hosts as SSH servers, and its relays. `python -m bench.fleet.site PLAN`.
+"""The hosts of one site as SSH servers, in a process of their own: `python -m bench.fleet.site PLAN`.
 
-PLAN is a JSON file. Lines of JSON on standard input say what to do, and each is answered by one on standard output.
+PLAN is a JSON file. Questions come on standard input (bench/fleet/questions.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,32 +17,17 @@ import asyncssh
 
 from bench.fleet import replies
 from bench.fleet.commands import perform
+from bench.fleet.priority import stand_back
+from bench.fleet.questions import answer_questions
 from bench.fleet.readings import Readings
-from bench.fleet.relay import Relay
 from bench.fleet.sent_commands import Sent, read_back
 from bench.fleet.simulated import SimulatedHost
+from bench.fleet.site_plan import SitePlan, read_plan
 
 UNKNOWN_STATUS = 127
+NICE = 19
+"""Real hosts have processors of their own: simulated ones take what the rest leaves."""
 _LOST = (asyncssh.Error, asyncssh.SignalReceived, asyncssh.BreakReceived, OSError)
-
-
-@dataclass(frozen=True)
-class SitePlan:
-    """What a site consists of. Addresses are of the loopback network, all hosts listen on one port."""
-
-    name: str
-    addresses: tuple[str, ...]
-    ssh_port: int
-    host_key_file: str
-    database_port: int = 0
-    database_socket: str = ""
-    broker_port: int = 0
-    broker_socket: str = ""
-    web_port: int = 0
-    web_target: int = 0
-
-    def host_name(self, at: int) -> str:
-        return f"{self.name}-{at:03}"
 
 
 class _Server(asyncssh.SSHServer):
@@ -74,7 +58,7 @@ class _Server(asyncssh.SSHServer):
 
 
 class Site:
-    """The hosts and relays of one site."""
+    """The hosts of one site."""
 
     def __init__(self, plan: SitePlan) -> None:
         self.plan = plan
@@ -84,39 +68,23 @@ class Site:
         for at, address in enumerate(plan.addresses):
             self.hosts[address] = SimulatedHost(plan.host_name(at), address, str(replies.home()), self.hosts)
         self.readings = Readings()
-        self.relays: list[Relay] = []
         self.commands = 0
         self.unknown: dict[str, int] = {}
 
     async def serve(self) -> None:
         """Open everything; answer questions until standard input ends."""
         async with self.open():
-            questions = asyncio.StreamReader()
-            loop = asyncio.get_running_loop()
-            await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(questions), sys.stdin)
-            print(json.dumps({"ready": self.plan.name}), flush=True)
-            while line := await questions.readline():
-                print(json.dumps(self.do(**json.loads(line))), flush=True)
+            await answer_questions(self.do)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Hosts and relays take connections."""
-        plan = self.plan
+        """Hosts take connections."""
         following = asyncio.create_task(self.readings.follow())
-        ways: tuple[tuple[int, Path | int, bool], ...] = (
-            (plan.database_port, Path(plan.database_socket), True),
-            (plan.broker_port, Path(plan.broker_socket), False),
-            (plan.web_port, plan.web_target, False),
-        )
-        for port, target, is_database in ways:
-            if port:
-                self.relays.append(relay := Relay(target, counts_statements=is_database))
-                await relay.listen(port)
         listening = await asyncssh.listen(
-            list(plan.addresses),
-            plan.ssh_port,
+            list(self.plan.addresses),
+            self.plan.ssh_port,
             server_factory=lambda: _Server(self),
-            server_host_keys=[plan.host_key_file],
+            server_host_keys=[self.plan.host_key_file],
             process_factory=self._answer,
             encoding=None,
             login_timeout=60,
@@ -133,14 +101,10 @@ class Site:
         match what:
             case "cut":
                 self.is_cut = True
-                for relay in self.relays:
-                    relay.cut()
                 for connection in list(self.connections):
                     connection.abort()
             case "mend":
                 self.is_cut = False
-                for relay in self.relays:
-                    relay.mend()
         return self.told()
 
     def told(self) -> dict[str, Any]:
@@ -150,8 +114,6 @@ class Site:
             "commands": self.commands,
             "unknown": self.unknown,
             "connections": len(self.connections),
-            "database_connections_most": self.relays[0].connections_most if self.relays else 0,
-            "statements": self.relays[0].statements if self.relays else 0,
             "starts": {f"{host.name} {job}": count for host in hosts for job, count in host.starts.items()},
             "fired": sum(host.fired for host in hosts),
             "living_jobs": sum(job.lives for host in hosts for job in host.jobs.values()),
@@ -195,14 +157,6 @@ class Site:
         process.exit(0)
 
 
-def write(plan: SitePlan, file: Path) -> None:
-    file.write_text(json.dumps(asdict(plan)))
-
-
-def main(file: Path) -> None:
-    given = json.loads(file.read_text())
-    asyncio.run(Site(SitePlan(**{**given, "addresses": tuple(given["addresses"])})).serve())
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    stand_back(os.getpid(), NICE)
+    asyncio.run(Site(read_plan(Path(sys.argv[1]))).serve())

@@ -9,49 +9,58 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from bench.fleet.site import SitePlan, write
+from bench.fleet.site_plan import SitePlan, write_plan
+
+PARTS = ("site", "relay")
 
 
 @dataclass
-class SiteProcess:
-    """One running site."""
+class SiteProcesses:
+    """One running site: its hosts, and its way to the centre."""
 
     plan: SitePlan
-    process: subprocess.Popen[str]
+    parts: list[subprocess.Popen[str]]
 
     @classmethod
-    def start(cls, plan: SitePlan, folder: Path) -> SiteProcess:
-        """Start it; its hosts answer some seconds later."""
+    def start(cls, plan: SitePlan, folder: Path) -> SiteProcesses:
+        """Start them; the hosts answer some seconds later."""
         file = folder / f"{plan.name}.json"
-        write(plan, file)
-        command = (sys.executable, "-m", "bench.fleet.site", str(file))
-        log = (folder / f"{plan.name}.log").open("w")
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
-        )
-        return cls(plan, process)
+        write_plan(plan, file)
+        parts = []
+        for part in PARTS:
+            command = (sys.executable, "-m", f"bench.fleet.{part}", str(file))
+            log = (folder / f"{plan.name}-{part}.log").open("w")
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+            )
+            parts.append(process)
+        return cls(plan, parts)
 
-    def wait_until_it_answers(self) -> None:
-        """Return when its hosts and relays take connections."""
-        self._answer()
+    def wait_until_they_answer(self) -> None:
+        """Return when hosts and relays take connections."""
+        for part in self.parts:
+            self._answer(part)
 
     def ask(self, what: str) -> dict[str, Any]:
-        """Tell it to `cut`, `mend` or only to `tell`; gives what it has seen."""
-        print(json.dumps({"what": what}), file=_open(self.process.stdin), flush=True)
-        return self._answer()
+        """Tell the site to `cut`, `mend` or only to `tell`; gives what it has seen."""
+        for part in self.parts:
+            print(json.dumps({"what": what}), file=_open(part.stdin), flush=True)
+        return {name: seen for part in self.parts for name, seen in self._answer(part).items()}
 
     def close(self) -> None:
-        _open(self.process.stdin).close()
-        try:
-            self.process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        for part in self.parts:
+            _open(part.stdin).close()
+        for part in self.parts:
+            try:
+                part.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                part.kill()
+                part.wait()
 
-    def _answer(self) -> dict[str, Any]:
-        line = _open(self.process.stdout).readline()
+    def _answer(self, part: subprocess.Popen[str]) -> dict[str, Any]:
+        line = _open(part.stdout).readline()
         if not line:
-            raise SystemExit(f"The site {self.plan.name} has ended; see its log.")
+            raise SystemExit(f"A part of the site {self.plan.name} has ended; see its log.")
         answer: dict[str, Any] = json.loads(line)
         return answer
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from bench.fleet.site import SitePlan
+from bench.fleet.priority import stand_back
+from bench.fleet.site_plan import SitePlan
 from bench.memory import memory_bytes
 from bench.website import cpu_s
 from experiments.registry.workers.queues import RUNS, queue_name
@@ -20,6 +21,8 @@ from tests.faults.stage import surroundings
 
 POOL_SIZE = 6
 """Connections to the database of a worker at most: twelve workers, the web and a reserve fit into the usual 100."""
+NICE = 10
+"""Workers at sites have processors of their own: here they leave those of this machine to the centre first."""
 _QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 _CLAIM = re.compile(r"claimed with fence .* in (\d+) ms")
 
@@ -63,6 +66,7 @@ class Workers:
         for number in range(count):
             name, queue = f"{plan.name}-{number}", queue_name(RUNS, plan.name)
             self._start(name, ["worker", "-n", f"{name}@fleet", "-Q", queue, "-P", "threads", "-c", str(threads)], ways)
+            stand_back(self.processes[name].pid, NICE)
 
     def start_pulling_site(self, plan: SitePlan, count: int, threads: int, door: SiteDoor) -> None:
         """Workers that fetch their runs over HTTP, through the site's relay to the web server."""
@@ -79,6 +83,7 @@ class Workers:
             argv = [word for pair in given.items() for word in pair]
             log, directory = self.folder / f"{name}.log", Path(settings.BASE_DIR)
             self.processes[name] = process_from_nursery("agents.site", argv, self.environment, log, directory)
+            stand_back(self.processes[name].pid, NICE)
 
     def start_centre(self, database_url: str, redis_url: str) -> None:
         """The worker for short work, and beat."""

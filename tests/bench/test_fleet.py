@@ -23,7 +23,8 @@ from bench.fleet.commands import PROGRAM
 from bench.fleet.judged import Ended, Measured
 from bench.fleet.relay import StatementCounter
 from bench.fleet.sent_commands import read_back
-from bench.fleet.site import Site, SitePlan
+from bench.fleet.site import Site
+from bench.fleet.site_plan import SitePlan
 from tests.agents.specs import make_spec
 
 MARK = "0123456789abcdef"
