@@ -42,6 +42,11 @@ class Machine(models.Model):
 
 
 class HostQuerySet(TeamOwnedQuerySet):
+    def named(self) -> HostQuerySet:
+        """Hosts for lists of what uses them: without the key, and without what only a host's own page shows."""
+        own_page = ("differences", "last_restore", "last_check", "last_canaries")
+        return self.defer("private_key", "public_key", "host_key", "offered_host_key", *own_page)
+
     def with_state(self) -> HostQuerySet:
         """Hosts with all that a list of them shows: no query per row."""
         return self.select_related("profile", "leased_by", "jump", "dirty_run", "site").order_by("name")

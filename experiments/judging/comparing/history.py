@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from django.db import connections, router
-from django.db.models import F, FloatField, Q, QuerySet, Subquery
+from django.db.models import F, FloatField, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Cast
@@ -258,13 +258,3 @@ def experiment_runs(experiment: Experiment) -> list[Run]:
 def profiled_runs(experiment: Experiment) -> list[Run]:
     """The profiled twins of the experiment's runs in order, with names, without wide columns."""
     return list(experiment.runs.kept().filter(profiled=True).with_names().order_by("number"))
-
-
-def live_runs(team: Team) -> list[Run]:
-    """Runs that are not finished: running ones first, then the queue in its order."""
-    return list(
-        Run.objects.for_team(team)
-        .with_names()
-        .filter(~Q(state=Run.State.FINISHED))
-        .order_by(F("started_at").asc(nulls_last=True), "number")
-    )

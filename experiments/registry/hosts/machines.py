@@ -10,6 +10,7 @@ machines apart.
 from __future__ import annotations
 
 import socket
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -56,14 +57,12 @@ def sisters_of(hosts: Iterable[Host]) -> Sisters:
     if not machines:
         return Sisters()
     fields = ("name", "team_id", "state", "machine_id", "leased_by__number", "leased_by__team_id", "leased_by__state")
-    found = list(
-        Host.objects.filter(machine__in=set(machines.values())).select_related("leased_by").only(*fields).order_by("pk")
-    )
+    found = Host.objects.filter(machine__in=set(machines.values())).select_related("leased_by").only(*fields)
+    on_machine: dict[int | None, list[Host]] = defaultdict(list)
+    for host in found.order_by("pk"):
+        on_machine[host.machine_id].append(host)
     return Sisters(
-        {
-            pk: tuple(other for other in found if other.machine_id == machine and other.pk != pk)
-            for pk, machine in machines.items()
-        }
+        {pk: tuple(other for other in on_machine[machine] if other.pk != pk) for pk, machine in machines.items()}
     )
 
 

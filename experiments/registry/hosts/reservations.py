@@ -92,7 +92,7 @@ def current(team: Team) -> TeamOwnedQuerySet:
     found = Reservation.objects.for_team(team).filter(until__gt=Now())
     return (
         found.select_related("member__user")
-        .prefetch_related(Prefetch("hosts", Host.objects.defer("private_key").order_by("name")))
+        .prefetch_related(Prefetch("hosts", Host.objects.named().order_by("name")))
         .order_by("starts_at", "id")
     )
 

@@ -57,6 +57,13 @@ class UnfinishedRun:
         return tuple(dict.fromkeys(pk for pk in (self.sut_id, *self.driver_ids) if pk is not None))
 
 
+def expected_of_active(row: UnfinishedRun, estimates: Estimates, now: datetime) -> Expected:
+    """What is expected of a run that has begun: it ends when its time is over, whatever waits behind it."""
+    takes_s = estimates.takes_s(row.workload_id, row.sut_id)
+    ends_at = max((row.started_at or now) + timedelta(seconds=takes_s), now)
+    return Expected(row.pk, 0, "", 0, takes_s, row.started_at, ends_at)
+
+
 class Slots:
     """Places of which each run takes one: when each of them is free, in ascending order."""
 
@@ -111,14 +118,15 @@ class Plan:
         self._before: Counter[frozenset[int]] = Counter()
         self._before_on: defaultdict[int, set[frozenset[int]]] = defaultdict(set)
         self._place = 0
+        self._blocked_ones: dict[tuple[object, ...], str] = {}
 
     def add_active(self, row: UnfinishedRun) -> Expected:
-        takes_s = self._estimates.takes_s(row.workload_id, row.sut_id)
-        ends_at = max((row.started_at or self._now) + timedelta(seconds=takes_s), self._now)
+        expected = expected_of_active(row, self._estimates, self._now)
+        ends_at = expected.ends_at or self._now
         self._occupy(row, ends_at)
         for slots in self._all_slots(row):
             slots.take(self._now, ends_at)
-        return Expected(row.pk, 0, "", 0, takes_s, row.started_at, ends_at)
+        return expected
 
     def add_waiting(self, row: UnfinishedRun) -> Expected:
         self._place += 1
@@ -143,6 +151,12 @@ class Plan:
 
     def _blocked(self, row: UnfinishedRun) -> str:
         """The sentence of what only a person can put right: a host, or an experiment that is held."""
+        alike = (row.experiment_state, row.site, row.sut_id, row.driver_ids)
+        if alike not in self._blocked_ones:
+            self._blocked_ones[alike] = self._why_blocked(row)
+        return self._blocked_ones[alike]
+
+    def _why_blocked(self, row: UnfinishedRun) -> str:
         if row.experiment_state in HELD:
             return f"Its experiment is {Experiment.State(row.experiment_state).label}; resume it on its page."
         if row.sut_id is None or not row.driver_ids or any(pk not in self._hosts for pk in row.hosts):

@@ -10,7 +10,7 @@ from experiments.running.queue.plan import Expected
 from experiments.running.queue.waiting import schedule_of
 
 MAX_SHOWN = 200
-"""Waiting runs on the page; how many more there are is said below them."""
+"""Runs of each kind on the page; how many more there are is said below them."""
 
 
 @dataclass(frozen=True)
@@ -23,25 +23,28 @@ class Line:
 
 @dataclass(frozen=True)
 class Queue:
-    """What runs now, and what waits in the order in which it will start; `more` wait behind those shown."""
+    """What runs now, and what waits in the order in which it will start; `more` wait behind those shown, and
+    `more_running` run beside them."""
 
     running: list[Line]
     waiting: list[Line]
     more: int
+    more_running: int
 
     @property
     def waiting_count(self) -> int:
         return len(self.waiting) + self.more
 
 
-def queue_of(team: Team) -> Queue:
-    """The team's queue with estimates. A fixed number of queries."""
+def queue_of(team: Team, most_running: int | None = None) -> Queue:
+    """The team's queue with estimates, of what runs no more than that. A fixed number of queries."""
     schedule = schedule_of(team)
-    shown = schedule.waiting[:MAX_SHOWN]
-    wanted = [expected.run_id for expected in (*schedule.active, *shown)]
+    active, shown = schedule.active[:most_running], schedule.waiting[:MAX_SHOWN]
+    wanted = [expected.run_id for expected in (*active, *shown)]
     runs = {run.pk: run for run in Run.objects.for_team(team).with_names().filter(pk__in=wanted)}
 
     def lines(found: Iterable[Expected]) -> list[Line]:
         return [Line(runs[one.run_id], one) for one in found if one.run_id in runs]
 
-    return Queue(lines(schedule.active), lines(shown), len(schedule.waiting) - len(shown))
+    behind, beside = len(schedule.waiting) - len(shown), len(schedule.active) - len(active)
+    return Queue(lines(active), lines(shown), behind, beside)

@@ -15,10 +15,10 @@ from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.driver_sets import members_of
 from experiments.registry.hosts.machines import sisters_of
 from experiments.registry.hosts.reservations import holds_on
-from experiments.running.queue.estimates import estimates_for
+from experiments.running.queue.estimates import Estimates, estimates_for
 from experiments.running.queue.fairness import Shares, shares_of, urgency
 from experiments.running.queue.live_limits import live_limits
-from experiments.running.queue.plan import Expected, Plan, UnfinishedRun
+from experiments.running.queue.plan import Expected, Plan, UnfinishedRun, expected_of_active
 from experiments.running.queue.workers import workers_at
 
 
@@ -51,9 +51,7 @@ def schedule_of(team: Team) -> Schedule:
         return Schedule(now, (), ())
     hosts = _hosts(queued)
     sisters = sisters_of(hosts.values())
-    estimates = estimates_for(
-        {row.workload_id for row in rows if row.workload_id}, {row.sut_id for row in rows if row.sut_id}
-    )
+    estimates = _estimates(rows)
     plan = Plan(
         now=now,
         hosts=hosts,
@@ -69,6 +67,14 @@ def schedule_of(team: Team) -> Schedule:
     waiting = [plan.add_waiting(row) for row in _in_order(queued, shares, plan)]
     mine = {row.pk for row in active if row.team_id == team.pk}
     return Schedule(now, tuple(one for one in running if one.run_id in mine), tuple(waiting))
+
+
+def active_of(team: Team) -> Schedule:
+    """The part of the team's queue that has begun: nothing is asked about what waits, however much that is."""
+    now = database_now()
+    rows = _rows(Q(team=team, state__in=Run.ACTIVE))
+    estimates = _estimates(rows)
+    return Schedule(now, tuple(expected_of_active(row, estimates, now) for row in rows), ())
 
 
 def expected_of(run: Run) -> Expected | None:
@@ -114,6 +120,11 @@ def _rows(wanted: Q) -> list[UnfinishedRun]:
         )
         for row in rows
     ]
+
+
+def _estimates(rows: Sequence[UnfinishedRun]) -> Estimates:
+    workloads = {row.workload_id for row in rows if row.workload_id}
+    return estimates_for(workloads, {row.sut_id for row in rows if row.sut_id})
 
 
 def _hosts(rows: Iterable[UnfinishedRun]) -> dict[int, Host]:

@@ -33,13 +33,23 @@ from frontend.shared.refusals import refuse
 from frontend.shared.typed import take_typed
 
 MAX_HISTORY = 50
+IN_LIST = (
+    *("name", "is_demo", "user", "address", "port", "state", "state_reason", "roles", "last_seen_at"),
+    *("profile__facts", "leased_by__number", "site__name"),
+)
+"""What the list shows of a host: there may be a thousand, and most of a row is texts for the host's own page."""
 
 
 @require_safe
 @team_view()
 def host_list(request: TeamRequest) -> HttpResponseBase:
     """Every host with its state, hardware and who uses or keeps it; the number of queries does not grow with them."""
-    hosts = list(_hosts(request))
+    hosts = list(
+        Host.objects.for_team(request.team)
+        .select_related("profile", "leased_by", "site")
+        .only(*IN_LIST)
+        .order_by("name")
+    )
     holds = holding_now(hosts)
     rows = [
         {

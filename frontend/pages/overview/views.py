@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.db.models import F
+from django.db.models import Count, F
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -16,12 +17,12 @@ from django.views.decorators.http import require_POST
 
 from experiments.judging.alerts.triage import AlertFilter
 from experiments.judging.alerts.wording import title, trend_name
-from experiments.judging.comparing.history import live_runs, metric_history, series_of
+from experiments.judging.comparing.history import metric_history, series_of
 from experiments.models import Alert, Host, Run, StoredVerdict, Team, Trend
 from experiments.registry.metrics.own_metrics import metric_named, standing_metrics
 from experiments.registry.metrics.vocabulary import METRICS, THROUGHPUT, label_of
 from experiments.registry.runs.nights import nights_of
-from experiments.running.queue.waiting import schedule_of
+from experiments.running.queue.waiting import active_of
 from experiments.telling.overview.first_steps import FirstSteps, first_steps, hide_first_steps
 from experiments.telling.overview.pinned import pin_trend, pinned_trends, unpin_trend
 from frontend.charts.sparkline import points_of
@@ -32,6 +33,7 @@ LATEST = 8
 SPARKLINES = 4
 SPARKLINE_POINTS = 40
 MOST_HOSTS = 12
+MOST_RUNNING = 20
 CALM = ("leased", Host.State.READY)
 """States of hosts that nobody has to look after."""
 
@@ -72,15 +74,10 @@ class Step:
 @team_view()
 def overview(request: TeamRequest) -> HttpResponse:
     team = request.team
-    live = live_runs(team)
-    now = {
-        "running": _running(team, [run for run in live if run.state != Run.State.QUEUED]),
-        "waiting": [run for run in live if run.state == Run.State.QUEUED],
-    }
+    now = _now(team)
     if request.GET.get("part") == "running":
         return render(request, "overview/_running.html", now)
     latest = list(Run.objects.for_team(team).with_names().filter(state=Run.State.FINISHED).order_by("-number")[:LATEST])
-    hosts = list(Host.objects.for_team(team).with_state())
     verdicts = (
         StoredVerdict.objects.filter(experiment__team=team, metric=F("experiment__primary_metric"))
         .select_related("experiment", "candidate")
@@ -93,11 +90,10 @@ def overview(request: TeamRequest) -> HttpResponse:
             **now,
             "latest": latest,
             "verdicts": verdicts,
-            "hosts": sorted(hosts, key=lambda host: (host.state in CALM, host.name))[:MOST_HOSTS],
             "alerts": _open_alerts(team),
             "sparklines": _sparklines(request),
             "steps": _steps(first_steps(request.member)),
-            "host_states": _by_state(hosts),
+            **_hosts(team),
         },
     )
 
@@ -127,9 +123,19 @@ def pin(request: TeamRequest, pk: int) -> HttpResponse:
     return redirect(f"{reverse('trends', args=[request.team.slug])}?series={trend.series_id}")
 
 
+def _now(team: Team) -> dict[str, Any]:
+    """What is under way and how far it is, as many as fit; how much more there is, and how many runs wait."""
+    unfinished = Run.objects.for_team(team).exclude(state=Run.State.FINISHED)
+    states = Counter(dict(unfinished.order_by().values_list("state").annotate(Count("pk"))))
+    waiting = states.pop(Run.State.QUEUED, 0)
+    active = Run.objects.for_team(team).with_names().filter(state__in=Run.ACTIVE)
+    runs = list(active.order_by("started_at", "number")[:MOST_RUNNING]) if states else []
+    return {"running": _running(team, runs), "more": states.total() - len(runs), "waiting": waiting}
+
+
 def _running(team: Team, runs: list[Run]) -> list[Running]:
-    """How far each one is; the queue is asked only when something runs."""
-    schedule = schedule_of(team) if runs else None
+    """How far each one is; what is expected is asked only when something runs."""
+    schedule = active_of(team) if runs else None
     found = []
     for run in runs:
         expected = schedule.of(run.pk) if schedule else None
@@ -206,7 +212,13 @@ def _steps(found: FirstSteps | None) -> list[Step]:
     ]
 
 
-def _by_state(hosts: list[Host]) -> list[tuple[str, int]]:
-    """How many hosts there are in each state that any is in; what needs somebody first."""
-    states = Counter("leased" if host.leased_by_id else str(host.state) for host in hosts)
-    return sorted(states.items(), key=lambda item: (item[0] in CALM, item[0]))
+def _hosts(team: Team) -> dict[str, Any]:
+    """The hosts that need somebody before the others, as many as fit; and how many there are in each state."""
+    rows = list(Host.objects.for_team(team).values_list("pk", "name", "state", "leased_by"))
+    states = Counter("leased" if leased_by else state for _, _, state, leased_by in rows)
+    first = sorted(rows, key=lambda row: (row[2] in CALM, row[1]))[:MOST_HOSTS]
+    shown = Host.objects.with_state().in_bulk([row[0] for row in first])
+    return {
+        "hosts": [shown[row[0]] for row in first if row[0] in shown],
+        "host_states": sorted(states.items(), key=lambda item: (item[0] in CALM, item[0])),
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django import template
@@ -55,6 +56,7 @@ NAVIGATION = (
 
 
 @register.simple_tag
+@cache  # a list of a thousand rows has two of them in each, and there are few
 def icon(name: str, label: str = "") -> SafeString:
     """An icon of the sprite; without a label it is decoration and hidden from screen readers."""
     href = f"{static('icons.svg')}#{name}"

@@ -15,7 +15,7 @@ from experiments.asking.launching.creating import create_experiment
 from experiments.asking.launching.launch import launch_run
 from experiments.judging.alerts.telling_series import telling_series
 from experiments.judging.comparing.comparison import comparable_runs, compare
-from experiments.judging.comparing.history import live_runs, metric_history, series_of, thinned_history
+from experiments.judging.comparing.history import metric_history, series_of, thinned_history
 from experiments.judging.comparing.lines import line_names
 from experiments.models import Alert, Member, Recipe, Run, Trend, Workload
 from experiments.registry.documents.versions import save_version
@@ -258,13 +258,3 @@ def test_the_published_runs_with_connect_errors_come_out_invalid_with_the_reason
     assert len(series) == 1
     points = metric_history(admin.team, series[0].fingerprint, "throughput_rps").points
     assert [point.number for point in points] == [3]
-
-
-def test_live_runs_come_running_first(admin: Member, stock: dict[str, Any]) -> None:
-    from experiments.running.queue.dispatch import claim_next
-
-    for _ in range(3):
-        launch_run(admin, Choice(**stock))
-    finish_next()
-    claim_next("worker")
-    assert [(run.number, run.state) for run in live_runs(admin.team)] == [(2, "preparing"), (3, "queued")]

@@ -22,7 +22,7 @@ from experiments.registry.hosts.machines import recognise
 from experiments.registry.hosts.reservations import reserve
 from experiments.running.queue.dispatch import claim_next
 from experiments.running.queue.plan import Expected
-from experiments.running.queue.waiting import expected_end, expected_of, schedule_of
+from experiments.running.queue.waiting import active_of, expected_end, expected_of, schedule_of
 from tests.experiments.asking.test_retries import grant_all
 from tests.experiments.conftest import MakeMember, ready_host
 
@@ -292,6 +292,17 @@ def test_members_are_expected_to_take_turns_and_the_urgent_go_first(
     numbers = {run.pk: run.number for run in runs}
     assert [numbers[one.run_id] for one in schedule.waiting] == [6, 1, 4, 2, 5, 3]
     assert [one.place for one in schedule.waiting] == [1, 2, 3, 4, 5, 6]
+
+
+def test_what_is_expected_of_active_runs_does_not_need_the_queue_behind_them(launch: Launch, admin: Member) -> None:
+    for pair in ("ab", "cd", "ab"):
+        launch(pair)
+    for _ in range(2):
+        claim_next("worker")
+    active, whole = active_of(admin.team), schedule_of(admin.team)
+    assert [(one.run_id, one.ends_at) for one in active.active] == [(one.run_id, one.ends_at) for one in whole.active]
+    assert len(active.active) == 2
+    assert active.waiting == ()
 
 
 def test_an_experiment_ends_when_its_last_run_does(launch: Launch) -> None:

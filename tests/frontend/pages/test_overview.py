@@ -12,8 +12,10 @@ from django.utils import timezone
 
 from experiments.models import AuditEntry, Experiment, Host, Member, PinnedTrend, Role, Series, Trend
 from experiments.telling.overview.first_steps import first_steps
+from frontend.pages.overview import views
 from tests.experiments.conftest import MakeMember, admin, make_member, stock, team
 from tests.frontend.conftest import MakeRun, make_run
+from tests.frontend.flat import flat
 from tests.frontend.pages.test_runs import add_runs
 from tests.frontend.test_forms_access import address, signed_in
 
@@ -90,3 +92,19 @@ def test_a_run_that_is_under_way_says_how_far_it_is(admin: Member, make_run: Mak
     (running,) = page.context["running"]
     assert 0 < running.done_pct < 100
     assert f'aria-label="Run #{run.number}, by its estimate"' in page.content.decode()
+
+
+def test_of_many_runs_under_way_the_first_are_shown_and_the_rest_counted(
+    admin: Member, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "MOST_RUNNING", 2)
+    began = timezone.now() - timedelta(seconds=5)
+    shown = [make_run(state="measuring", started_at=began + timedelta(seconds=at), events=()) for at in range(3)]
+    for state in ("queued", "queued", "finished"):
+        make_run(state=state, events=())
+    page = signed_in(admin).get(address("overview", admin.team) + "?part=running")
+    assert [one.run for one in page.context["running"]] == shown[:2]
+    assert [one.done_pct is not None for one in page.context["running"]] == [True, True]
+    text = flat(page.content.decode())
+    assert "2 waiting" in text
+    assert "1 more" in text

@@ -90,6 +90,17 @@ def test_a_long_queue_shows_its_head_and_counts_the_rest(
     assert "3 more wait behind these" in page.content.decode()
 
 
+def test_of_many_runs_under_way_the_queue_shows_the_first_and_counts_the_rest(
+    admin: Member, stock: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frontend.pages.queue.views.MAX_SHOWN", 2)
+    runs = [launch_run(admin, Choice(**stock)) for _ in range(3)]
+    Run.objects.filter(pk__in=[run.pk for run in runs]).update(state="measuring", started_at=timezone.now())
+    page = signed_in(admin).get(address("queue", admin.team))
+    assert [line.run for line in page.context["queue"].running] == runs[:2]
+    assert "1 more are running beside these" in page.content.decode()
+
+
 def test_the_pages_of_a_waiting_run_say_why_and_how_long(admin: Member, stock: dict[str, Any]) -> None:
     launch_run(admin, Choice(**stock))
     launch_run(admin, Choice(**stock), priority=Run.Priority.LOW)
