@@ -174,7 +174,7 @@ class Play:
             self._tell_now_and_then(f"{there} of {len(live)} under load")
             time.sleep(LOOK_S)
         self.found.live = there
-        Host.objects.update(state=Host.State.READY)
+        Host.objects.filter(state=Host.State.DRAINED).update(state=Host.State.READY)
         self.found.ramp_s = time.monotonic() - began_s
         self.say(f"{there} runs under load")
 

@@ -112,9 +112,13 @@ class Way:
 
     async def serve(self) -> None:
         """Open everything; answer questions until standard input ends."""
+        await self.open()
+        await answer_questions(self.do)
+
+    async def open(self) -> None:
+        """Relays take connections."""
         for port, relay in self._relays.items():
             await relay.listen(port)
-        await answer_questions(self.do)
 
     def do(self, what: str) -> dict[str, Any]:
         for relay in self._relays.values():

@@ -6,7 +6,6 @@ PLAN is a JSON file. Questions come on standard input (bench/fleet/questions.py)
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -17,7 +16,6 @@ import asyncssh
 
 from bench.fleet import replies
 from bench.fleet.commands import perform
-from bench.fleet.priority import stand_back
 from bench.fleet.questions import answer_questions
 from bench.fleet.readings import Readings
 from bench.fleet.sent_commands import Sent, read_back
@@ -25,8 +23,6 @@ from bench.fleet.simulated import SimulatedHost
 from bench.fleet.site_plan import SitePlan, read_plan
 
 UNKNOWN_STATUS = 127
-NICE = 19
-"""Real hosts have processors of their own: simulated ones take what the rest leaves."""
 _LOST = (asyncssh.Error, asyncssh.SignalReceived, asyncssh.BreakReceived, OSError)
 
 
@@ -158,5 +154,4 @@ class Site:
 
 
 if __name__ == "__main__":
-    stand_back(os.getpid(), NICE)
     asyncio.run(Site(read_plan(Path(sys.argv[1]))).serve())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Self
 
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
-from django.db.models import F, Func, Prefetch, Q
+from django.db.models import Count, F, Func, Prefetch, Q
 
 from experiments.models.documents import Application, Recipe, Workload
 from experiments.models.experiments import Experiment, Variant
@@ -46,6 +47,11 @@ class RunQuerySet(TeamOwnedQuerySet):
             "experiment",
             "created_by",
         )
+
+    def unfinished_by_state(self) -> Counter[str]:
+        """How many runs are in each state but `finished`; reads the small index of unfinished runs only."""
+        unfinished = self.exclude(state=Run.State.FINISHED).order_by()
+        return Counter(dict(unfinished.values_list("state").annotate(Count("pk"))))
 
     def for_team(self, team: Team) -> Self:
         """What is in the trash is found by `experiments.keeping.retention` alone."""

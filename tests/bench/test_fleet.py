@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import os
 import socket
+import subprocess
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,10 +24,12 @@ from agents.running.control import Control
 from agents.spec import HostAddress, RunSpec
 from bench.fleet.commands import PROGRAM
 from bench.fleet.judged import Ended, Measured
-from bench.fleet.relay import StatementCounter
+from bench.fleet.priority import stand_back
+from bench.fleet.relay import StatementCounter, Way
 from bench.fleet.sent_commands import read_back
 from bench.fleet.site import Site
 from bench.fleet.site_plan import SitePlan
+from bench.sshd import free_port
 from tests.agents.specs import make_spec
 
 MARK = "0123456789abcdef"
@@ -58,6 +63,44 @@ def test_statements_are_counted_however_their_bytes_arrive(size: int) -> None:
     counter = StatementCounter()
 
     assert sum(counter.feed(asked[at : at + size]) for at in range(0, len(asked), size)) == 2
+
+
+async def test_nothing_passes_a_way_that_is_cut_until_it_is_mended() -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readline())
+        writer.close()
+
+    async def says(port: int) -> bytes:
+        with suppress(OSError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"hello\n")
+            return await reader.read()
+        return b""
+
+    centre = await asyncio.start_server(echo, "127.0.0.1", 0)
+    port = free_port("127.0.0.1")
+    way = Way(SitePlan("oslo", (), 0, "", web_port=port, web_target=centre.sockets[0].getsockname()[1]))
+    async with centre:
+        await way.open()
+        assert await says(port) == b"hello\n"
+        way.do("cut")
+        assert await says(port) == b""
+        way.do("mend")
+        assert await says(port) == b"hello\n"
+
+
+def test_a_process_that_stands_back_does_so_with_its_session() -> None:
+    sleeps = [subprocess.Popen(["sleep", "60"], start_new_session=True) for _ in range(3)]
+    try:
+        for one in sleeps:
+            stand_back(one.pid, 7)
+        assert [os.getpriority(os.PRIO_PROCESS, one.pid) for one in sleeps] == [7, 7, 7]
+        groups = [group for one in sleeps if (group := Path(f"/proc/{one.pid}/autogroup")).exists()]
+        assert {group.read_text().split()[-1] for group in groups} <= {"7"}
+    finally:
+        for one in sleeps:
+            one.kill()
+            one.wait()
 
 
 def told(**jobs: int) -> dict[str, object]:

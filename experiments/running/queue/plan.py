@@ -118,7 +118,7 @@ class Plan:
         self._before: Counter[frozenset[int]] = Counter()
         self._before_on: defaultdict[int, set[frozenset[int]]] = defaultdict(set)
         self._place = 0
-        self._blocked_ones: dict[tuple[object, ...], str] = {}
+        self._blocked_by_kind: dict[tuple[object, ...], str] = {}
 
     def add_active(self, row: UnfinishedRun) -> Expected:
         expected = expected_of_active(row, self._estimates, self._now)
@@ -151,10 +151,10 @@ class Plan:
 
     def _blocked(self, row: UnfinishedRun) -> str:
         """The sentence of what only a person can put right: a host, or an experiment that is held."""
-        alike = (row.experiment_state, row.site, row.sut_id, row.driver_ids)
-        if alike not in self._blocked_ones:
-            self._blocked_ones[alike] = self._why_blocked(row)
-        return self._blocked_ones[alike]
+        kind = (row.experiment_state, row.site, row.sut_id, row.driver_ids)  # all that `_why_blocked` reads of it
+        if kind not in self._blocked_by_kind:
+            self._blocked_by_kind[kind] = self._why_blocked(row)
+        return self._blocked_by_kind[kind]
 
     def _why_blocked(self, row: UnfinishedRun) -> str:
         if row.experiment_state in HELD:

@@ -10,7 +10,7 @@ from experiments.running.queue.plan import Expected
 from experiments.running.queue.waiting import schedule_of
 
 MAX_SHOWN = 200
-"""Runs of each kind on the page; how many more there are is said below them."""
+"""Waiting runs on the page and in the API, and running ones on the page; how many more there are is said, too."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,9 @@ class Queue:
 
 
 def queue_of(team: Team, most_running: int | None = None) -> Queue:
-    """The team's queue with estimates, of what runs no more than that. A fixed number of queries."""
+    """The team's queue with estimates: the first `most_running` of those that run (None = all), and the head of those
+    that wait. A fixed number of queries.
+    """
     schedule = schedule_of(team)
     active, shown = schedule.active[:most_running], schedule.waiting[:MAX_SHOWN]
     wanted = [expected.run_id for expected in (*active, *shown)]

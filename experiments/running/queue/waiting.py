@@ -69,10 +69,10 @@ def schedule_of(team: Team) -> Schedule:
     return Schedule(now, tuple(one for one in running if one.run_id in mine), tuple(waiting))
 
 
-def active_of(team: Team) -> Schedule:
-    """The part of the team's queue that has begun: nothing is asked about what waits, however much that is."""
+def active_of(runs: Iterable[Run]) -> Schedule:
+    """What is expected of these runs, as far as they have begun: nothing is asked about what waits behind them."""
     now = database_now()
-    rows = _rows(Q(team=team, state__in=Run.ACTIVE))
+    rows = _rows(Q(pk__in=[run.pk for run in runs], state__in=Run.ACTIVE))
     estimates = _estimates(rows)
     return Schedule(now, tuple(expected_of_active(row, estimates, now) for row in rows), ())
 

@@ -6,7 +6,7 @@ import shlex
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -153,17 +153,13 @@ def profile_diff(request: TeamRequest, pk: int) -> HttpResponseBase:
 
 def get_host(request: TeamRequest, pk: int) -> Host:
     """A host of the team with all that its page shows. NotFound for another team's."""
-    host = _hosts(request).filter(pk=pk).first()
-    if host is None:
-        raise NotFound("There is no such host.")
-    return host
-
-
-def _hosts(request: TeamRequest) -> QuerySet[Host]:
     wide = ("spec", "findings", "metrics")
     hidden = ["private_key", "jump__private_key"]
     hidden += [f"{run}__{name}" for run in ("leased_by", "dirty_run") for name in wide]
-    return Host.objects.for_team(request.team).with_state().defer(*hidden)
+    host: Host | None = Host.objects.for_team(request.team).with_state().defer(*hidden).filter(pk=pk).first()
+    if host is None:
+        raise NotFound("There is no such host.")
+    return host
 
 
 def _page(request: TeamRequest, host: Host) -> HttpResponse:

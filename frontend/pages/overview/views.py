@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.db.models import Count, F
+from django.db.models import F
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -33,7 +33,7 @@ LATEST = 8
 SPARKLINES = 4
 SPARKLINE_POINTS = 40
 MOST_HOSTS = 12
-MOST_RUNNING = 20
+MOST_RUNNING = 12
 CALM = ("leased", Host.State.READY)
 """States of hosts that nobody has to look after."""
 
@@ -125,17 +125,16 @@ def pin(request: TeamRequest, pk: int) -> HttpResponse:
 
 def _now(team: Team) -> dict[str, Any]:
     """What is under way and how far it is, as many as fit; how much more there is, and how many runs wait."""
-    unfinished = Run.objects.for_team(team).exclude(state=Run.State.FINISHED)
-    states = Counter(dict(unfinished.order_by().values_list("state").annotate(Count("pk"))))
+    states = Run.objects.for_team(team).unfinished_by_state()
     waiting = states.pop(Run.State.QUEUED, 0)
     active = Run.objects.for_team(team).with_names().filter(state__in=Run.ACTIVE)
-    runs = list(active.order_by("started_at", "number")[:MOST_RUNNING]) if states else []
-    return {"running": _running(team, runs), "more": states.total() - len(runs), "waiting": waiting}
+    runs = list(active.order_by("number")[:MOST_RUNNING]) if states else []
+    return {"running": _running(runs), "more": max(states.total() - MOST_RUNNING, 0), "waiting": waiting}
 
 
-def _running(team: Team, runs: list[Run]) -> list[Running]:
+def _running(runs: list[Run]) -> list[Running]:
     """How far each one is; what is expected is asked only when something runs."""
-    schedule = active_of(team) if runs else None
+    schedule = active_of(runs) if runs else None
     found = []
     for run in runs:
         expected = schedule.of(run.pk) if schedule else None

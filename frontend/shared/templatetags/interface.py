@@ -56,7 +56,7 @@ NAVIGATION = (
 
 
 @register.simple_tag
-@cache  # a list of a thousand rows has two of them in each, and there are few
+@cache  # a list of a thousand rows has two of them in each, and there are few different ones
 def icon(name: str, label: str = "") -> SafeString:
     """An icon of the sprite; without a label it is decoration and hidden from screen readers."""
     href = f"{static('icons.svg')}#{name}"
@@ -133,10 +133,10 @@ def navigation(context: dict[str, Any]) -> dict[str, Any]:
 
 @register.inclusion_tag("partials/queue_pill.html")
 def queue_pill(team: Team) -> dict[str, Any]:
-    """How many runs are live and waiting; reads the small index of unfinished runs only."""
-    states = list(Run.objects.for_team(team).exclude(state=Run.State.FINISHED).values_list("state", flat=True))
-    waiting = states.count(Run.State.QUEUED)
-    return {"team": team, "running": len(states) - waiting, "waiting": waiting}
+    """How many runs are live and waiting."""
+    states = Run.objects.for_team(team).unfinished_by_state()
+    waiting = states.pop(Run.State.QUEUED, 0)
+    return {"team": team, "running": states.total(), "waiting": waiting}
 
 
 @register.simple_tag

@@ -295,11 +295,10 @@ def test_members_are_expected_to_take_turns_and_the_urgent_go_first(
 
 
 def test_what_is_expected_of_active_runs_does_not_need_the_queue_behind_them(launch: Launch, admin: Member) -> None:
-    for pair in ("ab", "cd", "ab"):
-        launch(pair)
+    runs = [launch(pair) for pair in ("ab", "cd", "ab")]
     for _ in range(2):
         claim_next("worker")
-    active, whole = active_of(admin.team), schedule_of(admin.team)
+    active, whole = active_of(runs), schedule_of(admin.team)
     assert [(one.run_id, one.ends_at) for one in active.active] == [(one.run_id, one.ends_at) for one in whole.active]
     assert len(active.active) == 2
     assert active.waiting == ()

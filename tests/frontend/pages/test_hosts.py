@@ -14,6 +14,7 @@ from experiments.asking.launching.launch import launch_run
 from experiments.models import AuditEntry, HardwareProfile, Host, HostProfile, Member, Role, Run, Token
 from experiments.registry.hosts.inventory import add_host, check_state, update_host
 from experiments.registry.hosts.machines import recognise
+from experiments.registry.hosts.sites import add_site
 from frontend.pages.hosts.forms import AddressField
 from frontend.pages.hosts.views import install_command
 from frontend.shared.hardware import groups, headline
@@ -241,8 +242,11 @@ def test_the_hosts_page_needs_the_same_queries_for_many_hosts(
     admin: Member, stock: dict[str, Any], django_assert_max_num_queries: Any
 ) -> None:
     client = signed_in(admin)
+    run, site = launch_run(admin, Choice(**stock)), add_site("berlin")
+    profile = HardwareProfile.objects.create(team=admin.team, facts={"cpu.model": "X"}, digest="f" * 64)
     for number in range(20):
-        Host.objects.create(team=admin.team, name=f"h{number}", address="10.0.0.1", user="b")
+        known = {"site": site, "profile": profile, "leased_by": run}
+        Host.objects.create(team=admin.team, name=f"h{number}", address="10.0.0.1", user="b", **known)
     client.get(address("hosts", admin.team))
     with django_assert_max_num_queries(10):
         client.get(address("hosts", admin.team))

@@ -98,7 +98,7 @@ def test_of_many_runs_under_way_the_queue_shows_the_first_and_counts_the_rest(
     Run.objects.filter(pk__in=[run.pk for run in runs]).update(state="measuring", started_at=timezone.now())
     page = signed_in(admin).get(address("queue", admin.team))
     assert [line.run for line in page.context["queue"].running] == runs[:2]
-    assert "1 more are running beside these" in page.content.decode()
+    assert "1 more run beside these" in page.content.decode()
 
 
 def test_the_pages_of_a_waiting_run_say_why_and_how_long(admin: Member, stock: dict[str, Any]) -> None:
