@@ -34,8 +34,18 @@ from frontend.shared.typed import take_typed
 
 MAX_HISTORY = 50
 IN_LIST = (
-    *("name", "is_demo", "user", "address", "port", "state", "state_reason", "roles", "last_seen_at"),
-    *("profile__facts", "leased_by__number", "site__name"),
+    "name",
+    "is_demo",
+    "user",
+    "address",
+    "port",
+    "state",
+    "state_reason",
+    "roles",
+    "last_seen_at",
+    "profile__facts",
+    "leased_by__number",
+    "site__name",
 )
 """What the list shows of a host: there may be a thousand, and most of a row is texts for the host's own page."""
 
