@@ -9,7 +9,7 @@ from statistics import fmean, median
 from experiments.analysis.tuning.effects import Effect, effects_of
 from experiments.analysis.tuning.smallest import runs_needed
 from experiments.asking.tunings.trials import searched, settings_of, space_to_search, trials_over, used_s
-from experiments.asking.tunings.wording import config_text
+from experiments.asking.tunings.wording import config_text, limit_text
 from experiments.models import Tuning, TuningTrial
 from experiments.running.queue.estimates import estimates_for
 
@@ -106,7 +106,4 @@ def effects_in(tuning: Tuning) -> list[Effect]:
 
 def limits_text(tuning: Tuning) -> list[str]:
     """The limits as people write them: "latency_p99_ms ≤ 50"."""
-    return [
-        f"{one['metric']} ≤ {one['at_most']:g}" if one["at_least"] is None else f"{one['metric']} ≥ {one['at_least']:g}"
-        for one in tuning.limits
-    ]
+    return [limit_text(one) for one in tuning.limits]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agents.steps.recipe import Value
 from experiments.analysis.tuning.smallest import Reverted
@@ -21,19 +22,37 @@ def shown(value: Value) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def limit_text(limit: Mapping[str, Any]) -> str:
+    """A limit as people write it: "latency_p99_ms ≤ 50"."""
+    most, least = limit["at_most"], limit["at_least"]
+    return f"{limit['metric']} ≤ {most:g}" if least is None else f"{limit['metric']} ≥ {least:g}"
+
+
 def answer_sentence(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
-    """The confirmed gain with its interval, and what it rests on."""
+    """The confirmed gain with its interval, what it rests on, and in how many of these runs each limit held."""
     if tuning.gain_ratio is None or tuning.low_ratio is None or tuning.high_ratio is None or tuning.winner is None:
         return ""
-    pairs = sum(
-        one.purpose == TuningTrial.Purpose.CONFIRM and one.config == tuning.winner and one.result == "ok"
+    won = [
+        one
         for one in over
-    )
+        if one.purpose == TuningTrial.Purpose.CONFIRM and one.config == tuning.winner and one.result == "ok"
+    ]
     return (
         f"{config_text(tuning.winner, tuning.default)} is better than the default by {100 * tuning.gain_ratio:.1f} %, "
-        f"95 % interval {100 * tuning.low_ratio:.1f} to {100 * tuning.high_ratio:.1f} %, from {pairs} fresh pairs of "
-        "runs, none of which belonged to the search."
+        f"95 % interval {100 * tuning.low_ratio:.1f} to {100 * tuning.high_ratio:.1f} %, from {len(won)} fresh pairs "
+        f"of runs, none of which belonged to the search.{_limits_held(tuning, won)}"
     )
+
+
+def _limits_held(tuning: Tuning, won: Sequence[TuningTrial]) -> str:
+    """A limit of 0 is left out: a run that breaks it counts as a crash."""
+    checked = [one for one in tuning.limits if one["at_most"] != 0]
+    said = []
+    for place, limit in enumerate(checked):
+        most = limit["at_most"] if limit["at_least"] is None else 1 / limit["at_least"]
+        held = sum(one.bounded[place] <= most for one in won)
+        said.append(f" {limit_text(limit)} held in {held} of the {len(won)} runs with it.")
+    return "".join(said)
 
 
 def pause_sentence(tuning: Tuning) -> str:

@@ -213,6 +213,30 @@ def test_a_limit_is_kept_by_what_is_recommended(admin: Member, choice: Choice) -
     assert [one for one in tuning.trials.filter(result="ok") if len(one.bounded) != 1] == []
 
 
+def test_the_answer_says_in_how_many_of_the_runs_it_rests_on_each_limit_held(admin: Member, choice: Choice) -> None:
+    over_ms = dict.fromkeys(range(1, 100, 6), 51.0)
+
+    def answer(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        fast = config["mode"] == "fast"
+        p99_ms = over_ms.get(number, 44.0) if fast else 44.0
+        return whole_run(report(1250.0 if fast else 1000.0 + number % 3, latency_p99_ms=p99_ms))
+
+    wanted = [
+        LimitWanted("latency_p99_ms", at_most=50.0),
+        LimitWanted("throughput_rps", at_least=900.0),
+        LimitWanted("errors_total", at_most=0),
+    ]
+    tuning = play(start(admin, choice, limits=wanted, budget_runs=30), answer)
+    won = tuning.trials.filter(purpose="confirm", config=tuning.winner, result="ok").values_list(
+        "run__number", flat=True
+    )
+    held = sum(number not in over_ms for number in won)
+    assert 0 < held < len(won)
+    assert f"latency_p99_ms ≤ 50 held in {held} of the {len(won)} runs with it." in tuning.sentence
+    assert f"throughput_rps ≥ 900 held in {len(won)} of the {len(won)} runs with it." in tuning.sentence
+    assert "errors_total" not in tuning.sentence
+
+
 def test_a_default_that_does_not_run_stops_the_search_at_once(admin: Member, choice: Choice) -> None:
     tuning = start(admin, choice)
     finish_next(failed("Server and load tool would share CPU 0."))
