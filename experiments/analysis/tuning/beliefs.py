@@ -66,10 +66,11 @@ class Beliefs:
         until = at[fitted_at(len(at)) - 1] + 1
         # Those of the last fit as they were at that time: a control that ran since then asks for no other fit.
         fitted = compressed(logs[:until], self.number_of[:until])
-        return self._surface(compressed(logs, self.number_of), fitted=fitted, leaps=True)
+        return self._surface(compressed(logs, self.number_of), fitted=fitted, has_tails=True)
 
     @cached_property
     def _limited(self) -> list[Surface]:
+        # Without tails: a limit shall hold in slow modes, too, so that none of its runs may be made light of.
         return [
             self._surface([math.log(one.bounded[place]) if one.status == "ok" else None for one in self.trials])
             for place in range(len(self.settings.limits))
@@ -128,14 +129,14 @@ class Beliefs:
         *,
         fitted: Sequence[float | None] | None = None,
         placed: bool = True,
-        leaps: bool = False,
+        has_tails: bool = False,
     ) -> Surface:
         """Of one value for each trial; `fitted` are those of the first trials that the weights are fitted to."""
-        seen = self._observations(values, placed, leaps)
-        first = seen if fitted is None else self._observations(fitted, placed, leaps)
+        seen = self._observations(values, placed, has_tails)
+        first = seen if fitted is None else self._observations(fitted, placed, has_tails)
         return Surface(seen, weights_of(first.first(fitted_at(len(seen)))))
 
-    def _observations(self, values: Sequence[float | None], placed: bool, leaps: bool) -> Observations:
+    def _observations(self, values: Sequence[float | None], placed: bool, has_tails: bool) -> Observations:
         at = [place for place, value in enumerate(values) if value is not None]
         numbers = np.array([self.number_of[place] for place in at], dtype=np.int64)
         return Observations(
@@ -145,7 +146,7 @@ class Beliefs:
             host=np.array([self.trials[place].host if placed else 0 for place in at], dtype=np.int64),
             hours=np.array([self.trials[place].start_hours if placed else 0.0 for place in at]),
             y=np.array([values[place] for place in at], dtype=float),
-            leaps=leaps,
+            has_tails=has_tails,
         )
 
 

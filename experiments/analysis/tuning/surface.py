@@ -37,8 +37,9 @@ class Observations:
     """Runs that have a figure: one row or entry for each.
 
     `positions` as of Space.positions, `unordered` one flag for each parameter, `config` the number of the
-    configuration (0 = the default), `host` and `hours` where and when, `y` the natural log of the figure. `leaps`: a
-    machine lowers the figure by chance, but raises it little; what lies far above is the configuration's.
+    configuration (0 = the default), `host` and `hours` where and when, `y` the natural log of the figure.
+    `has_tails`: a machine lowers the figure by chance, but raises it little. What lies far below is noise of that run,
+    what lies far above is the configuration's. Without, noise is normal.
     """
 
     positions: Floats
@@ -47,7 +48,7 @@ class Observations:
     host: Ints
     hours: Floats
     y: Floats
-    leaps: bool = False
+    has_tails: bool = False
 
     def __len__(self) -> int:
         return len(self.y)
@@ -67,7 +68,7 @@ class Observations:
     @cached_property
     def identity(self) -> bytes:
         parts = (self.positions, self.config, self.host, self.hours, self.y)
-        return bytes([self.leaps]) + b"".join(part.tobytes() for part in parts)
+        return bytes([self.has_tails]) + b"".join(part.tobytes() for part in parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +196,7 @@ class _Hashed:
 def _weights(hashed: _Hashed) -> Weights:
     tails = Tails.none(len(hashed.seen))
     start: Floats | None = None
-    for _ in range(ROBUST_ROUNDS):
+    for _ in range(ROBUST_ROUNDS if hashed.seen.has_tails else 1):
         likelihood = _Likelihood(hashed.seen, tails)
         start = lowest_point(
             likelihood,
@@ -213,15 +214,14 @@ def _weights(hashed: _Hashed) -> Weights:
 def outlying(seen: Observations, weights: Weights, tails: Tails) -> Tails:
     """The tails of these runs, from how far each lies from what the others say and from the tails as they were.
 
-    A run that lies far off has more noise. Only where `seen` knows leaps, and it lies far above, its configuration is
-    special instead.
+    A run that lies far off has more noise; one that lies far above is its configuration's own level instead.
     """
+    if not seen.has_tails:
+        return tails
     _, inverse = _solved(seen, weights, tails)
     off = (inverse @ (seen.y - seen.y.mean())) / np.diag(inverse)
     z_squared = off**2 * np.diag(inverse)
     scale = np.maximum(1.0, (TAIL_DEGREES + z_squared) / (TAIL_DEGREES + 1))
-    if not seen.leaps:
-        return Tails(scale, tails.own)
     leaps = (off > 0) & (z_squared > LEAP_SDS**2)
     scale[leaps] = 1.0
     same = seen.config[:, None] == seen.config[None, :]
