@@ -29,11 +29,13 @@ EARLIEST_STOP_RATIO, LEAST_EXCESS_RATIO = 0.5, 0.5
 """From this part of the budget on a search ends when less is to be gained beyond the margin than this part of it."""
 CONFIRMED_CHANCE = 0.4
 """A finalist must have this chance to gain the margin."""
-LEAST_WITHIN, DROPPED_WITHIN = 0.7, 0.3
-"""Probability that the limits hold, below which nothing is claimed, and a finalist is out before its pairs are made."""
+LEAST_WITHIN = 0.6
+"""Probability that the limits hold, below which a finalist is out as soon as it has its first pairs."""
 ATTEMPTS = 3
-PAIRS_AT_ONCE = 5
-"""More at once could not be saved when the first ones show that a finalist is out."""
+FIRST_PAIRS, MORE_PAIRS, UNSURE_PAIRS = 3, 5, 2
+"""Pairs at once: the first ones, the next ones, and those where a limit or a crash may end it soon: what is not made
+of a finalist that is out is left for another one."""
+SURE_WITHIN = 0.9
 
 
 @dataclass(frozen=True)
@@ -225,14 +227,13 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
     for config in _to_be_confirmed(beliefs):
         tried += 1
         finalist = confirming.standing(settings, trials, config)
-        step = _pairs(settings, trials, beliefs, finalist, tried)
-        if step:
-            return Round(step)
         if dropped(settings, trials, finalist):
             continue
+        if step := _pairs(settings, trials, beliefs, finalist, tried):
+            return Round(step)
         verdict = confirming.verdict_on(settings, finalist, tried)
         claim = confirming.claim_of(settings, finalist, verdict, tried)
-        if claim and within(settings, trials, config) >= LEAST_WITHIN:
+        if claim:
             return Better(claim)
         if verdict.outcome == "invalid":
             more_pairs = max(more_pairs, confirming.pairs_wanted(settings, finalist, tried))
@@ -274,7 +275,7 @@ def dropped(settings: Settings, trials: Sequence[Trial], finalist: confirming.Fi
     if finalist.failures > 1:
         return True
     figures = [pair for pair in finalist.pairs.values() if None not in pair]
-    if len(figures) >= 3 and within(settings, trials, finalist.config) < DROPPED_WITHIN:
+    if len(figures) >= FIRST_PAIRS and within(settings, trials, finalist.config) < LEAST_WITHIN:
         return True
     sign = 1 if settings.higher_is_better else -1
     gains = [sign * math.log(mine / base) for base, mine in figures if mine is not None and base is not None]
@@ -285,36 +286,55 @@ def _pairs(
     settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, finalist: confirming.Finalist, tried: int
 ) -> tuple[Planned, ...]:
     """The next runs of a finalist's pairs, none when they are complete, or cannot be completed."""
-    left = settings.budget_runs - len(trials)
-    complete = [block for block, pair in finalist.pairs.items() if None not in pair]
-    open_blocks = [block for block in finalist.pairs if block not in complete]
-    if dropped(settings, trials, finalist) or left <= 0:
-        return ()
-    wanted = confirming.pairs_wanted(settings, finalist, tried)
+    left = max(settings.budget_runs - len(trials), 0)  # a budget may be lowered meanwhile
     confirm = [one for one in trials if one.purpose == "confirm"]
-    planned: list[Planned] = []
-    for block in open_blocks:
+    if planned := _again(settings, confirm, finalist):
+        return tuple(planned[:left])
+    complete = sum(None not in pair for pair in finalist.pairs.values())
+    wanted = confirming.pairs_wanted(settings, finalist, tried)
+    shared = _shared(settings, confirm, finalist)[:left]
+    possible = len(shared) + (left - len(shared)) // 2
+    if complete >= wanted or (not complete and possible < MIN_FOR_VERDICT):
+        return ()
+    is_sure = not finalist.failures and within(settings, trials, finalist.config) >= SURE_WITHIN
+    at_once = FIRST_PAIRS if not complete else MORE_PAIRS if is_sure else UNSURE_PAIRS
+    most = min(wanted - complete, len(settings.confirming), at_once)
+    if shared:
+        return tuple(shared[:most])
+    first = max((one.block for one in confirm), default=-1) + 1
+    runs = Counter(one.host for one in confirm)
+    seen = Counter(one.host for one in beliefs.measured(beliefs.numbers[settings.space.key(finalist.config)]))
+    hosts = sorted(settings.confirming, key=lambda host: (runs[host], seen[host], host))[: min(most, left // 2)]
+    pairs = (confirming.plan_pair(settings, finalist.config, first + place, host) for place, host in enumerate(hosts))
+    return tuple(run for pair in pairs for run in pair)
+
+
+def _again(settings: Settings, confirm: Sequence[Trial], finalist: confirming.Finalist) -> list[Planned]:
+    """What the finalist's pairs that were begun still lack."""
+    planned = []
+    for block, (base, mine) in finalist.pairs.items():
         host = next(one.host for one in confirm if one.block == block)
         if host not in settings.confirming:  # its pair waits for it, others go on
             continue
-        base, mine = finalist.pairs[block]
-        for missing, config in ((base, settings.default), (mine, finalist.config)):
-            tries = sum(
-                one.block == block and settings.space.key(one.config) == settings.space.key(config) for one in confirm
-            )
-            if missing is None and tries < ATTEMPTS:
+        for figure, config in ((base, settings.default), (mine, finalist.config)):
+            key = settings.space.key(config)
+            tries = sum(one.block == block and settings.space.key(one.config) == key for one in confirm)
+            if figure is None and tries < ATTEMPTS:
                 planned.append(Planned(config, host, "confirm", "again, for that run was invalid", block))
-    if planned:
-        return tuple(planned[:left])
-    if len(complete) >= wanted:
-        return ()
-    first = max((one.block for one in confirm), default=-1) + 1
-    if not complete and left < 2 * MIN_FOR_VERDICT:
-        return ()
-    count = min(wanted - len(complete), len(settings.confirming), PAIRS_AT_ONCE, left // 2)
-    runs = Counter(one.host for one in confirm)
-    seen = Counter(one.host for one in beliefs.measured(beliefs.numbers[settings.space.key(finalist.config)]))
-    hosts = sorted(settings.confirming, key=lambda host: (runs[host], seen[host], host))[:count]
-    for place, host in enumerate(hosts):
-        planned += confirming.plan_pair(settings, finalist.config, first + place, host)
-    return tuple(planned)
+    return planned
+
+
+def _shared(settings: Settings, confirm: Sequence[Trial], finalist: confirming.Finalist) -> list[Planned]:
+    """Runs of this finalist in pairs of another one that is out: those have a fresh run of the default already.
+
+    The other one is out for its limits, its crashes or its loss, so that the default's runs are those of any pair,
+    and after a loss rather too fast than too slow.
+    """
+    return [
+        Planned(finalist.config, one.host, "confirm", f"beside the default of pair {one.block + 1}", one.block)
+        for one in confirm
+        if one.status == "ok"
+        and settings.space.key(one.config) == settings.default_key
+        and one.block not in finalist.pairs
+        and one.host in settings.confirming
+    ]

@@ -14,9 +14,18 @@ import pytest
 
 from experiments.analysis.tuning.confirming import Finalist, claim_of, verdict_on
 from experiments.analysis.tuning.proposing import expected_above
-from experiments.analysis.tuning.search import Better, BudgetTooSmall, Decision, NothingBetter, Round, decide, searching
+from experiments.analysis.tuning.search import (
+    FIRST_PAIRS,
+    Better,
+    BudgetTooSmall,
+    Decision,
+    NothingBetter,
+    Round,
+    decide,
+    searching,
+)
 from experiments.analysis.tuning.smallest import Smallest, reduce
-from experiments.analysis.tuning.space import Clause, Config, Parameter, Space, Value
+from experiments.analysis.tuning.space import Clause, Config, Key, Parameter, Space, Value
 from experiments.analysis.tuning.trials import MOST_INVALID, Limit, Planned, Settings, Status, Trial
 
 SPACE = Space(
@@ -265,6 +274,42 @@ def test_what_breaks_the_limit_is_not_recommended() -> None:
     slow_tail = Server(p99_ms=lambda config: 15.0 if config["cache"] else 10.0)
     decision, _ = searched(settings(), slow_tail)
     assert not isinstance(decision, Better) or not decision.claim.config["cache"]
+
+
+def test_a_finalist_that_crashes_leaves_the_runs_of_the_default_in_its_pairs_to_the_next_one() -> None:
+    given, server = settings(budget_runs=80), Server()
+    trials: list[Trial] = []
+    blocks: dict[Key, list[int]] = {given.default_key: []}
+    while isinstance(step := decide(given, trials), Round):
+        for planned in step.planned:
+            one = server.run(planned, len(trials))
+            if planned.purpose == "confirm":
+                key = SPACE.key(planned.config)
+                blocks.setdefault(key, []).append(planned.block)
+                crashes = list(blocks).index(key) == 1
+                one = replace(one, status="crashed", figure=None, bounded=()) if crashes else one
+            trials.append(one)
+    assert isinstance(step, Better)
+    default, first, second = blocks.values()
+    assert SPACE.key(step.claim.config) == list(blocks)[2]
+    assert len(first) == FIRST_PAIRS
+    assert set(first) < set(second)
+    assert sorted(default) == sorted(second), "the default ran once in each pair, for both"
+
+
+@pytest.mark.parametrize(("p99_ms", "goes_on"), [(11.0, True), (13.0, False)])
+def test_a_finalist_over_a_limit_is_out_with_its_first_pairs(p99_ms: float, goes_on: bool) -> None:
+    given = settings(budget_runs=80)
+    _, trials = searched(given, Server(p99_ms=lambda config: Random(repr(sorted(config.items()))).uniform(7, 11)))
+    finalist = next(one.config for one in trials if one.purpose == "confirm" and one.config != DEFAULT)
+    begun = [
+        replace(one, bounded=(p99_ms,)) if one.config == finalist and one.purpose == "confirm" else one
+        for one in trials
+        if (one.block < FIRST_PAIRS if one.purpose == "confirm" else one.config != finalist or one.purpose == "explore")
+    ]
+    step = decide(given, begun)
+    assert isinstance(step, Round)
+    assert (finalist in [planned.config for planned in step.planned]) == goes_on
 
 
 def test_where_everything_fast_breaks_the_limit_the_answer_says_so() -> None:
