@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from experiments.models import Run, Team
 from experiments.running.queue.plan import Expected
-from experiments.running.queue.waiting import schedule_of
+from experiments.running.queue.waiting import schedule_and_count
 
 MAX_SHOWN = 200
 """Waiting runs on the page and in the API, and running ones on the page; how many more there are is said, too."""
@@ -40,13 +40,13 @@ def queue_of(team: Team, most_running: int | None = None) -> Queue:
     """The team's queue with estimates: the first `most_running` of those that run (None = all), and the head of those
     that wait. A fixed number of queries.
     """
-    schedule = schedule_of(team)
-    active, shown = schedule.active[:most_running], schedule.waiting[:MAX_SHOWN]
+    schedule, waiting_count = schedule_and_count(team, MAX_SHOWN)
+    active, shown = schedule.active[:most_running], schedule.waiting
     wanted = [expected.run_id for expected in (*active, *shown)]
     runs = {run.pk: run for run in Run.objects.for_team(team).with_names().filter(pk__in=wanted)}
 
     def lines(found: Iterable[Expected]) -> list[Line]:
         return [Line(runs[one.run_id], one) for one in found if one.run_id in runs]
 
-    behind, beside = len(schedule.waiting) - len(shown), len(schedule.active) - len(active)
+    behind, beside = waiting_count - len(shown), len(schedule.active) - len(active)
     return Queue(lines(active), lines(shown), behind, beside)

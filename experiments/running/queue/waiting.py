@@ -42,13 +42,21 @@ class Schedule:
 
 
 def schedule_of(team: Team) -> Schedule:
-    """The team's queue. Fourteen queries, however many runs wait."""
+    """The team's whole queue. Fourteen queries, however many runs wait."""
+    return schedule_and_count(team, None)[0]
+
+
+def schedule_and_count(team: Team, most_waiting: int | None) -> tuple[Schedule, int]:
+    """The team's queue with the first `most_waiting` of those that wait (None = all), and how many wait in all.
+
+    What waits behind a run changes nothing of what is expected of it, and takes most of the time of a long queue.
+    """
     now = database_now()
     rows = _rows(Q(team=team, state=Run.State.QUEUED) | Q(state__in=Run.ACTIVE))
     active = [row for row in rows if row.state != Run.State.QUEUED]
     queued = [row for row in rows if row.state == Run.State.QUEUED]
     if not any(row.team_id == team.pk for row in rows):
-        return Schedule(now, (), ())
+        return Schedule(now, (), ()), 0
     hosts = _hosts(queued)
     sisters = sisters_of(hosts.values())
     estimates = _estimates(rows)
@@ -64,9 +72,10 @@ def schedule_of(team: Team) -> Schedule:
     )
     running = [plan.add_active(row) for row in active]
     shares = shares_of([team.pk])
-    waiting = [plan.add_waiting(row) for row in _in_order(queued, shares, plan)]
+    waiting = [plan.add_waiting(row) for row in _in_order(queued, shares, plan)[:most_waiting]]
     mine = {row.pk for row in active if row.team_id == team.pk}
-    return Schedule(now, tuple(one for one in running if one.run_id in mine), tuple(waiting))
+    schedule = Schedule(now, tuple(one for one in running if one.run_id in mine), tuple(waiting))
+    return schedule, len(queued)
 
 
 def active_of(runs: Iterable[Run]) -> Schedule:

@@ -22,7 +22,7 @@ from experiments.registry.hosts.machines import recognise
 from experiments.registry.hosts.reservations import reserve
 from experiments.running.queue.dispatch import claim_next
 from experiments.running.queue.plan import Expected
-from experiments.running.queue.waiting import active_of, expected_end, expected_of, schedule_of
+from experiments.running.queue.waiting import active_of, expected_end, expected_of, schedule_and_count, schedule_of
 from tests.experiments.asking.test_retries import grant_all
 from tests.experiments.conftest import MakeMember, ready_host
 
@@ -292,6 +292,21 @@ def test_members_are_expected_to_take_turns_and_the_urgent_go_first(
     numbers = {run.pk: run.number for run in runs}
     assert [numbers[one.run_id] for one in schedule.waiting] == [6, 1, 4, 2, 5, 3]
     assert [one.place for one in schedule.waiting] == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_head_of_a_queue_is_expected_like_the_whole_of_it(launch: Launch, admin: Member) -> None:
+    for pair in ("ab", "cd", "ab", "ab", "cd"):
+        launch(pair)
+    claim_next("worker")
+    (head, count), whole = schedule_and_count(admin.team, 2), schedule_of(admin.team)
+    assert (len(head.waiting), count) == (2, 4)
+
+    def said(one: Expected, at: datetime) -> tuple[object, ...]:
+        starts_at = one.starts_at and round((one.starts_at - at).total_seconds())
+        return one.run_id, one.place, one.reason, one.runs_before, starts_at
+
+    assert [said(one, head.at) for one in head.waiting] == [said(one, whole.at) for one in whole.waiting[:2]]
+    assert [one.run_id for one in head.active] == [one.run_id for one in whole.active]
 
 
 def test_what_is_expected_of_active_runs_does_not_need_the_queue_behind_them(launch: Launch, admin: Member) -> None:
