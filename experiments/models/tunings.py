@@ -89,7 +89,7 @@ class TuningTrial(models.Model):
 
     `figure` is the objective, `bounded` the limited metrics in the order of the limits; both only of a trial that is
     ok. `host` is a place in the search's `suts`. `block` is the pair of a confirmation, or the block of the reduction,
-    to which it belongs.
+    to which it belongs; the default's run of a pair may serve a second finalist.
     """
 
     class Purpose(models.TextChoices):

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.analysis.limits import MIN_FOR_VERDICT
-from experiments.analysis.tuning import confirming
+from experiments.analysis.tuning import confirming, pairing
 from experiments.analysis.tuning.beliefs import Beliefs
 from experiments.analysis.tuning.proposing import expected_excess, promising, spread
 from experiments.analysis.tuning.racing import contenders, freest_host
 from experiments.analysis.tuning.space import Config, Value
-from experiments.analysis.tuning.trials import Planned, Purpose, Settings, Trial, ended_invalid, searched
+from experiments.analysis.tuning.trials import ATTEMPTS, Planned, Purpose, Settings, Trial, ended_invalid, searched
 
 FEWEST_ROUNDS = 12
 CONTROL_EVERY = 6
@@ -29,13 +28,6 @@ EARLIEST_STOP_RATIO, LEAST_EXCESS_RATIO = 0.5, 0.5
 """From this part of the budget on a search ends when less is to be gained beyond the margin than this part of it."""
 CONFIRMED_CHANCE = 0.4
 """A finalist must have this chance to gain the margin."""
-LEAST_WITHIN = 0.6
-"""Probability that the limits hold, below which a finalist is out as soon as it has its first pairs."""
-ATTEMPTS = 3
-FIRST_PAIRS, MORE_PAIRS, UNSURE_PAIRS = 3, 5, 2
-"""Pairs at once: the first ones, the next ones, and those where a limit or a crash may end it soon: what is not made
-of a finalist that is out is left for another one."""
-SURE_WITHIN = 0.9
 
 
 @dataclass(frozen=True)
@@ -221,19 +213,18 @@ def owed(settings: Settings, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
-    before, sign = searched(trials), 1 if settings.higher_is_better else -1
-    beliefs = Beliefs(settings, before)
-    tried, more_pairs = 0, 0
-    for config in _to_be_confirmed(beliefs):
-        tried += 1
+    beliefs, sign = Beliefs(settings, searched(trials)), 1 if settings.higher_is_better else -1
+    out: list[confirming.Finalist] = []
+    more_pairs = 0
+    for tried, config in enumerate(_to_be_confirmed(beliefs), 1):
         finalist = confirming.standing(settings, trials, config)
-        if dropped(settings, trials, finalist):
+        if pairing.is_out(settings, trials, finalist):
+            out.append(finalist)
             continue
-        if step := _pairs(settings, trials, beliefs, finalist, tried):
+        if step := pairing.next_runs(settings, trials, beliefs, finalist, tried, out):
             return Round(step)
         verdict = confirming.verdict_on(settings, finalist, tried)
-        claim = confirming.claim_of(settings, finalist, verdict, tried)
-        if claim:
+        if claim := confirming.claim_of(settings, finalist, verdict, tried):
             return Better(claim)
         if verdict.outcome == "invalid":
             more_pairs = max(more_pairs, confirming.pairs_wanted(settings, finalist, tried))
@@ -263,78 +254,3 @@ def _faster_ones(beliefs: Beliefs) -> str:
             return " One that ran looks better, but probably breaks a limit."
         case count:
             return f" {count} that ran look better, but probably break a limit."
-
-
-def within(settings: Settings, trials: Sequence[Trial], config: Config) -> float:
-    """The probability that a configuration keeps every limit, from all trials."""
-    return Beliefs(settings, trials).within_of(config)
-
-
-def dropped(settings: Settings, trials: Sequence[Trial], finalist: confirming.Finalist) -> bool:
-    """Whether a finalist is out before its pairs are complete."""
-    if finalist.failures > 1:
-        return True
-    figures = [pair for pair in finalist.pairs.values() if None not in pair]
-    if len(figures) >= FIRST_PAIRS and within(settings, trials, finalist.config) < LEAST_WITHIN:
-        return True
-    sign = 1 if settings.higher_is_better else -1
-    gains = [sign * math.log(mine / base) for base, mine in figures if mine is not None and base is not None]
-    return len(gains) >= 5 and math.fsum(gains) <= 0
-
-
-def _pairs(
-    settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, finalist: confirming.Finalist, tried: int
-) -> tuple[Planned, ...]:
-    """The next runs of a finalist's pairs, none when they are complete, or cannot be completed."""
-    left = max(settings.budget_runs - len(trials), 0)  # a budget may be lowered meanwhile
-    confirm = [one for one in trials if one.purpose == "confirm"]
-    if planned := _again(settings, confirm, finalist):
-        return tuple(planned[:left])
-    complete = sum(None not in pair for pair in finalist.pairs.values())
-    wanted = confirming.pairs_wanted(settings, finalist, tried)
-    shared = _shared(settings, confirm, finalist)[:left]
-    possible = len(shared) + (left - len(shared)) // 2
-    if complete >= wanted or (not complete and possible < MIN_FOR_VERDICT):
-        return ()
-    is_sure = not finalist.failures and within(settings, trials, finalist.config) >= SURE_WITHIN
-    at_once = FIRST_PAIRS if not complete else MORE_PAIRS if is_sure else UNSURE_PAIRS
-    most = min(wanted - complete, len(settings.confirming), at_once)
-    if shared:
-        return tuple(shared[:most])
-    first = max((one.block for one in confirm), default=-1) + 1
-    runs = Counter(one.host for one in confirm)
-    seen = Counter(one.host for one in beliefs.measured(beliefs.numbers[settings.space.key(finalist.config)]))
-    hosts = sorted(settings.confirming, key=lambda host: (runs[host], seen[host], host))[: min(most, left // 2)]
-    pairs = (confirming.plan_pair(settings, finalist.config, first + place, host) for place, host in enumerate(hosts))
-    return tuple(run for pair in pairs for run in pair)
-
-
-def _again(settings: Settings, confirm: Sequence[Trial], finalist: confirming.Finalist) -> list[Planned]:
-    """What the finalist's pairs that were begun still lack."""
-    planned = []
-    for block, (base, mine) in finalist.pairs.items():
-        host = next(one.host for one in confirm if one.block == block)
-        if host not in settings.confirming:  # its pair waits for it, others go on
-            continue
-        for figure, config in ((base, settings.default), (mine, finalist.config)):
-            key = settings.space.key(config)
-            tries = sum(one.block == block and settings.space.key(one.config) == key for one in confirm)
-            if figure is None and tries < ATTEMPTS:
-                planned.append(Planned(config, host, "confirm", "again, for that run was invalid", block))
-    return planned
-
-
-def _shared(settings: Settings, confirm: Sequence[Trial], finalist: confirming.Finalist) -> list[Planned]:
-    """Runs of this finalist in pairs of another one that is out: those have a fresh run of the default already.
-
-    The other one is out for its limits, its crashes or its loss, so that the default's runs are those of any pair,
-    and after a loss rather too fast than too slow.
-    """
-    return [
-        Planned(finalist.config, one.host, "confirm", f"beside the default of pair {one.block + 1}", one.block)
-        for one in confirm
-        if one.status == "ok"
-        and settings.space.key(one.config) == settings.default_key
-        and one.block not in finalist.pairs
-        and one.host in settings.confirming
-    ]

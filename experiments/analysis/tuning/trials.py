@@ -16,6 +16,8 @@ Purpose = Literal["control", "explore", "repeat", "confirm", "revert"]
 FEWEST_RUNS = 20
 MOST_INVALID = 5
 """So many invalid runs in a row end a search: something is wrong that no configuration mends."""
+ATTEMPTS = 3
+"""So often a run is made that has no figure."""
 
 
 @dataclass(frozen=True)

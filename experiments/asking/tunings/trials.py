@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import cast
+from typing import Any, cast
 
 from experiments.analysis.tuning.space import Space
 from experiments.analysis.tuning.trials import FEWEST_RUNS, Limit, Purpose, Settings, Status, Trial
@@ -33,14 +33,20 @@ def settings_of(tuning: Tuning, over: Sequence[TuningTrial]) -> Settings:
         hosts=len(searching),
         confirm_host=next((position for position, confirms, _ in further if confirms), None),
         away=frozenset(place for place, state in enumerate(searching) if state != Host.State.READY),
-        limits=tuple(
-            Limit(one["metric"], one["at_most"] if one["at_most"] else 1 / one["at_least"])
-            for one in tuning.limits
-            if one["at_most"] != 0
-        ),
+        limits=tuple(Limit(one["metric"], most) for one, most in bounds_of(tuning)),
         margin_ratio=tuning.margin_ratio,
         seed=tuning.seed,
     )
+
+
+def bounds_of(tuning: Tuning) -> list[tuple[Mapping[str, Any], float]]:
+    """The limits in the order of `bounded` of a trial, each with the largest value that keeps it there.
+
+    Of a limit from below both are one over the value. One of 0 has none: a run that breaks it counts as a crash.
+    """
+    return [
+        (one, one["at_most"] if one["at_most"] else 1 / one["at_least"]) for one in tuning.limits if one["at_most"] != 0
+    ]
 
 
 def budget_runs(tuning: Tuning, over: Sequence[TuningTrial]) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from agents.steps.recipe import Value
 from experiments.analysis.tuning.smallest import Reverted
+from experiments.asking.tunings.trials import bounds_of
 from experiments.models import Tuning, TuningTrial
 
 
@@ -45,11 +46,9 @@ def answer_sentence(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
 
 
 def _limits_held(tuning: Tuning, won: Sequence[TuningTrial]) -> str:
-    """A limit of 0 is left out: a run that breaks it counts as a crash."""
-    checked = [one for one in tuning.limits if one["at_most"] != 0]
+    """For each limit in how many of the winner's runs it held."""
     said = []
-    for place, limit in enumerate(checked):
-        most = limit["at_most"] if limit["at_least"] is None else 1 / limit["at_least"]
+    for place, (limit, most) in enumerate(bounds_of(tuning)):
         held = sum(one.bounded[place] <= most for one in won)
         said.append(f" {limit_text(limit)} held in {held} of the {len(won)} runs with it.")
     return "".join(said)

@@ -13,8 +13,8 @@ Made = TypeVar("Made")
 def one_ahead(work: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
     """`work` of each item, in their order. It runs in a thread of its own, so it must not ask the database.
 
-    The items are made in the thread that asks for them, at most two ahead of what was handed out. What either raises
-    is raised here, in its turn.
+    The items are made in the thread that asks for them, at most two ahead of what was handed out. What the work raises
+    is raised in its turn; what is raised while an item is made comes at once, after the work under way.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="one-ahead") as pool:
         waiting: Future[Made] | None = None

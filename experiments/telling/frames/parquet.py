@@ -20,8 +20,8 @@ def parquet_of(parts: Iterable[Any], columns: Sequence[str], *, tail: bool = Fal
     """The parts as one open file, whose name is gone already. Busy while `AT_ONCE` others are being made.
 
     A part is a frame of polars, and may lack columns that others have. `columns` stand first, in this order; with
-    `tail` those follow that only the parts know, by their names. Memory: the part at
-    hand and what makes the next, whatever the length of the whole.
+    `tail` those follow that only the parts know, by their names. Memory: a part or a few, as many as `parts` makes
+    ahead, whatever the length of the whole.
     """
     if not _places.acquire(blocking=False):
         raise Busy(f"{AT_ONCE} files of whole data are being made already; ask again in a few seconds.")

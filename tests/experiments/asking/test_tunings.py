@@ -222,9 +222,9 @@ def test_the_answer_says_in_how_many_of_the_runs_it_rests_on_each_limit_held(adm
         return whole_run(report(1250.0 if fast else 1000.0 + number % 3, latency_p99_ms=p99_ms))
 
     wanted = [
+        LimitWanted("errors_total", at_most=0),
         LimitWanted("latency_p99_ms", at_most=50.0),
         LimitWanted("throughput_rps", at_least=900.0),
-        LimitWanted("errors_total", at_most=0),
     ]
     tuning = play(start(admin, choice, limits=wanted, budget_runs=30), answer)
     won = tuning.trials.filter(purpose="confirm", config=tuning.winner, result="ok").values_list(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 from collections.abc import Iterator
 from threading import Event
 
@@ -48,3 +50,21 @@ def test_an_item_that_cannot_be_made_says_so_after_the_work_under_way() -> None:
     with pytest.raises(ConnectionError, match="the database is away"):
         list(one_ahead(worked.append, items()))
     assert worked == [1]
+
+
+def test_who_stops_reading_ends_the_thread_and_what_makes_the_items() -> None:
+    ended = Event()
+
+    def items() -> Iterator[int]:
+        try:
+            yield from range(10)
+        finally:
+            ended.set()
+
+    found = one_ahead(str, items())
+    assert next(found) == "0"
+    found.close()  # type: ignore[attr-defined]  # a generator
+    del found
+    gc.collect()
+    assert ended.is_set()
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("one-ahead")]
