@@ -23,6 +23,7 @@ of a finalist that is out is left for another one."""
 LEAST_HELD = 0.25
 """In so many of its pairs, of five or more, a limit must hold, however likely it is by what the search has seen."""
 DOUBTLESS_WITHIN = 0.9
+"""From this probability on that the limits hold, and without a failure, a finalist is not in doubt."""
 SHARED_PAIRS, SHARED_HOURS = 3, 2.0
 """So many runs of the default serve a second finalist, and none that began longer before. The drift since then is in
 the pairs that they belong to, and in all of them alike: were all pairs such, the interval would be too short."""
@@ -39,7 +40,7 @@ def is_out(settings: Settings, trials: Sequence[Trial], finalist: Finalist) -> b
     if len(pairs) < FIRST_PAIRS:
         return False
     own = [place for place, one in enumerate(trials) if _is_pair_of(settings, one, finalist)]
-    if within(settings, trials[: own[-1] + 1], finalist) < LEAST_WITHIN:
+    if _within(settings, trials[: own[-1] + 1], finalist) < LEAST_WITHIN:
         return True
     if len(pairs) < MIN_FOR_VERDICT:
         return False
@@ -62,7 +63,7 @@ def _breaks_limit(settings: Settings, own: Sequence[Trial]) -> bool:
     return any(count < LEAST_HELD * len(seen) for count in held)
 
 
-def within(settings: Settings, trials: Sequence[Trial], finalist: Finalist) -> float:
+def _within(settings: Settings, trials: Sequence[Trial], finalist: Finalist) -> float:
     """The probability that a finalist keeps every limit, from all of these trials, those of the search, too."""
     return Beliefs(settings, trials).within_of(finalist.config)
 
@@ -88,7 +89,7 @@ def next_runs(
     possible = len(shared) + (left - len(shared)) // 2
     if complete >= wanted or (not complete and possible < MIN_FOR_VERDICT):
         return ()
-    doubtless = not finalist.failures and within(settings, trials, finalist) >= DOUBTLESS_WITHIN
+    doubtless = not finalist.failures and _within(settings, trials, finalist) >= DOUBTLESS_WITHIN
     at_once = FIRST_PAIRS if not complete else MORE_PAIRS if doubtless else UNSURE_PAIRS
     most = min(wanted - complete, len(settings.confirming), at_once)
     return tuple(shared[:most]) or _new_pairs(settings, trials, beliefs, finalist, min(most, left // 2))

@@ -52,7 +52,7 @@ def runs_file(runs: RunQuerySet) -> IO[bytes]:
 
 def _parts(runs: RunQuerySet) -> Iterator[Any]:
     yield pl.DataFrame(schema=_types())
-    # PostgreSQL writes the next rows while those before them become a frame: each takes about half of the time.
+    # PostgreSQL writes the next rows, a third of the time, while those before them become a frame.
     yield from one_ahead(_part, _rows(runs))
 
 
