@@ -21,7 +21,7 @@ from tests.faults.stage import surroundings
 
 POOL_SIZE = 6
 """Connections to the database of a worker at most: twelve workers, the web and a reserve fit into the usual 100."""
-NICE = 10
+NICE = 15
 """Workers at sites have processors of their own: here they leave those of this machine to the centre first."""
 _QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 _CLAIM = re.compile(r"claimed with fence .* in (\d+) ms")
