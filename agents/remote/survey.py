@@ -35,7 +35,10 @@ SURVEY = (
 tell() {{
   line=$1
   shift
-  for field; do line="$line	$(printf %s "$field" | tr '\\t\\n' '  ')"; done
+  for field; do
+    case $field in *[[:space:]]*) field=$(printf %s "$field" | tr '\\t\\n' '  ') ;; esac
+    line="$line	$field"
+  done
   printf '%s\\n' "$line"
 }}
 job_lives() {{
