@@ -28,6 +28,9 @@ TOGETHER = (
 one, because Chromium gives up its requests when a lab changes the networks of the machine.
 """
 
+OF_THEIR_OWN = {"containers", "faults", "generators", "hosts"}
+"""Marks of tests that only run when asked for. Each has a directory of its name, so that asking collects no other."""
+
 
 class InGroups(LoadScopeScheduling):  # type: ignore[misc]
     """Begins with the largest of these groups and hands out all other tests one by one."""
@@ -48,6 +51,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> InGroups | N
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Long tests first; pytest-django has an order of its own, which stays."""
+    for item in items:
+        for name in OF_THEIR_OWN.intersection(mark.name for mark in item.iter_markers()):
+            if not item.nodeid.startswith(f"tests/{name}/"):
+                raise pytest.UsageError(f"{item.nodeid} is marked {name}: move it to tests/{name}")
     yield
     items.sort(key=lambda item: not _is_long(item))
 

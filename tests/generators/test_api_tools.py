@@ -14,7 +14,7 @@ from experiments.models import Member, Run, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.teams.tokens import issue
 from tests import needs
-from tests.experiments.conftest import WORKLOAD, admin, make_member, stock, team  # noqa: F401 - fixtures
+from tests.experiments.conftest import WORKLOAD
 
 
 @pytest.mark.generators
@@ -22,8 +22,8 @@ from tests.experiments.conftest import WORKLOAD, admin, make_member, stock, team
 def test_linters_are_content_and_the_clients_that_generators_make_launch_a_run(
     transactional_db: None,
     live_server: LiveServer,
-    admin: Member,  # noqa: F811 - the fixture
-    stock: dict[str, Any],  # noqa: F811 - the fixture
+    admin: Member,
+    stock: dict[str, Any],
 ) -> None:
     needs.require_program("npm", "java", "go")
     save_version(admin, Workload, "home", WORKLOAD)
