@@ -53,7 +53,8 @@ def spread(space: Space, default: Config, count: int, seed: int) -> list[dict[st
         chances = source.random((rows, len(space.parameters)))
         for far, near, chance in zip(whole(rows), part(rows), chances, strict=True):
             kept = [one.name for one, value in zip(space.parameters, chance, strict=True) if value < KEPT_SHARE]
-            for config in (space.at(far), space.at(near) | {name: default[name] for name in kept}):
+            for drawn in (space.at(far), space.at(near) | {name: default[name] for name in kept}):
+                config = space.settled(drawn, default)
                 if not space.is_forbidden(config):
                     found.setdefault(space.key(config), config)
         found.pop(space.key(default), None)
@@ -80,7 +81,8 @@ def candidates(
     if len(parents) > 1:
         found += [_between(space, parents, source) for _ in range(CROSSED)]
     new: dict[Key, dict[str, Value]] = {}
-    for config in found:
+    for drawn in found:
+        config = space.settled(drawn, beliefs.settings.default)
         key = space.key(config)
         if key not in beliefs.numbers and not space.is_forbidden(config):
             new[key] = config

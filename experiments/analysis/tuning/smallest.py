@@ -48,7 +48,7 @@ def variants(settings: Settings, winner: Config) -> dict[str, dict[str, Value]]:
     """The winner with one parameter at its default, for each that differs and may differ alone."""
     found: dict[str, dict[str, Value]] = {}
     for one in settings.space.parameters:
-        config = {**winner, one.name: settings.default[one.name]}
+        config = settings.space.settled({**winner, one.name: settings.default[one.name]}, settings.default)
         if settings.space.key(config) != settings.space.key(winner) and not settings.space.is_forbidden(config):
             found[one.name] = config
     return found
@@ -61,7 +61,8 @@ def reduce(settings: Settings, winner: Config, trials: Sequence[Trial]) -> tuple
         return planned
     each = tuple(Reverted(name, _verdict(settings, winner, config, trials, 0)) for name, config in alone.items())
     gone = [one.parameter for one in each if one.may_go]
-    config = {**winner, **{name: settings.default[name] for name in gone}}
+    reverted = {**winner, **{name: settings.default[name] for name in gone}}
+    config = settings.space.settled(reverted, settings.default)
     if len(gone) < 2 or settings.space.is_forbidden(config):
         kept = config if len(gone) == 1 else dict(winner)
         return Smallest(kept, tuple(gone[:1]) if len(gone) == 1 else (), each, None)

@@ -16,7 +16,6 @@ Key = tuple[Value | None, ...]
 Floats = NDArray[np.float64]
 
 Kind = Literal["switch", "choice", "integer", "number"]
-Needs = Literal["online", "restart", "reboot"]
 Relation = Literal["is", "below", "above"]
 
 
@@ -33,8 +32,7 @@ class Parameter:
     """One thing that may change.
 
     `choices` of a switch or choice have no order; an integer or number with choices may be these only, in their order.
-    Without choices it lies from `low` to `high`, both allowed; `log` searches its orders of magnitude. `needs` is what
-    a change of it costs on the host.
+    Without choices it lies from `low` to `high`, both allowed; `log` searches its orders of magnitude.
     """
 
     name: str
@@ -44,7 +42,6 @@ class Parameter:
     high: float = 1.0
     log: bool = False
     only_when: Condition | None = None
-    needs: Needs = "restart"
 
     def __post_init__(self) -> None:
         if self.kind in ("switch", "choice") and len(self.choices) < 2:
@@ -146,8 +143,26 @@ class Space:
         active = self.active(config)
         return tuple(config[one.name] if on else None for one, on in zip(self.parameters, active, strict=True))
 
+    def settled(self, config: Config, default: Config) -> dict[str, Value]:
+        """The same thing, with the default's value where a parameter does not count: nobody chose another one."""
+        active = self.active(config)
+        return {
+            one.name: config[one.name] if on else default[one.name]
+            for one, on in zip(self.parameters, active, strict=True)
+        }
+
     def is_forbidden(self, config: Config) -> bool:
-        return any(all(clause.holds(config) for clause in clauses) for clauses in self.forbidden)
+        """Whether all clauses of a mixture hold. One that speaks of a parameter that does not count never holds."""
+        return self._mixture_in(config) is not None
+
+    def _mixture_in(self, config: Config) -> tuple[Clause, ...] | None:
+        if not self.forbidden:
+            return None
+        counts = dict(zip((one.name for one in self.parameters), self.active(config), strict=True))
+        for clauses in self.forbidden:
+            if all(all(counts[name] for name in one.names()) and one.holds(config) for one in clauses):
+                return clauses
+        return None
 
     def check(self, config: Config) -> None:
         """Raises ValueError, naming the parameter, when this configuration must not be applied."""
@@ -158,9 +173,8 @@ class Space:
                 raise ValueError(f"{one.name}: {config[one.name]!r} is outside of what may be tried")
         if unknown := set(config) - {one.name for one in self.parameters}:
             raise ValueError(f"{min(unknown)}: there is no such parameter")
-        for clauses in self.forbidden:
-            if all(clause.holds(config) for clause in clauses):
-                raise ValueError(f"{clauses[0].parameter}: this combination is forbidden")
+        if clauses := self._mixture_in(config):
+            raise ValueError(f"{clauses[0].parameter}: this combination is forbidden")
 
     def at(self, fractions: Sequence[float] | Floats) -> dict[str, Value]:
         """The configuration at these fractions of the ranges, one for each parameter in order."""

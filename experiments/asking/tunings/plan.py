@@ -12,7 +12,7 @@ from agents.steps.recipe import RecipeDocument, Value
 from experiments.analysis.tuning.space import Config, Space
 from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.launching.choices import Choice, freeze_for
-from experiments.asking.tunings.space import check_starts, default_of, read_space, space_of
+from experiments.asking.tunings.space import check_starts, checked_space, default_of, read_space
 from experiments.asking.tunings.starts import with_known_starts
 from experiments.asking.tunings.suts import check_suts
 from experiments.models import Host, Member, Run, Tuning, TuningSut
@@ -81,7 +81,7 @@ class TuningPlan:
             raise RequestError("Choose at least one driver host.", field="drivers")
         document: RecipeDocument = content_of(choice.recipe)
         wanted = read_space(self.space)
-        space = space_of(wanted, document)
+        space = checked_space(wanted, document)
         default = default_of(wanted, document, choice.parameters)
         try:
             space.check(default)

@@ -29,6 +29,7 @@ from experiments.registry.errors import RequestError
 MOST_PARAMETERS = 30
 MOST_CHOICES = 50
 MOST_STARTS = 5
+UNORDERED = ("switch", "choice")
 _RELATIONS: Mapping[str, Relation] = {"=": "is", "<": "below", ">": "above"}
 _CLAUSE = re.compile(r"([a-z][a-z0-9_]*)\s*([=<>])\s*(\S.*)")
 
@@ -36,7 +37,11 @@ Text = Annotated[str, Field(min_length=1, max_length=400)]
 
 
 class Range(Frozen):
-    """What may be tried of one parameter: from `low` to `high`, or `choices`; else what the recipe itself allows."""
+    """What may be tried of one parameter: from `low` to `high`, or `choices`; else what the recipe itself allows.
+
+    `needs` is what a change of it takes. Each trial applies the recipe and starts the server anew, so online and
+    restart are as good as each other here; what needs a reboot cannot be tried.
+    """
 
     name: ParameterName
     low: float | None = None
@@ -86,11 +91,45 @@ def space_of(document: SpaceDocument, recipe: RecipeDocument) -> Space:
         raise RequestError(f"This cannot be searched: {error}.", field="space") from error
 
 
+def checked_space(document: SpaceDocument, recipe: RecipeDocument) -> Space:
+    """As `space_of`, and everything in it has an effect: what never could is a mistake, and would protect nobody.
+
+    For what people give; what was stored once stays readable. RequestError names the parameter or the mixture.
+    """
+    space = space_of(document, recipe)
+    for one in document.parameters:
+        if one.needs == "reboot":
+            said = f"{one.name}: a trial starts the server anew, but reboots no host. Leave out what needs that."
+            raise _wrong(one.name, said)
+    searched = {one.name: one for one in space.parameters}
+    for parameter in space.parameters:
+        if (when := parameter.only_when) is not None:
+            for value in when.values:
+                _check_may_be(searched[when.parameter], recipe, value, f"space.{parameter.name}")
+    for clause in (one for mixture in space.forbidden for one in mixture):
+        if clause.relation == "is":
+            if clause.other is None and clause.value is not None:
+                _check_may_be(searched[clause.parameter], recipe, clause.value, "space.forbidden")
+        elif unordered := next((name for name in clause.names() if searched[name].kind in UNORDERED), ""):
+            said = f"{unordered} has no order: write {unordered} = VALUE, not < or >."
+            raise RequestError(said, field="space.forbidden")
+    return space
+
+
+def _check_may_be(parameter: Parameter, recipe: RecipeDocument, value: Value, field: str) -> None:
+    """RequestError when this parameter never has the value: neither here, nor by the choices of the recipe."""
+    choices = recipe.parameters[parameter.name].choices
+    if value in choices or parameter.allows(value):
+        return
+    known = ", ".join(map(str, choices or parameter.choices)) or f"{parameter.low:g} to {parameter.high:g}"
+    raise RequestError(f"{parameter.name} is never {value!r} here; it may be {known}.", field=field)
+
+
 def with_forbidden(document: SpaceDocument, recipe: RecipeDocument, mixture: str) -> SpaceDocument:
     """The document with one forbidden mixture more. RequestError, of the field `mixture`, when it cannot be one."""
     try:
         made = read_space({**document.model_dump(mode="json"), "forbidden": [*document.forbidden, mixture.strip()]})
-        space_of(made, recipe)
+        checked_space(made, recipe)
     except RequestError as error:
         raise RequestError(error.message.removeprefix("forbidden: "), field="mixture") from error
     return made
@@ -143,9 +182,7 @@ def _parameter(one: Range, declared: Mapping[str, Declared]) -> Parameter:
         except PlanError as error:
             raise _wrong(one.name, error.message) from error
     try:
-        return Parameter(
-            one.name, kind, choices, low or 0.0, 1.0 if high is None else high, one.log, condition, one.needs
-        )
+        return Parameter(one.name, kind, choices, low or 0.0, 1.0 if high is None else high, one.log, condition)
     except ValueError as error:
         raise _wrong(one.name, f"{error}.") from error
 

@@ -39,7 +39,7 @@ def fitting(starts: Iterable[Start], space: Space, default: Mapping[str, Value])
             continue
         if space.key(config) not in keys:
             keys.add(space.key(config))
-            made.append(Start(config=config, why=start.why))
+            made.append(Start(config=space.settled(config, default), why=start.why))
     return made[:MOST_STARTS]
 
 
@@ -47,7 +47,8 @@ def planned_starts(document: SpaceDocument, settings: Settings, trials: Sequence
     """The starts that were not tried yet and may still be, on one host after the other."""
     space, hosts = settings.space, settings.able
     tried = {space.key(one.config) for one in trials}
-    starts = [({**settings.default, **one.config}, one.why or "a known start") for one in document.starts]
+    whole = [space.settled({**settings.default, **one.config}, settings.default) for one in document.starts]
+    starts = [(config, one.why or "a known start") for config, one in zip(whole, document.starts, strict=True)]
     left = [one for one in starts if space.key(one[0]) not in tried and not space.is_forbidden(one[0])]
     return tuple(
         Planned(config, hosts[place % len(hosts)], "explore", why)

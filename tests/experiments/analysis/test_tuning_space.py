@@ -9,7 +9,7 @@ from experiments.analysis.tuning.space import Clause, Condition, Config, Paramet
 
 THREADS = Parameter("max_threads", "integer", low=10, high=1000, log=True)
 SPARE = Parameter("min_spare", "integer", low=1, high=100)
-COLLECTOR = Parameter("collector", "choice", ("G1", "Parallel", "ZGC"), needs="restart")
+COLLECTOR = Parameter("collector", "choice", ("G1", "Parallel", "ZGC"))
 PAUSE = Parameter("pause_ms", "integer", low=10, high=500, only_when=Condition("collector", ("G1",)))
 NODELAY = Parameter("nodelay", "switch", (False, True))
 SPACE = Space(
@@ -53,6 +53,20 @@ def test_what_must_not_be_applied_is_refused_by_name(change: Config, named: str)
 def test_a_missing_value_is_named() -> None:
     with pytest.raises(ValueError, match="pause_ms: it has no value"):
         SPACE.check({name: value for name, value in DEFAULT.items() if name != "pause_ms"})
+
+
+def test_a_parameter_that_does_not_count_has_the_value_of_the_default() -> None:
+    drawn = {**DEFAULT, "collector": "Parallel", "pause_ms": 20, "nodelay": False}
+    settled = SPACE.settled(drawn, DEFAULT)
+    assert settled == {**drawn, "pause_ms": 200}
+    assert SPACE.key(settled) == SPACE.key(drawn)
+    assert SPACE.settled({**drawn, "collector": "G1"}, DEFAULT) == {**drawn, "collector": "G1"}
+
+
+def test_a_mixture_does_not_hold_where_one_of_its_parameters_does_not_count() -> None:
+    space = Space(SPACE.parameters, ((Clause("pause_ms", "below", 100), Clause("nodelay", "is", True)),))
+    assert space.is_forbidden({**DEFAULT, "pause_ms": 50})
+    assert not space.is_forbidden({**DEFAULT, "pause_ms": 50, "collector": "ZGC"})
 
 
 def test_a_parameter_that_does_not_count_makes_no_other_configuration() -> None:
