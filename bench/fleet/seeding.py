@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import getpass
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
+from django.db.models.functions import Now
 
 from agents.facts.access import parse
+from agents.facts.described import COMMANDS, read_machine
 from agents.remote.address import new_key_pair
 from bench.fleet.commands import PROGRAM
 from bench.fleet.simulated import identity
@@ -17,7 +20,7 @@ from bench.fleet.site_plan import SitePlan
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.factory import CARRIED
 from experiments.asking.launching.launch import launch_run
-from experiments.models import Application, Host, Member, Recipe, Role, Run, Site, Team, Workload
+from experiments.models import Application, HardwareProfile, Host, Member, Recipe, Role, Run, Site, Team, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.hosts.host_keys import key_row, public_half
 from experiments.registry.hosts.keys import seal
@@ -49,7 +52,8 @@ class Fleet:
 
 
 def seed_hosts(plans: Sequence[SitePlan], host_key: str, *, keys_stay: bool = False) -> Fleet:
-    """A team with all hosts of the sites, their key approved, as if each had passed its connection test.
+    """A team with all hosts of the sites, their key approved, as if each had passed its connection test: with its
+    hardware, which is that of the machine that plays it.
 
     They are out of service, so that no run begins before everything is there. With `keys_stay` none has a private key.
     """
@@ -84,6 +88,9 @@ def seed_hosts(plans: Sequence[SitePlan], host_key: str, *, keys_stay: bool = Fa
     for host in hosts:
         machine_id, boot_id = identity(host.name)
         recognise(host.pk, parse(f"user={host.user}\nmachine_id={machine_id}\nboot_id={boot_id}\n".encode()))
+    machine = read_machine(subprocess.run(["sh", "-c", COMMANDS], capture_output=True, text=True, check=True).stdout)
+    profile = HardwareProfile.objects.create(team=team, digest=machine.digest(), facts=machine.profile())
+    Host.objects.filter(team=team).update(profile=profile, last_seen_at=Now())
     pairs = list(zip(hosts[::2], hosts[1::2], strict=True))
     pairs.sort(key=lambda pair: pair[0].name.rpartition("-")[2])  # the sites take turns
     return Fleet(member, user, tuple(pairs), tuple(sites.values()), private_key)
