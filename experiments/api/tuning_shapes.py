@@ -67,6 +67,12 @@ class RegionIn(Body):
     mixture: Text = Field(description="Such as `workers > 4 and sendfile = off`; `forbidden` of the space says how")
 
 
+class LimitedOut(BaseModel):
+    metric: str
+    value: float
+    held: bool
+
+
 class TuningTrialOut(BaseModel):
     position: int
     purpose: str = Field(description="control, explore, repeat, confirm or revert (docs/tuning.md)")
@@ -77,6 +83,7 @@ class TuningTrialOut(BaseModel):
     result: str = Field(description="ok, invalid, crashed or refused; empty while it is not over")
     reason: str
     figure: float | None = Field(description="Of a trial that was measured; selected ones are optimistic")
+    limited: list[LimitedOut] = Field(description="Each limited metric of a trial that was measured")
     run: int | None = Field(description="null while it is planned")
     run_url: str | None
 
@@ -85,7 +92,7 @@ class BestOut(BaseModel):
     """What looks best so far: selected among many, so optimistic, and never a claim."""
 
     config: Parameters
-    gain: float
+    gain: float = Field(description="As gain_ratio, a ratio of speeds")
     low: float
     high: float
     within: float = Field(description="The probability that every limit holds")
@@ -100,10 +107,19 @@ class RevertedOut(BaseModel):
     interval_pct: list[float] | None
 
 
+class TogetherOut(BaseModel):
+    """All parameters that may go alone, gone together, beside the winner."""
+
+    sentence: str
+    estimate_pct: float | None
+    interval_pct: list[float] | None
+
+
 class SmallestOut(BaseModel):
     config: Parameters
     dropped: list[str]
     each: list[RevertedOut]
+    together: TogetherOut | None = Field(None, description="null where fewer than two may go")
 
 
 class TuningRow(InquiryRow):
@@ -114,7 +130,7 @@ class TuningRow(InquiryRow):
     paused: bool
     outcome: str = Field(description="better, nothing_better or budget_too_small; empty without an answer")
     winner: Parameters | None = Field(description="Confirmed to be better than the default")
-    gain_ratio: float | None
+    gain_ratio: float | None = Field(description="Of speeds: 3 where a latency is a quarter of the default's")
     low_ratio: float | None = Field(description="Of the 95 % interval of fresh pairs of runs")
     high_ratio: float | None
     more_runs: int | None = Field(description="About so many more would do, when the budget was too small")
@@ -197,7 +213,7 @@ class TuningAnswerOut(BaseModel):
     finished: bool = Field(description="False while trials are still to come; ask again")
     config: Parameters | None = Field(description="Confirmed to be better than the default")
     smallest: Parameters | None
-    gain_pct: float | None
+    gain_pct: float | None = Field(description="By how much the metric gets better: falls, where lower is better")
     ci95_low_pct: float | None
     ci95_high_pct: float | None
     comment: bool = Field(description="Worth a comment: a better configuration is confirmed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Literal
 
 from django.http import HttpRequest
@@ -21,6 +22,7 @@ from experiments.api.tuning_shapes import (
     BudgetIn,
     CoordinatesOut,
     EffectsOut,
+    LimitedOut,
     LimitIn,
     ParameterEffectOut,
     RegionIn,
@@ -39,7 +41,7 @@ from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.asking.tunings.reading import cost_of, effects_in, shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
 from experiments.asking.tunings.space import SpaceDocument
-from experiments.asking.tunings.trials import space_to_search
+from experiments.asking.tunings.trials import limited_of, space_to_search
 from experiments.models import Member
 from experiments.registry.documents.yaml_text import parse_yaml
 from experiments.registry.errors import RequestError
@@ -148,7 +150,7 @@ def pause_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
 
 @router.post("/{int:tuning_id}/resume", response={202: TuningOut}, auth=LAUNCH)
 def resume_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
-    """Go on with the trial that would have followed."""
+    """Go on with the trial that would have followed, when it is paused or was stopped."""
     member = member_of(request)
     live.resume(member, live.TUNINGS.find(member.team, tuning_id))
     return Status(202, _detail(member, tuning_id))
@@ -156,7 +158,7 @@ def resume_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
 
 @router.post("/{int:tuning_id}/budget", response={202: TuningOut}, auth=LAUNCH)
 def add_tuning_budget(request: HttpRequest, tuning_id: int, payload: BudgetIn) -> Status[TuningOut]:
-    """Give a search more runs or hours; one that ended without a gain goes on with them."""
+    """Give a search more runs or hours; one that ended without a gain, or was stopped, goes on with them."""
     member = member_of(request)
     live.add_budget(member, live.TUNINGS.find(member.team, tuning_id), runs=payload.runs, hours=payload.hours)
     return Status(202, _detail(member, tuning_id))
@@ -238,6 +240,7 @@ def _detail(member: Member, tuning_id: int) -> TuningOut:
                 sut=names[one.host],
                 run=one.run.number if one.run else None,
                 run_url=run_url(team, one.run.number) if one.run else None,
+                limited=[LimitedOut(**asdict(limited)) for limited in limited_of(tuning, one)],
                 **{name: getattr(one, name) for name in same},
             )
             for one in trials

@@ -19,7 +19,7 @@ class Tuning(Inquiry):
     `winner` and the gain with its interval are the confirmed answer, as ratios; None without one. `smallest` is the
     winner without what may go (docs/tuning.md), `smaller_recipe` the version that was made of it.
     `confirm_after_hours`: so long it pauses before its confirmation, None = not; `confirms_at` is when that pause ends,
-    set once it has begun.
+    set once it has begun. `taken_up_at`: it had so many trials when a person last took it up again after its end.
     """
 
     class Outcome(models.TextChoices):
@@ -42,6 +42,7 @@ class Tuning(Inquiry):
     confirm_after_hours = models.FloatField(null=True)
     confirms_at = models.DateTimeField(null=True)
     reduces = models.BooleanField(default=False)
+    taken_up_at = models.PositiveSmallIntegerField(default=0, db_default=0)
     outcome = models.CharField(max_length=16, choices=Outcome.choices, default=Outcome.NONE, blank=True)
     best = models.JSONField(null=True)
     winner = models.JSONField(null=True)

@@ -113,6 +113,12 @@ BADGES: dict[str, dict[str, Badge]] = {
         "bad": Badge("bad", "down", "Worse"),
         "unclear": Badge("warn", "question", "Unclear"),
     },
+    "tuning_state": {
+        "running": Badge("info", "spinner", "Searching"),
+        "finished": Badge("neutral", "check", "Finished"),
+        "stopped": Badge("warn", "warning", "Stopped"),
+        "cancelled": Badge("neutral", "stop", "Cancelled"),
+    },
     "tuning": {
         "better": Badge("good", "up", "Better"),
         "nothing_better": Badge("neutral", "equal", "Nothing better"),
@@ -120,6 +126,7 @@ BADGES: dict[str, dict[str, Badge]] = {
     },
     "tuning_trial": {
         "ok": Badge("good", "check", "Measured"),
+        "over": Badge("warn", "warning", "Breaks a limit"),
         "invalid": Badge("warn", "undo", "Invalid"),
         "crashed": Badge("bad", "cross", "Crashed"),
         "refused": Badge("bad", "stop", "Refused"),

@@ -64,29 +64,35 @@ Decision = Round | Better | NothingBetter | BudgetTooSmall
 
 
 def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
-    """What follows after these trials, in the order in which they were planned."""
-    if ended_invalid(trials):
+    """What follows after these trials, in the order in which they were planned.
+
+    When the finalists are not confirmed and more runs are left than it takes to confirm another one, which is so after
+    more budget, the search goes on.
+    """
+    if ended_invalid(trials[settings.forgiven :]):
         return NothingBetter("The newest runs were all invalid: see why, then start again.", stopped=True)
-    if any(one.purpose == "confirm" for one in trials):
-        return _confirm(settings, trials)
-    if len(trials) < FEWEST_SPREAD and (first := _first(settings, trials)):
+    confirmed = _confirm(settings, trials) if trials and trials[-1].purpose == "confirm" else None
+    if isinstance(confirmed, Round | Better):
+        return confirmed
+    mine = searched(trials)
+    if len(mine) < FEWEST_SPREAD and (first := _first(settings, mine)):
         return Round(first)
-    if missing := _default_first(settings, trials):
+    if missing := _default_first(settings, mine):
         return missing
     beliefs = Beliefs(settings, trials)
     left, margin = searching(settings) - len(trials), math.log1p(settings.margin_ratio)
     if len(trials) >= EARLIEST_STOP_RATIO * settings.budget_runs:
-        excess = expected_excess(beliefs, _source(settings, trials))
+        excess = expected_excess(beliefs, _source(settings, mine))
         if excess >= margin:
             left = settings.budget_runs - confirming.needed(settings, beliefs) - len(trials)
         if left > 0 and excess < LEAST_EXCESS_RATIO * margin:
-            return NothingBetter(
+            return confirmed or NothingBetter(
                 f"No setting is likely to beat the default by more than {settings.margin_ratio:.0%}: the most "
                 f"promising one is expected to gain {math.expm1(excess):.1%} beyond that." + _faster_ones(beliefs)
             )
-    if left > 0 and (planned := _next(settings, trials, beliefs, left)):
+    if left > 0 and (planned := _next(settings, mine, beliefs, left)):
         return Round(planned)
-    return _confirm(settings, trials)
+    return confirmed or _confirm(settings, trials)
 
 
 def _default_first(settings: Settings, trials: Sequence[Trial]) -> Decision | None:
@@ -155,7 +161,7 @@ def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: i
     if not slots.planned:  # nothing more is expected of any run, so the race is all that is left
         _race(slots, beliefs)
     early = len(trials) < EARLIEST_STOP_RATIO * settings.budget_runs
-    if not slots.planned and early and not _to_be_confirmed(beliefs):
+    if not slots.planned and early and not _likely(beliefs):
         # Where all that ran crashed or broke a limit, the model sees no way out, and has seen little.
         _go_on_over_space(settings, trials, slots)
     return tuple(slots.planned)
@@ -216,7 +222,7 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
     beliefs, sign = Beliefs(settings, searched(trials)), 1 if settings.higher_is_better else -1
     out: list[confirming.Finalist] = []
     more_pairs = 0
-    for tried, config in enumerate(_to_be_confirmed(beliefs), 1):
+    for tried, config in enumerate(_to_be_confirmed(settings, trials, beliefs), 1):
         finalist = confirming.standing(settings, trials, config)
         if pairing.is_out(settings, trials, finalist):
             out.append(finalist)
@@ -239,7 +245,21 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
     return NothingBetter("No configuration was confirmed to be better than the default." + _faster_ones(beliefs))
 
 
-def _to_be_confirmed(beliefs: Beliefs) -> list[Config]:
+def _to_be_confirmed(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs) -> list[Config]:
+    """The finalists: those that have pairs, in the order of their first one, then others that have a chance.
+
+    So each keeps its number, by which its level is divided, when the search went on after it.
+    """
+    begun = {
+        settings.space.key(one.config): one.config
+        for one in trials
+        if one.purpose == "confirm" and not settings.space.is_forbidden(one.config)
+    }
+    begun.pop(settings.default_key, None)
+    return [*begun.values(), *(one for one in _likely(beliefs) if settings.space.key(one) not in begun)]
+
+
+def _likely(beliefs: Beliefs) -> list[Config]:
     """The finalists that have a chance, in their order."""
     likely = confirming.chance_of_margin
     return [one for one in confirming.finalists(beliefs) if likely(beliefs, one) >= CONFIRMED_CHANCE]

@@ -39,6 +39,7 @@ class Settings:
     `confirm_host` is the one host that takes the pairs of the confirmation, None = all hosts do; it may be one more.
     `away` are hosts that take no further runs now; while all are, they count as there.
     `margin_ratio` is the smallest gain that anybody would deploy a configuration for. `seed` is the search's number.
+    `forgiven`: so many of its first trials end nothing by being invalid, for a person took the search up again.
     """
 
     space: Space
@@ -52,6 +53,7 @@ class Settings:
     margin_ratio: float = MARGIN_RATIO
     alpha: float = ALPHA
     seed: int = 0
+    forgiven: int = 0
 
     def __post_init__(self) -> None:
         self.space.check(self.default)

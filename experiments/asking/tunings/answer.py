@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from experiments.asking.tunings.reading import cost_of, trials_of
-from experiments.asking.tunings.wording import config_text, pause_sentence, shown
+from experiments.asking.tunings.wording import (
+    claim_beside,
+    config_text,
+    improvement_pct,
+    pause_sentence,
+    shown,
+    smallest_evidence,
+)
 from experiments.models import Tuning
 from experiments.registry.markdown_text import cell
 
@@ -25,7 +32,8 @@ _TITLES: Mapping[Outcome, str] = {
 class TuningAnswer:
     """`finished` False = trials are still to come, and the outcome says nothing yet (budget_too_small).
 
-    The configuration and its gain are set only when it is confirmed.
+    The configuration and its gain are set only when it is confirmed. The gain is by how many per cent the metric gets
+    better: by how much it falls where lower is better.
     """
 
     outcome: Outcome
@@ -50,7 +58,7 @@ def answer_of(tuning: Tuning) -> TuningAnswer:
         cost = cost_of(tuning, trials_of(tuning))
         said = f"{cost.runs} runs are over, at most {cost.left_runs} to go."
         return TuningAnswer("budget_too_small", False, (" ".join(filter(None, (said, pause_sentence(tuning)))),))
-    reasons = [tuning.sentence, *(one["sentence"] for one in (tuning.smallest or {}).get("each", ()))]
+    reasons = [*filter(None, [claim_beside(tuning, trials_of(tuning)), tuning.sentence]), *smallest_reasons(tuning)]
     if tuning.winner is None or tuning.gain_ratio is None or tuning.low_ratio is None or tuning.high_ratio is None:
         return TuningAnswer(_without_one(tuning), True, tuple(reasons))
     return TuningAnswer(
@@ -59,10 +67,20 @@ def answer_of(tuning: Tuning) -> TuningAnswer:
         tuple(reasons),
         tuning.winner,
         tuning.smallest["config"] if tuning.smallest else None,
-        100 * tuning.gain_ratio,
-        100 * tuning.low_ratio,
-        100 * tuning.high_ratio,
+        *(improvement_pct(tuning, one) for one in (tuning.gain_ratio, tuning.low_ratio, tuning.high_ratio)),
     )
+
+
+def smallest_reasons(tuning: Tuning) -> list[str]:
+    """What was found of each parameter alone, of all that may go together, and what that rests on."""
+    found = tuning.smallest or {}
+    together = found.get("together") or {}
+    said = [
+        *(one["sentence"] for one in found.get("each", ())),
+        together.get("sentence", ""),
+        smallest_evidence(tuning),
+    ]
+    return [one for one in said if one]
 
 
 def markdown(tuning: Tuning, url: str, answer: TuningAnswer) -> str:

@@ -26,10 +26,11 @@ from experiments.asking.launching.launch import launch_run
 from experiments.asking.tunings import rounds
 from experiments.asking.tunings.judged import judged
 from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, TuningPlan, choice_with_config
+from experiments.asking.tunings.reading import hours_with_reduction
 from experiments.asking.tunings.rounds import Worked, question_of
 from experiments.asking.tunings.space import SpaceDocument, space_of, with_forbidden
 from experiments.asking.tunings.trials import hours_are_used_up, settings_of, trials_over
-from experiments.asking.tunings.wording import answer_sentence, smallest_sentence, too_many_runs
+from experiments.asking.tunings.wording import answer_sentence, smallest_sentence, together_sentence, too_many_runs
 from experiments.models import Member, Role, Run, Tuning, TuningTrial
 from experiments.registry.database_clock import database_now
 from experiments.registry.documents.contents import content_of
@@ -42,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 Outcome = Tuning.Outcome
 FIRST = "the default, to compare with"
+OPEN_AGAIN = (State.FINISHED, State.STOPPED)
+"""What has no answer, or was stopped, may be taken up again; what a person cancelled is over."""
 
 
 class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
@@ -219,7 +222,7 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
             return End(State.FINISHED, said)
         if hours_are_used_up(inquiry, over):
             return End(State.FINISHED, f"{said} The hours were used up before the smallest recipe was known.")
-        if ended_invalid(worked.question.reverted):
+        if ended_invalid(worked.question.newest_reverted):
             return End(State.FINISHED, f"{said} The newest runs were invalid, so the smallest recipe is not known.")
         if not isinstance(step, Smallest):
             return step
@@ -236,6 +239,7 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
                 }
                 for one in step.each
             ],
+            "together": _together(step),
         }
         return End(State.FINISHED, said)
 
@@ -269,25 +273,29 @@ def pause(member: Member, tuning: Tuning) -> None:
 
 
 def resume(member: Member, tuning: Tuning) -> None:
-    """Go on with the trial that would have followed. Conflict when it is not paused."""
+    """Go on with the trial that would have followed, also of a search that was stopped, once its cause is mended.
+
+    Conflict when it is neither paused nor stopped.
+    """
     with transaction.atomic():
         locked = _held(member, tuning)
-        if locked.state != State.RUNNING or not locked.paused:
-            raise Conflict("This tuning search is not paused.")
+        if locked.state == State.STOPPED:
+            _open_again(locked)
+        elif locked.state != State.RUNNING or not locked.paused:
+            raise Conflict("This tuning search is neither paused nor stopped.")
         locked.paused = False
-        locked.save(update_fields=["paused"])
         audit.record(member, "tuning.resume", f"tuning {locked.name}")
         TUNINGS.take_up(locked)
     tuning.refresh_from_db()
 
 
 def add_budget(member: Member, tuning: Tuning, *, runs: int = 0, hours: float = 0.0) -> None:
-    """Give it more; one that ended without a gain goes on with it. Conflict when it is over for another reason."""
+    """Give it more; one that ended without a gain, or was stopped, goes on with it. Conflict when it has its answer."""
     if runs < 0 or hours < 0 or not (runs or hours):
         raise RequestError("Give runs, hours or both.", field="runs")
     with transaction.atomic():
         locked = _held(member, tuning)
-        open_again = locked.state == State.FINISHED and locked.outcome != Outcome.BETTER
+        open_again = locked.state in OPEN_AGAIN and locked.outcome != Outcome.BETTER
         if locked.state != State.RUNNING and not open_again:
             raise Conflict("This tuning search has its answer or was ended; start another one.")
         if locked.budget_runs + runs > MOST_RUNS:
@@ -333,14 +341,21 @@ def leave_out(member: Member, tuning: Tuning, mixture: str) -> None:
 
 
 def find_smallest(member: Member, tuning: Tuning) -> None:
-    """Look which parameters of the winner may go back to their defaults. Conflict without a winner, or when known."""
+    """Look which parameters of the winner may go back to their defaults. Conflict without a winner, or when known.
+
+    Its runs come on top of the budget, so hours that do not suffice for them grow.
+    """
     with transaction.atomic():
         locked = _held(member, tuning)
         if locked.state != State.FINISHED or locked.winner is None or locked.smallest is not None:
             raise Conflict("The smallest recipe is looked for once, of a configuration that is confirmed to be better.")
         locked.reduces = True
-        locked.state, locked.sentence, locked.finished_at = State.RUNNING, "", None
-        audit.record(member, "tuning.reduce", f"tuning {locked.name}")
+        before = {"hours": locked.budget_hours}
+        locked.budget_hours = hours_with_reduction(locked)
+        _open_again(locked)
+        audit.record(
+            member, "tuning.reduce", f"tuning {locked.name}", before=before, after={"hours": locked.budget_hours}
+        )
         TUNINGS.take_up(locked)
     tuning.refresh_from_db()
 
@@ -366,8 +381,22 @@ def _held(member: Member, tuning: Tuning) -> Tuning:
 
 
 def _open_again(tuning: Tuning) -> None:
+    """It runs again, without an answer unless that is a gain. Invalid runs so far end nothing any more."""
     tuning.state, tuning.sentence, tuning.finished_at = State.RUNNING, "", None
-    tuning.outcome, tuning.more_runs = Outcome.NONE, None
+    tuning.taken_up_at = tuning.trials.count()
+    if tuning.outcome != Outcome.BETTER:
+        tuning.outcome, tuning.more_runs = Outcome.NONE, None
+
+
+def _together(found: Smallest) -> dict[str, object] | None:
+    if found.together is None:
+        return None
+    interval = found.together.deciding_pct
+    return {
+        "sentence": together_sentence(found),
+        "estimate_pct": found.together.estimate_pct,
+        "interval_pct": list(interval) if interval else None,
+    }
 
 
 def without_gain(tuning: Tuning, step: search.NothingBetter | search.BudgetTooSmall) -> End:

@@ -8,7 +8,15 @@ from statistics import fmean, median
 
 from experiments.analysis.tuning.effects import Effect, effects_of
 from experiments.analysis.tuning.smallest import runs_needed
-from experiments.asking.tunings.trials import searched, settings_of, space_to_search, trials_over, used_s
+from experiments.asking.tunings.trials import (
+    Limited,
+    limited_of,
+    searched,
+    settings_of,
+    space_to_search,
+    trials_over,
+    used_s,
+)
 from experiments.asking.tunings.wording import config_text, limit_text
 from experiments.models import Tuning, TuningTrial
 from experiments.running.queue.estimates import estimates_for
@@ -18,7 +26,7 @@ from experiments.running.queue.estimates import estimates_for
 class Shown:
     """A trial with what people read of it. `against_pct`: its figure against the mean of the default's in the search;
     of a trial that was selected that is optimistic, so it is no claim. `is_left_out`: its region was, later on.
-    `sut`: the server, where a search has several."""
+    `sut`: the server, where a search has several. `limited`: each limited metric; `is_over`: a limit did not hold."""
 
     trial: TuningTrial
     config: str
@@ -26,6 +34,11 @@ class Shown:
     against_pct: float | None
     is_left_out: bool = False
     sut: str = ""
+    limited: tuple[Limited, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        return not all(one.held for one in self.limited)
 
 
 @dataclass(frozen=True)
@@ -60,6 +73,7 @@ def shown(tuning: Tuning, trials: list[TuningTrial]) -> list[Shown]:
             100 * (one.figure / base - 1) if base and one.figure is not None else None,
             space.is_forbidden(one.config),
             names[one.host] if len(names) > 1 else "",
+            tuple(limited_of(tuning, one)),
         )
         for one in trials
         if one.run_id is not None or one.result
@@ -95,6 +109,15 @@ def cost_of(tuning: Tuning, trials: list[TuningTrial]) -> Cost:
 def reduction_runs(tuning: Tuning) -> int:
     """The runs that the smallest recipe takes at most."""
     return runs_needed(settings_of(tuning, ()), tuning.winner or {}) if tuning.winner is not None else 0
+
+
+def hours_with_reduction(tuning: Tuning) -> float | None:
+    """The hours of its budget, enough for the runs of the smallest recipe; None when it has no limit of hours."""
+    over = trials_over(tuning)
+    if tuning.budget_hours is None or not over:
+        return tuning.budget_hours
+    needed_s = used_s(over) + reduction_runs(tuning) * median(one.duration_s for one in over)
+    return max(tuning.budget_hours, round(needed_s / 3600, 2))
 
 
 def effects_in(tuning: Tuning) -> list[Effect]:

@@ -21,12 +21,16 @@ from experiments.models import Tuning, TuningTrial
 
 @dataclass(frozen=True)
 class Question:
-    """All that decides what follows. `winner`: it is confirmed, and the smallest recipe is looked for."""
+    """All that decides what follows. `winner`: it is confirmed, and the smallest recipe is looked for.
+
+    `newest_reverted` are those since a person asked for it, or took the search up again.
+    """
 
     settings: Settings
     document: SpaceDocument
     trials: tuple[Trial, ...]
     reverted: tuple[Trial, ...]
+    newest_reverted: tuple[Trial, ...]
     reduces: bool
     winner: Config | None
 
@@ -48,6 +52,7 @@ def question_of(tuning: Tuning, over: Sequence[TuningTrial], settings: Settings)
         document=SpaceDocument.model_validate(tuning.space),
         trials=tuple(searched(over)),
         reverted=tuple(reverted(over)),
+        newest_reverted=tuple(reverted([one for one in over if one.position >= tuning.taken_up_at])),
         reduces=tuning.reduces,
         winner=tuning.winner if tuning.outcome == Tuning.Outcome.BETTER else None,
     )

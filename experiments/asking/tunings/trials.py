@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any, cast
 
@@ -36,6 +37,7 @@ def settings_of(tuning: Tuning, over: Sequence[TuningTrial]) -> Settings:
         limits=tuple(Limit(one["metric"], most) for one, most in bounds_of(tuning)),
         margin_ratio=tuning.margin_ratio,
         seed=tuning.seed,
+        forgiven=len(searched([one for one in over if one.position < tuning.taken_up_at])),
     )
 
 
@@ -46,6 +48,23 @@ def bounds_of(tuning: Tuning) -> list[tuple[Mapping[str, Any], float]]:
     """
     return [
         (one, one["at_most"] if one["at_most"] else 1 / one["at_least"]) for one in tuning.limits if one["at_most"] != 0
+    ]
+
+
+@dataclass(frozen=True)
+class Limited:
+    """A limited metric of one trial in its own unit, and whether its limit held."""
+
+    metric: str
+    value: float
+    held: bool
+
+
+def limited_of(tuning: Tuning, trial: TuningTrial) -> list[Limited]:
+    """Each limited metric of a trial that was measured; without those whose limit is 0."""
+    return [
+        Limited(limit["metric"], value if limit["at_least"] is None else 1 / value, value <= most)
+        for (limit, most), value in zip(bounds_of(tuning), trial.bounded, strict=False)  # none without a figure
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.steps.recipe import Value
-from experiments.analysis.tuning.smallest import Reverted
+from experiments.analysis.tuning.smallest import Reverted, Smallest
 from experiments.asking.tunings.trials import bounds_of
 from experiments.models import Tuning, TuningTrial
 
@@ -38,11 +38,31 @@ def answer_sentence(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
         for one in over
         if one.purpose == TuningTrial.Purpose.CONFIRM and one.config == tuning.winner and one.result == "ok"
     ]
-    return (
-        f"{config_text(tuning.winner, tuning.default)} is better than the default by {100 * tuning.gain_ratio:.1f} %, "
-        f"95 % interval {100 * tuning.low_ratio:.1f} to {100 * tuning.high_ratio:.1f} %, from {len(won)} fresh pairs "
-        f"of runs, none of which belonged to the search.{_limits_held(tuning, won)}"
+    gain, low, high = (improvement_pct(tuning, one) for one in (tuning.gain_ratio, tuning.low_ratio, tuning.high_ratio))
+    how = "" if tuning.higher_is_better else f": it lowers {tuning.metric}"
+    doubt = (
+        ""
+        if tuning.low_ratio >= tuning.margin_ratio
+        else (f" That it is more than the margin of {100 * tuning.margin_ratio:.3g} % is not certain.")
     )
+    return (
+        f"{config_text(tuning.winner, tuning.default)} is better than the default{how} by {gain:.1f} %, "
+        f"95 % interval {low:.1f} to {high:.1f} %, from {len(won)} fresh pairs "
+        f"of runs, none of which belonged to the search.{doubt}{_limits_held(tuning, won)}"
+    )
+
+
+def improvement_pct(tuning: Tuning, gain_ratio: float) -> float:
+    """By how many per cent the metric gets better: how much it rises, or falls where lower is better.
+
+    `gain_ratio` is that of speeds: a latency of a quarter is a gain of 3, and gets better by 75 %.
+    """
+    return 100 * (gain_ratio if tuning.higher_is_better else gain_ratio / (1 + gain_ratio))
+
+
+def claim_beside(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
+    """The confirmed gain, where the search's own sentence does not say it: it still runs, or was ended meanwhile."""
+    return "" if tuning.state == Tuning.State.FINISHED else answer_sentence(tuning, over)
 
 
 def _limits_held(tuning: Tuning, won: Sequence[TuningTrial]) -> str:
@@ -76,3 +96,29 @@ def smallest_sentence(tuning: Tuning, one: Reverted) -> str:
     if one.may_go:
         return f"{one.parameter} may go back to {default}: a loss beyond the margin is left out{measured}."
     return f"{one.parameter} stays: at {default} a loss beyond the margin is not left out{measured}."
+
+
+def together_sentence(smallest: Smallest) -> str:
+    """What all that may go alone costs when it goes together; "" when fewer than two may."""
+    if smallest.together is None:
+        return ""
+    interval = smallest.together.deciding_pct
+    measured = f" ({interval[0]:+.1f} … {interval[1]:+.1f} %)" if interval else ""
+    if smallest.dropped:
+        return f"Together they may go back, too: a loss beyond the margin is left out{measured}."
+    return f"Together they may not: a loss beyond the margin is not left out{measured}, so all of the answer stays."
+
+
+def smallest_evidence(tuning: Tuning) -> str:
+    """What the smallest recipe was measured beside, and what it cost there; "" where it is the winner itself."""
+    found = tuning.smallest or {}
+    if not found.get("dropped"):
+        return ""
+    alone = {one["parameter"]: one["interval_pct"] for one in found["each"]}
+    together = found.get("together")
+    interval = together["interval_pct"] if together else alone[found["dropped"][0]]
+    measured = f": {interval[0]:+.1f} … {interval[1]:+.1f} %" if interval else ""
+    return (
+        f"Without {', '.join(found['dropped'])} it was measured beside that configuration, not beside the default"
+        f"{measured}."
+    )

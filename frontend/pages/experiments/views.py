@@ -41,6 +41,7 @@ from frontend.pages.experiments.factor_map import shown_map
 from frontend.pages.experiments.matrix import matrix_of
 from frontend.pages.experiments.next_steps import next_steps
 from frontend.shared.access import TeamRequest, team_view
+from frontend.shared.live_answer import page_anew
 from frontend.shared.lookups import find_experiment
 from frontend.shared.query import id_in
 from frontend.shared.refusals import RefusalSaid
@@ -120,7 +121,7 @@ def experiment(request: TeamRequest, experiment_id: int) -> HttpResponse:
         "next_steps": next_steps(request, found, variants, runs, verdicts),
     }
     if request.GET.get("part") == "answer":
-        return render(request, "experiments/_answer.html", context)
+        return render(request, "experiments/_answer.html", context) if context["is_live"] else page_anew()
     machines = machines_of_experiment(found, variants, runs, metric.name)
     factors = experiment_factors(found, variants)
     two = map_of(found, factors, variants, compares, metric)

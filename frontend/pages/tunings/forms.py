@@ -10,7 +10,7 @@ from django.urls import reverse
 from agents.steps.recipe import Parameter
 from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.launching.choices import Choice
-from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, LimitWanted, TuningPlan
+from experiments.asking.tunings.plan import MOST_HOURS, MOST_LIMITS, MOST_RUNS, LimitWanted, TuningPlan
 from experiments.models import Host, Workload
 from experiments.registry.errors import RequestError
 from frontend.shared.forms.choices import TeamChoices
@@ -18,7 +18,8 @@ from frontend.shared.forms.fields import LabelsField, PriorityField
 from frontend.shared.forms.parameters import typed
 from frontend.shared.forms.parts import CHOICE_FIELDS, PartsForm
 
-LIMITS = (1, 2, 3)
+LIMIT_ROWS = 3
+"""Rows for limits in an empty form; a search that is copied may have more."""
 SIDES = [("at_most", "at most"), ("at_least", "at least")]
 
 
@@ -98,7 +99,10 @@ class TuningForm(PartsForm):
             choices.fill(cast("forms.ModelChoiceField[Any]", self.fields[field]), "sut", *self._all_chosen(field))
         metrics = choices.metrics()
         cast("forms.ChoiceField", self.fields["metric"]).choices = metrics
-        for number in LIMITS:
+        given = {*self.data, *self.initial}
+        rows = [n for n in range(1, MOST_LIMITS + 1) if n <= LIMIT_ROWS or f"limit{n}_metric" in given]
+        self.limits = range(1, rows[-1] + 1)
+        for number in self.limits:
             self.fields[f"limit{number}_metric"] = forms.ChoiceField(
                 required=False, choices=[("", "no limit"), *metrics], label=f"Limit {number}"
             )
@@ -119,13 +123,13 @@ class TuningForm(PartsForm):
 
     @property
     def limit_rows(self) -> list[list[forms.BoundField]]:
-        return [[self[f"limit{number}_{part}"] for part in ("metric", "side", "value")] for number in LIMITS]
+        return [[self[f"limit{number}_{part}"] for part in ("metric", "side", "value")] for number in self.limits]
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if self.parameters and not any(cleaned.get(f"s_{name}") for name in self.parameters):
             raise forms.ValidationError("Choose at least one parameter to search.")
-        for number in LIMITS:
+        for number in self.limits:
             if cleaned.get(f"limit{number}_metric") and cleaned.get(f"limit{number}_value") is None:
                 self.add_error(f"limit{number}_value", "Give the value of this limit.")
         return cleaned
@@ -151,7 +155,7 @@ class TuningForm(PartsForm):
             **{name: cleaned[name] for name in same},
             choice=Choice(parameters=self.given(), members=self.members(), **parts),
             space={"parameters": [self._range(name) for name in self._in_order()], "forbidden": self._forbidden()},
-            limits=[self._limit(number) for number in LIMITS if cleaned[f"limit{number}_metric"]],
+            limits=[self._limit(number) for number in self.limits if cleaned[f"limit{number}_metric"]],
             margin_ratio=cleaned["margin_pct"] / 100,
         )
 
@@ -180,9 +184,15 @@ class TuningForm(PartsForm):
         )
 
     def _in_order(self) -> list[str]:
-        """Parameters without a condition first: a condition names one that stands before it."""
-        names = [name for name in sorted(self.parameters) if self.cleaned_data.get(f"s_{name}")]
-        return sorted(names, key=lambda name: bool(self.cleaned_data.get(f"w_{name}")))
+        """By name, but each after the one that its condition names. A circle has no order, and is refused later."""
+        left = [name for name in sorted(self.parameters) if self.cleaned_data.get(f"s_{name}")]
+        named = {name: (self.cleaned_data.get(f"w_{name}") or "").partition("=")[0].strip() for name in left}
+        found: list[str] = []
+        while left:
+            following = next((name for name in left if named[name] not in left), left[0])
+            left.remove(following)
+            found.append(following)
+        return found
 
     def _range(self, name: str) -> dict[str, Any]:
         cleaned = self.cleaned_data

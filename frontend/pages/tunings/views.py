@@ -14,16 +14,16 @@ from experiments.asking.library.catalogue import known_space
 from experiments.asking.tunings import live
 from experiments.asking.tunings.plan import MOST_RUNS
 from experiments.asking.tunings.reading import cost_of, effects_in, limits_text, reduction_runs, shown, trials_of
-from experiments.asking.tunings.recipes import save_recipe
+from experiments.asking.tunings.recipes import is_saved, save_recipe
 from experiments.asking.tunings.trials import space_to_search
-from experiments.asking.tunings.wording import config_text
+from experiments.asking.tunings.wording import claim_beside, config_text, improvement_pct, smallest_evidence
 from experiments.asking.tunings.wording import shown as value_text
-from experiments.models import Member, Recipe, Role, Tuning
+from experiments.models import Member, Recipe, Role, Tuning, TuningTrial
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
 from frontend.charts.coordinates import coordinates_json
 from frontend.charts.effects import pictures, scale_text
-from frontend.pages.tunings.forms import LIMITS, TuningForm, initial_of
+from frontend.pages.tunings.forms import TuningForm, initial_of
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.last_parts import last_parts
@@ -92,11 +92,15 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
         "best": _best(found),
         "servers": _servers(found),
         "gain": _gain(found),
+        "claim": claim_beside(found, trials),
         "answer": _answer_rows(found),
+        "smallest_evidence": smallest_evidence(found),
+        "is_saved": is_saved(found),
+        "has_limits": any(one.limited for one in rows),
         "reduction_runs": reduction_runs(found) if found.winner and not found.smallest else 0,
         "is_live": found.state == Tuning.State.RUNNING,
         "may_add": found.state == Tuning.State.RUNNING
-        or (found.state == Tuning.State.FINISHED and found.outcome != Tuning.Outcome.BETTER),
+        or (found.state in live.OPEN_AGAIN and found.outcome != Tuning.Outcome.BETTER),
         "most_more_runs": MOST_RUNS - found.budget_runs,
         "more_runs": min(found.more_runs or 20, MOST_RUNS - found.budget_runs),
         "may_leave_out": found.state == Tuning.State.RUNNING and not found.outcome,
@@ -131,10 +135,15 @@ def tuning_chart(request: TeamRequest, tuning_id: int) -> JsonResponse:
 
 @team_view()
 def tuning_effects(request: TeamRequest, tuning_id: int) -> HttpResponse:
-    """What the model believes of each parameter alone."""
+    """What the model believes of each parameter alone; nothing for `?seen=` as many trials as are over now."""
     found = live.TUNINGS.find(request.team, tuning_id)
+    seen = found.trials.exclude(result=TuningTrial.Result.NONE).count()
+    if request.GET.get("seen") == str(seen):
+        return HttpResponse(status=204)
     effects = effects_in(found)
-    context = {"effects": pictures(space_to_search(found), effects), "scale": scale_text(effects)} if effects else {}
+    context: dict[str, Any] = {"tuning": found, "seen": seen}
+    if effects:
+        context |= {"effects": pictures(space_to_search(found), effects), "scale": scale_text(effects)}
     return render(request, "tunings/_effects.html", context)
 
 
@@ -228,17 +237,18 @@ def _servers(found: Tuning) -> list[str]:
 def _gain(found: Tuning) -> dict[str, float] | None:
     if found.gain_ratio is None or found.low_ratio is None or found.high_ratio is None:
         return None
-    return {"gain": 100 * found.gain_ratio, "low": 100 * found.low_ratio, "high": 100 * found.high_ratio}
+    ratios = {"gain": found.gain_ratio, "low": found.low_ratio, "high": found.high_ratio}
+    return {name: improvement_pct(found, ratio) for name, ratio in ratios.items()}
 
 
 def _best(found: Tuning) -> dict[str, Any] | None:
-    """What looks best so far, in per cent of gain."""
+    """What looks best so far, and by how many per cent the metric gets better."""
     if not found.best:
         return None
     best = found.best
     return {
         "config": config_text(best["config"], found.default),
-        **{name: 100 * best[name] for name in ("gain", "low", "high")},
+        **{name: improvement_pct(found, best[name]) for name in ("gain", "low", "high")},
         "within_pct": round(100 * best["within"]),
         "runs": best["runs"],
     }
@@ -265,7 +275,7 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
     if source is None:
         return last_parts(request)
     found = live.TUNINGS.find(request.team, source)
-    same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "confirm_after_hours", "labels")
+    same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "confirm_after_hours", "labels", "priority")
     initial: dict[str, Any] = {name: getattr(found, name) for name in same}
     initial |= {name: getattr(found, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}
     initial["drivers"] = [host.pk for host in found.drivers.in_order]
@@ -274,7 +284,7 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
     initial["confirm_sut"] = next((row.host_id for row in others if row.confirms), None)
     initial |= {f"p_{name}": parameter_text(value) for name, value in found.parameters.items()}
     initial["margin_pct"] = round(100 * found.margin_ratio, 4)
-    for number, limit in zip(LIMITS, found.limits, strict=False):
+    for number, limit in enumerate(found.limits, 1):
         side = "at_most" if limit["at_least"] is None else "at_least"
         initial |= {
             f"limit{number}_metric": limit["metric"], f"limit{number}_side": side, f"limit{number}_value": limit[side],

@@ -122,6 +122,10 @@ def test_the_parameters_are_ranked_with_their_belief_and_each_trial_is_a_line_ov
     told = api.get(f"/tunings/{search.pk}/effects").json()
     first = told["effects"][0]
     assert (first["parameter"], first["is_clear"], len(told["effects"])) == ("workers", True, 12)
+    trials = [one for one in api.get(f"/tunings/{search.pk}").json()["trials"] if one["limited"]]
+    assert {(one["limited"][0]["metric"], one["limited"][0]["held"]) for one in trials} == {
+        ("latency_p99_ms", True), ("latency_p99_ms", False),
+    }  # fmt: skip
     spreads = [one["spread_pct"] for one in told["effects"]]
     assert spreads == sorted(spreads, reverse=True)
     for one in told["effects"]:

@@ -159,12 +159,33 @@ def test_where_nothing_is_better_nothing_is_claimed_and_more_budget_goes_on(admi
     assert (tuning.state, tuning.winner, tuning.gain_ratio) == ("finished", None, None)
     assert tuning.outcome in ("nothing_better", "budget_too_small")
     before = tuning.trials.count()
-    add_budget(admin, tuning, runs=6)
-    assert (tuning.state, tuning.outcome) == ("running", "") or tuning.trials.count() == before
+    add_budget(admin, tuning, runs=40)
+    assert (tuning.state, tuning.outcome) == ("running", "")
     tuning = play(tuning, equal)
-    assert tuning.state == "finished"
-    assert tuning.winner is None
-    assert tuning.trials.count() <= 26
+    assert (tuning.state, tuning.winner) == ("finished", None)
+    assert before < tuning.trials.count() <= 60
+
+
+def test_more_budget_after_a_confirmation_that_failed_searches_on_and_confirms_what_it_finds(
+    admin: Member, choice: Choice
+) -> None:
+    def once(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        """Looks better until it is confirmed."""
+        pairs = TuningTrial.objects.filter(purpose="confirm").exclude(run=None).count()
+        return planted(config, number) if not pairs else equal(config, number)
+
+    tuning = play(start(admin, choice, budget_runs=30), once)
+    assert (tuning.state, tuning.winner) == ("finished", None)
+    before, known = tuning.trials.count(), {one.config["nofile"] for one in tuning.trials.all()}
+    assert tuning.trials.filter(purpose="confirm").exists()
+    add_budget(admin, tuning, runs=90)
+    tuning = play(tuning, lambda config, number: (equal if config["nofile"] in known else planted)(config, number))
+    purposes = list(tuning.trials.filter(position__gte=before).values_list("purpose", flat=True))
+    assert purposes[0] == "confirm"  # first the finalists that are left
+    assert "explore" in purposes
+    assert (tuning.state, tuning.outcome) == ("finished", "better")
+    assert tuning.winner is not None
+    assert tuning.winner["nofile"] not in known
 
 
 def test_invalid_runs_are_made_again_and_never_scored(admin: Member, choice: Choice) -> None:
@@ -252,13 +273,29 @@ def test_a_host_that_is_dirty_stops_the_search(admin: Member, choice: Choice) ->
     assert tuning.state == "stopped"
     assert "could not be proven to be as before" in tuning.sentence
     assert not Run.objects.filter(state=Run.State.QUEUED).exists()
+    resume(admin, tuning)  # its next run waits for the host
+    TUNINGS.work_out(tuning.pk)
+    assert Run.objects.filter(state=Run.State.QUEUED).count() == 1
 
 
-def test_lost_runs_in_a_row_end_the_search(admin: Member, choice: Choice) -> None:
-    tuning = play(start(admin, choice), lambda config, number: failed("The host is away.", "host"))
+def test_lost_runs_in_a_row_end_the_search_until_somebody_takes_it_up_again(admin: Member, choice: Choice) -> None:
+    def away(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        return failed("The host is away.", "host")
+
+    tuning = play(play(start(admin, choice, budget_runs=40), most=12), away)
     assert tuning.state == "stopped"
     assert "newest runs were all invalid" in tuning.sentence
-    assert not tuning.trials.exclude(result__in=("invalid", "")).exists()
+    before = tuning.trials.exclude(run=None).count()
+    assert before == 12 + 5
+    resume(admin, tuning)
+    assert (tuning.state, tuning.sentence, tuning.finished_at) == ("running", "", None)
+    tuning = play(tuning, away)
+    assert (tuning.state, tuning.trials.exclude(run=None).count()) == ("stopped", before + 5)
+    add_budget(admin, tuning, runs=10)
+    tuning = play(tuning)
+    assert (tuning.state, tuning.outcome) == ("finished", "better")
+    with pytest.raises(Conflict, match="neither paused nor stopped"):
+        resume(admin, tuning)
 
 
 def test_a_paused_search_launches_nothing_until_it_goes_on_with_the_same_trial(admin: Member, choice: Choice) -> None:
@@ -348,6 +385,21 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
         ({"space": {"parameters": [{"name": "mode", "only_when": "x = 1"}]}}, "space.mode", "PARAMETER = VALUE"),
         ({"space": {"parameters": [{"name": "mode"}], "forbidden": ["heap > 4"]}}, "space.forbidden", "heap"),
         ({"space": {"parameters": [{"name": "mode"}], "forbidden": ["quick"]}}, "space.forbidden", "is not PARAMETER"),
+        (
+            {"space": {**SPACE, "forbidden": ["mode = fats"]}},
+            "space.forbidden",
+            "never 'fats' here; it may be plain, fast",
+        ),
+        ({"space": {**SPACE, "forbidden": ["mode == fast"]}}, "space.forbidden", "never '= fast'"),
+        ({"space": {**SPACE, "forbidden": ["nproc = 9"]}}, "space.forbidden", "never 9 here; it may be 1024 to 8192"),
+        ({"space": {**SPACE, "forbidden": ["mode > fast and nproc > 2048"]}}, "space.forbidden", "mode has no order"),
+        ({"space": {**SPACE, "forbidden": ["nproc > mode"]}}, "space.forbidden", "mode has no order"),
+        (
+            {"space": {"parameters": [{"name": "mode"}, {**SPACE["parameters"][1], "only_when": "mode = Fast"}]}},
+            "space.nproc",
+            "mode is never 'Fast'",
+        ),
+        ({"space": {"parameters": [{"name": "mode", "needs": "reboot"}]}}, "space.mode", "reboots no host"),
         ({"space": {"parameters": []}}, "space.parameters", "at least 1"),
         (
             {"space": {**SPACE, "starts": [{"config": {"heap": 1}}]}},
@@ -401,6 +453,17 @@ def test_values_that_a_step_refuses_together_are_refused_without_a_run(admin: Me
     assert tuning.state in ("running", "finished")
 
 
+def test_the_smallest_recipe_is_looked_for_although_the_hours_are_used_up(admin: Member, choice: Choice) -> None:
+    tuning = play(start(admin, choice, budget_hours=2.0))
+    assert (tuning.outcome, tuning.smallest) == ("better", None)
+    tuning.trials.update(duration_s=7200 / tuning.trials.count())
+    find_smallest(admin, tuning)
+    assert tuning.budget_hours is not None
+    assert tuning.budget_hours > 2.0  # its runs come on top
+    tuning = play(tuning)
+    assert (tuning.state, tuning.smallest is not None) == ("finished", True)
+
+
 def test_conditions_and_forbidden_mixtures_are_kept(admin: Member, choice: Choice) -> None:
     space = {
         "parameters": [
@@ -413,8 +476,10 @@ def test_conditions_and_forbidden_mixtures_are_kept(admin: Member, choice: Choic
     tuning = play(start(admin, choice, space=space, budget_runs=20), equal)
     configs = [one.config for one in tuning.trials.all()]
     assert not [one for one in configs if one["mode"] == "fast" and one["nofile"] > 30000]
-    plain = {one["nofile"] for one in configs if one["mode"] == "plain"}
-    assert len(plain) > 1
+    plain = [one for one in configs if one["mode"] == "plain"]
+    assert len({one["nofile"] for one in plain}) > 1
+    assert {one["nproc"] for one in plain} == {tuning.default["nproc"]}  # there it does not count
+    assert len({one["nproc"] for one in configs}) > 1
 
 
 def test_nothing_more_is_tried_or_recommended_in_a_region_that_was_left_out(admin: Member, choice: Choice) -> None:
@@ -445,6 +510,7 @@ def test_nothing_more_is_tried_or_recommended_in_a_region_that_was_left_out(admi
         ("heap > 4", "heap is not searched"),
         ("quick", "is not PARAMETER"),
         ("nproc > many", "not of type int"),
+        ("mode = Fast and nproc > 2048", "mode is never 'Fast'"),
         (" ", "at least 1"),
     ],
 )

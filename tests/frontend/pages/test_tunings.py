@@ -149,6 +149,14 @@ def test_pausing_going_on_more_budget_and_the_end_are_buttons(browser: Client, a
     assert "nproc &gt; 8000" in flat(answer.content.decode())
     assert "of a configuration that is confirmed to be better" in press("smallest")
     assert "Cancelled." in press("cancel")
+    over = browser.get(address("tuning", admin.team, tuning.pk), {"part": "answer"})
+    assert (over.headers["HX-Refresh"], over.content) == ("true", b"")  # its buttons have to go, too
+    assert "neither paused nor stopped" in press("resume")
+    Tuning.objects.update(state="stopped", sentence="The newest runs were all invalid.")
+    page = flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
+    assert "Go on" in page
+    assert "More budget" in page
+    assert "It goes on." in press("resume")
 
 
 def test_the_answer_has_its_interval_and_becomes_a_version_of_the_recipe(
@@ -161,6 +169,7 @@ def test_the_answer_has_its_interval_and_becomes_a_version_of_the_recipe(
     )  # fmt: skip
     page = flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
     assert "better than the default by 24.0 %" in page
+    assert re.search(r"Finished\s*</span>", page)
     assert re.search(r"Find the smallest recipe\s*</button>\s*<span[^>]*>at most \d+ runs<", page)
     assert "+22.0 %" in flat(browser.get(address("tunings", admin.team)).content.decode())
     browser.post(address("tuning_recipe", admin.team, tuning.pk))
@@ -170,12 +179,85 @@ def test_the_answer_has_its_interval_and_becomes_a_version_of_the_recipe(
     assert str(made) in flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
 
 
+def test_the_gain_stays_on_the_page_while_the_smallest_recipe_is_looked_for_and_when_that_stops(
+    browser: Client, admin: Member, choice: Choice
+) -> None:
+    tuning = start_tuning(admin, TuningPlan("Faster?", choice, SPACE, metric="latency_p99_ms", budget_runs=30))
+    winner = {**tuning.default, "mode": "fast"}
+    alone = {
+        "parameter": "mode",
+        "may_go": True,
+        "sentence": "mode may go back.",
+        "estimate_pct": 0.1,
+        "interval_pct": None,
+    }
+    page = address("tuning", admin.team, tuning.pk)
+    Tuning.objects.update(outcome="better", winner=winner, gain_ratio=3.0, low_ratio=0.01, high_ratio=4.0)
+    said = "mode=fast is better than the default: it lowers latency_p99_ms by 75.0 %, 95 % interval 1.0 to 80.0 %"
+    shown = flat(browser.get(page).content.decode())
+    assert said in shown
+    assert "more than the margin of 3 % is not certain" in shown
+    assert "Make it a version" not in shown
+    Tuning.objects.update(state="stopped", sentence="After run #9 a host could not be proven to be as before.")
+    shown = flat(browser.get(page).content.decode())
+    assert said in shown
+    assert re.search(r'note-warn"\s*>.*After run #9', shown)
+    assert "+75.0 %" in flat(browser.get(address("tunings", admin.team)).content.decode())
+    browser.post(address("tuning_recipe", admin.team, tuning.pk))
+    together = {"sentence": "Together they may go.", "estimate_pct": 0.2, "interval_pct": [-0.4, 0.9]}
+    smallest = {"config": tuning.default, "dropped": ["mode"], "each": [alone], "together": together}
+    Tuning.objects.update(state="finished", sentence=f"{said}.", smallest=smallest)
+    shown = flat(browser.get(page).content.decode())
+    assert "Together they may go." in shown
+    assert "Without mode it was measured beside that configuration, not beside the default: -0.4 … +0.9 %." in shown
+    assert "before the smallest recipe was known" in shown
+    browser.post(address("tuning_recipe", admin.team, tuning.pk))
+    assert "Make it a version" not in flat(browser.get(page).content.decode())
+
+
+def test_trials_that_break_a_limit_say_so(browser: Client, admin: Member, stock: dict[str, Any]) -> None:
+    search = tuned(admin, stock, 30)
+    over = [one for one in search.trials.filter(result="ok") if one.bounded[0] > 50]
+    page = flat(browser.get(address("tuning", admin.team, search.pk)).content.decode())
+    assert over
+    assert page.count("Breaks a limit") == len(over)
+    assert page.count("<strong>over</strong>") == len(over)
+
+
+def test_a_search_that_is_copied_keeps_every_limit_and_the_order_of_conditions(
+    browser: Client, admin: Member, choice: Choice
+) -> None:
+    metrics = ("latency_p99_ms", "latency_p90_ms", "latency_p50_ms", "latency_mean_ms", "latency_max_ms")
+    limits = [LimitWanted(metric, at_most=50.0 + place) for place, metric in enumerate(metrics)]
+    tuning = start_tuning(admin, TuningPlan("Faster?", choice, SPACE, limits=limits, budget_runs=30, priority=Run.Priority.LOW))
+    page = browser.get(address("new_tuning", admin.team), {"from": tuning.pk}).content.decode()
+    assert re.search(r'name="limit5_value"[^>]*value="54', page)
+    assert re.search(r'value="low" selected', page)
+    sent = typed(choice) | {
+        "w_mode": "",
+        "s_nproc": "on",
+        "l_nproc": "1024",
+        "h_nproc": "8192",
+        "w_nproc": "mode = fast",
+    }
+    sent |= {"w_nofile": "nproc = 2048, 4096", "forbidden": "", "c_nproc": "", "name": "Chain"}
+    sent |= {f"limit{n}_{part}": value for n in (4, 5) for part, value in (("metric", metrics[n - 1]), ("value", "9"))}
+    assert browser.post(address("new_tuning", admin.team), sent).status_code == 302
+    made = Tuning.objects.get(name="Chain")
+    assert [one["name"] for one in made.space["parameters"]] == ["mode", "nproc", "nofile"]
+    assert [one["metric"] for one in made.limits] == ["latency_p99_ms", *metrics[3:]]
+
+
 def test_each_parameter_alone_is_shown_as_the_model_has_it_and_not_of_too_few_trials(
     browser: Client, admin: Member, stock: dict[str, Any]
 ) -> None:
     search = tuned(admin, stock, 60)
     page = browser.get(address("tuning_effects", admin.team, search.pk)).content.decode()
     assert page.count("<svg") == 12
+    seen = search.trials.exclude(result="").count()
+    assert f"?seen={seen}" in page
+    same = browser.get(address("tuning_effects", admin.team, search.pk), {"seen": seen})
+    assert (same.status_code, same.content) == (204, b"")  # nothing is worked out again, and nothing is closed
     assert page.index("<h3>workers</h3>") < page.index("<h3>part_1</h3>")
     assert "Serial: 0.0 % [0.0 %, 0.0 %]" in page
     search.trials.filter(position__gt=9).delete()
