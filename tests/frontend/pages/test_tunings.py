@@ -229,7 +229,8 @@ def test_a_search_that_is_copied_keeps_every_limit_and_the_order_of_conditions(
 ) -> None:
     metrics = ("latency_p99_ms", "latency_p90_ms", "latency_p50_ms", "latency_mean_ms", "latency_max_ms")
     limits = [LimitWanted(metric, at_most=50.0 + place) for place, metric in enumerate(metrics)]
-    tuning = start_tuning(admin, TuningPlan("Faster?", choice, SPACE, limits=limits, budget_runs=30, priority=Run.Priority.LOW))
+    plan = TuningPlan("Faster?", choice, SPACE, limits=limits, budget_runs=30, priority=Run.Priority.LOW)
+    tuning = start_tuning(admin, plan)
     page = browser.get(address("new_tuning", admin.team), {"from": tuning.pk}).content.decode()
     assert re.search(r'name="limit5_value"[^>]*value="54', page)
     assert re.search(r'value="low" selected', page)
