@@ -9,9 +9,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from clients.benchhub_ci.words import EXIT_STATUS, duration, say
-from clients.python.benchhub_client.connection import ANSWER_TIMEOUT_S, Api, Trouble
+from clients.python.benchhub_client.connection import ANSWER_TIMEOUT_S, WAIT_S, Api, Trouble
 
-WAIT_S = 50  # proxies give up on an answer after 60 s
 KINDS = ("run", "experiment", "bisection", "tuning")
 
 

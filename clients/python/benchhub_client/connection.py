@@ -1,6 +1,6 @@
 """The connection to one installation, which outlives a restart of it and a bad moment of the network.
 
-`benchhub-ci` is made of it as well, as one file for any Python since 3.8: standard library only, and no other module.
+`benchhub-ci` has it as well, in its one file for any Python since 3.8: standard library only, and no other module.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import random
 import re
 import ssl
 import time
+import uuid
 from http.client import HTTPException
 from typing import Any, Callable  # noqa: UP035 - Python 3.8
 from urllib.error import HTTPError, URLError
@@ -20,6 +21,8 @@ CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 RETRIED_STATUS = {408, 425, 429, 500, 502, 503, 504}
 ANSWER_TIMEOUT_S = 30
 FILE_TIMEOUT_S = 300
+WAIT_S = 50
+"""How long one request waits on the server for an end: proxies give up on an answer after 60 s."""
 ANYTHING = "*/*"
 RUBBISH_PATIENCE_S = 20
 TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
@@ -80,8 +83,20 @@ class Api:
         return found
 
     def post(self, path: str, body: dict[str, Any], key: str = "") -> Any:
-        """`key` makes trying again safe: what was started is not started twice."""
-        return self._call("POST", path, body, {"Idempotency-Key": key} if key else {}, ANSWER_TIMEOUT_S)
+        """`key` makes trying again safe: what was started is not started twice. Without one this call has its own."""
+        return self._call("POST", path, body, {"Idempotency-Key": key or uuid.uuid4().hex}, ANSWER_TIMEOUT_S)
+
+    def put(self, path: str, body: dict[str, Any]) -> Any:
+        """Store it as it is given; trying again stores the same."""
+        return self._call("PUT", path, body, {}, ANSWER_TIMEOUT_S)
+
+    def patch(self, path: str, body: dict[str, Any]) -> Any:
+        """Change the fields that are given; trying again gives them the same values."""
+        return self._call("PATCH", path, body, {}, ANSWER_TIMEOUT_S)
+
+    def delete(self, path: str) -> Any:
+        """Remove it. Trouble when it is not there, as after an answer that was lost on its way."""
+        return self._call("DELETE", path, None, {}, ANSWER_TIMEOUT_S)
 
     def _call(
         self, method: str, path: str, body: dict[str, Any] | None, headers: dict[str, str], timeout_s: float
@@ -112,9 +127,10 @@ class Api:
         try:
             with self.opener.open(request, timeout=timeout_s) as answer:
                 text = answer.read()
-                if headers.get("Accept"):
-                    return text
-                page = page_in(text, answer.headers.get("Content-Type", ""))
+                content_type = answer.headers.get("Content-Type", "")
+                if headers.get("Accept") == ANYTHING and "html" not in content_type.lower():
+                    return text  # BenchHub sends no file as a page, whatever is in it
+                page = page_in(text, content_type)
                 if page:  # the same page would come again
                     raise Trouble(not_benchhub(answer.status, request.full_url, page))
                 return shown(json.loads(text.decode()))

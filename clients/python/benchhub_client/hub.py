@@ -11,13 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from .connection import ANSWER_TIMEOUT_S, Api, Trouble
+from .connection import ANSWER_TIMEOUT_S, WAIT_S, Api, Trouble
 from .frames import frame_of
 from .login import login_of
 from .sessions import Session
-
-_WAIT_S = 60
-"""How long one request waits on the server for the end of a run or an experiment."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +162,7 @@ class Hub:
         `more`: parameters, labels, members, tags, notes, priority, retries. The same `key` starts nothing twice.
         """
         body = {"application": application, "recipe": recipe, "workload": workload, "sut": sut, "drivers": [*drivers]}
-        answer = self.api.post("/runs", {**body, **more}, key or uuid.uuid4().hex)
+        answer = self.api.post("/runs", {**body, **more}, key)
         return Run(self, int(answer["number"]), answer)
 
     def launch_experiment(
@@ -186,7 +183,7 @@ class Hub:
 
     def launch_copy(self, experiment: str | int, *, key: str = "", **more: Any) -> Experiment:
         """Launch a copy of an experiment, by its name or id; `more`: labels, repetitions, priority, retries."""
-        answer = self.api.post("/experiments/copies", {"experiment": experiment, **more}, key or uuid.uuid4().hex)
+        answer = self.api.post("/experiments/copies", {"experiment": experiment, **more}, key)
         return Experiment(self, int(answer["id"]), answer)
 
     def run(self, number: int) -> Run:
@@ -228,7 +225,7 @@ class Hub:
         if any("\udc80" <= sign <= "\udcff" for sign in text):
             raise Trouble(f"{source} is not text in UTF-8.")
         body = {"kind": kind, "text": text, "file_name": source.name, **more}
-        answer = self.api.post("/imports", body, uuid.uuid4().hex)
+        answer = self.api.post("/imports", body)
         return [int(number) for number in answer["numbers"] or [answer["number"]]]
 
     def session(
@@ -275,7 +272,7 @@ class Hub:
         end_s = time.monotonic() + timeout_s
         while True:
             left_s = end_s - time.monotonic()
-            wait_s = max(0, min(_WAIT_S, int(left_s)))
+            wait_s = max(0, min(WAIT_S, int(left_s)))
             if self.api.get(f"{path}?wait={wait_s}", ANSWER_TIMEOUT_S + wait_s)["finished"]:
                 return
             if left_s <= wait_s:

@@ -12,6 +12,7 @@ import pytest
 from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
+from clients.python.benchhub_client import Hub
 from experiments.api.cli import archive
 from experiments.models import Member
 from experiments.registry.teams.tokens import SCOPES, issue
@@ -77,6 +78,23 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("client") / "benchhub-ci"
     path.write_bytes(archive())
     return path
+
+
+@pytest.fixture
+def token(admin: Member) -> str:  # noqa: F811 - the fixture
+    """That of a program: it reads and launches."""
+    return issue(admin, name="client", scopes=["read", "launch"])[1]
+
+
+@pytest.fixture
+def hub(
+    transactional_db: None,
+    live_server: LiveServer,
+    token: str,
+    stock: dict[str, Any],  # noqa: F811 - the fixture
+) -> Hub:
+    """The client of Python at the running server, where nobody executes runs; it tries nothing again."""
+    return Hub(live_server.url, token, patience_s=0, quiet=True)
 
 
 @pytest.fixture

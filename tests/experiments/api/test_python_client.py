@@ -25,8 +25,7 @@ from clients.python import benchhub_client
 from clients.python.benchhub_client import Hub, Trouble, watching
 from clients.python.benchhub_client.command_line import main
 from clients.python.benchhub_client.login import login_file
-from experiments.models import Member, Run, RunEvent
-from experiments.registry.teams.tokens import issue
+from experiments.models import Run, RunEvent
 from tests.experiments.api.test_auth import NAMES
 
 SETUP: dict[str, Any] = {**NAMES}
@@ -45,16 +44,6 @@ try:
 except Trouble as trouble:
     print(trouble)
 """
-
-
-@pytest.fixture
-def token(admin: Member) -> str:
-    return issue(admin, name="client", scopes=["read", "launch"])[1]
-
-
-@pytest.fixture
-def hub(transactional_db: None, live_server: LiveServer, token: str, stock: dict[str, Any]) -> Hub:
-    return Hub(live_server.url, token, patience_s=0, quiet=True)
 
 
 def test_the_wheel_alone_launches_a_run_and_says_what_data_frames_need(

@@ -1,0 +1,86 @@
+"""How the client of Python speaks HTTP: keys, files that are none, waits, and changes of what there is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from clients.python.benchhub_client import Hub, Trouble
+from clients.python.benchhub_client.connection import Api
+from experiments.models import Run, SavedView
+from tests.experiments.api.test_benchhub_ci_connection import Flaky, flaky  # noqa: F401 - the fixture
+
+PAGE = b"<!DOCTYPE html><html><head><title>Sign in</title>"
+
+
+class Door(BaseHTTPRequestHandler):
+    """A proxy that shows its sign-in page for `.parquet`, gives files, and answers anything else as if it were over."""
+
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        Door.asked.append(self.path)
+        content_type, body = "application/json", b'{"number": 1, "finished": true}'
+        if ".parquet" in self.path:
+            content_type, body = "text/html; charset=utf-8", PAGE
+        elif "/artifacts/" in self.path:
+            content_type, body = "application/octet-stream", PAGE
+        self.send_response(200)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the base class names it so
+        """Nothing on the test's output."""
+
+
+@pytest.fixture
+def door() -> Iterator[Hub]:
+    Door.asked = []
+    server = HTTPServer(("127.0.0.1", 0), Door)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield Hub(f"http://127.0.0.1:{server.server_port}", "bh_a_b", quiet=True)
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_page_in_place_of_a_file_is_no_file(door: Hub) -> None:
+    with pytest.raises(Trouble, match=r'HTTP 200 with a web page titled "Sign in", and not from BenchHub: is http'):
+        door.runs_parquet()
+    assert len(Door.asked) == 1
+    assert door.run(1).file("report.html") == PAGE
+
+
+def test_no_request_waits_longer_than_proxies_do(door: Hub) -> None:
+    door.run(1).wait(timeout_s=3600)
+    assert [path for path in Door.asked if "wait=" in path] == ["/api/v1/runs/1/verdict?wait=50"]
+
+
+def test_whatever_is_posted_is_tried_again_under_one_key(flaky: str) -> None:  # noqa: F811 - the fixture
+    api = Api(flaky, "bh_a_b", 60, "test", lambda _text: None)
+    assert api.post("/runs", {}) == {"number": 7}
+    first = Flaky.seen.copy()
+    assert len(first) == 4
+    assert len(set(first)) == 1
+    assert len(first[0]) == 32
+    api.post("/runs", {})
+    assert Flaky.seen[-1] not in first
+
+
+def test_what_there_is_can_be_changed_replaced_and_removed(hub: Hub) -> None:
+    view = hub.api.post("/views", {"name": "Nightly", "query": "sort=-number"})
+    assert hub.api.patch(f"/views/{view['id']}", {"name": "Daily"})["query"] == "sort=-number"
+    assert hub.api.delete(f"/views/{view['id']}")["name"] == "Daily"
+    assert not SavedView.objects.exists()
+    with pytest.raises(Trouble, match="HTTP 404"):
+        hub.api.delete(f"/views/{view['id']}")
+    with hub.session() as session:
+        session.log(rps=1)
+    assert hub.api.put("/runs/1/notes", {"text": "slow disk"})["text"] == "slow disk"
+    assert Run.objects.get().notes == "slow disk"
