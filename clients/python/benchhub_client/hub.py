@@ -245,9 +245,6 @@ class Hub:
         body: dict[str, Any] = {"tool": tool, "labels": {**(labels or {})}, "parameters": {**(parameters or {})}}
         return Session(self, {**body, **({"history": history} if history else {}), **more})
 
-    def _send_result(self, body: Mapping[str, Any], key: str) -> Run:
-        return self.run(int(self.api.post("/results", dict(body), key)["number"]))
-
     def _rows(self, path: str) -> Iterator[Mapping[str, Any]]:
         """All rows of a list that is an array, page by page."""
         limit, cursor = 500, 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import time
 import uuid
 from collections.abc import Mapping
@@ -17,49 +20,101 @@ ALIASES: Mapping[str, str] = {
     "rps": "throughput_rps",
     "requests_per_s": "throughput_rps",
     "errors": "errors_total",
-    **{f"p{name}_ms": f"latency_p{name}_ms" for name in ("50", "75", "90", "95", "99", "99_9", "99_99")},
     "mean_ms": "latency_mean_ms",
     "max_ms": "latency_max_ms",
 }
 """Short names of figures; any name of `GET /metrics` may be logged as it is."""
+MOST_POINTS = 24_000
+"""Of one channel, and of one request: the API takes 50,000 values at once, of which a point is two."""
+MOST_CHANNELS = 500
+_CHANNELS_AT_ONCE = 50
 _MOST_CHARS = 2000
+_PERCENTILE = re.compile(r"(?:latency_)?p([0-9]{1,3})(?:_([0-9]{1,6}))?_ms")
+
+
+def figure_name(name: str) -> str:
+    """BenchHub's name of a figure: `rps` is throughput_rps, and `p99_9_ms` latency_p99.9_ms, no name in Python."""
+    if percentile := _PERCENTILE.fullmatch(name):
+        return f"latency_p{'.'.join(filter(None, percentile.groups()))}_ms"
+    return ALIASES.get(name, name)
 
 
 class Session:
     """Collects the figures of one measurement and sends them at its end, once; see `Hub.session`.
 
     An exception that leaves the block stores a run that failed, with what it says, and goes on to the caller.
-    `run` is the stored run afterwards.
+    `run` is the stored run afterwards. `result` is what is sent (`POST /results`), without the channels: what BenchHub
+    refuses there may be changed, and sent again with `send`.
     """
 
-    def __init__(self, hub: Hub, body: Mapping[str, Any]) -> None:
+    def __init__(self, hub: Hub, fields: Mapping[str, Any]) -> None:
+        for name, value in fields.items():
+            _sendable(name, value)
         self._hub = hub
-        self._body = dict(body)
-        self._metrics: dict[str, float] = {}
-        self._own: dict[str, dict[str, Any]] = {}
-        self._series: dict[str, dict[str, Any]] = {}
+        self._points: dict[str, list[tuple[float, float]]] = {}
+        self._units: dict[str, str] = {}
         self._key = uuid.uuid4().hex  # one for the session: a lost answer does not store it twice
         self._began_s = time.monotonic()
+        self.result: dict[str, Any] = {**fields, "metrics": {}, "own_metrics": {}}
         self.run: Run | None = None
 
     def log(self, **figures: float) -> None:
-        """Figures by name, the last value of each counts: `rps=5120.5, p99_ms=18.2, errors=0, requests=307230`.
+        """Figures by name, the last value of each counts: `rps=5120.5, p99_9_ms=18.2, errors=0, requests=307230`.
 
         The unit is the end of the name: `_rps` requests per second, `_ms` milliseconds, `_s` seconds, `_ratio` 0 to 1.
         """
-        self._metrics.update({ALIASES.get(name, name): float(value) for name, value in figures.items()})
+        self.result["metrics"].update({figure_name(name): _finite(name, value) for name, value in figures.items()})
 
     def log_own(self, name: str, value: float, *, unit: str, better: str) -> None:
         """A figure that BenchHub does not know, with its unit; `better` is "lower" or "higher"."""
         if better not in ("lower", "higher"):
             raise Trouble(f'better is "lower" or "higher", not {better!r}.')
-        self._own[name] = {"value": float(value), "unit": unit, "direction": better}
+        self.result["own_metrics"][name] = {"value": _finite("value", value), "unit": unit, "direction": better}
 
     def sample(self, channel: str, value: float, *, unit: str = "", at_s: float | None = None) -> None:
-        """A point of a channel over time; `at_s` counts seconds from the begin of the session, else it is now."""
-        series = self._series.setdefault(channel, {"channel": channel, "unit": unit, "at_s": [], "values": []})
-        series["at_s"].append(time.monotonic() - self._began_s if at_s is None else float(at_s))
-        series["values"].append(float(value))
+        """A point of a channel over time; `at_s` counts seconds from the begin of the session, else it is now.
+
+        ValueError for a time before the last one of the channel, and for more than 24,000 points or 500 channels.
+        """
+        at_s = time.monotonic() - self._began_s if at_s is None else _finite("at_s", at_s)
+        point = (at_s, _finite("value", value))
+        if channel not in self._points and len(self._points) == MOST_CHANNELS:
+            raise ValueError(f"channel: a session has at most {MOST_CHANNELS}, without {channel!r}.")
+        points = self._points.setdefault(channel, [])
+        self._units.setdefault(channel, unit)
+        if len(points) == MOST_POINTS:
+            raise ValueError(f"channel: {channel} has {MOST_POINTS:,} points, and can have no more; sample less often.")
+        if points and at_s < points[-1][0]:
+            raise ValueError(f"at_s: the times of {channel} must rise, not fall from {points[-1][0]:g} to {at_s:g} s.")
+        points.append(point)
+
+    def send(self) -> Run:
+        """Store what was logged: one run, however often it is sent. For a session whose end could not send it.
+
+        Trouble says what is in the way; what was logged stays here.
+        """
+        body, batches = self.result, self._batches()
+        if body.get("failure"):  # a run that failed has no figures
+            body, batches = {name: body[name] for name in body if name not in ("metrics", "own_metrics")}, [[]]
+        number = int(self._hub.api.post("/results", {**body, "series": batches[0]}, self._key)["number"])
+        for series in batches[1:]:
+            self._hub.api.post(f"/results/{number}/series", {"series": series})  # takes the place of what is there
+        self.run = self._hub.run(number)
+        return self.run
+
+    def _batches(self) -> list[list[dict[str, Any]]]:
+        """The channels as series, in as many requests as they need."""
+        batches: list[list[dict[str, Any]]] = [[]]
+        count = 0
+        for channel, found in self._points.items():
+            points = list(found)
+            if count + len(points) > MOST_POINTS or len(batches[-1]) == _CHANNELS_AT_ONCE:
+                batches.append([])
+                count = 0
+            at_s, values = [one[0] for one in points], [one[1] for one in points]
+            batches[-1].append({"channel": channel, "unit": self._units[channel], "at_s": at_s, "values": values})
+            count += len(points)
+        return batches
 
     def __enter__(self) -> Session:
         self._began_s = time.monotonic()
@@ -71,13 +126,36 @@ class Session:
         if error is not None and not isinstance(error, Exception):
             return  # interrupted: nothing was measured to its end
         if error is not None:
-            said = f"{type(error).__name__}: {error}"[:_MOST_CHARS]
+            self.result["failure"] = f"{type(error).__name__}: {error}"[:_MOST_CHARS]
             try:
-                self.run = self._hub._send_result({**self._body, "failure": said}, self._key)
+                self.send()
             except Trouble as trouble:
                 self._hub._say(f"The failure was not stored: {trouble}")  # the caller's own error matters more
             return
-        if not self._metrics and not self._own:
+        if not self.result["metrics"] and not self.result["own_metrics"]:
             raise Trouble("The session logged no figure: s.log(rps=..., p99_ms=...).")
-        body = {**self._body, "metrics": self._metrics, "own_metrics": self._own, "series": [*self._series.values()]}
-        self.run = self._hub._send_result(body, self._key)
+        try:
+            self.send()
+        except Trouble as trouble:
+            said = str(trouble).rstrip(".")
+            kept = "It keeps its figures: `send()` of the session stores them, once."
+            raise Trouble(f"The session was not sent: {said}. {kept}") from trouble
+
+
+def _finite(name: str, value: float) -> float:
+    """The number. ValueError names the argument of one that cannot be stored."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: a number is needed, not {value!r}.") from error
+    if not math.isfinite(number):
+        raise ValueError(f"{name}: {number} cannot be stored.")
+    return number
+
+
+def _sendable(name: str, value: object) -> None:
+    """ValueError names what cannot be sent at the end of the session, when nothing can be measured again."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}.") from error
