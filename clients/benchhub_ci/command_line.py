@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import io
-import os
 import pkgutil
 import signal
-import sys
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,8 +14,9 @@ from clients.benchhub_ci.options import parser
 from clients.benchhub_ci.profiles import attach
 from clients.benchhub_ci.starting import SETUP, trigger
 from clients.benchhub_ci.tuning import tune
-from clients.benchhub_ci.words import ERROR, PASS, say
+from clients.benchhub_ci.words import say
 from clients.python.benchhub_client.connection import Api, Trouble
+from clients.python.benchhub_client.ending import ERROR, PASS, status_of
 
 VERSION_FILE = "version.txt"
 """Of the served file only; the source tree has none."""
@@ -33,31 +31,13 @@ def version() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal or a job without UTF-8 has no sign for a pass
-    try:
-        options = parser(version()).parse_args(arguments)
-    except SystemExit as stop:  # argparse ends with 2, which means inconclusive here
-        return PASS if stop.code in (0, None) else ERROR
-    try:
-        if not options.url or not options.token:
-            raise Trouble("Set BENCHHUB_URL and BENCHHUB_TOKEN, or give --url and --token.")
-        agent = f"benchhub-ci/{version()}"
-        return perform(Api(options.url, options.token, options.patience, agent, say), options)
-    except Trouble as trouble:
-        say(f"benchhub-ci: {trouble}")
-        return ERROR
-    except (KeyError, TypeError, ValueError) as error:  # else Python would end with 1, which means fail here
-        say(f"benchhub-ci: {options.url} answered in a way that is not BenchHub's ({error!r})")
-        return ERROR
-    except KeyboardInterrupt:
-        say("benchhub-ci: interrupted; what was started goes on")
-        return ERROR
-    except OSError as error:
-        say(f"benchhub-ci: its output is not taken: {error}")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python tries again at its end, with a status of its own
-        return ERROR
+    return status_of("benchhub-ci", lambda: parser(version()).parse_args(arguments), connected, say)
+
+
+def connected(options: argparse.Namespace) -> int:
+    if not options.url or not options.token:
+        raise Trouble("Set BENCHHUB_URL and BENCHHUB_TOKEN, or give --url and --token.")
+    return perform(Api(options.url, options.token, options.patience, f"benchhub-ci/{version()}", say), options)
 
 
 def perform(api: Api, options: argparse.Namespace) -> int:

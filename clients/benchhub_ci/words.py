@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
-from contextlib import suppress
 
 from clients.python.benchhub_client.connection import Trouble
+from clients.python.benchhub_client.ending import ERROR, FAIL, INCONCLUSIVE, PASS, say_line
 
-PASS, FAIL, INCONCLUSIVE, ERROR = 0, 1, 2, 3
 EXIT_STATUS = {
     "pass": PASS,
     "fail": FAIL,
@@ -29,9 +27,7 @@ _COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
 
 def say(text: str) -> None:
     """A line for people: of a whole commit the beginning, as git shows it; answers in files keep all of it."""
-    text = _COMMIT.sub(r"\1", text)
-    with suppress(OSError):  # a log that nobody takes is no reason to end, and no verdict
-        print(text, file=sys.stderr, flush=True)
+    say_line(_COMMIT.sub(r"\1", text))
 
 
 def duration(seconds: float) -> str:

@@ -15,7 +15,7 @@ from clients.benchhub_ci.command_line import VERSION_FILE
 
 _SOURCE = settings.BASE_DIR / "clients" / "benchhub_ci"
 _PLACE = f"clients/{_SOURCE.name}"
-_SHARED = "clients/python/benchhub_client/connection.py"
+_SHARED = tuple(f"clients/python/benchhub_client/{name}.py" for name in ("connection", "ending"))
 _PACKAGES = ("clients", "clients/python", "clients/python/benchhub_client")
 _SHEBANG = b"#!/usr/bin/env python3\n"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bytes wherever and whenever it is made
@@ -25,7 +25,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bytes wherever and whenever it is mad
 def archive() -> bytes:
     """A zip application (PEP 441), not compressed, so that its bytes depend on the source alone."""
     modules = {f"{_PLACE}/{path.name}": path.read_bytes() for path in sorted(_SOURCE.glob("*.py"))}
-    modules[_SHARED] = (settings.BASE_DIR / _SHARED).read_bytes()
+    modules |= {path: (settings.BASE_DIR / path).read_bytes() for path in _SHARED}
     modules["__main__.py"] = modules[f"{_PLACE}/__main__.py"]
     build = hashlib.sha256(repr(sorted(modules.items())).encode()).hexdigest()[:12]
     modules |= {f"{package}/__init__.py": b"" for package in _PACKAGES}

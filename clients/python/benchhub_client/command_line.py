@@ -12,27 +12,23 @@ from typing import Any
 
 from .assistant import serve
 from .connection import Trouble
+from .ending import ERROR, FAIL, INCONCLUSIVE, PASS, status_of
 from .hub import Hub, Run
 from .login import keep_login
 from .watching import figures_of, follow
 
-EXIT_STATUS = {"pass": 0, "fail": 1, "inconclusive": 2, "error": 3}
-TROUBLE = 3
+EXIT_STATUS = {"pass": PASS, "fail": FAIL, "inconclusive": INCONCLUSIVE, "error": ERROR}
 _SETUP = ("application", "recipe", "workload", "sut")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status: 0 pass or done, 1 fail, 2 inconclusive, 3 an error, which is said."""
-    options = _parser().parse_args(arguments)
+    return status_of("bh", lambda: _parser().parse_args(arguments), _perform)
+
+
+def _perform(options: argparse.Namespace) -> int:
     perform: Callable[[argparse.Namespace], int] = options.perform
-    try:
-        return perform(options)
-    except (Trouble, OSError) as error:
-        print(f"bh: {error}", file=sys.stderr)
-        return TROUBLE
-    except KeyboardInterrupt:
-        print("bh: interrupted; what was started goes on", file=sys.stderr)
-        return TROUBLE
+    return perform(options)
 
 
 def _login(options: argparse.Namespace) -> int:
@@ -68,6 +64,8 @@ def _followed(run: Run) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     found = Hub().compare(options.baseline, *options.candidate)
+    numbers = (f"#{run['number']}" for run in found["runs"])
+    print(f"{'':28} " + "  ".join(f"{number:22}" for number in numbers).rstrip())
     for row in found["metrics"]:
         values = ["-" if value is None else f"{value:.6g}" for value in row["values"]]
         changes = ["" if change is None else f"({change:+.1f} %)" for change in row["changes_pct"]]

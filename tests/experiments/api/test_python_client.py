@@ -136,7 +136,9 @@ def test_the_commands_log_in_import_compare_and_export(
     assert main(["import", str(REPORT), str(REPORT), "--kind", "wrk", "--label", "commit=a1"]) == 0
     assert "run #2" in capsys.readouterr().out
     assert main(["compare", "1", "2"]) == 0
-    assert "throughput_rps" in capsys.readouterr().out
+    header, *figures = capsys.readouterr().out.splitlines()
+    assert header.split() == ["#1", "#2"]
+    assert any(line.startswith("throughput_rps") for line in figures)
     assert main(["watch", "1"]) == 2  # an import is never more than suspect
     assert capsys.readouterr().out.startswith("inconclusive: ")
     assert main(["export", str(tmp_path / "runs.parquet"), "--filter", "number__gte=2", "--label", "commit=a1"]) == 0
