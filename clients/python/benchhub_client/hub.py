@@ -52,6 +52,12 @@ class Run:
         return found
 
     @property
+    def waiting(self) -> Mapping[str, Any] | None:
+        """Why it waits: reason, runs_before, expected_start_at; as last asked. None of a run that does not wait."""
+        found: Mapping[str, Any] | None = self.data["waiting"]
+        return found
+
+    @property
     def url(self) -> str:
         """The address of its page."""
         return str(self.data["url"])
@@ -85,7 +91,11 @@ class Run:
         return found
 
     def queue_line(self) -> Mapping[str, Any] | None:
-        """Its line of the queue: reason, expected_start_at, expected_end_at; None once it is finished."""
+        """Its line of the queue: reason, expected_start_at, expected_end_at.
+
+        None of a run that is finished, and of one that waits behind the first 200. The server thinks the whole queue
+        through for it; `waiting` is there already.
+        """
         queue = self.hub.api.get("/queue")
         lines: list[Mapping[str, Any]] = [*queue["running"], *queue["waiting"]]
         return next((line for line in lines if line["run"]["number"] == self.number), None)

@@ -12,13 +12,15 @@ from typing import Any, TextIO
 from .hub import Run
 
 LOOK_EVERY_S = 2.0
+LOOK_WHILE_QUEUED_EVERY_S = 5.0
+"""Each look at a run that waits has the server think the queue through."""
 _BAR_SIGNS = 20
 _LOG_LINES = 200
 """As many entries as one look reads of the log; a run that writes faster shows what it wrote a little later."""
 
 
 def follow(run: Run, out: TextIO | None = None, pause: Callable[[float], None] = time.sleep) -> Run:
-    """The finished run. A terminal has one line that is written anew every 2 s, anything else a line for each state."""
+    """The finished run. A terminal has one line, written anew at each look, anything else a line for each state."""
     out = out or sys.stderr
     display = _Display(out)
     while True:
@@ -30,7 +32,7 @@ def follow(run: Run, out: TextIO | None = None, pause: Callable[[float], None] =
             display.progress(run, state)
         else:
             display.state(run.number, state)
-        pause(LOOK_EVERY_S)
+        pause(LOOK_WHILE_QUEUED_EVERY_S if run.state == "queued" else LOOK_EVERY_S)
         run = run.refresh()
 
 
@@ -42,6 +44,8 @@ class _Display:
         self._shown = ""
         self._seen = 0
         self._last_line = ""
+        self._estimated_in = ""
+        self._expected_end_at: Any = None
 
     def state(self, number: int, state: str) -> None:
         """A line of its own, once for each state."""
@@ -53,7 +57,7 @@ class _Display:
     def progress(self, run: Run, state: str) -> None:
         """The present state, the bar, and what the run says, in one line as wide as the terminal."""
         self._read_log(run)
-        parts = [f"#{run.number} {state}", _far(run), self._last_line]
+        parts = [f"#{run.number} {state}", self._far(run), self._last_line]
         line = "  ".join(part for part in parts if part)
         width = shutil.get_terminal_size().columns - 1
         print(f"\r\x1b[K{line[:width]}", end="", file=self._out, flush=True)
@@ -64,19 +68,23 @@ class _Display:
             if entry["lines"]:
                 self._last_line = f"{entry['source']}: {entry['lines'][-1]}"
 
+    def _far(self, run: Run) -> str:
+        """How much of a run is over and how long it takes still; of one that waits, why and when it may start."""
+        if run.state == "queued":
+            return _why(run.waiting)
+        if run.state != self._estimated_in:  # asked once for each state: the queue is dear, and the end stays
+            line = run.queue_line()
+            self._estimated_in, self._expected_end_at = run.state, line and line["expected_end_at"]
+        left_s, began_s = _seconds_to(self._expected_end_at), _seconds_to(run.data.get("started_at"))
+        return "" if left_s is None or began_s is None else bar(-began_s, left_s)
 
-def _far(run: Run) -> str:
-    """How much of a run is over and how long it takes still; of one that waits, why and since when it may start."""
-    line = run.queue_line()
-    if line is None:
+
+def _why(waiting: Mapping[str, Any] | None) -> str:
+    """The reason why a run waits, and in how long it may be expected to start."""
+    if waiting is None:
         return ""
-    if run.state == "queued":
-        start_s = _seconds_to(line["expected_start_at"])
-        return str(line["reason"]) + (f" (in about {_span(start_s)})" if start_s is not None and start_s > 0 else "")
-    left_s, began_s = _seconds_to(line["expected_end_at"]), _seconds_to(run.data.get("started_at"))
-    if left_s is None or began_s is None:
-        return ""
-    return bar(-began_s, left_s)
+    start_s = _seconds_to(waiting["expected_start_at"])
+    return str(waiting["reason"]) + (f" (in about {_span(start_s)})" if start_s is not None and start_s > 0 else "")
 
 
 def bar(passed_s: float, left_s: float) -> str:

@@ -193,10 +193,20 @@ def test_watching_shows_what_a_run_waits_for_what_it_says_and_how_far_it_is(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     launched = hub.launch(**SETUP)
-    terminal, looks = Terminal(), iter(("measuring", "finished"))
+    terminal, looks = Terminal(), iter(("measuring", "measuring", "finished"))
+    pauses_s: list[float] = []
+    asked: list[tuple[str, str]] = []
+    get = hub.api.get
 
-    def next_look(_seconds: float) -> None:
+    def noted_get(path: str) -> Any:
+        asked.append((Run.objects.get().state, path))
+        return get(path)
+
+    monkeypatch.setattr(hub.api, "get", noted_get)
+
+    def next_look(seconds: float) -> None:
         """Where nobody executes runs, each look finds the next state."""
+        pauses_s.append(seconds)
         stored = Run.objects.get()
         stored.state, stored.started_at = next(looks), timezone.now() - timedelta(seconds=30)
         stored.finished_at, stored.outcome = stored.started_at, "succeeded"
@@ -208,10 +218,13 @@ def test_watching_shows_what_a_run_waits_for_what_it_says_and_how_far_it_is(
 
     assert watching.follow(launched, terminal, next_look).state == "finished"
     first, *_, last = [line for line in terminal.getvalue().split("\r\x1b[K") if line]
-    assert first.startswith("#1 queued  ")
-    assert "measuring" in terminal.getvalue()
+    reason = launched.data["waiting"]["reason"]
+    assert first.startswith(f"#1 queued  {reason}")
+    assert "#1 measuring  [" in terminal.getvalue()
     assert "driver: 10 connections" in terminal.getvalue()
     assert last == "#1 finished\n"
+    assert [state for state, path in asked if path == "/queue"] == ["measuring"]
+    assert pauses_s[0] >= 5 > pauses_s[1]
 
 
 @pytest.mark.parametrize(
