@@ -27,6 +27,7 @@ class SeriesRow(BaseModel):
     """Runs with one fingerprint: same workload, tool, latency basis, SUT hardware and application."""
 
     fingerprint: str
+    title: str = Field(description="Application, workload, tool and hardware, as lists for people show a series")
     application: str
     workload: str
     tool: str
@@ -117,6 +118,7 @@ def list_series(request: HttpRequest) -> list[SeriesRow]:
     return [
         SeriesRow(
             fingerprint=series.fingerprint,
+            title=" · ".join(filter(None, [str(series), str(series.sut_profile or "")])),
             application=series.application,
             workload=series.workload,
             tool=series.tool,

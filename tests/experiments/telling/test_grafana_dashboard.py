@@ -15,7 +15,7 @@ from django.db.models import F
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from experiments.models import Run
+from experiments.models import HardwareProfile, Run, Team
 from experiments.registry.runs.windows import unix_ms
 from tests.experiments.api.conftest import ApiClient, api, make_api  # noqa: F401 - fixtures
 from tests.experiments.trend_runs import AddRun, nights
@@ -67,6 +67,21 @@ def test_it_names_no_data_source_and_no_installation_of_its_own() -> None:
     names = {one["name"] for one in DASHBOARD["templating"]["list"]}
     used = set(re.findall(r"\$\{(\w+)", FILE.read_text(encoding="utf-8")))
     assert used - {"__from", "__to", "__data"} == names
+
+
+def test_series_of_one_workload_can_be_told_apart_in_its_list(
+    api: ApiClient,  # noqa: F811
+    add_run: AddRun,
+) -> None:
+    (variable,) = (one for one in DASHBOARD["templating"]["list"] if one["name"] == "series")
+    text = next(one for one in variable["query"]["infinityQuery"]["columns"] if one["text"] == "__text")
+    profile = HardwareProfile.objects.create(
+        team=Team.objects.get(), digest="d" * 64, facts={"cpu.architecture": "x86_64", "cpu.count": "4"}
+    )
+    for fingerprint, sut_profile in (("f" * 64, None), ("e" * 64, profile)):
+        add_run(0, 1000.0, followed=False, fingerprint=fingerprint, sut_profile=sut_profile)
+    titles = {row["fingerprint"][0]: row[text["selector"]] for row in api.get("/series").json()}
+    assert titles == {"f": "app · load · wrk 4", "e": "app · load · wrk 4 · x86_64, 4 CPUs, dddddddddddd"}
 
 
 @pytest.mark.parametrize("query", list(queries()), ids=lambda query: query["url"].partition("/v1")[2][:30])
