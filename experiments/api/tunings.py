@@ -35,7 +35,7 @@ from experiments.api.tuning_shapes import (
     TuningTrialOut,
 )
 from experiments.api.verdicts import MAX_WAIT_S, absolute, waited_for
-from experiments.asking.tunings import live
+from experiments.asking.tunings import live, steering
 from experiments.asking.tunings.answer import answer_of
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.asking.tunings.reading import cost_of, effects_in, shown, trials_of
@@ -144,7 +144,7 @@ async def tuning_verdict(
 def pause_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
     """Launch no further trial; the one that is under way goes on to its end."""
     member = member_of(request)
-    live.pause(member, live.TUNINGS.find(member.team, tuning_id))
+    steering.pause(member, live.TUNINGS.find(member.team, tuning_id))
     return Status(202, _detail(member, tuning_id))
 
 
@@ -152,7 +152,7 @@ def pause_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
 def resume_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
     """Go on with the trial that would have followed, when it is paused or was stopped."""
     member = member_of(request)
-    live.resume(member, live.TUNINGS.find(member.team, tuning_id))
+    steering.resume(member, live.TUNINGS.find(member.team, tuning_id))
     return Status(202, _detail(member, tuning_id))
 
 
@@ -160,7 +160,7 @@ def resume_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
 def add_tuning_budget(request: HttpRequest, tuning_id: int, payload: BudgetIn) -> Status[TuningOut]:
     """Give a search more runs or hours; one that ended without a gain, or was stopped, goes on with them."""
     member = member_of(request)
-    live.add_budget(member, live.TUNINGS.find(member.team, tuning_id), runs=payload.runs, hours=payload.hours)
+    steering.add_budget(member, live.TUNINGS.find(member.team, tuning_id), runs=payload.runs, hours=payload.hours)
     return Status(202, _detail(member, tuning_id))
 
 
@@ -168,7 +168,7 @@ def add_tuning_budget(request: HttpRequest, tuning_id: int, payload: BudgetIn) -
 def leave_out_region(request: HttpRequest, tuning_id: int, payload: RegionIn) -> Status[TuningOut]:
     """Try nothing more in a region of the space, and recommend nothing of it."""
     member = member_of(request)
-    live.leave_out(member, live.TUNINGS.find(member.team, tuning_id), payload.mixture)
+    steering.leave_out(member, live.TUNINGS.find(member.team, tuning_id), payload.mixture)
     return Status(202, _detail(member, tuning_id))
 
 
@@ -176,7 +176,7 @@ def leave_out_region(request: HttpRequest, tuning_id: int, payload: RegionIn) ->
 def find_smallest_recipe(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
     """Look which parameters of the confirmed configuration may go back to their defaults."""
     member = member_of(request)
-    live.find_smallest(member, live.TUNINGS.find(member.team, tuning_id))
+    steering.find_smallest(member, live.TUNINGS.find(member.team, tuning_id))
     return Status(202, _detail(member, tuning_id))
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import bench.django_project  # noqa: F401 - sets Django up, which the imports after it need
 from experiments.analysis.tuning.search import Round, decide
-from experiments.asking.tunings.live import pause, resume, start_tuning
+from experiments.asking.tunings.live import start_tuning
 from experiments.asking.tunings.plan import TuningPlan
 from experiments.asking.tunings.reading import cost_of, trials_of
+from experiments.asking.tunings.steering import pause, resume
 from experiments.asking.tunings.trials import settings_of
 from experiments.models import Recipe, Run, Tuning
 from experiments.registry.documents.versions import save_version

@@ -16,7 +16,6 @@ from functools import partial
 from django.db import transaction
 
 from experiments.analysis.tuning import search
-from experiments.analysis.tuning.proposing import spread
 from experiments.analysis.tuning.smallest import Smallest
 from experiments.analysis.tuning.trials import FEWEST_RUNS, Planned, ended_invalid
 from experiments.asking.inquiries.engine import End, Inquiries, Later, State
@@ -25,26 +24,19 @@ from experiments.asking.launching.choices import freeze
 from experiments.asking.launching.launch import launch_run
 from experiments.asking.tunings import rounds
 from experiments.asking.tunings.judged import judged
-from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, TuningPlan, choice_with_config
-from experiments.asking.tunings.reading import hours_with_reduction
+from experiments.asking.tunings.plan import MOST_RUNS, TuningPlan, choice_with_config
 from experiments.asking.tunings.rounds import Worked, question_of
-from experiments.asking.tunings.space import SpaceDocument, space_of, with_forbidden
 from experiments.asking.tunings.trials import hours_are_used_up, settings_of, trials_over
 from experiments.asking.tunings.wording import answer_sentence, smallest_sentence, together_sentence, too_many_runs
-from experiments.models import Member, Role, Run, Tuning, TuningTrial
+from experiments.models import Member, Run, Tuning, TuningTrial
 from experiments.registry.database_clock import database_now
-from experiments.registry.documents.contents import content_of
-from experiments.registry.errors import DATABASE_AWAY, Conflict, RequestError
+from experiments.registry.errors import DATABASE_AWAY, RequestError
 from experiments.registry.events import RunEnded
-from experiments.registry.teams import audit
-from experiments.registry.teams.access import require
 
 logger = logging.getLogger(__name__)
 
 Outcome = Tuning.Outcome
 FIRST = "the default, to compare with"
-OPEN_AGAIN = (State.FINISHED, State.STOPPED)
-"""What has no answer, or was stopped, may be taken up again; what a person cancelled is over."""
 
 
 class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
@@ -260,106 +252,6 @@ def start_tuning(member: Member, plan: TuningPlan) -> Tuning:
     return tuning
 
 
-def pause(member: Member, tuning: Tuning) -> None:
-    """Launch no further trial; the one under way goes on to its end. Conflict when there is nothing to pause."""
-    with transaction.atomic():
-        locked = _held(member, tuning)
-        if locked.state != State.RUNNING or locked.paused:
-            raise Conflict("Only a tuning search that is running can be paused.")
-        locked.paused, locked.confirms_at = True, None  # it has no end of its own
-        locked.save(update_fields=["paused", "confirms_at"])
-        audit.record(member, "tuning.pause", f"tuning {locked.name}")
-    tuning.refresh_from_db()
-
-
-def resume(member: Member, tuning: Tuning) -> None:
-    """Go on with the trial that would have followed, also of a search that was stopped, once its cause is mended.
-
-    Conflict when it is neither paused nor stopped.
-    """
-    with transaction.atomic():
-        locked = _held(member, tuning)
-        if locked.state == State.STOPPED:
-            _open_again(locked)
-        elif locked.state != State.RUNNING or not locked.paused:
-            raise Conflict("This tuning search is neither paused nor stopped.")
-        locked.paused = False
-        audit.record(member, "tuning.resume", f"tuning {locked.name}")
-        TUNINGS.take_up(locked)
-    tuning.refresh_from_db()
-
-
-def add_budget(member: Member, tuning: Tuning, *, runs: int = 0, hours: float = 0.0) -> None:
-    """Give it more; one that ended without a gain, or was stopped, goes on with it. Conflict when it has its answer."""
-    if runs < 0 or hours < 0 or not (runs or hours):
-        raise RequestError("Give runs, hours or both.", field="runs")
-    with transaction.atomic():
-        locked = _held(member, tuning)
-        open_again = locked.state in OPEN_AGAIN and locked.outcome != Outcome.BETTER
-        if locked.state != State.RUNNING and not open_again:
-            raise Conflict("This tuning search has its answer or was ended; start another one.")
-        if locked.budget_runs + runs > MOST_RUNS:
-            raise RequestError(f"A search has at most {MOST_RUNS} runs.", field="runs")
-        if hours and locked.budget_hours is None:
-            raise RequestError("This search has no limit of hours.", field="hours")
-        if locked.budget_hours is not None and locked.budget_hours + hours > MOST_HOURS:
-            raise RequestError(f"A search has at most {MOST_HOURS} hours.", field="hours")
-        before = {"runs": locked.budget_runs, "hours": locked.budget_hours}
-        locked.budget_runs += runs
-        locked.budget_hours = None if locked.budget_hours is None else locked.budget_hours + hours
-        after = {"runs": locked.budget_runs, "hours": locked.budget_hours}
-        audit.record(member, "tuning.budget", f"tuning {locked.name}", before=before, after=after)
-        if open_again:
-            _open_again(locked)
-            TUNINGS.take_up(locked)
-        else:
-            locked.save(update_fields=["budget_runs", "budget_hours"])
-    tuning.refresh_from_db()
-
-
-def leave_out(member: Member, tuning: Tuning, mixture: str) -> None:
-    """Try nothing more in this region, and recommend nothing of it. `mixture` as in the space: "workers > 4".
-
-    What was measured there stays to be seen. RequestError when the default lies in it, or nothing else is left.
-    """
-    with transaction.atomic():
-        locked = _held(member, tuning)
-        if locked.state != State.RUNNING or locked.outcome:
-            raise Conflict("Only a tuning search that is still looking for its answer can leave out a region.")
-        recipe = content_of(locked.recipe)
-        document = with_forbidden(SpaceDocument.model_validate(locked.space), recipe, mixture)
-        space = space_of(document, recipe)
-        if space.is_forbidden(locked.default):
-            raise RequestError("The default lies in this region, and all is compared with it.", field="mixture")
-        if not spread(space, locked.default, 1, locked.seed):
-            raise RequestError("Nothing would be left to try.", field="mixture")
-        locked.space = document.model_dump(mode="json")
-        locked.save(update_fields=["space"])
-        locked.trials.filter(run=None, result=TuningTrial.Result.NONE).delete()  # planned anew, without the region
-        audit.record(member, "tuning.leave_out", f"tuning {locked.name}", after={"mixture": mixture.strip()})
-    tuning.refresh_from_db()
-
-
-def find_smallest(member: Member, tuning: Tuning) -> None:
-    """Look which parameters of the winner may go back to their defaults. Conflict without a winner, or when known.
-
-    Its runs come on top of the budget, so hours that do not suffice for them grow.
-    """
-    with transaction.atomic():
-        locked = _held(member, tuning)
-        if locked.state != State.FINISHED or locked.winner is None or locked.smallest is not None:
-            raise Conflict("The smallest recipe is looked for once, of a configuration that is confirmed to be better.")
-        locked.reduces = True
-        before = {"hours": locked.budget_hours}
-        locked.budget_hours = hours_with_reduction(locked)
-        _open_again(locked)
-        audit.record(
-            member, "tuning.reduce", f"tuning {locked.name}", before=before, after={"hours": locked.budget_hours}
-        )
-        TUNINGS.take_up(locked)
-    tuning.refresh_from_db()
-
-
 def _why_refused(tuning: Tuning, trial: TuningTrial) -> str:
     """Why a run of this configuration cannot be made as it is; "" when it can."""
     try:
@@ -373,19 +265,6 @@ def _awaits(tuning: Tuning) -> bool:
     """Whether the next trial is to be launched, and none is under way."""
     is_open = tuning.trials.filter(result=TuningTrial.Result.NONE).exclude(run=None)
     return tuning.state == State.RUNNING and not tuning.paused and not is_open.exists()
-
-
-def _held(member: Member, tuning: Tuning) -> Tuning:
-    require(member, Role.LAUNCHER)
-    return TUNINGS.locked(tuning.pk)
-
-
-def _open_again(tuning: Tuning) -> None:
-    """It runs again, without an answer unless that is a gain. Invalid runs so far end nothing any more."""
-    tuning.state, tuning.sentence, tuning.finished_at = State.RUNNING, "", None
-    tuning.taken_up_at = tuning.trials.count()
-    if tuning.outcome != Outcome.BETTER:
-        tuning.outcome, tuning.more_runs = Outcome.NONE, None
 
 
 def _together(found: Smallest) -> dict[str, object] | None:

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from experiments.asking.library.catalogue import known_space
-from experiments.asking.tunings import live
+from experiments.asking.tunings import live, steering
 from experiments.asking.tunings.plan import MOST_RUNS
 from experiments.asking.tunings.reading import cost_of, effects_in, limits_text, reduction_runs, shown, trials_of
 from experiments.asking.tunings.recipes import is_saved, save_recipe
@@ -100,7 +100,7 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
         "reduction_runs": reduction_runs(found) if found.winner and not found.smallest else 0,
         "is_live": found.state == Tuning.State.RUNNING,
         "may_add": found.state == Tuning.State.RUNNING
-        or (found.state in live.OPEN_AGAIN and found.outcome != Tuning.Outcome.BETTER),
+        or (found.state in steering.OPEN_AGAIN and found.outcome != Tuning.Outcome.BETTER),
         "most_more_runs": MOST_RUNS - found.budget_runs,
         "more_runs": min(found.more_runs or 20, MOST_RUNS - found.budget_runs),
         "may_leave_out": found.state == Tuning.State.RUNNING and not found.outcome,
@@ -152,9 +152,9 @@ def tuning_effects(request: TeamRequest, tuning_id: int) -> HttpResponse:
 def tuning_action(request: TeamRequest, tuning_id: int, action: str) -> HttpResponse:
     """Pause, go on, look for the smallest recipe, or end it."""
     actions: dict[str, tuple[Callable[[Member, Tuning], None], str]] = {
-        "pause": (live.pause, "Paused. The run that is under way goes on to its end."),
-        "resume": (live.resume, "It goes on."),
-        "smallest": (live.find_smallest, "Each parameter of the answer now goes back to its default alone."),
+        "pause": (steering.pause, "Paused. The run that is under way goes on to its end."),
+        "resume": (steering.resume, "It goes on."),
+        "smallest": (steering.find_smallest, "Each parameter of the answer now goes back to its default alone."),
         "cancel": (live.TUNINGS.cancel, "Cancelled. A run that is under way stops its load and restores its hosts."),
     }
     with RefusalSaid(request):
@@ -174,7 +174,7 @@ def tuning_budget(request: TeamRequest, tuning_id: int) -> HttpResponse:
     with RefusalSaid(request):
         found = live.TUNINGS.find(request.team, tuning_id)
         runs, hours = (_number(request.POST.get(name, ""), name) for name in ("runs", "hours"))
-        live.add_budget(request.member, found, runs=int(runs), hours=hours)
+        steering.add_budget(request.member, found, runs=int(runs), hours=hours)
         messages.success(request, "The budget is larger now.")
     return redirect("tuning", request.team.slug, tuning_id)
 
@@ -185,7 +185,7 @@ def tuning_region(request: TeamRequest, tuning_id: int) -> HttpResponse:
     """A region in which nothing more is tried."""
     with RefusalSaid(request):
         found = live.TUNINGS.find(request.team, tuning_id)
-        live.leave_out(request.member, found, request.POST.get("mixture", ""))
+        steering.leave_out(request.member, found, request.POST.get("mixture", ""))
         messages.success(request, "Nothing more is tried there. A run that is under way goes on to its end.")
     return redirect("tuning", request.team.slug, tuning_id)
 

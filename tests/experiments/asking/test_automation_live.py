@@ -12,9 +12,10 @@ from django.db import transaction
 from experiments.analysis.tuning.search import Round, decide
 from experiments.asking.bisections.live import start_bisection
 from experiments.asking.bisections.plan import BisectionPlan
-from experiments.asking.tunings.live import pause, resume, start_tuning
 from experiments.asking.tunings.live import run_ended as tuning_run_ended
+from experiments.asking.tunings.live import start_tuning
 from experiments.asking.tunings.plan import TuningPlan
+from experiments.asking.tunings.steering import pause, resume
 from experiments.asking.tunings.trials import settings_of
 from experiments.models import Bisection, Delivery, Host, Recipe, Run
 from experiments.registry.documents.versions import save_version

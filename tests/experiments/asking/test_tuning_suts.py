@@ -12,8 +12,9 @@ from agents.events import AnyEvent
 from experiments.asking.launching.choices import Choice
 from experiments.asking.tunings import rounds
 from experiments.asking.tunings.due import go_on_due
-from experiments.asking.tunings.live import TUNINGS, find_smallest, leave_out, pause, resume
+from experiments.asking.tunings.live import TUNINGS
 from experiments.asking.tunings.rounds import Question, Worked
+from experiments.asking.tunings.steering import find_smallest, leave_out, pause, resume
 from experiments.models import HardwareProfile, Host, Member, Run, Team, Tuning
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import RequestError

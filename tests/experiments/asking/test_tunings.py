@@ -13,19 +13,11 @@ from agents.events import AnyEvent
 from experiments.analysis.tuning.search import BudgetTooSmall, Round, decide
 from experiments.asking.launching.cancelling import cancel_run
 from experiments.asking.launching.choices import Choice
-from experiments.asking.tunings.live import (
-    TUNINGS,
-    add_budget,
-    find_smallest,
-    leave_out,
-    pause,
-    resume,
-    start_tuning,
-    without_gain,
-)
+from experiments.asking.tunings.live import TUNINGS, start_tuning, without_gain
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.asking.tunings.reading import shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
+from experiments.asking.tunings.steering import add_budget, find_smallest, leave_out, pause, resume
 from experiments.asking.tunings.trials import searched, settings_of, trials_over
 from experiments.keeping.retention.exemptions import in_use
 from experiments.models import Experiment, Member, Recipe, Role, Run, StoredVerdict, Tuning, TuningTrial, Variant
