@@ -14,4 +14,9 @@ class Migration(migrations.Migration):
             name="taken_up_at",
             field=models.PositiveSmallIntegerField(db_default=0, default=0),
         ),
+        migrations.AddField(
+            model_name="tuning",
+            name="looks",
+            field=models.PositiveSmallIntegerField(db_default=1, default=1),
+        ),
     ]

@@ -19,7 +19,8 @@ class Tuning(Inquiry):
     `winner` and the gain with its interval are the confirmed answer, as ratios; None without one. `smallest` is the
     winner without what may go (docs/tuning.md), `smaller_recipe` the version that was made of it.
     `confirm_after_hours`: so long it pauses before its confirmation, None = not; `confirms_at` is when that pause ends,
-    set once it has begun. `taken_up_at`: it had so many trials when a person last took it up again after its end.
+    set once it has begun. `taken_up_at`: so many of its trials were over when a person last took it up again after its
+    end, `looks`: as often were the pairs of its finalists looked at, more than once after more budget.
     """
 
     class Outcome(models.TextChoices):
@@ -43,6 +44,7 @@ class Tuning(Inquiry):
     confirms_at = models.DateTimeField(null=True)
     reduces = models.BooleanField(default=False)
     taken_up_at = models.PositiveSmallIntegerField(default=0, db_default=0)
+    looks = models.PositiveSmallIntegerField(default=1, db_default=1)
     outcome = models.CharField(max_length=16, choices=Outcome.choices, default=Outcome.NONE, blank=True)
     best = models.JSONField(null=True)
     winner = models.JSONField(null=True)

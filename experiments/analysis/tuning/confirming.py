@@ -90,7 +90,7 @@ def pairs_wanted(settings: Settings, finalist: Finalist, tried: int) -> int:
     logs = [math.log(b / a) for a, b in finalist.pairs.values() if a is not None and b is not None]
     if len(logs) < few:
         return few
-    quantile = student_quantile(len(logs) - 1, 1 - settings.alpha / tried / 2)
+    quantile = student_quantile(len(logs) - 1, 1 - settings.level(tried) / 2)
     half = quantile * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
     most = max(few, int(MOST_RATIO * settings.budget_runs / 2))
     return len(logs) if half <= WANTED_HALF else min(len(logs) + 2, most)
@@ -160,7 +160,7 @@ def verdict_on(settings: Settings, finalist: Finalist, tried: int) -> Verdict:
         b,
         higher_is_better=settings.higher_is_better,
         margin_ratio=settings.margin_ratio,
-        alpha=settings.alpha / tried,
+        alpha=settings.level(tried),
         design="blocked",
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,8 +66,8 @@ Decision = Round | Better | NothingBetter | BudgetTooSmall
 def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
     """What follows after these trials, in the order in which they were planned.
 
-    When the finalists are not confirmed and more runs are left than it takes to confirm another one, which is so after
-    more budget, the search goes on.
+    When the finalists are not confirmed and more runs are left than it takes to confirm another one, as after much more
+    budget, the search goes on.
     """
     if ended_invalid(trials[settings.forgiven :]):
         return NothingBetter("The newest runs were all invalid: see why, then start again.", stopped=True)
@@ -86,7 +86,9 @@ def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
         if excess >= margin:
             left = settings.budget_runs - confirming.needed(settings, beliefs) - len(trials)
         if left > 0 and excess < LEAST_EXCESS_RATIO * margin:
-            return confirmed or NothingBetter(
+            if len(mine) < len(trials):  # what was confirmed, or could not be, is the answer
+                return confirmed or _confirm(settings, trials)
+            return NothingBetter(
                 f"No setting is likely to beat the default by more than {settings.margin_ratio:.0%}: the most "
                 f"promising one is expected to gain {math.expm1(excess):.1%} beyond that." + _faster_ones(beliefs)
             )
@@ -100,7 +102,8 @@ def _default_first(settings: Settings, trials: Sequence[Trial]) -> Decision | No
     controls = [one for one in trials if one.purpose == "control"]
     if any(one.status == "ok" for one in controls):
         return None
-    if sum(one.failed for one in controls) >= ATTEMPTS or len(trials) >= settings.budget_runs:
+    failed = sum(one.failed for one in trials[settings.forgiven :] if one.purpose == "control")
+    if failed >= ATTEMPTS or len(trials) >= settings.budget_runs:
         return NothingBetter("The default itself does not run: mend that, then start again.", stopped=True)
     host = settings.able[len(controls) % len(settings.able)]
     return Round((Planned(settings.default, host, "control", "the default, which has no figure yet"),))
@@ -108,7 +111,7 @@ def _default_first(settings: Settings, trials: Sequence[Trial]) -> Decision | No
 
 def _first(settings: Settings, trials: Sequence[Trial]) -> tuple[Planned, ...]:
     count = max(FEWEST_SPREAD - len(trials), 1)
-    controls = 0 if any(one.purpose == "control" for one in trials) else 1
+    controls = 0 if any(one.purpose == "control" and not one.failed for one in trials) else 1
     hosts = settings.able
     planned = [Planned(settings.default, hosts[0], "control", "the default, to compare with")] * controls
     for place, config in enumerate(_not_tried(settings, trials, count - controls), len(trials) + controls):
@@ -193,6 +196,14 @@ def searching(settings: Settings) -> int:
     return settings.budget_runs - confirming.reserved(settings)
 
 
+def more_to_search(settings: Settings, trials: int) -> int:
+    """The fewest runs by which the budget has to grow so that a search with so many trials searches on for a while."""
+    more = 0
+    while searching(replace(settings, budget_runs=settings.budget_runs + more)) - trials < FEWEST_SPREAD:
+        more += 1
+    return more
+
+
 def _source(settings: Settings, trials: Sequence[Trial]) -> np.random.Generator:
     """The same chance for whoever goes on from here."""
     return np.random.default_rng([settings.seed, len(trials), 5])
@@ -223,6 +234,8 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
     out: list[confirming.Finalist] = []
     more_pairs = 0
     for tried, config in enumerate(_to_be_confirmed(settings, trials, beliefs), 1):
+        if settings.space.is_forbidden(config):  # a region that was left out after its first pair
+            continue
         finalist = confirming.standing(settings, trials, config)
         if pairing.is_out(settings, trials, finalist):
             out.append(finalist)
@@ -250,11 +263,7 @@ def _to_be_confirmed(settings: Settings, trials: Sequence[Trial], beliefs: Belie
 
     So each keeps its number, by which its level is divided, when the search went on after it.
     """
-    begun = {
-        settings.space.key(one.config): one.config
-        for one in trials
-        if one.purpose == "confirm" and not settings.space.is_forbidden(one.config)
-    }
+    begun = {settings.space.key(one.config): one.config for one in trials if one.purpose == "confirm"}
     begun.pop(settings.default_key, None)
     return [*begun.values(), *(one for one in _likely(beliefs) if settings.space.key(one) not in begun)]
 

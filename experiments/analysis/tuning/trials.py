@@ -40,6 +40,7 @@ class Settings:
     `away` are hosts that take no further runs now; while all are, they count as there.
     `margin_ratio` is the smallest gain that anybody would deploy a configuration for. `seed` is the search's number.
     `forgiven`: so many of its first trials end nothing by being invalid, for a person took the search up again.
+    `looks`: as often were pairs looked at, now included, to which more budget may add further ones.
     """
 
     space: Space
@@ -54,6 +55,7 @@ class Settings:
     alpha: float = ALPHA
     seed: int = 0
     forgiven: int = 0
+    looks: int = 1
 
     def __post_init__(self) -> None:
         self.space.check(self.default)
@@ -73,6 +75,10 @@ class Settings:
     def confirming(self) -> tuple[int, ...]:
         """The hosts that take pairs of the confirmation now."""
         return self.able if self.confirm_host is None else (self.confirm_host,)
+
+    def level(self, tried: int) -> float:
+        """The two-sided level of the finalist number `tried`, from 1: a part of `alpha` for each, and for each look."""
+        return self.alpha / (tried * self.looks)
 
     @property
     def default_key(self) -> Key:

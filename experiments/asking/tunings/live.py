@@ -157,11 +157,17 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
             cancel_run(member, step.run)
 
     def take_up(self, inquiry: Tuning) -> None:
-        """Launch what follows, unless a trial is under way. The row must be locked."""
-        if inquiry.trials.filter(result=TuningTrial.Result.NONE).exclude(run=None).exists():
-            inquiry.save()
-        else:
+        """Launch what follows, unless a trial is under way. The row must be locked.
+
+        A trial whose run has ended while nobody could judge it is judged now.
+        """
+        trial = inquiry.trials.filter(result=TuningTrial.Result.NONE).exclude(run=None).select_related("run").last()
+        if trial is None:
             self.go_on(inquiry)
+            return
+        inquiry.save()
+        if trial.run is not None and not trial.run.is_live:
+            self.step_ended(trial.run)
 
     def work_out_later(self, inquiry: Tuning) -> None:
         transaction.on_commit(partial(self.work_out, inquiry.pk), robust=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 from statistics import fmean, median
 
 from experiments.analysis.tuning.effects import Effect, effects_of
+from experiments.analysis.tuning.search import more_to_search
 from experiments.analysis.tuning.smallest import runs_needed
 from experiments.asking.tunings.trials import (
     Limited,
@@ -20,6 +22,9 @@ from experiments.asking.tunings.trials import (
 from experiments.asking.tunings.wording import config_text, limit_text
 from experiments.models import Tuning, TuningTrial
 from experiments.running.queue.estimates import estimates_for
+
+SPARE_RATIO = 1.1
+"""Some runs of the smallest recipe are invalid and made again."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +119,17 @@ def reduction_runs(tuning: Tuning) -> int:
 def hours_with_reduction(tuning: Tuning) -> float | None:
     """The hours of its budget, enough for the runs of the smallest recipe; None when it has no limit of hours."""
     over = trials_over(tuning)
-    if tuning.budget_hours is None or not over:
+    measured = [one.duration_s for one in over if one.result == TuningTrial.Result.OK]
+    if tuning.budget_hours is None or not measured:
         return tuning.budget_hours
-    needed_s = used_s(over) + reduction_runs(tuning) * median(one.duration_s for one in over)
-    return max(tuning.budget_hours, round(needed_s / 3600, 2))
+    needed_s = used_s(over) + SPARE_RATIO * reduction_runs(tuning) * median(measured)
+    return max(tuning.budget_hours, math.ceil(needed_s / 36) / 100)
+
+
+def runs_to_search_on(tuning: Tuning) -> int:
+    """The fewest further runs with which a search that ended looks for other configurations, too."""
+    over = trials_over(tuning)
+    return more_to_search(settings_of(tuning, over), len(searched(over)))
 
 
 def effects_in(tuning: Tuning) -> list[Effect]:

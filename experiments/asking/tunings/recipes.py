@@ -26,7 +26,7 @@ def save_recipe(member: Member, tuning: Tuning) -> Recipe:
     body = copy.deepcopy(tuning.recipe.body)
     for name, value in {**tuning.parameters, **config}.items():
         body["parameters"][name]["default"] = value
-    said = " ".join(filter(None, [answer_sentence(tuning, trials_over(tuning)), smallest_evidence(tuning)]))
+    said = " ".join(filter(None, [smallest_evidence(tuning), answer_sentence(tuning, trials_over(tuning))]))
     note = f"Tuning search {tuning.pk}: {config_text(config, tuning.default)}. {said}"
     with transaction.atomic():
         made = save_version(

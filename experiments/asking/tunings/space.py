@@ -14,7 +14,7 @@ starts:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
@@ -104,32 +104,43 @@ def checked_space(document: SpaceDocument, recipe: RecipeDocument) -> Space:
     searched = {one.name: one for one in space.parameters}
     for parameter in space.parameters:
         if (when := parameter.only_when) is not None:
-            for value in when.values:
-                _check_may_be(searched[when.parameter], recipe, value, f"space.{parameter.name}")
-    for clause in (one for mixture in space.forbidden for one in mixture):
-        if clause.relation == "is":
-            if clause.other is None and clause.value is not None:
-                _check_may_be(searched[clause.parameter], recipe, clause.value, "space.forbidden")
-        elif unordered := next((name for name in clause.names() if searched[name].kind in UNORDERED), ""):
-            said = f"{unordered} has no order: write {unordered} = VALUE, not < or >."
-            raise RequestError(said, field="space.forbidden")
+            _check_may_be(searched[when.parameter], recipe, when.values, f"space.{parameter.name}")
+    for mixture in space.forbidden:
+        _check_mixture(space, recipe, mixture)
     return space
 
 
-def _check_may_be(parameter: Parameter, recipe: RecipeDocument, value: Value, field: str) -> None:
-    """RequestError when this parameter never has the value: neither here, nor by the choices of the recipe."""
-    choices = recipe.parameters[parameter.name].choices
-    if value in choices or parameter.allows(value):
-        return
-    known = ", ".join(map(str, choices or parameter.choices)) or f"{parameter.low:g} to {parameter.high:g}"
-    raise RequestError(f"{parameter.name} is never {value!r} here; it may be {known}.", field=field)
+def _check_mixture(space: Space, recipe: RecipeDocument, mixture: Sequence[Clause]) -> None:
+    """RequestError when it can never hold."""
+    searched = {one.name: one for one in space.parameters}
+    for clause in mixture:
+        if clause.relation == "is":
+            if clause.other is None and clause.value is not None:
+                _check_may_be(searched[clause.parameter], recipe, (clause.value,), "space.forbidden")
+        elif unordered := next((name for name in clause.names() if searched[name].kind in UNORDERED), ""):
+            said = f"{unordered} has no order: write {unordered} = VALUE, not < or >."
+            raise RequestError(said, field="space.forbidden")
+
+
+def _check_may_be(parameter: Parameter, recipe: RecipeDocument, values: Sequence[Value], field: str) -> None:
+    """RequestError when this parameter has none of the values: neither here, nor by choices or bounds of the recipe."""
+    declared = recipe.parameters[parameter.name]
+    low, high = declared.minimum, declared.maximum
+    for value in values:
+        is_between = isinstance(value, int | float) and low is not None and high is not None and low <= value <= high
+        if is_between or value in declared.choices or parameter.allows(value):
+            return
+    said = " or ".join(map(repr, values))
+    known = ", ".join(map(str, declared.choices or parameter.choices)) or f"{parameter.low:g} to {parameter.high:g}"
+    raise RequestError(f"{parameter.name} is never {said} here; it may be {known}.", field=field)
 
 
 def with_forbidden(document: SpaceDocument, recipe: RecipeDocument, mixture: str) -> SpaceDocument:
     """The document with one forbidden mixture more. RequestError, of the field `mixture`, when it cannot be one."""
     try:
         made = read_space({**document.model_dump(mode="json"), "forbidden": [*document.forbidden, mixture.strip()]})
-        checked_space(made, recipe)
+        space = space_of(made, recipe)
+        _check_mixture(space, recipe, space.forbidden[-1])  # those of before are as they were taken
     except RequestError as error:
         raise RequestError(error.message.removeprefix("forbidden: "), field="mixture") from error
     return made

@@ -126,8 +126,15 @@ def _held(member: Member, tuning: Tuning) -> Tuning:
 
 
 def _open_again(tuning: Tuning) -> None:
-    """It runs again, without an answer unless that is a gain. Invalid runs so far end nothing any more."""
+    """It runs again, without an answer unless that is a gain. Invalid runs so far end nothing any more.
+
+    Pairs that were looked at may get further ones now, so they are judged at a smaller level.
+    """
+    confirmed = tuning.trials.filter(purpose=TuningTrial.Purpose.CONFIRM, result=TuningTrial.Result.OK).exists()
+    if tuning.state == State.FINISHED and tuning.outcome != Outcome.BETTER and confirmed:
+        tuning.looks += 1
     tuning.state, tuning.sentence, tuning.finished_at = State.RUNNING, "", None
-    tuning.taken_up_at = tuning.trials.count()
+    tuning.trials.filter(run=None, result=TuningTrial.Result.NONE).delete()  # what ended it may ask for others
+    tuning.taken_up_at = tuning.trials.exclude(result=TuningTrial.Result.NONE).count()
     if tuning.outcome != Outcome.BETTER:
         tuning.outcome, tuning.more_runs = Outcome.NONE, None

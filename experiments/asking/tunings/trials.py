@@ -38,6 +38,7 @@ def settings_of(tuning: Tuning, over: Sequence[TuningTrial]) -> Settings:
         margin_ratio=tuning.margin_ratio,
         seed=tuning.seed,
         forgiven=len(searched([one for one in over if one.position < tuning.taken_up_at])),
+        looks=tuning.looks,
     )
 
 

@@ -42,7 +42,7 @@ def answer_sentence(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
     how = "" if tuning.higher_is_better else f": it lowers {tuning.metric}"
     doubt = (
         ""
-        if tuning.low_ratio >= tuning.margin_ratio
+        if low >= 100 * tuning.margin_ratio
         else (f" That it is more than the margin of {100 * tuning.margin_ratio:.3g} % is not certain.")
     )
     return (
@@ -116,7 +116,8 @@ def smallest_evidence(tuning: Tuning) -> str:
         return ""
     alone = {one["parameter"]: one["interval_pct"] for one in found["each"]}
     together = found.get("together")
-    interval = together["interval_pct"] if together else alone[found["dropped"][0]]
+    one_alone = alone[found["dropped"][0]] if len(found["dropped"]) == 1 else None  # older ones kept no more
+    interval = together["interval_pct"] if together else one_alone
     measured = f": {interval[0]:+.1f} … {interval[1]:+.1f} %" if interval else ""
     return (
         f"Without {', '.join(found['dropped'])} it was measured beside that configuration, not beside the default"

@@ -13,7 +13,15 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from experiments.asking.library.catalogue import known_space
 from experiments.asking.tunings import live, steering
 from experiments.asking.tunings.plan import MOST_RUNS
-from experiments.asking.tunings.reading import cost_of, effects_in, limits_text, reduction_runs, shown, trials_of
+from experiments.asking.tunings.reading import (
+    cost_of,
+    effects_in,
+    limits_text,
+    reduction_runs,
+    runs_to_search_on,
+    shown,
+    trials_of,
+)
 from experiments.asking.tunings.recipes import is_saved, save_recipe
 from experiments.asking.tunings.trials import space_to_search
 from experiments.asking.tunings.wording import claim_beside, config_text, improvement_pct, smallest_evidence
@@ -82,6 +90,8 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
     found = live.TUNINGS.find(request.team, tuning_id)
     trials = trials_of(found)
     rows = shown(found, trials)
+    is_over = found.state in steering.OPEN_AGAIN and found.outcome != Tuning.Outcome.BETTER
+    to_search = runs_to_search_on(found) if is_over else 0
     context = {
         "tuning": found,
         "label": label_of(found.metric),
@@ -99,10 +109,11 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
         "has_limits": any(one.limited for one in rows),
         "reduction_runs": reduction_runs(found) if found.winner and not found.smallest else 0,
         "is_live": found.state == Tuning.State.RUNNING,
-        "may_add": found.state == Tuning.State.RUNNING
-        or (found.state in steering.OPEN_AGAIN and found.outcome != Tuning.Outcome.BETTER),
+        "may_add": found.state == Tuning.State.RUNNING or is_over,
         "most_more_runs": MOST_RUNS - found.budget_runs,
-        "more_runs": min(found.more_runs or 20, MOST_RUNS - found.budget_runs),
+        "more_runs": min(found.more_runs or to_search or 20, MOST_RUNS - found.budget_runs),
+        "to_search": to_search,
+        "most_runs": MOST_RUNS,
         "may_leave_out": found.state == Tuning.State.RUNNING and not found.outcome,
         "space": found.space["parameters"],
     }

@@ -168,9 +168,11 @@ def test_more_budget_after_a_confirmation_that_failed_searches_on_and_confirms_w
 
     tuning = play(start(admin, choice, budget_runs=30), once)
     assert (tuning.state, tuning.winner) == ("finished", None)
+    level = settings_of(tuning, ()).level(1)
     before, known = tuning.trials.count(), {one.config["nofile"] for one in tuning.trials.all()}
     assert tuning.trials.filter(purpose="confirm").exists()
     add_budget(admin, tuning, runs=90)
+    assert settings_of(tuning, ()).level(1) == level / 2  # a further look at the same pairs
     tuning = play(tuning, lambda config, number: (equal if config["nofile"] in known else planted)(config, number))
     purposes = list(tuning.trials.filter(position__gte=before).values_list("purpose", flat=True))
     assert purposes[0] == "confirm"  # first the finalists that are left
@@ -256,6 +258,29 @@ def test_a_default_that_does_not_run_stops_the_search_at_once(admin: Member, cho
     tuning.refresh_from_db()
     assert (tuning.state, tuning.trials.exclude(run=None).count()) == ("stopped", 1)
     assert "The default itself does not run (run #1): Server and load tool would share CPU 0." in tuning.sentence
+    for _ in range(3):
+        resume(admin, tuning)
+        TUNINGS.work_out(tuning.pk)
+        assert config_of(Run.objects.get(state=Run.State.QUEUED)) == tuning.default  # before anything else
+        finish_next(failed("Server and load tool would share CPU 0."))
+        tuning.refresh_from_db()
+        assert tuning.state == "stopped"
+    resume(admin, tuning)  # it was mended
+    assert play(tuning).outcome == "better"
+
+
+def test_a_trial_that_nobody_could_judge_is_judged_when_the_search_goes_on(
+    admin: Member, choice: Choice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuning = start(admin, choice)
+    with monkeypatch.context() as broken:
+        broken.setattr("experiments.asking.tunings.live.judged", None)
+        finish_next(equal({}, 1))
+    tuning.refresh_from_db()
+    assert (tuning.state, "BenchHub failed to go on" in tuning.sentence) == ("stopped", True)
+    resume(admin, tuning)
+    assert (tuning.state, tuning.trials.get(position=0).result) == ("running", "ok")
+    assert play(tuning).outcome == "better"
 
 
 def test_a_host_that_is_dirty_stops_the_search(admin: Member, choice: Choice) -> None:
@@ -515,6 +540,21 @@ def test_a_region_that_cannot_be_left_out_is_refused(admin: Member, choice: Choi
     assert said in error.value.message
     tuning.refresh_from_db()
     assert tuning.space == before
+
+
+def test_a_region_is_left_out_beside_mixtures_that_were_taken_before_they_were_looked_at(
+    admin: Member, choice: Choice
+) -> None:
+    tuning = start(admin, choice)
+    tuning.space["forbidden"] = ["mode = Fast and nproc > 2048"]
+    tuning.save()
+    leave_out(admin, tuning, "nofile > 60000")
+    assert tuning.space["forbidden"] == ["mode = Fast and nproc > 2048", "nofile > 60000"]
+
+
+def test_a_condition_may_name_values_beyond_bounds_that_were_narrowed(admin: Member, choice: Choice) -> None:
+    narrowed = [{"name": "nofile", "low": 4000, "high": 9000}, {"name": "mode", "only_when": "nofile = 8192, 65536"}]
+    assert start(admin, choice, space={"parameters": narrowed}).state == "running"
 
 
 def test_a_search_begins_with_the_answers_of_earlier_ones_and_measures_them(admin: Member, choice: Choice) -> None:
