@@ -142,7 +142,7 @@ def _workers(workers: list[operations.WorkerState]) -> Iterator[Metric]:
 
 
 def _sites(states: list[SiteState]) -> Iterator[Metric]:
-    workers = GaugeMetricFamily("benchhub_site_workers", "Workers that are there, by site.", labels=["site"])
+    workers = GaugeMetricFamily("benchhub_site_workers", "Workers that execute runs, by site.", labels=["site"])
     live = GaugeMetricFamily("benchhub_site_runs_active", "Live runs by site.", labels=["site"])
     most = GaugeMetricFamily("benchhub_site_runs_active_max", "Live runs that a site may have.", labels=["site"])
     waiting = GaugeMetricFamily("benchhub_site_runs_queued", "Waiting runs by site.", labels=["site"])

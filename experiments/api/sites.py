@@ -22,7 +22,7 @@ class SiteOut(BaseModel):
     keys_stay: bool = Field(
         description="Its workers fetch runs over HTTPS and have the hosts' keys; the database has none of them"
     )
-    has_worker: bool = Field(description="Whether a worker is there now; runs of its hosts wait for one")
+    has_worker: bool = Field(description="Whether a worker that takes the team's runs is there now; they wait for one")
     hosts: int = Field(description="Hosts of the team that are at it")
 
 
@@ -30,7 +30,8 @@ class SiteOut(BaseModel):
 @paged
 def list_sites(request: HttpRequest) -> list[SiteOut]:
     """Those besides the central one, by name. An operator adds them."""
-    team, manned = member_of(request).team, manned_sites(database_now())
+    team = member_of(request).team
+    manned = manned_sites(team, database_now())
     there = list(Host.objects.for_team(team).filter(site__isnull=False).values_list("site__name", flat=True))
     return [
         SiteOut(

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from django.db import models
 
+from experiments.models.teams import Team
+
 
 class Worker(models.Model):
     """A worker process that said it is there. One that has been silent for long is gone; its row says since when.
 
     `process` (host:pid) is also how the owners of runs begin. `slots`: how many tasks it does at the same time;
-    0 = not known. `site`: whose hosts it reaches, "" = the central one. `clock_ahead_s`: its clock against the
-    database's, at `seen_at`.
+    0 = not known. `site`: whose hosts it reaches, "" = the central one. `team`: whose runs alone it takes, None = those
+    of all teams. `queues`: from which it takes messages; one that fetches its runs over HTTPS has none.
+    `clock_ahead_s`: its clock against the database's, at `seen_at`.
     """
 
     name = models.CharField(max_length=120)
     process = models.CharField(max_length=120, unique=True)
     queues = models.JSONField(default=list)
     site = models.CharField(max_length=40, blank=True)
+    team = models.ForeignKey(Team, null=True, on_delete=models.CASCADE, related_name="+")
     slots = models.PositiveSmallIntegerField(default=0)
     version = models.CharField(max_length=32)
     started_at = models.DateTimeField()

@@ -11,13 +11,17 @@ from django.db.models import Count
 
 from experiments.models import CENTRAL, Host, Run, Site, Worker
 from experiments.registry.workers.presence import SILENT_AFTER
+from experiments.running.queue.workers import executes
 
 CENTRAL_LABEL = "central"
 
 
 @dataclass(frozen=True)
 class SiteState:
-    """One site; `most_live` runs may be live there. `trouble`: what is wrong in a sentence, "" when nothing is."""
+    """One site and its workers that execute runs, whose team's ever; `most_live` runs may be live there.
+
+    `trouble`: what is wrong in a sentence, "" when nothing is.
+    """
 
     name: str
     description: str
@@ -40,7 +44,7 @@ def site_states(now: datetime) -> list[SiteState]:
     hosts = _by_site(Host.objects.values_list("site__name"))
     live = _by_site(Run.objects.filter(state__in=Run.ACTIVE).values_list("sut__site__name"))
     waiting = _by_site(Run.objects.filter(state=Run.State.QUEUED).values_list("sut__site__name"))
-    everyone = list(Worker.objects.all())
+    everyone = [worker for worker in Worker.objects.all() if executes(worker)]
     found = []
     for name, site in sites.items():
         there = [worker for worker in everyone if worker.site == name]

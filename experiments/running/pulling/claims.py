@@ -25,12 +25,13 @@ from experiments.running.restoring.requests import due_at
 SHOWN_EVERY = timedelta(seconds=5)
 
 
-def is_there(site: Site, worker: str, slots: int) -> None:
-    """Note that a worker process of the site is there; `worker` is host:pid:thread."""
+def is_there(team: Team, site: Site, worker: str, slots: int) -> None:
+    """Note that a worker process of the team is at the site; `worker` is host:pid:thread. It has no queue."""
     process = worker.rpartition(":")[0]
     if Worker.objects.filter(process=process, seen_at__gt=Now() - SHOWN_EVERY).exists():
         return
-    seen = {"name": f"site-worker@{process}", "site": site.name, "slots": slots, "queues": [], "seen_at": Now()}
+    about = {"name": f"site-worker@{process}", "site": site.name, "team": team, "slots": slots}
+    seen = {**about, "queues": [], "seen_at": Now()}
     Worker.objects.update_or_create(
         process=process, defaults=seen, create_defaults={**seen, "version": settings.VERSION, "started_at": Now()}
     )
@@ -38,7 +39,7 @@ def is_there(site: Site, worker: str, slots: int) -> None:
 
 def claim(team: Team, site: Site, asked: ClaimAsked) -> Claim:
     """Something to do for this worker, claimed for it; empty when there is nothing now."""
-    is_there(site, asked.worker, asked.slots)
+    is_there(team, site, asked.worker, asked.slots)
     if something_to_do(site.name, team.pk):
         run = claim_next(asked.worker, site.name, team.pk)
         if run is not None:

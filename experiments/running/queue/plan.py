@@ -222,9 +222,10 @@ class Plan:
         if row.site not in self._places_at:
             self._places_at[row.site] = Slots(self._limits.most_at_site(row.site), self._now)
         found = [self._places_at[row.site]]
-        if row.site in self._slots:
+        is_ours = row.team_id == self._team.pk
+        if row.site in self._slots and (is_ours or not self._workers[row.site].keys_stay):
             found.append(self._slots[row.site])
-        if row.team_id == self._team.pk:
+        if is_ours:
             found.append(self._places_of_team)
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -64,7 +64,7 @@ def schedule_and_count(team: Team, most_waiting: int | None) -> tuple[Schedule, 
         now=now,
         hosts=hosts,
         holds=holds_on([*hosts, *sisters.ids], after=now),
-        workers=workers_at({row.site for row in queued}, team, Counter(row.site for row in active), now),
+        workers=workers_at(_sites(queued, hosts), team, Counter((row.site, row.team_id) for row in active), now),
         limits=live_limits([team.pk]),
         team=team,
         estimates=estimates,
@@ -147,9 +147,16 @@ def _hosts(rows: Iterable[UnfinishedRun]) -> dict[int, Host]:
         "team_id",
         "machine_id",
         "site__name",
+        "site__keys_stay",
     )
     found = Host.objects.filter(pk__in=wanted).select_related("leased_by", "site").only(*fields)
     return {host.pk: host for host in found}
+
+
+def _sites(rows: Iterable[UnfinishedRun], hosts: Mapping[int, Host]) -> dict[str, bool]:
+    """Where these runs are, and whether the keys of the hosts stay there."""
+    stay = {host.site.name for host in hosts.values() if host.site is not None and host.site.keys_stay}
+    return {row.site: row.site in stay for row in rows}
 
 
 def _in_order(queued: Sequence[UnfinishedRun], shares: Shares, plan: Plan) -> list[UnfinishedRun]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,7 +18,8 @@ from experiments.registry.workers.queues import RUNS
 class Workers:
     """The workers of one site. `slots` None = nothing is known: none of them has ever said so.
 
-    `busy`: runs that are active at the site, of all teams. `last_seen_at` is of the one that was seen last.
+    `busy`: runs that are active on them, of all teams. `last_seen_at` is of the one that was seen last. `keys_stay`:
+    they fetch their runs over HTTPS, and each of them works for one team; those of other teams are not counted here.
     """
 
     slots: int | None
@@ -26,6 +27,7 @@ class Workers:
     last_seen_at: datetime | None
     others_first: bool
     site: str = CENTRAL
+    keys_stay: bool = False
 
     def reason(self, now: datetime) -> str:
         """Why none of them takes a run whose hosts are free; "" when one may be on its way."""
@@ -43,18 +45,25 @@ class Workers:
         return f"{all_busy}{', and it is another team’s turn' if self.others_first else ''}."
 
     def _nobody(self, now: datetime) -> str:
-        start = f"an operator must start one (worker --site {self.site})." if self.site != CENTRAL else ""
+        command = f"{'site-worker' if self.keys_stay else 'worker'} --site {self.site}"
+        start = f"an operator must start one ({command})." if self.site != CENTRAL else ""
+        who = "No worker of this team" if self.keys_stay else "No worker"
         if self.last_seen_at is None:
-            return f"No worker is at {said(self.site)}; {start}"
+            return f"{who} is at {said(self.site)}; {start}"
         minutes = max(int((now - self.last_seen_at).total_seconds() // 60), 1)
         if self.site == CENTRAL:
             return f"No worker has been seen for {minutes} min; an operator must start one (worker-runs)."
-        return f"No worker at {said(self.site)} has been seen for {minutes} min; {start}"
+        return f"{who} at {said(self.site)} has been seen for {minutes} min; {start}"
 
 
-def workers_at(sites: Collection[str], team: Team, busy: Mapping[str, int], now: datetime) -> dict[str, Workers]:
-    """Those of each of these sites, as the team's runs find them. Two queries."""
-    everyone = [worker for worker in Worker.objects.all() if executes(worker.queues)]
+def workers_at(
+    sites: Mapping[str, bool], team: Team, active: Mapping[tuple[str, int], int], now: datetime
+) -> dict[str, Workers]:
+    """Those of each of these sites, as the team's runs find them; whether its keys stay there stands beside each.
+
+    `active`: how many runs are, by their site and team. Two queries.
+    """
+    everyone = [worker for worker in Worker.objects.all() if executes(worker) and takes_runs_of(team, worker)]
     live = (
         Run.objects.exclude(state=Run.State.FINISHED)
         .values("team")
@@ -66,23 +75,30 @@ def workers_at(sites: Collection[str], team: Team, busy: Mapping[str, int], now:
     mine = teams[team.pk]["active"] if team.pk in teams else 0
     others_first = any(row["queued"] and row["active"] < mine for pk, row in teams.items() if pk != team.pk)
     found = {}
-    for site in sites:
+    for site, keys_stay in sites.items():
         there = [worker for worker in everyone if worker.site == site]
         alive = [worker for worker in there if worker.seen_at > now - SILENT_AFTER]
         slots = sum(worker.slots for worker in alive) if all(worker.slots for worker in alive) else None
         if not there and site == CENTRAL:
             slots = None
         last_seen_at = max((worker.seen_at for worker in there), default=None)
-        found[site] = Workers(slots, busy.get(site, 0), last_seen_at, others_first, site)
+        busy = sum(runs for (at, pk), runs in active.items() if at == site and (pk == team.pk or not keys_stay))
+        found[site] = Workers(slots, busy, last_seen_at, others_first and not keys_stay, site, keys_stay)
     return found
 
 
-def manned_sites(now: datetime) -> frozenset[str]:
-    """The sites at which a worker that executes runs has shown itself lately."""
+def manned_sites(team: Team, now: datetime) -> frozenset[str]:
+    """The sites at which a worker that executes runs of the team has shown itself lately."""
     alive = Worker.objects.filter(seen_at__gt=now - SILENT_AFTER)
-    return frozenset(worker.site for worker in alive if executes(worker.queues))
+    return frozenset(worker.site for worker in alive if executes(worker) and takes_runs_of(team, worker))
 
 
-def executes(queues: Collection[str]) -> bool:
-    """Whether a worker of these queues executes runs, of whichever site."""
-    return any(name.partition(".")[0] == RUNS for name in queues)
+def executes(worker: Worker) -> bool:
+    """Whether it executes runs, of whichever site: it takes their messages, or fetches them and has no queue at all."""
+    fetches = worker.site != CENTRAL and not worker.queues
+    return fetches or any(name.partition(".")[0] == RUNS for name in worker.queues)
+
+
+def takes_runs_of(team: Team, worker: Worker) -> bool:
+    """Whether runs of the team are for this worker, too."""
+    return worker.team_id in (None, team.pk)

@@ -35,7 +35,7 @@ def operator(request: TeamRequest) -> HttpResponseBase:
         "queues": queues,
         "waiting": sum(now.queued.values()),
         "running": sum(state.runs for state in now.live),
-        "slots": sum(one.worker.slots for one in now.workers if not one.silent and executes(one.worker.queues)),
+        "slots": sum(one.worker.slots for one in now.workers if not one.silent and executes(one.worker)),
         "broker": broker_name(),
         "backups": daily_backups(),
         "django_version": django.get_version(),
