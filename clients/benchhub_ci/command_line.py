@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from clients.benchhub_ci.bisecting import bisect
-from clients.benchhub_ci.judging import address_of, report, rules, wait
+from clients.benchhub_ci.judging import address_of, newest_try, report, rules, wait
 from clients.benchhub_ci.options import parser
 from clients.benchhub_ci.profiles import attach
 from clients.benchhub_ci.starting import SETUP, trigger
@@ -45,7 +45,7 @@ def perform(api: Api, options: argparse.Namespace) -> int:
     if options.command == "check":
         return check(api)
     if options.command == "cancel":
-        api.post(address_of(options.id) + "/cancel", {})
+        api.post(address_of(newest_try(api, options.id)) + "/cancel", {})
         print(options.id, flush=True)
         return PASS
     if options.command == "gate":
@@ -67,6 +67,7 @@ def perform(api: Api, options: argparse.Namespace) -> int:
         if not options.cancel_on_interrupt:
             say(f"benchhub-ci: interrupted; {what} goes on: benchhub-ci wait {what}")
         else:
+            what = newest_try(api, what)
             api.post(address_of(what) + "/cancel", {})
             say(f"benchhub-ci: interrupted; {what} is cancelled, and its hosts are put back")
         return ERROR

@@ -22,6 +22,13 @@ def address_of(what: str) -> str:
     return f"/{kind}s/{number}"
 
 
+def newest_try(api: Api, what: str) -> str:
+    """The ID of what goes on: of a run that was tried again, that of the newest try."""
+    while what.startswith("run:") and (again := api.get(address_of(what))["retried_as"]):
+        what = f"run:{again}"
+    return what
+
+
 def rules(options: argparse.Namespace, what: str) -> list[tuple[str, str]]:
     """The gate's rules as a query. A single run has none but what too little data means, an inquiry none."""
     found = [("inconclusive", options.inconclusive)] if options.inconclusive else []

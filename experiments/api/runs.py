@@ -41,8 +41,8 @@ from experiments.asking.launching import cancelling, launch
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.specs import choice_of
 from experiments.judging.comparing.changes import throughput_changes
-from experiments.judging.gate.decision import run_gate
 from experiments.judging.gate.rules import Inconclusive
+from experiments.judging.gate.tries import gate_of_tries
 from experiments.models import Member
 from experiments.registry.notes.labels import check_labels, check_tags
 from experiments.running.queue.priorities import PRIORITIES, change_priority
@@ -283,12 +283,16 @@ async def run_verdict(
     wait: int = Query(0, ge=0, le=MAX_WAIT_S, description="Seconds"),
     inconclusive: Inconclusive = "neutral",
 ) -> VerdictOut:
-    """pass = the run is valid, fail = invalid, inconclusive = suspect or still running, error = it failed."""
+    """pass = the run is valid, fail = invalid, inconclusive = suspect or still running, error = it failed.
+
+    Of a run that was tried again the newest try decides, and is waited for.
+    """
     member = member_of(request)
 
     def look() -> VerdictOut:
-        url = absolute(request, run_url(member.team.slug, number))
-        return VerdictOut.of(run_gate(find_run(member, number), inconclusive), title=f"Run #{number}", url=url)
+        verdict = gate_of_tries(find_run(member, number), inconclusive)
+        url = absolute(request, run_url(member.team.slug, verdict.decided_by or number))
+        return VerdictOut.of(verdict, title=f"Run #{verdict.decided_by}", url=url)
 
     return await waited_for(look, wait)
 

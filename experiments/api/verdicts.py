@@ -67,6 +67,9 @@ class VerdictOut(BaseModel):
     comment: bool = Field(description="Worth a comment: a difference beyond the margin, or no pass")
     comment_reason: str = Field(description="Why a comment is worth it, or not")
     reasons: list[str]
+    decided_by: int | None = Field(
+        description="Number of the run that decides: the newest try of one that was tried again. Null of an experiment"
+    )
     numbers: list[NumberOut]
     url: str
     markdown: str
@@ -80,6 +83,7 @@ class VerdictOut(BaseModel):
             comment=verdict.comment,
             comment_reason=verdict.comment_reason,
             reasons=list(verdict.reasons),
+            decided_by=verdict.decided_by,
             numbers=[NumberOut(**vars(number)) for number in verdict.numbers],
             url=url,
             markdown=markdown(title, url, verdict),

@@ -127,6 +127,8 @@ class Run(models.Model):
 
     ACTIVE = ("preparing", "warming_up", "measuring", "collecting", "restoring")
     USABLE = ("valid", "suspect")
+    TRIED_AGAIN = ("failed", "lost")
+    """Outcomes after which a run may have been queued once more."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="runs")
     number = models.PositiveIntegerField()

@@ -21,7 +21,8 @@ from .sessions import Session
 class Verdict:
     """What the gate says: `outcome` is pass, fail, inconclusive or error; `finished` False = runs are open.
 
-    `numbers` are the figures behind it, changes in percent with their 95 % interval.
+    `numbers` are the figures behind it, changes in percent with their 95 % interval. `decided_by` is the number of the
+    run that decides: the newest try of one that was tried again. None of an experiment.
     """
 
     outcome: str
@@ -30,6 +31,7 @@ class Verdict:
     numbers: tuple[Mapping[str, Any], ...]
     markdown: str
     url: str
+    decided_by: int | None = None
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,12 @@ class Run:
         return self.hub.run(self.number)
 
     def wait(self, timeout_s: float = 86_400) -> Run:
-        """The finished run. Trouble after `timeout_s` seconds; the run goes on then."""
-        self.hub._wait(f"/runs/{self.number}/verdict", f"run #{self.number}", timeout_s)
-        return self.refresh()
+        """The finished run: its newest try when it was tried again. Trouble after `timeout_s` seconds; it goes on."""
+        said = self.hub._wait(f"/runs/{self.number}/verdict", f"run #{self.number}", timeout_s)
+        return self.hub.run(int(said.get("decided_by") or self.number))
 
     def verdict(self) -> Verdict:
-        """Whether its figures count."""
+        """Whether its figures count, or those of its newest try."""
         return self.hub._verdict(f"/runs/{self.number}/verdict", {})
 
     def cancel(self) -> Run:
@@ -273,15 +275,18 @@ class Hub:
             numbers=tuple(said["numbers"]),
             markdown=said["markdown"],
             url=said["url"],
+            decided_by=said.get("decided_by"),
         )
 
-    def _wait(self, path: str, what: str, timeout_s: float) -> None:
+    def _wait(self, path: str, what: str, timeout_s: float) -> Mapping[str, Any]:
+        """The verdict once it is the last one."""
         end_s = time.monotonic() + timeout_s
         while True:
             left_s = end_s - time.monotonic()
             wait_s = max(0, min(WAIT_S, int(left_s)))
-            if self.api.get(f"{path}?wait={wait_s}", ANSWER_TIMEOUT_S + wait_s)["finished"]:
-                return
+            said: Mapping[str, Any] = self.api.get(f"{path}?wait={wait_s}", ANSWER_TIMEOUT_S + wait_s)
+            if said["finished"]:
+                return said
             if left_s <= wait_s:
                 raise Trouble(f"{what} is not finished after {timeout_s:.0f} s; it goes on.")
 

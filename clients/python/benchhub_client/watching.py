@@ -20,8 +20,19 @@ _LOG_LINES = 200
 
 
 def follow(run: Run, out: TextIO | None = None, pause: Callable[[float], None] = time.sleep) -> Run:
-    """The finished run. A terminal has one line, written anew at each look, anything else a line for each state."""
+    """The finished run, and after it the one that tries it again, until there is none: the last of them.
+
+    A terminal has one line, written anew at each look, anything else a line for each state.
+    """
     out = out or sys.stderr
+    run = _to_its_end(run, out, pause)
+    while again := run.data["retried_as"]:
+        print(f"#{run.number} {run.data['outcome']}: tried again as #{again}", file=out, flush=True)
+        run = _to_its_end(run.hub.run(int(again)), out, pause)
+    return run
+
+
+def _to_its_end(run: Run, out: TextIO, pause: Callable[[float], None]) -> Run:
     display = _Display(out)
     while True:
         state = run.state.replace("_", " ")

@@ -51,7 +51,7 @@ def _deserves_another(run: Run) -> bool:
 
 def links_of(run: Run) -> RetryLinks:
     """The run's neighbours in its chain of retries, in one query; none for a run that never had one."""
-    if run.retry_of_id is None and run.outcome not in (Run.Outcome.FAILED, Run.Outcome.LOST):
+    if run.retry_of_id is None and run.outcome not in Run.TRIED_AGAIN:
         return RetryLinks()
     near = Q(retry_of=run.pk) if run.retry_of_id is None else Q(retry_of=run.pk) | Q(pk=run.retry_of_id)
     found = dict(Run.objects.filter(near).values_list("pk", "number"))

@@ -68,6 +68,7 @@ class GateNumber:
 class GateVerdict:
     """`finished` False = it still runs, and the outcome says so too (inconclusive).
 
+    `decided_by`: the number of the run that decided; None where several runs did, those of an experiment.
     `counted_as`: what an inconclusive result was made by the gate's rule; None = nothing was made of it.
     `comment`: worth a comment beside the check that is always there; `comment_reason` says why, or why not.
     """
@@ -77,6 +78,7 @@ class GateVerdict:
     reasons: tuple[str, ...]
     numbers: tuple[GateNumber, ...]
     counted_as: Inconclusive | None = None
+    decided_by: int | None = None
 
     @property
     def comment(self) -> bool:
@@ -167,7 +169,7 @@ PROFILED = "The run was profiled, which costs the server something: its figures 
 
 
 def run_gate(run: Run, inconclusive: Inconclusive = "neutral") -> GateVerdict:
-    """The decision on a single run: whether its figures may be trusted."""
+    """The decision on a single run, whatever became of its retries: whether its figures may be trusted."""
     numbers = tuple(
         GateNumber(spec.name, spec.label, spec.unit, value=value)
         for spec in metrics_of(run.team_id, run.metrics).values()

@@ -76,10 +76,10 @@ async def get_verdict(api: Api, asked: GetVerdict) -> Answer:
     else:
         rules = {"metric": asked.metrics, "baseline": asked.baseline}
         said = await api.get(f"/experiments/{asked.experiment}/verdict", **rules)
-    wanted = ("outcome", "finished", "reasons", "comment_reason", "url")
+    wanted = ("outcome", "finished", "reasons", "decided_by", "comment_reason", "url")
     numbers = [without_empty(one) for one in said["numbers"]]
     content = {"run": asked.run, "experiment": asked.experiment, **{name: said[name] for name in wanted}}
-    return Answer(without_empty({**content, "numbers": numbers}), [asked.run])
+    return Answer(without_empty({**content, "numbers": numbers}), [asked.run, said["decided_by"]])
 
 
 async def _compared(api: Api, asked: CompareRuns) -> Any:
