@@ -46,6 +46,7 @@ from experiments.judging.gate.tries import gate_of_tries
 from experiments.models import Member
 from experiments.registry.notes.labels import check_labels, check_tags
 from experiments.running.queue.priorities import PRIORITIES, change_priority
+from experiments.running.queue.waiting import expected_at_launch, expected_of
 from experiments.telling.run_list.csv_response import CsvResponse
 from experiments.telling.run_list.lines import lines_page
 from experiments.telling.run_list.listing import MAX_LIMIT, RunFilter, csv_rows, runs_page
@@ -243,13 +244,15 @@ def create_run(request: HttpRequest, payload: RunIn = FromBody(...)) -> Status[R
         priority=PRIORITIES[extras.priority if extras else "normal"],
         retries=extras.retries if extras else 0,
     )
-    return Status(202, _detail(member, run.number))
+    return Status(202, _launched(member, run.number))
 
 
 @router.get("/{int:number}", response=RunDetail)
 def get_run(request: HttpRequest, number: int, fields: str = FIELDS) -> Any:
     """One run."""
-    return sparse(_detail(member_of(request), number), RunDetail, fields)
+    chosen, member = chosen_fields(RunDetail, fields), member_of(request)
+    expected = expected_of if not chosen or "waiting" in chosen else None  # the queue is long, and is asked for often
+    return sparse(RunDetail.of(find_run(member, number), member.team.slug, expected), RunDetail, fields)
 
 
 @router.patch("/{int:number}", response=RunDetail, auth=LAUNCH)
@@ -273,7 +276,7 @@ def cancel_run(request: HttpRequest, number: int) -> Status[RunDetail]:
 def rerun(request: HttpRequest, number: int) -> Status[RunDetail]:
     """Queue the same versions, parameters and hosts again."""
     member = member_of(request)
-    return Status(202, _detail(member, launch.rerun(member, find_run(member, number)).number))
+    return Status(202, _launched(member, launch.rerun(member, find_run(member, number)).number))
 
 
 @router.get("/{int:number}/verdict", response=VerdictOut)
@@ -299,3 +302,7 @@ async def run_verdict(
 
 def _detail(member: Member, number: int) -> RunDetail:
     return RunDetail.of(find_run(member, number), member.team.slug)
+
+
+def _launched(member: Member, number: int) -> RunDetail:
+    return RunDetail.of(find_run(member, number), member.team.slug, expected_at_launch)

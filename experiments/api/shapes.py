@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -20,7 +21,7 @@ from experiments.registry.runs.links import links_elsewhere
 from experiments.registry.teams.link_templates import MAX_NAME, MAX_URL, MOST_TEMPLATES, PLACEHOLDERS
 from experiments.running.queue.plan import Expected
 from experiments.running.queue.priorities import MAX_RETRIES, name_of
-from experiments.running.queue.waiting import expected_of
+from experiments.running.queue.waiting import FORESEEN, expected_of
 from experiments.telling.run_list.lines import Names
 
 # Where `true` must not be read as 1 and `"no"` not as false: it decides what starts.
@@ -166,8 +167,13 @@ class WaitingOut(BaseModel):
     """Why a queued run has not started yet, and when it may be expected to."""
 
     reason: str
-    runs_before: int = Field(description="Runs that use its hosts, or will before it does")
-    expected_start_at: datetime | None = Field(description="An estimate; null when only a person can end the wait")
+    runs_before: int = Field(
+        description="Runs that use its hosts, or will before it does; in a launch's answer without a time, at most"
+    )
+    expected_start_at: datetime | None = Field(
+        description="An estimate; null when only a person can end the wait, and in a launch's answer when more than "
+        f"{FORESEEN} other runs of the team wait: `GET /runs/{{number}}` has it"
+    )
 
     @classmethod
     def of(cls, expected: Expected | None) -> WaitingOut | None:
@@ -222,7 +228,8 @@ class RunDetail(ListedRun):
     )
 
     @classmethod
-    def of(cls, run: Run, team: str) -> RunDetail:
+    def of(cls, run: Run, team: str, expected: Callable[[Run], Expected | None] | None = expected_of) -> RunDetail:
+        """`expected`: how it is found out what a waiting run waits for; None = it is not asked for."""
         links = links_of(run)
         return cls(
             **run_fields(run, team),
@@ -234,7 +241,7 @@ class RunDetail(ListedRun):
             cause=run.cause,
             retry_of=links.retry_of,
             retried_as=links.retried_as,
-            waiting=WaitingOut.of(expected_of(run)),
+            waiting=WaitingOut.of(expected(run)) if expected is not None else None,
             notes=run.notes,
             hides_latency=run.hides_latency,
             findings=[Finding(**finding) for finding in run.findings],

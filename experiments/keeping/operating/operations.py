@@ -20,7 +20,7 @@ from experiments.registry.database_clock import database_now
 from experiments.registry.replica import ReplicaState, replica_state
 from experiments.registry.workers.presence import SILENT_AFTER
 from experiments.registry.workers.queues import queues_of
-from experiments.running.queue.waiting import schedule_of
+from experiments.running.queue.waiting import expected_of
 
 MOST_HOSTS = 100
 
@@ -158,7 +158,7 @@ def oldest_waiting() -> Run | None:
 
 def why_it_waits(run: Run) -> str:
     """The queue's own reason for a waiting run; "" when it has been started meanwhile."""
-    expected = schedule_of(run.team).of(run.pk)
+    expected = expected_of(run)
     return expected.reason if expected else ""
 
 

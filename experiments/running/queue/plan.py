@@ -18,6 +18,9 @@ from experiments.running.queue.estimates import Estimates
 from experiments.running.queue.live_limits import LiveLimits
 from experiments.running.queue.workers import Workers
 
+NEXT = "It is next."
+"""The reason of a run that nothing keeps."""
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -198,7 +201,7 @@ class Plan:
         if limited := self._limits.reason(row.team_id, self._team.name, row.site):
             return limited
         workers = self._workers.get(row.site)
-        return (workers.reason(self._now) if workers is not None else "") or "It is next."
+        return (workers.reason(self._now) if workers is not None else "") or NEXT
 
     def _runs_before(self, row: UnfinishedRun) -> int:
         used = set().union(*(self._before_on[machine] for machine in self._machines(row)))

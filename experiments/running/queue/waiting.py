@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
 from django.db.models import Q
 
-from experiments.models import CENTRAL, Host, Run, Team
+from experiments.models import CENTRAL, DriverSet, Host, Run, Team
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.driver_sets import members_of
 from experiments.registry.hosts.machines import sisters_of
@@ -18,8 +18,11 @@ from experiments.registry.hosts.reservations import holds_on
 from experiments.running.queue.estimates import Estimates, estimates_for
 from experiments.running.queue.fairness import Shares, shares_of, urgency
 from experiments.running.queue.live_limits import live_limits
-from experiments.running.queue.plan import Expected, Plan, UnfinishedRun, expected_of_active
+from experiments.running.queue.plan import NEXT, Expected, Plan, UnfinishedRun, expected_of_active
 from experiments.running.queue.workers import workers_at
+
+FORESEEN = 200
+"""A launch is answered with a time when at most so many runs of the team wait: of 5,000 that would take most of it."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,29 @@ def schedule_and_count(team: Team, most_waiting: int | None) -> tuple[Schedule, 
 
     What waits behind a run changes nothing of what is expected of it; of 5,000 it takes a third of the time.
     """
+    return _schedule(team, _waiting_of(team), lambda in_order: in_order[:most_waiting])
+
+
+def schedule_up_to(team: Team, run_ids: Iterable[int]) -> Schedule:
+    """The team's queue up to the last of these runs; nothing of those that wait where none of them does."""
+    wanted = frozenset(run_ids)
+
+    def head(in_order: Sequence[UnfinishedRun]) -> Sequence[UnfinishedRun]:
+        return in_order[: max((place for place, row in enumerate(in_order, 1) if row.pk in wanted), default=0)]
+
+    return _schedule(team, _waiting_of(team), head)[0]
+
+
+def _waiting_of(team: Team) -> Q:
+    return Q(team=team, state=Run.State.QUEUED)
+
+
+def _schedule(
+    team: Team, queued_ones: Q, head: Callable[[Sequence[UnfinishedRun]], Sequence[UnfinishedRun]]
+) -> tuple[Schedule, int]:
+    """These waiting runs of the team beside all active ones, thought through as far as their `head`; their count."""
     now = database_now()
-    rows = _rows(Q(team=team, state=Run.State.QUEUED) | Q(state__in=Run.ACTIVE))
+    rows = _rows(queued_ones | Q(state__in=Run.ACTIVE))
     active = [row for row in rows if row.state != Run.State.QUEUED]
     queued = [row for row in rows if row.state == Run.State.QUEUED]
     if not any(row.team_id == team.pk for row in rows):
@@ -72,7 +96,7 @@ def schedule_and_count(team: Team, most_waiting: int | None) -> tuple[Schedule, 
     )
     running = [plan.add_active(row) for row in active]
     shares = shares_of([team.pk])
-    waiting = [plan.add_waiting(row) for row in _in_order(queued, shares, plan)[:most_waiting]]
+    waiting = [plan.add_waiting(row) for row in head(_in_order(queued, shares, plan))]
     mine = {row.pk for row in active if row.team_id == team.pk}
     schedule = Schedule(now, tuple(one for one in running if one.run_id in mine), tuple(waiting))
     return schedule, len(queued)
@@ -88,7 +112,29 @@ def active_of(runs: Iterable[Run]) -> Schedule:
 
 def expected_of(run: Run) -> Expected | None:
     """What its team's schedule says of a queued run; None of one that does not wait."""
-    return schedule_of(run.team).of(run.pk) if run.state == Run.State.QUEUED else None
+    return schedule_up_to(run.team, [run.pk]).of(run.pk) if run.state == Run.State.QUEUED else None
+
+
+def expected_at_launch(run: Run) -> Expected | None:
+    """As `expected_of`, of a run that was queued just now; without a time where more than `FORESEEN` others wait.
+
+    Then only what keeps it off its hosts and from a worker now is looked at, and `runs_before` counts those that use or
+    want its hosts and are as urgent: some of them may start later.
+    """
+    if run.state != Run.State.QUEUED:
+        return None
+    others = Run.objects.filter(_waiting_of(run.team)).exclude(pk=run.pk)
+    count = others.count()
+    if count <= FORESEEN:
+        return expected_of(run)
+    found = _schedule(run.team, Q(pk=run.pk, state=Run.State.QUEUED), lambda in_order: in_order)[0].of(run.pk)
+    if found is None:
+        return None
+    hosts = [run.sut_id, *members_of([run.drivers_id]).get(run.drivers_id, ())] if run.drivers_id else [run.sut_id]
+    same_hosts = Q(sut__in=hosts) | Q(drivers__in=DriverSet.objects.filter(hosts__in=hosts))
+    before = others.filter(same_hosts).annotate(urgency=urgency()).filter(urgency__gte=run.priority).count()
+    reason = found.reason if found.reason != NEXT else f"{count:,} other runs of the team wait, too."
+    return replace(found, reason=reason, runs_before=found.runs_before + before, starts_at=None, ends_at=None)
 
 
 def expected_end(team: Team, runs: Iterable[Run]) -> datetime | None:
@@ -96,7 +142,7 @@ def expected_end(team: Team, runs: Iterable[Run]) -> datetime | None:
     live = [run.pk for run in runs if run.is_live]
     if not live:
         return None
-    schedule = schedule_of(team)
+    schedule = schedule_up_to(team, live)
     ends = [expected.ends_at if (expected := schedule.of(pk)) else schedule.at for pk in live]
     known = [end for end in ends if end is not None]
     return max(known) if len(known) == len(ends) else None

@@ -16,7 +16,7 @@ from experiments.models import Application, Host, Recipe, Role, Run, StoredVerdi
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import METRICS
 from experiments.running.queue.plan import Expected
-from experiments.running.queue.waiting import schedule_of
+from experiments.running.queue.waiting import schedule_up_to
 from experiments.telling.run_list.csv_response import CsvResponse
 from experiments.telling.run_list.listing import SORTS, RunFilter, csv_rows, runs_page
 from experiments.telling.run_list.saved_views import PASSING, views_of
@@ -224,7 +224,7 @@ def _options(team: Team) -> dict[str, list[str]]:
 def _expected(team: Team, rows: Iterable[Run]) -> dict[int, Expected]:
     """What is expected of the rows that wait; asks for the queue only when there are any."""
     queued = {run.pk for run in rows if run.state == Run.State.QUEUED}
-    return {one.run_id: one for one in schedule_of(team).waiting if one.run_id in queued} if queued else {}
+    return {one.run_id: one for one in schedule_up_to(team, queued).waiting if one.run_id in queued} if queued else {}
 
 
 def _changes(team: Team, rows: Sequence[Run]) -> dict[int, tuple[ThroughputChange, str]]:

@@ -9,6 +9,7 @@ import pytest
 from django.utils import timezone
 
 from experiments.models import Experiment, Host, Member, Reservation, Role, Run
+from experiments.running.queue import waiting
 from experiments.running.queue.dispatch import claim_next
 from tests.experiments.api.conftest import ApiClient, MakeApi
 from tests.experiments.api.test_auth import BODIES, NAMES
@@ -98,14 +99,32 @@ def test_a_waiting_run_says_why_and_how_long(api: ApiClient, stock: dict[str, An
     for _ in range(2):
         api.post("/runs", NAMES)
     claim_next("worker")
-    waiting = api.get("/runs/2").json()["waiting"]
-    assert (waiting["reason"], waiting["runs_before"]) == ("sut-1 is used by run #1.", 1)
-    assert waiting["expected_start_at"] > iso(0)
+    waits = api.get("/runs/2").json()["waiting"]
+    assert (waits["reason"], waits["runs_before"]) == ("sut-1 is used by run #1.", 1)
+    assert waits["expected_start_at"] > iso(0)
     assert api.get("/runs/1").json()["waiting"] is None
     Host.objects.filter(name="sut-1").update(state="dirty", state_reason="x is 1")
-    waiting = api.get("/runs/2").json()["waiting"]
-    assert waiting["reason"].startswith("sut-1 is dirty: x is 1.")
-    assert waiting["expected_start_at"] is None
+    waits = api.get("/runs/2").json()["waiting"]
+    assert waits["reason"].startswith("sut-1 is dirty: x is 1.")
+    assert waits["expected_start_at"] is None
+
+
+def test_a_launch_is_answered_with_the_reason_and_without_a_time_when_many_others_wait(
+    api: ApiClient, stock: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "FORESEEN", 1)
+    assert api.post("/runs", NAMES).json()["waiting"]["expected_start_at"] is not None
+    claim_next("worker")
+    for _ in range(2):
+        api.post("/runs", NAMES)
+    for path, body in (("/runs", NAMES), ("/runs/1/rerun", None)):
+        made = api.post(path, body).json()
+        said = made["waiting"]
+        assert (said["reason"], said["expected_start_at"]) == ("sut-1 is used by run #1.", None)
+        later = api.get(f"/runs/{made['number']}").json()["waiting"]
+        assert (later["runs_before"], later["expected_start_at"] > iso(0)) == (said["runs_before"], True)
+    assert api.get("/runs/4?fields=number,state").json() == {"number": 4, "state": "queued"}
+    assert api.get("/runs/4?fields=waiting").json()["waiting"]["runs_before"] == 3
 
 
 def test_a_retry_and_what_it_repeats_name_each_other(api: ApiClient, stock: dict[str, Any]) -> None:

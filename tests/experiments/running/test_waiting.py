@@ -20,9 +20,18 @@ from experiments.models import Host, Member, Role, Run, Worker
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.machines import recognise
 from experiments.registry.hosts.reservations import reserve
+from experiments.running.queue import waiting
 from experiments.running.queue.dispatch import claim_next
 from experiments.running.queue.plan import Expected
-from experiments.running.queue.waiting import active_of, expected_end, expected_of, schedule_and_count, schedule_of
+from experiments.running.queue.waiting import (
+    active_of,
+    expected_at_launch,
+    expected_end,
+    expected_of,
+    schedule_and_count,
+    schedule_of,
+    schedule_up_to,
+)
 from tests.experiments.asking.test_retries import grant_all
 from tests.experiments.conftest import MakeMember, ready_host
 
@@ -307,6 +316,45 @@ def test_the_head_of_a_queue_is_expected_like_the_whole_of_it(launch: Launch, ad
 
     assert [said(one, head.at) for one in head.waiting] == [said(one, whole.at) for one in whole.waiting[:2]]
     assert [one.run_id for one in head.active] == [one.run_id for one in whole.active]
+
+
+def test_a_queue_is_thought_through_up_to_the_run_that_is_asked_about(launch: Launch, admin: Member) -> None:
+    runs = [launch(pair) for pair in ("ab", "cd", "ab", "ab", "cd")]
+    claim_next("worker")
+    whole = schedule_of(admin.team)
+    for run in runs[1:]:
+        there = whole.of(run.pk)
+        assert there is not None
+        assert waits(run) == there
+        assert schedule_up_to(admin.team, [run.pk]).waiting == whole.waiting[: there.place]
+    assert schedule_up_to(admin.team, [runs[0].pk]).waiting == ()
+    ends = [expected_end(admin.team, [run]) for run in runs]
+    assert ends == [found.ends_at for run in runs if (found := whole.of(run.pk))]
+
+
+def test_a_launch_behind_many_others_says_what_keeps_the_run_now_and_no_time(
+    launch: Launch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "FORESEEN", 3)
+    launch("ab")
+    claim_next("worker")
+    launch("ac", priority=Run.Priority.LOW)
+    launch("ad")
+    few = launch("ef")
+    assert expected_at_launch(few) == waits(few)
+    shared, free = launch("da"), launch("gh")
+
+    def said(run: Run) -> tuple[str, int, datetime | None]:
+        found = expected_at_launch(run)
+        assert found is not None
+        return found.reason, found.runs_before, found.starts_at
+
+    assert said(shared) == ("a is used by run #1.", 2, None)
+    assert said(free) == ("4 other runs of the team wait, too.", 0, None)
+    Host.objects.filter(name="g").update(state="dirty")
+    assert said(free) == (waits(free).reason, 0, None)
+    seen(ago_s=300)
+    assert said(shared) == ("a is used by run #1.", 2, None)
 
 
 def test_what_is_expected_of_active_runs_does_not_need_the_queue_behind_them(launch: Launch, admin: Member) -> None:
