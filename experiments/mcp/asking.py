@@ -22,6 +22,9 @@ from experiments.api.plumbing.auth import Caller
 
 _TAKEN_OVER = ("HTTP_AUTHORIZATION", "HTTP_HOST", "REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT")
 _SCHEME = "wsgi.url_scheme"
+PAGE = 1000
+MOST_PAGES = 10
+"""Of one list: an assistant waits for its answer, and each page is a request of its budget."""
 
 
 class Refused(Exception):
@@ -30,6 +33,18 @@ class Refused(Exception):
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a list, in its order. `are_all` False = there are more, which nobody looked at."""
+
+    found: list[dict[str, Any]]
+    are_all: bool
+
+    def looked_at(self, what: str) -> dict[str, str]:
+        """What an answer says of a list that was not read to its end; nothing of one that was."""
+        return {} if self.are_all else {"looked_at": f"the first {len(self.found):,} {what}; there are more"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +63,17 @@ class Api:
         """What `GET /api/v1{path}` answers; without what is None or empty. Refused with the API's own words."""
         given = {name: value for name, value in query.items() if value not in (None, "", [])}
         return await self._ask("GET", path, urlencode(given, doseq=True), b"", {})
+
+    async def rows(self, path: str, **query: Any) -> Rows:
+        """The rows of a list that is an array, page by page to its end, at most `MOST_PAGES` of them."""
+        found: list[dict[str, Any]] = []
+        for _ in range(MOST_PAGES):
+            page = await self.get(path, **query, limit=PAGE, cursor=len(found))
+            found += page
+            if len(page) < PAGE:
+                return Rows(found, are_all=True)
+        more = await self.get(path, **query, limit=1, cursor=len(found))
+        return Rows(found, are_all=not more)
 
     async def post(self, path: str, body: Mapping[str, Any], *, key: str = "") -> Any:
         """What `POST /api/v1{path}` answers; `key` makes that it starts nothing twice. Refused as in `get`."""

@@ -71,7 +71,7 @@ class MetricHistory:
 def series_of(team: Team) -> list[Series]:
     """The team's series, the one with the newest run first."""
     found = Series.objects.for_team(team).select_related("sut_profile", "last_run")
-    return list(found.order_by(F("last_run_id").desc(nulls_last=True)))
+    return list(found.order_by(F("last_run_id").desc(nulls_last=True), "pk"))
 
 
 def metric_history(

@@ -62,15 +62,16 @@ class ExplainChange(Arguments):
 
 async def list_trends(api: Api, asked: ListTrends) -> Answer:
     """The series of the team whose names have all words."""
-    rows = await api.get("/series")
+    series = await api.rows("/series")
     words = asked.search.lower().split()
     fitting = [
         row
-        for row in rows
+        for row in series.found
         if all(word in f"{row['application']} {row['workload']} {row['tool']}".lower() for word in words)
     ]
     found = [without_empty(row) for row in fitting[: asked.limit]]
-    return Answer({"series": found, "more": len(fitting) - len(found)}, [row.get("last_run") for row in found])
+    content = {"series": found, "more": len(fitting) - len(found), **series.looked_at("series, newest run first")}
+    return Answer(content, [row.get("last_run") for row in found])
 
 
 async def get_series(api: Api, asked: GetSeries) -> Answer:

@@ -27,11 +27,12 @@ class GetQueue(Arguments):
 
 async def list_hosts(api: Api, asked: ListHosts) -> Answer:
     """Hosts by name, without addresses and keys."""
-    hosts = await api.get("/hosts", fields=",".join(_HOST))
-    fitting = [host for host in hosts if asked.name.lower() in host["name"].lower()]
+    hosts = await api.rows("/hosts", fields=",".join(_HOST))
+    fitting = [host for host in hosts.found if asked.name.lower() in host["name"].lower()]
     found = [without_empty(host) for host in fitting[: asked.limit]]
     runs = [host.get(name) for host in found for name in ("leased_by", "dirty_run")]
-    return Answer({"hosts": found, "more": len(fitting) - len(found)}, runs)
+    content = {"hosts": found, "more": len(fitting) - len(found), **hosts.looked_at("hosts")}
+    return Answer(content, runs)
 
 
 async def get_queue(api: Api, asked: GetQueue) -> Answer:

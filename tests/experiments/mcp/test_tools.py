@@ -10,9 +10,10 @@ import pytest
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.keeping.demo.history import make_history
+from experiments.mcp import asking
 from experiments.mcp.fitting import DATA, MAX_CHARS, fitted
 from experiments.mcp.tools import READING
-from experiments.models import Alert, Member, Run, RunEvent, Series
+from experiments.models import Alert, Host, Member, Run, RunEvent, Series, Team
 from tests.experiments.mcp.conftest import Caller, MakeCaller
 
 SECRETS = ("sut-1", "driver-1", "limits", "home page", "tomcat", '"ada"', "127.0.0.1", "ssh-ed25519")
@@ -113,6 +114,40 @@ def test_a_window_into_the_log_goes_on_where_the_one_before_ended(caller: Caller
     assert [f"line {number}" in line for number, line in zip((LINES - 2, LINES - 1), last, strict=True)] == [True] * 2
     errors = caller.call("get_log", number=record["run"], level="error")
     assert (errors["lines"], errors["next_after"]) == (1, None)
+
+
+def hosts_and_series(team: Team, count: int) -> None:
+    """So many of each, whose names are numbers of four digits."""
+    names = [f"{number:04}" for number in range(count)]
+    Host.objects.bulk_create(Host(team=team, name=f"host-{name}", address="10.0.0.1", user="bench") for name in names)
+    Series.objects.bulk_create(
+        Series(team=team, fingerprint=name, application=f"shop-{name}", workload="w", tool="wrk") for name in names
+    )
+
+
+def test_a_host_and_a_history_behind_the_first_thousand_are_found(caller: Caller, team: Team) -> None:
+    hosts_and_series(team, 1001)
+    found = caller.call("list_hosts", name="HOST-1000")
+    assert ([one["name"] for one in found["hosts"]], found["more"], "looked_at" in found) == (["host-1000"], 0, False)
+    found = caller.call("list_trends", search="shop-1000 wrk")
+    assert [one["fingerprint"] for one in found["series"]] == ["1000"]
+    assert caller.call("list_hosts", limit=5)["more"] == 996
+
+
+@pytest.mark.parametrize(("count", "looked_at"), ((6, False), (7, True)))
+def test_a_list_that_is_not_read_to_its_end_says_how_far_it_was(
+    count: int, looked_at: bool, caller: Caller, team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "PAGE", 3)
+    monkeypatch.setattr(asking, "MOST_PAGES", 2)
+    hosts_and_series(team, count)
+    hosts, trends = caller.call("list_hosts", name="nowhere"), caller.call("list_trends", search="nothing")
+    assert hosts["hosts"] == trends["series"] == []
+    assert [hosts.get("looked_at"), trends.get("looked_at")] == (
+        ["the first 6 hosts; there are more", "the first 6 series, newest run first; there are more"]
+        if looked_at
+        else [None, None]
+    )
 
 
 def test_a_series_comes_in_few_points_that_leave_out_no_peak(caller: Caller, record: dict[str, Any]) -> None:
