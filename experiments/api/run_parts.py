@@ -20,6 +20,7 @@ from experiments.api.choices import LogLevel, MetricDirection
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import READ, member_of
 from experiments.api.plumbing.paging import paged, tell_page
+from experiments.api.shapes import artifact_url
 from experiments.judging.comparing.history import samples_of
 from experiments.judging.evidence.load_parts import load_parts
 from experiments.models import ARTIFACT_BYTES, Member, RunEvent
@@ -103,7 +104,7 @@ class ArtifactOut(BaseModel):
     media_type: str
     sha256: str
     size_bytes: int
-    url: str
+    url: str = Field(description="Where the file is, with a token")
     created_at: datetime
 
 
@@ -229,7 +230,7 @@ def list_artifacts(request: HttpRequest, number: int) -> list[ArtifactOut]:
             media_type=artifact.media_type,
             sha256=artifact.sha256,
             size_bytes=artifact.size_bytes,
-            url=f"{request.path}/{quote(artifact.name, safe='')}",
+            url=artifact_url(number, artifact.name),
             created_at=artifact.created_at,
         )
         for artifact in run.artifacts.defer("content").annotate(size_bytes=ARTIFACT_BYTES).order_by("name")

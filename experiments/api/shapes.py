@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field
@@ -317,6 +318,11 @@ def _figures(run: Any, team: str) -> dict[str, Any]:
 def run_url(team: str, number: int) -> str:
     """The whole address of the run's page."""
     return f"{settings.BENCHHUB_URL}/t/{team}/runs/{number}/"
+
+
+def artifact_url(number: int, name: str) -> str:
+    """The whole address of a file of a run, over the API."""
+    return f"{settings.BENCHHUB_URL}/api/v1/runs/{number}/artifacts/{quote(name, safe='')}"
 
 
 def experiment_url(team: str, experiment_id: int) -> str:

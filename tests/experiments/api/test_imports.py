@@ -94,7 +94,7 @@ def test_imports_of_one_load_form_a_series_and_can_be_compared(api: ApiClient) -
     assert Series.objects.count() == 1
     assert api.get("/runs/1/verdict").json()["outcome"] == "inconclusive"
     artifact = api.get("/runs/1/artifacts").json()[0]
-    fetched = api.get(artifact["url"].removeprefix("/api/v1"))
+    fetched = api.get(artifact["url"].partition("/api/v1")[2])
     assert fetched.content.decode() == body["text"]
     assert fetched["Content-Disposition"].startswith("attachment")
     assert api.post("/runs/1/rerun").status_code == 409
