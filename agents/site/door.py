@@ -23,6 +23,7 @@ ANSWER_TIMEOUT_S = 30.0
 FILE_TIMEOUT_S = 600.0
 CONNECT_TIMEOUT_S = 10.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
+_REFUSED = frozenset((401, 403))
 _PASSING = frozenset((408, 425, 429, 500, 502, 503, 504))
 
 M = TypeVar("M", bound=BaseModel)
@@ -40,7 +41,8 @@ class Refused(StoreAway):
 class Door:
     """The centre's door for one site. May be used by several threads."""
 
-    def __init__(self, url: str, token: str, *, agent: str) -> None:
+    def __init__(self, url: str, read_token: Callable[[], str], *, agent: str) -> None:
+        """`read_token` is asked again when the centre refuses the token: another one may be in its place by then."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"--url: give the address of BenchHub, https://..., not {url!r}")
@@ -51,7 +53,9 @@ class Door:
         adapter = requests.adapters.HTTPAdapter(pool_maxsize=256)
         self._session.mount("https://", adapter)
         self._session.mount("http://", adapter)
-        self._session.headers.update({"Authorization": f"Bearer {token}", "User-Agent": agent})
+        self._session.headers["User-Agent"] = agent
+        self._read_token = read_token
+        self._token = read_token()
 
     def ask(
         self,
@@ -78,18 +82,37 @@ class Door:
     def _send(
         self, method: str, path: str, data: Any, kind: str, query: Mapping[str, str], timeout_s: float
     ) -> requests.Response:
+        """With the token; once more with the one that has taken its place, when it is refused."""
+
+        def once(token: str) -> requests.Response:
+            try:
+                return self._session.request(
+                    method,
+                    self._base + path,
+                    params=dict(query),
+                    data=data,
+                    headers={"Content-Type": kind, "Authorization": f"Bearer {token}"},
+                    timeout=(CONNECT_TIMEOUT_S, timeout_s),
+                    allow_redirects=False,
+                )
+            except requests.RequestException as error:
+                raise StoreAway(f"no answer of {self._base}: {error}") from error
+
+        token = self._token
+        answer = once(token)
+        if answer.status_code not in _REFUSED or (renewed := self._renewed(token)) == token:
+            return answer
+        if not isinstance(data, bytes):
+            data.seek(0)
+        return once(renewed)
+
+    def _renewed(self, refused: str) -> str:
+        """The token to use from now on: what is in its place by now, else the one that was refused."""
         try:
-            return self._session.request(
-                method,
-                self._base + path,
-                params=dict(query),
-                data=data,
-                headers={"Content-Type": kind},
-                timeout=(CONNECT_TIMEOUT_S, timeout_s),
-                allow_redirects=False,
-            )
-        except requests.RequestException as error:
-            raise StoreAway(f"no answer of {self._base}: {error}") from error
+            self._token = self._read_token() or refused
+        except (OSError, ValueError) as error:
+            logger.warning("the token cannot be read again: %s", error)
+        return self._token
 
     def _read(self, shape: type[M], answer: requests.Response) -> M:
         if answer.status_code == requests.codes.ok:
@@ -99,7 +122,7 @@ class Door:
                 raise StoreAway(f"{self._base} answers what is not BenchHub's: {str(error)[:300]}") from error
         detail, field = _problem(answer)
         told = f"{self._base}: HTTP {answer.status_code}: {detail}"
-        if answer.status_code in (401, 403):
+        if answer.status_code in _REFUSED:
             raise Refused(told)
         if answer.status_code in _PASSING or 300 <= answer.status_code < 400:
             raise StoreAway(told)

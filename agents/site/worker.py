@@ -153,9 +153,8 @@ def main(arguments: Sequence[str]) -> None:
     logging.getLogger("asyncssh").setLevel(logging.WARNING)  # it would tell each command, and what is in it
     try:
         keys = Keys(given.keys)
-        token = given.token_file.read_text().strip()
         folder = _own_folder(given.state)
-        door = Door(given.url, token, agent=f"benchhub-site-worker/{PROTOCOL}")
+        door = Door(given.url, lambda: given.token_file.read_text().strip(), agent=f"benchhub-site-worker/{PROTOCOL}")
     except (ValueError, OSError) as error:
         raise SystemExit(f"site-worker: {error}") from error
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -34,6 +34,8 @@ class Centre(http.server.ThreadingHTTPServer):
         self.events: list[Any] = []
         self.answer: tuple[int, Any] | None = None
         self.batches: list[int] = []
+        self.token = ""
+        self.refused = 0
 
     @property
     def url(self) -> str:
@@ -45,7 +47,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        status, told = self.server.answer or (200, self._stored(body))
+        if self.server.token and self.headers["Authorization"] != f"Bearer {self.server.token}":
+            self.server.refused += 1
+            status, told = 401, {"detail": "no"}
+        else:
+            status, told = self.server.answer or (200, self._stored(body))
         text = json.dumps(told).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
@@ -74,7 +80,7 @@ def centre() -> Iterator[Centre]:
 
 @pytest.fixture
 def door(centre: Centre) -> Door:
-    return Door(centre.url, "bh_x_y", agent="test")
+    return Door(centre.url, lambda: "bh_x_y", agent="test")
 
 
 def delivery(door: Door, folder: Path, patience_s: float = 60) -> Delivery:
@@ -175,7 +181,31 @@ def test_answers_of_the_centre_are_one_of_few_things(
 @pytest.mark.parametrize("url", ("http://benchhub.example.com", "ftp://x", "benchhub.example.com"))
 def test_the_token_is_not_sent_in_the_clear(url: str) -> None:
     with pytest.raises(ValueError):
-        Door(url, "token", agent="test")
+        Door(url, lambda: "token", agent="test")
+
+
+def test_a_token_that_was_put_into_the_place_of_a_refused_one_is_used_without_a_restart(
+    centre: Centre, tmp_path: Path
+) -> None:
+    place, batch = tmp_path / "token", tmp_path / "batch"
+    place.write_text("old")
+    centre.token = "old"
+    door = Door(centre.url, place.read_text, agent="test")
+    batch.write_bytes(b'{"kind": "samples"}\n{"kind": "logged"}')
+    assert door.send(Stored, "POST", "/runs/1/events", batch, query={}).last_seq == 2
+    centre.token = "new"
+    with pytest.raises(Refused):
+        door.send(Stored, "POST", "/runs/1/events", batch, query={})
+    assert centre.refused == 1  # the place has the same one: there is nothing to try
+    for left in ("", None):
+        place.unlink() if left is None else place.write_text(left)
+        with pytest.raises(Refused):
+            door.send(Stored, "POST", "/runs/1/events", b"{}", query={})
+    place.write_text("new")
+    assert door.send(Stored, "POST", "/runs/1/events", batch, query={}).last_seq == 4
+    assert centre.batches == [2, 2]  # the whole file, from its beginning
+    assert door.send(Stored, "POST", "/runs/1/events", batch, query={}).last_seq == 6
+    assert centre.refused == 4
 
 
 def test_a_torn_line_of_the_spool_has_not_happened(tmp_path: Path) -> None:
