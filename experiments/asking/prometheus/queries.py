@@ -30,7 +30,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "run": "the run's number",
     "team": "the team's short name",
     "application": "the application's name",
-    "step": "the step, as in rate(x[{step}]): 15s",
+    "step": "the step that is asked for, as in rate(x[{step}]): 15s; longer of a run of many hours",
 }
 """What may stand between { and } in a query, and what it becomes."""
 
@@ -65,9 +65,9 @@ class ChannelQuery:
         """Whether a host with this part in a run is asked for."""
         return role == self.role or (self.role == "driver" and role.startswith("driver-"))
 
-    def filled(self, values: Mapping[str, str]) -> str:
-        """The PromQL, each value escaped as PromQL escapes it between quotes."""
-        known = {**values, "step": f"{self.step_s}s"}
+    def filled(self, values: Mapping[str, str], step_s: int) -> str:
+        """The PromQL of a question with this step, each value escaped as PromQL escapes it between quotes."""
+        known = {**values, "step": f"{step_s}s"}
         return _PLACEHOLDER.sub(lambda found: _escaped(known[found[1]]), self.query)
 
 

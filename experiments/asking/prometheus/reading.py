@@ -150,7 +150,7 @@ def _ask(reading: PrometheusReading, found: Found, resolve: Resolver | None) -> 
             continue
         asked = Range.around(zero_s, end_s, query.step_s, margin_s=MARGIN_S, now_s=clock.now_s)
         try:
-            for channel, series in channels_in(query, server.over(query.filled(values), asked)).items():
+            for channel, series in channels_in(query, server.over(query.filled(values, asked.step_s), asked)).items():
                 found.rows[role, channel] = _row(run, role, channel, query.unit, series, zero_s)
         except PrometheusError as error:
             found.fail(words, error)

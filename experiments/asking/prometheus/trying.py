@@ -43,7 +43,7 @@ def try_source(
     values = _values(member, host)
     audit.record(member, "prometheus.try", f"prometheus {source.name}")
     queries = queries_of(source.queries)
-    found = [Tried(one.channel, one.role, one.filled({**values, "role": one.role})) for one in queries]
+    found = [Tried(one.channel, one.role, one.filled({**values, "role": one.role}, one.step_s)) for one in queries]
     until_s = time.monotonic() + MOST_S
     try:
         server = Prometheus(source, limit_s=LIMIT_S, resolve=resolve)

@@ -230,5 +230,5 @@ def test_a_server_whose_clock_is_ahead_is_asked_by_its_clock_and_stored_by_the_r
 def test_whatever_a_host_is_called_stays_inside_its_quotes(server: Server, quote: str) -> None:
     name = """sut "1" 'a' `b` \\ {host} ü"""
     promql = 'label_replace(vector(1), "is", "{host}", "", "")'.replace('"', quote)
-    (found,) = server.ask("query", query=ChannelQuery("quoted", promql).filled({"host": name}))
+    (found,) = server.ask("query", query=ChannelQuery("quoted", promql).filled({"host": name}, 15))
     assert found["metric"] == {"is": name}

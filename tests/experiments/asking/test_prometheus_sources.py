@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -119,9 +120,9 @@ def test_what_does_not_fit_is_refused_at_its_field_and_stores_nothing(
 
 def test_braces_of_promql_are_no_placeholders() -> None:
     for promql in ('up{job="{host}"}', 'x{a=~"b{2,3}"}', r'x{a=~"\\p{Greek}+"}', '{__name__="up"}', "up{}"):
-        filled = ChannelQuery("a", promql, step_s=5).filled({"host": "sut-1"})
+        filled = ChannelQuery("a", promql, step_s=5).filled({"host": "sut-1"}, 5)
         assert filled == promql.replace("{host}", "sut-1")
-    assert ChannelQuery("a", "rate(x[{step}])", step_s=5).filled({}) == "rate(x[5s])"
+    assert ChannelQuery("a", "rate(x[{step}])", step_s=5).filled({}, 7) == "rate(x[7s])"
 
 
 @pytest.mark.django_db
@@ -319,6 +320,21 @@ def test_a_server_that_is_away_fails_no_run_and_is_asked_a_few_times(
     assert (row.tries, reading.due(), channels_of(run)) == (len(reading.PAUSES) + 1, [], {})
     assert (run.outcome, run.state) == (Run.Outcome.SUCCEEDED, Run.State.FINISHED)
     assert source.readings.count() == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("duration_s", "step_s"), ((600, 2), (43_200, 5)))
+def test_a_query_says_the_step_that_is_asked_which_is_longer_of_a_run_of_many_hours(
+    receiver: Receiver, admin: Member, stock: dict[str, Any], duration_s: int, step_s: int
+) -> None:
+    query = ChannelQuery("rate", "rate(x[{step}])", step_s=2)
+    create_source(admin, wanted(f"http://127.0.0.1:{receiver.port}", query))
+    run = measured_run(admin, stock, BASE_S, duration_s)
+    (row,) = reading.readings_of(run)
+    receiver.answer = answer("scalar", [BASE_S, str(BASE_S)])
+    read_prometheus(row.pk)
+    (asked,) = (parse_qs(urlsplit(path).query) for path in receiver.paths if "query_range" in path)
+    assert (asked["step"], asked["query"]) == ([str(step_s)], [f"rate(x[{step_s}s])"])
 
 
 @pytest.mark.django_db
