@@ -57,6 +57,7 @@ class Presence:
             "queues": self.queues,
             "slots": self.slots,
             "site": settings.BENCHHUB_SITE,
+            "team": None,
             "seen_at": Now(),
             "clock_ahead_s": clock_ahead_s(),
         }

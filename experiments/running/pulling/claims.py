@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.conf import settings
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.site.wire import Claim, ClaimAsked, HostWay, RunGiven
@@ -13,6 +14,7 @@ from experiments.models import Host, Run, RunEvent, Site, Team, Worker
 from experiments.registry.hosts import canaries
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.host_keys import way_to
+from experiments.registry.workers.presence import SILENT_AFTER
 from experiments.registry.workers.tallies import count
 from experiments.running.executing.claimed_run import claimed
 from experiments.running.pulling.checks import check_due
@@ -26,9 +28,13 @@ SHOWN_EVERY = timedelta(seconds=5)
 
 
 def is_there(team: Team, site: Site, worker: str, slots: int) -> None:
-    """Note that a worker process of the team is at the site; `worker` is host:pid:thread. It has no queue."""
+    """Note that a worker process of the team is at the site; `worker` is host:pid:thread. It has no queue.
+
+    It says itself how it is called: while another one of that name lives, that one's row stays as it is.
+    """
     process = worker.rpartition(":")[0]
-    if Worker.objects.filter(process=process, seen_at__gt=Now() - SHOWN_EVERY).exists():
+    of_another = Q(seen_at__gt=Now() - SILENT_AFTER) & ~Q(team=team, site=site.name)
+    if Worker.objects.filter(Q(seen_at__gt=Now() - SHOWN_EVERY) | of_another, process=process).exists():
         return
     about = {"name": f"site-worker@{process}", "site": site.name, "team": team, "slots": slots}
     seen = {**about, "queues": [], "seen_at": Now()}

@@ -16,6 +16,7 @@ from experiments.keeping.operating.watched import watched_queues
 from experiments.models import Host, Member, Run, Site, Worker
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.driver_sets import driver_set
+from experiments.registry.workers.presence import Presence, process_name
 from experiments.running.queue.plan import Expected
 from experiments.running.queue.waiting import expected_of
 from tests.experiments.api.conftest import ApiClient, MakeApi
@@ -119,3 +120,22 @@ def test_a_worker_that_only_tests_connections_is_not_one_that_executes_runs(
     assert (state_of_berlin().workers, state_of_berlin().slots) == (0, 0)
     assert state_of_berlin().trouble == "No worker is at site berlin. One run waits there."
     assert api.get("/sites").json()[0]["has_worker"] is False
+
+
+def test_a_worker_that_gives_itself_the_name_of_another_one_takes_nothing_from_it(
+    admin: Member, site: Site, queued: Run
+) -> None:
+    seen_at = Now() - timedelta(seconds=10)
+    Worker.objects.create(name="runs@c", process="c:7", queues=["runs"], slots=4, started_at=seen_at, seen_at=seen_at)
+    door_of(admin, site).post("/site/claims", {**ASKED, "worker": "c:7:1"})
+    (row,) = Worker.objects.all()
+    assert (row.name, row.site, row.team, row.queues, row.slots) == ("runs@c", "", None, ["runs"], 4)
+    Worker.objects.update(seen_at=Now() - timedelta(minutes=2))  # that one is gone, and its name is free
+    door_of(admin, site).post("/site/claims", {**ASKED, "worker": "c:7:1"})
+    (row,) = Worker.objects.all()
+    assert (row.site, row.team, row.queues) == ("berlin", admin.team, [])
+    presence = Presence("runs@d", ["runs"], 4)
+    Worker.objects.update(process=process_name())
+    presence.show()
+    (row,) = Worker.objects.all()
+    assert (row.site, row.team, row.queues) == ("", None, ["runs"])
