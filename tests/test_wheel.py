@@ -163,7 +163,7 @@ def look_at_the_pages(installation: Installation) -> None:
     browser = sign_in(installation)
     for path, words in (
         ("/t/tuning/", "Overview"),
-        ("/t/tuning/library/", "ready to be launched on your hosts"),
+        ("/t/tuning/library/", "ready to be launched on"),
         ("/t/tuning/help/operations/", "Two ways to run it"),
         ("/t/tuning/operator/", "across teams"),
         ("/api/v1/openapi.json", '"openapi"'),

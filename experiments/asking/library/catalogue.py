@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -179,6 +179,9 @@ class ExperimentTemplate(Item):
     compares two are meant to differ: in one of these at least. `profilers` give each run a profiled twin.
     """
 
+    folder: ClassVar[str] = "experiments"
+    """Where its file is."""
+
     question: str = Field(min_length=1, max_length=400)
     answer: str = Field(min_length=1, max_length=1000)
     workload: WorkloadUse
@@ -245,11 +248,18 @@ class TuningTemplate(ExperimentTemplate):
     `limits` are metrics with the largest value that they may have, `unsafe` what is never proposed, and why.
     """
 
+    folder: ClassVar[str] = "tunings"
+
     variants: tuple[TemplateVariant, ...] = Field(min_length=1, max_length=1)
     space: dict[str, Any]
-    limits: dict[str, float] = {}
+    limits: dict[str, float] = Field({}, max_length=3)
     unsafe: dict[str, str] = Field(min_length=1)
     budget_runs: int = Field(60, ge=20, le=300)
+
+    @property
+    def decides(self) -> str:
+        """The metric that says what is better."""
+        return self.metric or "throughput_rps"
 
     @property
     def recipe_title(self) -> str:
@@ -309,10 +319,19 @@ def tuning(name: str) -> TuningTemplate:
     return _read("tunings", name, TuningTemplate)
 
 
+def tunings() -> tuple[TuningTemplate, ...]:
+    """Every tuning search, by work and title."""
+    return tuple(sorted((tuning(name) for name in names("tunings")), key=lambda one: (one.works, one.title)))
+
+
+def template_or_tuning(name: str) -> ExperimentTemplate:
+    """The experiment or the tuning search of this name. NotFound when there is neither."""
+    return tuning(name) if name in names("tunings") else template(name)
+
+
 def known_space(recipe_name: str) -> dict[str, Any] | None:
     """What may be tried of the installed recipe of this name; None of a recipe that the library does not know."""
-    found = (tuning(name) for name in names("tunings"))
-    return next((one.space for one in found if one.recipe_title == recipe_name), None)
+    return next((one.space for one in tunings() if one.recipe_title == recipe_name), None)
 
 
 def application(name: str) -> ShippedDocument:

@@ -79,7 +79,7 @@ class Installed:
         return {
             "name": self.template.title,
             "question": self.template.question,
-            "workload": _reference(self.workload),
+            "workload": reference(self.workload),
             "repetitions": self.template.repetitions,
             "order": self.template.order,
             **({"primary_metric": self.template.metric} if self.template.metric else {}),
@@ -89,8 +89,8 @@ class Installed:
             "variants": [
                 {
                     "name": one.name,
-                    "application": _reference(one.application),
-                    "recipe": _reference(one.recipe),
+                    "application": reference(one.application),
+                    "recipe": reference(one.recipe),
                     "sut": one.sut.name,
                     "drivers": [driver.name for driver in one.drivers],
                     **({"parameters": dict(one.parameters)} if one.parameters else {}),
@@ -199,6 +199,11 @@ def create(member: Member, ready: Installed, places: Places, *, repetitions: int
     )
 
 
+def reference(document: Application | Recipe | Workload) -> str:
+    """How a body of the API names this version."""
+    return f"{document.name}@{document.version}"
+
+
 def _without_empty(node: Any, values: Mapping[str, Value]) -> Any:
     if isinstance(node, Mapping):
         return {key: _without_empty(child, values) for key, child in node.items() if not _is_empty(child, values)}
@@ -218,10 +223,6 @@ def _texts(node: Any) -> Iterator[str]:
             yield from _texts(child)
     elif isinstance(node, str):
         yield node.strip()
-
-
-def _reference(document: Application | Recipe | Workload) -> str:
-    return f"{document.name}@{document.version}"
 
 
 def _newest(member: Member, model: Any, titles: Mapping[str, str]) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The library: templates of experiments by work, each installed with the team's hosts, and published figures."""
+"""The library: experiments and tuning searches by work, each installed with the team's hosts, and published figures."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from experiments.asking.library import catalogue
-from experiments.asking.library.catalogue import ExperimentTemplate, Item
+from experiments.asking.library.catalogue import ExperimentTemplate, Item, TuningTemplate
 from experiments.asking.library.families import choices_of, entries
 from experiments.asking.library.finding import mentions
 from experiments.asking.library.fit import fits
 from experiments.asking.library.install import install
 from experiments.asking.library.published import import_published, published_runs
+from experiments.asking.library.tuning_searches import tried
+from experiments.asking.tunings.wording import shown as value_text
 from experiments.judging.comparing.machines import machines_of_runs
 from experiments.models import Role, Run
 from experiments.registry.errors import Forbidden, RequestError
-from experiments.registry.metrics.vocabulary import METRICS
+from experiments.registry.metrics.vocabulary import METRICS, label_of
 from frontend.charts.machines import with_charts
 from frontend.pages.library.forms import InstallForm
 from frontend.shared.access import TeamRequest, team_view
@@ -31,17 +33,19 @@ def library(request: TeamRequest) -> HttpResponseBase:
     """Everything that is shipped, by work; `?q=` narrows it to what has these words."""
     asked = request.GET.get("q", "").replace("\0", "").strip()[:200]
     templates = [one for one in catalogue.templates() if mentions(one, asked)]
+    tunings = [one for one in catalogue.tunings() if mentions(one, asked)]
     recorded = [one for one in map(catalogue.recorded, catalogue.names("recorded")) if mentions(one, asked)]
     works = [
         {
             "number": number,
             "title": title,
             "templates": entries([one for one in templates if number in one.works]),
+            "tunings": [one for one in tunings if number in one.works],
             "recorded": [one for one in recorded if number in one.works],
         }
         for number, title in catalogue.WORKS.items()
     ]
-    shown = [work for work in works if work["templates"] or work["recorded"]] if asked else works
+    shown = [work for work in works if work["templates"] or work["tunings"] or work["recorded"]] if asked else works
     return render(request, "library/list.html", {"works": shown, "asked": asked})
 
 
@@ -50,9 +54,9 @@ def library(request: TeamRequest) -> HttpResponseBase:
 def library_template(request: TeamRequest, name: str) -> HttpResponseBase:
     """One template: what it asks, its variants, where its values come from, and a form that installs it.
 
-    POST saves its documents as versions of the team and goes on to New experiment, filled in.
+    POST saves its documents as versions of the team and goes on to New experiment, or New tuning search, filled in.
     """
-    template = catalogue.template(name)
+    template = catalogue.template_or_tuning(name)
     if request.method == "GET":
         return _page(request, template, InstallForm(request.team, template))
     if not Role(request.member.role).covers(Role.EDITOR):
@@ -68,14 +72,15 @@ def library_template(request: TeamRequest, name: str) -> HttpResponseBase:
     count = len(ready.applications) + len(ready.recipes) + 1
     messages.success(request, f"{template.title}: {count} documents are in the team now.")
     chosen: dict[str, str | list[int]] = {"template": name, "scale": form.scale, **form.host_ids()}
-    return redirect(f"{reverse('new_experiment', args=[request.team.slug])}?{urlencode(chosen, doseq=True)}")
+    page = "new_tuning" if isinstance(template, TuningTemplate) else "new_experiment"
+    return redirect(f"{reverse(page, args=[request.team.slug])}?{urlencode(chosen, doseq=True)}")
 
 
 @require_POST
 @team_view()
 def library_fits(request: TeamRequest, name: str) -> HttpResponseBase:
     """What of the template does not fit the chosen hosts, for the page while its form is filled in."""
-    template = catalogue.template(name)
+    template = catalogue.template_or_tuning(name)
     form = InstallForm(request.team, template, request.POST)
     form.is_valid()
     places = form.places()
@@ -147,6 +152,13 @@ def _page(request: TeamRequest, template: ExperimentTemplate, form: InstallForm,
             {"name": key, "small": one.at("small"), "published": one.at("published"), "description": one.description}
             for key, one in sorted(template.settings().items())
         ],
-        "yaml": catalogue.text_of("experiments", template.name),
+        "yaml": catalogue.text_of(template.folder, template.name),
     }
+    if isinstance(template, TuningTemplate):
+        context |= {
+            "tried": [(one, value_text(one.default)) for one in tried(template)],
+            "metric": label_of(template.decides),
+            "limits": [(label_of(metric), most) for metric, most in template.limits.items()],
+            "margin_pct": round(template.margin_ratio * 100, 4),
+        }
     return render(request, "library/template.html", context, status=status)

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 from experiments.asking.library import catalogue
-from experiments.asking.library.catalogue import Scale
-from experiments.asking.library.install import Places, installed
-from experiments.models import Host
-from experiments.registry.errors import NotFound
 from frontend.pages.new_experiment.forms import ExperimentForm, VariantForm
 from frontend.pages.new_experiment.rows import Rows
 from frontend.shared.access import TeamRequest
-from frontend.shared.forms.choices import HOST_FIELDS, TeamChoices
+from frontend.shared.forms.choices import TeamChoices
+from frontend.shared.forms.from_library import installed_in_link
 from frontend.shared.forms.parameters import parameter_text
-from frontend.shared.query import id_in
-
-GONE = "A host of this link is not there any more; choose the hosts in the library again."
 
 
 def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tuple[ExperimentForm, Rows]:
     """New experiment filled in with an installed template. NotFound when that or a host is not there."""
     template = catalogue.template(name)
-    scale: Scale = "published" if request.GET.get("scale") == "published" else "small"
-    ready = installed(request.member, template, scale)
-    if ready is None:
-        raise NotFound(f"{template.title} is not installed in this team yet; open it in the library.")
-    hosts = {role: _hosts(request, role) for role in HOST_FIELDS}
-    if len(hosts["sut"]) != 1 or not hosts["drivers"] or len(hosts["drivers"]) != len(request.GET.getlist("drivers")):
-        raise NotFound(GONE)
-    named = {role: _hosts(request, f"m_{role}") for role in template.roles}
-    if not all(len(found) == 1 for found in named.values()):
-        raise NotFound(GONE)
-    members = {role: host for role, (host,) in named.items()}
-    other_sut = next(iter(hosts["other_sut"]), None)
-    candidates = ready.candidates(Places(hosts["sut"][0], hosts["drivers"], other_sut, members))
+    ready, places = installed_in_link(request, template)
+    candidates = ready.candidates(places)
     form = ExperimentForm(
         choices,
         initial={
@@ -44,7 +27,7 @@ def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tupl
             "primary_metric": template.metric,
             "margin_pct": round(template.margin_ratio * 100, 4),
             "profilers": template.profilers,
-            "labels": {"library": template.name, "scale": scale},
+            "labels": {"library": template.name, "scale": ready.scale},
         },
     )
     forms_by_row = {
@@ -65,10 +48,3 @@ def template_rows(request: TeamRequest, choices: TeamChoices, name: str) -> tupl
         for row, one in enumerate(candidates)
     }
     return form, Rows(forms_by_row, "0")
-
-
-def _hosts(request: TeamRequest, role: str) -> tuple[Host, ...]:
-    """The team's hosts that a link names, in its order."""
-    wanted = [pk for text in request.GET.getlist(role) if (pk := id_in(text)) is not None]
-    found: dict[int, Host] = Host.objects.for_team(request.team).in_bulk(wanted)
-    return tuple(found[pk] for pk in wanted if pk in found)

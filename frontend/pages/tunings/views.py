@@ -32,6 +32,7 @@ from experiments.registry.metrics.vocabulary import label_of
 from frontend.charts.coordinates import coordinates_json
 from frontend.charts.effects import pictures, scale_text
 from frontend.pages.tunings.forms import TuningForm, initial_of
+from frontend.pages.tunings.from_library import library_initial
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.last_parts import last_parts
@@ -57,7 +58,7 @@ def tuning_list(request: TeamRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @team_view(role=Role.LAUNCHER)
 def new_tuning(request: TeamRequest) -> HttpResponseBase:
-    """Start one. `?from=<id>` copies one."""
+    """Start one. `?from=<id>` copies one, `?template=<name>` with hosts begins with one of the library."""
     choices = TeamChoices(request.team)
     if request.method == "GET":
         return _form(request, choices, TuningForm(choices, initial=_initial(request)))
@@ -282,6 +283,8 @@ def _answer_rows(found: Tuning) -> list[dict[str, str]]:
 
 
 def _initial(request: TeamRequest) -> dict[str, Any]:
+    if name := request.GET.get("template", ""):
+        return library_initial(request, name)
     source = id_in(request.GET.get("from", ""))
     if source is None:
         return last_parts(request)

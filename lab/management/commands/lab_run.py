@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from argparse import ArgumentParser
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,14 @@ from agents.base.cpuset import parse_cpus
 from benchhub.management.commands import up
 from benchhub.supervisor import ADDRESS
 from benchhub.terminal import Terminal
-from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_experiment
 from experiments.asking.library import catalogue
-from experiments.asking.library.catalogue import ExperimentTemplate, TuningTemplate, template
+from experiments.asking.library.catalogue import TuningTemplate, template_or_tuning
 from experiments.asking.library.install import Places, create, install
 from experiments.asking.library.published import import_published
+from experiments.asking.library.tuning_searches import plan_of
 from experiments.asking.tunings.answer import answer_of
 from experiments.asking.tunings.live import start_tuning
-from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.judging.gate.decision import experiment_gate
 from experiments.keeping.demo.records import ON_ONE_MACHINE, split_cpus
 from experiments.models import Experiment, Host, Member, Role, Team, Tuning
@@ -84,7 +84,7 @@ class Command(up.Command):
         self.options = options
         self.failed = False
         try:
-            self.templates = [_shipped(name) for name in options["names"]]
+            self.templates = [template_or_tuning(name) for name in options["names"]]
             if options["port"] is None:
                 options["port"] = free_port(ADDRESS, WEB_PORT)
             insist_on_a_member(options["kill"], self.templates)
@@ -219,26 +219,8 @@ class Command(up.Command):
 
     def _tune(self, terminal: Terminal, url: str, template: TuningTemplate) -> None:
         ready = install(self.member, template, "small", self._settings(terminal, template))
-        variant = template.variants[0]
-        choice = Choice(
-            ready.applications[variant.application],
-            ready.recipes[variant.recipe],
-            ready.workload,
-            self.registered["sut"],
-            (self.registered["driver"],),
-            variant.parameters_at("small"),
-        )
-        plan = TuningPlan(
-            template.title,
-            choice,
-            template.space,
-            metric=template.metric or "throughput_rps",
-            limits=[LimitWanted(name, at_most=value) for name, value in template.limits.items()],
-            margin_ratio=template.margin_ratio,
-            budget_runs=self.options["repetitions"] or template.budget_runs,
-            reduces=True,
-            labels={"library": template.name},
-        )
+        plan = plan_of(template, ready, Places(self.registered["sut"], (self.registered["driver"],)))
+        plan = replace(plan, budget_runs=self.options["repetitions"] or plan.budget_runs, reduces=True)
         tuning = start_tuning(self.member, plan)
         page = f"{url}t/{TEAM}/experiments/tunings/{tuning.pk}/"
         terminal.say("lab", f"{template.title}: at most {tuning.budget_runs} runs, {page}")
@@ -270,11 +252,6 @@ class Command(up.Command):
                 raise LabError(f"{text!r} is no setting of {template.title}; it has: {', '.join(sorted(wanted))}.")
             values[name] = typed(wanted[name], value)
         return {name: value for name, value in values.items() if name in wanted}
-
-
-def _shipped(name: str) -> ExperimentTemplate:
-    """The experiment or the tuning search of this name."""
-    return catalogue.tuning(name) if name in catalogue.names("tunings") else template(name)
 
 
 def _split_cpus() -> tuple[str, str]:

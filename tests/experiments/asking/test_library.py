@@ -150,6 +150,8 @@ def test_a_shipped_space_fits_its_recipe_begins_at_its_defaults_and_says_what_is
             assert document.resolve({**default, one.name: value}, built_in={"sut_cpu_count": 8})
     assert catalogue.known_space(shipped.recipe_title) == shipped.space
     assert shipped.unsafe
+    assert name not in NAMES
+    assert set(shipped.limits) <= set(METRICS)
 
 
 def test_every_work_has_an_experiment_and_every_part_is_used_or_stands_for_itself() -> None:

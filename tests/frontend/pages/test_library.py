@@ -8,9 +8,10 @@ import re
 import pytest
 from django.test import Client
 from django.urls import reverse
+from lxml import html
 
-from experiments.asking.library.catalogue import names, templates
-from experiments.models import Experiment, HardwareProfile, Host, Member, Recipe, Role, Run, Team
+from experiments.asking.library.catalogue import names, templates, tuning
+from experiments.models import Experiment, HardwareProfile, Host, Member, Recipe, Role, Run, Team, Tuning
 from tests.experiments.conftest import MakeMember, ready_host
 from tests.frontend.flat import flat
 
@@ -112,6 +113,74 @@ def test_a_system_asks_for_a_host_of_each_member_and_hands_them_on(
     assert {role: form[role].value() for role in members} == members
     gone = answer["Location"].replace(f"m_app={members['m_app']}", "m_app=0")
     assert page.get(gone).status_code == 404
+
+
+def test_tuning_searches_are_beside_the_experiments_of_their_work_and_are_found_by_their_words(page: Client) -> None:
+    text = flat(page.get("/t/perf/library/").content.decode())
+    listed = sum(len(tuning(name).works) for name in names("tunings"))
+    assert text.count("Tune…") == text.count('<span class="chip">tuning search</span>') == listed
+    assert "4 experiments, 1 tuning search" in text
+    found = page.get("/t/perf/library/", {"q": "survivor_ratio"}).context["works"]
+    assert [one.name for work in found for one in work["tunings"]] == ["tune-jvm"]
+    all_of_them = page.get("/t/perf/library/", {"q": "Tuning search"}).context["works"]
+    assert {one.name for work in all_of_them for one in work["tunings"]} == set(names("tunings"))
+
+
+@pytest.mark.parametrize("name", names("tunings"))
+def test_the_page_of_a_tuning_search_says_what_is_tried_and_what_is_unsafe_and_why(name: str, page: Client) -> None:
+    shown, text = tuning(name), page.get(f"/t/perf/library/{name}/").content.decode()
+    document = html.fromstring(text)
+    assert [row.text_content().split()[0] for row in document.xpath("//*[@id='tried']//tbody/tr")] == [
+        one["name"] for one in shown.space["parameters"]
+    ]
+    said = [tuple(flat(cell.text_content()) for cell in row) for row in document.xpath("//*[@id='unsafe']//tbody/tr")]
+    assert said == list(shown.unsafe.items())
+    assert f"{shown.budget_runs} runs at most" in text
+    assert all(source.url in text for source in shown.source)
+    assert "unsafe:" in document.get_element_by_id("yaml").text_content()
+
+
+def test_bounds_conditions_and_mixtures_of_a_tuning_search_are_in_words(page: Client) -> None:
+    jvm = flat(page.get("/t/perf/library/tune-jvm/").content.decode())
+    for words in ("G1, Parallel, Serial", "128 to 1024, by orders of magnitude", "collector = G1, Parallel"):
+        assert words in jvm
+    assert "Throughput, 3 % or more" in jvm
+    connectors = flat(page.get("/t/perf/library/tune-tomcat-connectors/").content.decode())
+    assert "Never together: <code>min_spare_threads &gt; max_threads</code>" in connectors
+
+
+@pytest.mark.parametrize("name", names("tunings"))
+def test_an_installed_tuning_search_is_filled_in_and_starts_when_it_is_sent(
+    name: str, page: Client, hosts: dict[str, int]
+) -> None:
+    places = {f"s_{one}": f"/opt/{one}" for one in ("tomcat_home", "liberty_home", "rest_war", "jmeter_home")}
+    answer = page.post(f"/t/perf/library/{name}/", {**hosts, **places, "scale_choice": "small"})
+    assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, "/t/perf/experiments/tunings/new/")
+    shown = page.get(answer["Location"]).content.decode()
+    assert f'href="/t/perf/library/{name}/#unsafe"' in shown
+    sent: dict[str, list[str]] = {}
+    for field, value in html.fromstring(shown).forms[-1].form_values():
+        sent.setdefault(field, []).append(value)
+    started = page.post(answer["Location"], sent)
+    assert started.status_code == 302, started.context["form"].errors
+    made, shipped = Tuning.objects.get(), tuning(name)
+    assert (made.name, made.metric, made.budget_runs) == (shipped.title, shipped.decides, shipped.budget_runs)
+    assert made.limits == [{"metric": "errors_total", "at_most": 0.0, "at_least": None}]
+    assert made.labels == {"library": name, "scale": "small"}
+    assert made.space["forbidden"] == shipped.space.get("forbidden", [])
+    bounds = {one["name"]: (one.get("low"), one.get("high")) for one in shipped.space["parameters"]}
+    assert {one["name"]: (one["low"], one["high"]) for one in made.space["parameters"]} == bounds
+    assert (made.sut_id, [host.pk for host in made.drivers.in_order]) == (hosts["sut"], [hosts["drivers"]])
+
+
+def test_a_tuning_search_that_is_not_installed_cannot_be_filled_in(page: Client, hosts: dict[str, int]) -> None:
+    chosen = f"sut={hosts['sut']}&drivers={hosts['drivers']}"
+    for name in ("tune-nginx", "tomcat-baseline", "nothing"):
+        assert page.get(f"/t/perf/experiments/tunings/new/?template={name}&{chosen}").status_code == 404
+    page.post("/t/perf/library/tune-nginx/", {**hosts, "scale_choice": "small"})
+    address = "/t/perf/experiments/tunings/new/?template=tune-nginx"
+    assert page.get(f"{address}&{chosen}").status_code == 200
+    assert page.get(f"{address}&sut=0&drivers={hosts['drivers']}").status_code == 404
 
 
 def test_a_missing_setting_and_a_missing_host_are_shown_at_their_fields(page: Client, hosts: dict[str, int]) -> None:
