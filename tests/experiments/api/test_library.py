@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.asking.library.catalogue import names
-from experiments.models import Experiment, Member, Recipe, Run
+import pytest
+
+from experiments.asking.library.catalogue import names, tuning
+from experiments.models import Experiment, Member, Recipe, Run, Tuning
 from tests.experiments.api.conftest import ApiClient
+from tests.experiments.asking.test_tuning_suts import known
 from tests.experiments.conftest import ready_host
 
 PLACE = {"tomcat_home": "/opt/tomcat"}
+PLACES = PLACE | {"liberty_home": "/opt/wlp", "rest_war": "/opt/rest.war", "jmeter_home": "/opt/jmeter"}
 
 
 def test_the_list_names_every_template_and_the_published_figures(api: ApiClient) -> None:
@@ -41,6 +45,45 @@ def test_a_template_is_installed_and_its_body_makes_the_experiment(api: ApiClien
     experiment = Experiment.objects.get(pk=created.json()["id"])
     assert experiment.labels == {"library": "tomcat-baseline", "scale": "small"}
     assert [one.name for one in experiment.variants.all()] == ["default", "access log off", "request threads = CPUs"]
+
+
+@pytest.mark.parametrize("scale", ["small", "published"])
+@pytest.mark.parametrize("name", names("tunings"))
+def test_a_tuning_search_is_installed_and_its_body_starts_it_as_it_is(
+    name: str, scale: str, api: ApiClient, admin: Member
+) -> None:
+    facts = {"cpu.online": "0-7", "memory.total_bytes": str(8 << 30), "java.path.version": "21.0.8"}
+    for host, roles in (("server", "sut"), ("loader", "driver")):
+        known(ready_host(admin, host, roles=roles, user="root"), facts)
+    needed = {one["name"] for one in api.get(f"/library/{name}").json()["settings"]} & PLACES.keys()
+    body = {"scale": scale, "settings": {one: PLACES[one] for one in needed}, "sut": "server", "drivers": ["loader"]}
+    made = api.post(f"/library/{name}/install", body).json()
+    assert made["experiment"] is None
+    assert [one["sentence"] for one in made["fits"] if one["result"] == "fail"] == []
+    started = api.post("/tunings", made["tuning"])
+    assert started.status_code == 202, started.content
+    shipped, search = tuning(name), Tuning.objects.get()
+    assert search.labels == {"library": name, "scale": scale}
+    assert [one["name"] for one in search.space["parameters"]] == [one["name"] for one in shipped.space["parameters"]]
+    assert search.space["forbidden"] == shipped.space.get("forbidden", [])
+    assert {one["metric"]: one["at_most"] for one in search.limits} == shipped.limits
+    assert (search.metric, search.budget_runs) == (shipped.decides, shipped.budget_runs)
+
+
+def test_tuning_searches_are_listed_with_what_they_try_and_what_is_unsafe(api: ApiClient) -> None:
+    listed = api.get("/library").json()
+    assert {one["name"] for one in listed["tunings"]} == set(names("tunings"))
+    assert not {one["name"] for one in listed["experiments"]} & set(names("tunings"))
+    found = api.get("/library/tune-nginx").json()["tuning"]
+    assert found["unsafe"] == dict(tuning("tune-nginx").unsafe)
+    by_name = {one["name"]: one for one in found["parameters"]}
+    assert (by_name["workers"]["low"], by_name["workers"]["high"], by_name["workers"]["default"]) == (1, 4, 1)
+    assert (by_name["tcp_nopush"]["choices"], by_name["tcp_nopush"]["only_when"]) == (["on", "off"], "sendfile = on")
+    assert found["limits"] == [{"metric": "errors_total", "at_most": 0, "at_least": None}]
+    assert api.get("/library/tomcat-baseline").json()["tuning"] is None
+    assert api.get("/library/tune-nginx/yaml").content.decode().startswith("title: nginx, six parameters")
+    installed = api.post("/library/tune-nginx/install", {}).json()
+    assert (installed["experiment"], installed["tuning"]) == (None, None)
 
 
 def test_several_driver_hosts_are_in_every_variant(api: ApiClient, admin: Member) -> None:
