@@ -20,7 +20,7 @@ def library_initial(request: TeamRequest, name: str) -> dict[str, Any]:
     initial: dict[str, Any] = {
         "name": plan.name,
         "metric": plan.metric,
-        "margin_pct": round(plan.margin_ratio * 100, 4),
+        "margin_pct": f"{plan.margin_ratio * 100:g}",
         "budget_runs": plan.budget_runs,
         "labels": dict(plan.labels),
         "drivers": [host.pk for host in choice.drivers],
@@ -29,5 +29,5 @@ def library_initial(request: TeamRequest, name: str) -> dict[str, Any]:
         **{f"p_{key}": parameter_text(value) for key, value in choice.parameters.items()},
     }
     for number, limit in zip(LIMITS, plan.limits, strict=False):
-        initial |= {f"limit{number}_metric": limit.metric, f"limit{number}_value": limit.at_most}
+        initial |= {f"limit{number}_metric": limit.metric, f"limit{number}_value": f"{limit.at_most:g}"}
     return initial | initial_of(dict(plan.space))
