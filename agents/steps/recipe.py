@@ -16,6 +16,7 @@ from agents.steps import AnyStep
 Value = bool | int | float | str
 ParameterName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 MAX_STEPS = 200
+UNIT_BYTES: Mapping[str, int] = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 ON = "on"
 """The key of a step that names the member of a system that it is meant for."""
 _ROLE = re.compile(r"(?:[a-z][a-z0-9_]{0,11})?")
@@ -26,14 +27,24 @@ _STEPS: TypeAdapter[tuple[AnyStep, ...]] = TypeAdapter(tuple[AnyStep, ...])
 
 
 class Parameter(Frozen):
-    """A value that a variant may set. Without a default it must be given."""
+    """A value that a variant may set. Without a default it must be given.
+
+    `memory` is the unit of a value that the server takes of its host's memory.
+    """
 
     type: Literal["int", "float", "str", "bool"] = "int"
     default: Value | None = None
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[Value, ...] = ()
+    memory: Literal["", "KiB", "MiB", "GiB"] = Field("", exclude_if=lambda unit: not unit)
     description: str = ""
+
+    @model_validator(mode="after")
+    def _memory_is_a_number(self) -> Parameter:
+        if self.memory and self.type not in ("int", "float"):
+            raise ValueError(f"memory: a {self.type} is no number of {self.memory}")
+        return self
 
     def check(self, name: str, value: object) -> Value:
         """`value` when it fits, else PlanError naming the parameter."""

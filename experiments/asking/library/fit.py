@@ -16,8 +16,10 @@ from agents.drivers.shares import share_words
 from agents.spec import WorkloadDocument
 from agents.steps.recipe import Value
 from experiments.asking.library import catalogue
-from experiments.asking.library.catalogue import ExperimentTemplate, Scale
+from experiments.asking.library.catalogue import ExperimentTemplate, Scale, TuningTemplate
 from experiments.asking.library.install import Places, filled_in, settings_for
+from experiments.asking.tunings.memory import check_memory
+from experiments.asking.tunings.space import read_space, space_of
 from experiments.judging.comparing.machines import machine_texts
 from experiments.models import Host
 from experiments.registry.errors import RequestError
@@ -42,6 +44,8 @@ def fits(template: ExperimentTemplate, scale: Scale, places: Places, given: Mapp
     if template.two_suts:
         found += _two_machines(template, places)
     found += _tools(template, places, suts)
+    if isinstance(template, TuningTemplate):
+        found += _memory_of_search(template, scale, places)
     if len(places.drivers) > 1:
         found += _shares(template, scale, places, given)
     order = {"fail": 0, "warn": 1, "pass": 2}
@@ -79,6 +83,17 @@ def _machine(template: ExperimentTemplate, scale: Scale, sut: Host, given: Mappi
         yield Fit(
             "warn", f"{sut.name} is used as {sut.user}: some steps need root, so this user needs sudo without password."
         )
+
+
+def _memory_of_search(template: TuningTemplate, scale: Scale, places: Places) -> Iterator[Fit]:
+    """What starting the search on these hosts would be refused for."""
+    (variant,) = template.variants
+    document = catalogue.recipe(variant.recipe).document
+    space = space_of(read_space(template.space), document)
+    try:
+        check_memory(document, space, variant.parameters_at(scale), places.sut, places.members)
+    except RequestError as error:
+        yield Fit("fail", error.message)
 
 
 def _java(sut: Host, facts: Mapping[str, str], wanted: int) -> Iterator[Fit]:

@@ -12,6 +12,7 @@ from agents.steps.recipe import RecipeDocument, Value
 from experiments.analysis.tuning.space import Config, Space
 from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.launching.choices import Choice, freeze_for
+from experiments.asking.tunings.memory import check_memory
 from experiments.asking.tunings.space import check_starts, checked_space, default_of, read_space
 from experiments.asking.tunings.starts import with_known_starts
 from experiments.asking.tunings.suts import check_suts
@@ -92,6 +93,7 @@ class TuningPlan:
         check_suts(member, choice, self.further_suts, self.confirm_sut)
         for sut in (choice.sut, *self.further_suts, *filter(None, [self.confirm_sut])):
             _check_launchable(member, replace(choice, sut=sut), document, space, default)
+            check_memory(document, space, choice.parameters, sut, choice.members)
         if self.warm:
             wanted = with_known_starts(wanted, team, choice, self.metric, space, default)
         return Tuning(

@@ -106,6 +106,8 @@ def parameters_of(document: RecipeDocument) -> list[ShownParameter]:
             if bound is not None
         ]
         allowed = ", ".join(map(show_scalar, parameter.choices)) or " ".join(bounds)
+        if parameter.memory:
+            allowed = ", ".join(filter(None, (allowed, f"{parameter.memory} of memory")))
         found.append(
             ShownParameter(name, parameter.type, show_scalar(parameter.default), allowed, parameter.description)
         )

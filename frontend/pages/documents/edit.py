@@ -15,7 +15,16 @@ from experiments.models import Role
 from experiments.registry.documents.versions import save_version
 from experiments.registry.documents.yaml_text import MAX_CHARS, dump_yaml, parse_yaml
 from experiments.registry.errors import Forbidden, RequestError
-from frontend.pages.documents.forms import PARAMETER_TYPES, PHASE_KINDS, DocumentForm, act, form_of, read_body, texts_of
+from frontend.pages.documents.forms import (
+    MEMORY_UNITS,
+    PARAMETER_TYPES,
+    PHASE_KINDS,
+    DocumentForm,
+    act,
+    form_of,
+    read_body,
+    texts_of,
+)
 from frontend.pages.documents.jmeter_plan import with_plan
 from frontend.pages.documents.views import get_document
 from frontend.shared.access import TeamRequest, team_view
@@ -97,6 +106,7 @@ def _editor(request: TeamRequest, of: Kind, *, name: str, texts: dict[str, str],
         "error": error,
         "step_kinds": {kind: label_of(kind) for kind in STEPS},
         "parameter_types": PARAMETER_TYPES,
+        "memory_units": MEMORY_UNITS,
         "phase_kinds": PHASE_KINDS,
         "scope": of.plural,
     }

@@ -13,7 +13,7 @@ from agents.drivers import DRIVERS
 from agents.servers import SERVERS
 from agents.spec import ApplicationDocument, Phase, WorkloadDocument
 from agents.steps import STEPS
-from agents.steps.recipe import ON, RecipeDocument
+from agents.steps.recipe import ON, UNIT_BYTES, RecipeDocument
 from experiments.registry.errors import RequestError
 from frontend.pages.documents import jmeter_plan
 from frontend.shared.forms.model_fields import (
@@ -27,9 +27,10 @@ from frontend.shared.forms.model_fields import (
 )
 from frontend.shared.forms.parameters import EMPTY_TEXT, parameter_text
 
-PARAMETER_COLUMNS = ("name", "type", "default", "minimum", "maximum", "choices", "description")
+PARAMETER_COLUMNS = ("name", "type", "default", "minimum", "maximum", "choices", "memory", "description")
 PHASE_COLUMNS = ("name", "kind", "duration_s")
 PARAMETER_TYPES = ("int", "float", "str", "bool")
+MEMORY_UNITS = ("", *UNIT_BYTES)
 PHASE_KINDS = (("warm_up", "warm up"), ("measure", "measure"))
 
 
@@ -239,8 +240,7 @@ def _read_parameters(texts: Texts) -> dict[str, Any]:
                 parameter[bound] = read_scalar("int" if cells[bound].lstrip("-").isdecimal() else "float", cells[bound])
         if cells["choices"]:
             parameter["choices"] = [_value(of, text.strip()) for text in cells["choices"].split(",") if text.strip()]
-        if cells["description"]:
-            parameter["description"] = cells["description"]
+        parameter |= {key: cells[key] for key in ("memory", "description") if cells[key]}
         found[name] = parameter
     return found
 

@@ -131,6 +131,22 @@ def test_saving_the_form_makes_a_new_version_and_leaves_the_old_one(admin: Membe
     assert old.body["parameters"]["nofile"]["default"] == 65535
 
 
+def test_the_form_keeps_which_parameters_are_memory_and_the_page_says_it(admin: Member) -> None:
+    heap = {"type": "int", "default": 256, "minimum": 64, "memory": "MiB"}
+    steps = [{"kind": "jvm_options", "options": ["-Xmx${heap_mb}m"]}]
+    recipe = save_version(admin, Recipe, "heap", {"parameters": {"heap_mb": heap}, "steps": steps})
+    browser, edit = signed_in(admin), address("edit_document", admin.team, "recipes", recipe.pk)
+    assert '<option value="MiB" selected>' in flat(browser.get(edit).content.decode())
+    texts = texts_of(SCHEMAS[Recipe], recipe.body) | {"action": "save"}
+    browser.post(edit, texts | {"parameters.0.memory": "KiB"})
+    new = Recipe.objects.get(version=2)
+    assert new.body["parameters"]["heap_mb"]["memory"] == "KiB"
+    page = browser.get(address("recipe", admin.team, new.pk)).content.decode()
+    assert "≥ 64, KiB of memory" in flat(page)
+    browser.post(edit, texts | {"parameters.0.memory": ""})
+    assert "memory" not in Recipe.objects.get(version=3).body["parameters"]["heap_mb"]
+
+
 def test_saving_without_a_change_keeps_the_version(admin: Member, stock: dict[str, Any]) -> None:
     for name, model in (("recipe", Recipe), ("workload", Workload), ("application", Application)):
         document = stock[name]
