@@ -21,7 +21,7 @@ from experiments.registry.errors import RequestError
 from tests.experiments.asking.test_tuning_suts import known
 from tests.experiments.conftest import ready_host
 
-RECIPE = {
+RECIPE: dict[str, Any] = {
     "parameters": {
         "heap_mb": {"type": "int", "default": 256, "minimum": 64, "memory": "MiB"},
         "stack_kb": {"type": "int", "default": 512, "minimum": 64, "memory": "KiB"},
@@ -95,7 +95,7 @@ def test_nothing_is_refused_where_nothing_is_known_or_nothing_is_memory(admin: M
 
 
 def test_what_a_members_steps_take_is_taken_of_its_own_host(admin: Member) -> None:
-    document = RecipeDocument.model_validate(RECIPE | {"steps": [{**RECIPE["steps"][0], "on": "database"}]})  # type: ignore[index, dict-item]
+    document = RecipeDocument.model_validate(RECIPE | {"steps": [{**RECIPE["steps"][0], "on": "database"}]})
     space = space_of(read_space(heap(4096)), document)
     sut, database = known(ready_host(admin, "web"), TWO_GIB), ready_host(admin, "database")
     check_memory(document, space, {}, sut, {"database": database})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -129,7 +130,7 @@ def test_tuning_searches_are_beside_the_experiments_of_their_work_and_are_found_
 @pytest.mark.parametrize("name", names("tunings"))
 def test_the_page_of_a_tuning_search_says_what_is_tried_and_what_is_unsafe_and_why(name: str, page: Client) -> None:
     shown, text = tuning(name), page.get(f"/t/perf/library/{name}/").content.decode()
-    document = html.fromstring(text)
+    document: Any = html.fromstring(text)
     assert [row.text_content().split()[0] for row in document.xpath("//*[@id='tried']//tbody/tr")] == [
         one["name"] for one in shown.space["parameters"]
     ]
@@ -159,7 +160,8 @@ def test_an_installed_tuning_search_is_filled_in_and_starts_when_it_is_sent(
     shown = page.get(answer["Location"]).content.decode()
     assert f'href="/t/perf/library/{name}/#unsafe"' in shown
     sent: dict[str, list[str]] = {}
-    for field, value in html.fromstring(shown).forms[-1].form_values():
+    document: Any = html.fromstring(shown)
+    for field, value in document.forms[-1].form_values():
         sent.setdefault(field, []).append(value)
     started = page.post(answer["Location"], sent)
     assert started.status_code == 302, started.context["form"].errors
