@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.asking.library import catalogue
 from experiments.asking.library.tuning_searches import plan_of
-from frontend.pages.tunings.forms import LIMITS, initial_of
+from frontend.pages.tunings.forms import initial_of
 from frontend.shared.access import TeamRequest
 from frontend.shared.forms.from_library import installed_in_link
 from frontend.shared.forms.parameters import parameter_text
@@ -28,6 +28,6 @@ def library_initial(request: TeamRequest, name: str) -> dict[str, Any]:
         **{f"m_{role}": host.pk for role, host in choice.members.items()},
         **{f"p_{key}": parameter_text(value) for key, value in choice.parameters.items()},
     }
-    for number, limit in zip(LIMITS, plan.limits, strict=False):
+    for number, limit in enumerate(plan.limits, 1):
         initial |= {f"limit{number}_metric": limit.metric, f"limit{number}_value": f"{limit.at_most:g}"}
     return initial | initial_of(dict(plan.space))
