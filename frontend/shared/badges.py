@@ -113,7 +113,7 @@ BADGES: dict[str, dict[str, Badge]] = {
         "bad": Badge("bad", "down", "Worse"),
         "unclear": Badge("warn", "question", "Unclear"),
     },
-    "tuning_state": {
+    "inquiry": {
         "running": Badge("info", "spinner", "Searching"),
         "finished": Badge("neutral", "check", "Finished"),
         "stopped": Badge("warn", "warning", "Stopped"),

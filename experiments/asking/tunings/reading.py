@@ -31,7 +31,7 @@ SPARE_RATIO = 1.1
 class Shown:
     """A trial with what people read of it. `against_pct`: its figure against the mean of the default's in the search;
     of a trial that was selected that is optimistic, so it is no claim. `is_left_out`: its region was, later on.
-    `sut`: the server, where a search has several. `limited`: each limited metric; `is_over`: a limit did not hold."""
+    `sut`: the server, where a search has several. `limited`: each limited metric."""
 
     trial: TuningTrial
     config: str
@@ -42,8 +42,9 @@ class Shown:
     limited: tuple[Limited, ...] = ()
 
     @property
-    def is_over(self) -> bool:
-        return not all(one.held for one in self.limited)
+    def result(self) -> str:
+        """The trial's result; "over" where it was measured and a limit did not hold."""
+        return self.trial.result if all(one.held for one in self.limited) else "over"
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,7 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
         "servers": _servers(found),
         "gain": _gain(found),
         "claim": claim_beside(found, trials),
+        "note": _note(found),
         "answer": _answer_rows(found),
         "smallest_evidence": smallest_evidence(found),
         "is_saved": is_saved(found),
@@ -251,6 +252,14 @@ def _gain(found: Tuning) -> dict[str, float] | None:
         return None
     ratios = {"gain": found.gain_ratio, "low": found.low_ratio, "high": found.high_ratio}
     return {name: improvement_pct(found, ratio) for name, ratio in ratios.items()}
+
+
+def _note(found: Tuning) -> dict[str, str]:
+    """How the search's own sentence looks: a stop is no success, whatever was found before."""
+    if found.state == Tuning.State.STOPPED:
+        return {"kind": "warn", "icon": "warning"}
+    is_answer = found.state == Tuning.State.FINISHED and found.winner is not None
+    return {"kind": "good", "icon": "check"} if is_answer else {"kind": "info", "icon": "info"}
 
 
 def _best(found: Tuning) -> dict[str, Any] | None:
