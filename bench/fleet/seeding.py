@@ -20,11 +20,12 @@ from bench.fleet.site_plan import SitePlan
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.factory import CARRIED
 from experiments.asking.launching.launch import launch_run
-from experiments.models import Application, HardwareProfile, Host, Member, Recipe, Role, Run, Site, Team, Workload
+from experiments.models import Application, Host, Member, Recipe, Role, Run, Site, Team, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.hosts.host_keys import key_row, public_half
 from experiments.registry.hosts.keys import seal
 from experiments.registry.hosts.machines import place_of, recognise
+from experiments.registry.hosts.profiles import described_profiles
 from experiments.registry.hosts.sites import add_site
 from experiments.registry.runs.numbers import reserve_numbers
 
@@ -89,7 +90,7 @@ def seed_hosts(plans: Sequence[SitePlan], host_key: str, *, keys_stay: bool = Fa
         machine_id, boot_id = identity(host.name)
         recognise(host.pk, parse(f"user={host.user}\nmachine_id={machine_id}\nboot_id={boot_id}\n".encode()))
     machine = read_machine(subprocess.run(["sh", "-c", COMMANDS], capture_output=True, text=True, check=True).stdout)
-    profile = HardwareProfile.objects.create(team=team, digest=machine.digest(), facts=machine.profile())
+    profile = described_profiles(team, [machine])[machine.digest()]
     Host.objects.filter(team=team).update(profile=profile, last_seen_at=Now())
     pairs = list(zip(hosts[::2], hosts[1::2], strict=True))
     pairs.sort(key=lambda pair: pair[0].name.rpartition("-")[2])  # the sites take turns

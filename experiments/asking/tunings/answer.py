@@ -58,7 +58,7 @@ def answer_of(tuning: Tuning) -> TuningAnswer:
         cost = cost_of(tuning, trials_of(tuning))
         said = f"{cost.runs} runs are over, at most {cost.left_runs} to go."
         return TuningAnswer("budget_too_small", False, (" ".join(filter(None, (said, pause_sentence(tuning)))),))
-    reasons = [*filter(None, [claim_beside(tuning, trials_of(tuning)), tuning.sentence]), *smallest_reasons(tuning)]
+    reasons = [*filter(None, [claim_beside(tuning), tuning.sentence]), *smallest_reasons(tuning)]
     if tuning.winner is None or tuning.gain_ratio is None or tuning.low_ratio is None or tuning.high_ratio is None:
         return TuningAnswer(_without_one(tuning), True, tuple(reasons))
     return TuningAnswer(

@@ -127,9 +127,9 @@ def hours_with_reduction(tuning: Tuning) -> float | None:
     return max(tuning.budget_hours, math.ceil(needed_s / 36) / 100)
 
 
-def runs_to_search_on(tuning: Tuning) -> int:
+def runs_to_search_on(tuning: Tuning, trials: list[TuningTrial]) -> int:
     """The fewest further runs with which a search that ended looks for other configurations, too."""
-    over = trials_over(tuning)
+    over = [one for one in trials if one.result]
     return more_to_search(settings_of(tuning, over), len(searched(over)))
 
 

@@ -106,13 +106,12 @@ def checked_space(document: SpaceDocument, recipe: RecipeDocument) -> Space:
         if (when := parameter.only_when) is not None:
             _check_may_be(searched[when.parameter], recipe, when.values, f"space.{parameter.name}")
     for mixture in space.forbidden:
-        _check_mixture(space, recipe, mixture)
+        _check_mixture(searched, recipe, mixture)
     return space
 
 
-def _check_mixture(space: Space, recipe: RecipeDocument, mixture: Sequence[Clause]) -> None:
+def _check_mixture(searched: Mapping[str, Parameter], recipe: RecipeDocument, mixture: Sequence[Clause]) -> None:
     """RequestError when it can never hold."""
-    searched = {one.name: one for one in space.parameters}
     for clause in mixture:
         if clause.relation == "is":
             if clause.other is None and clause.value is not None:
@@ -140,7 +139,8 @@ def with_forbidden(document: SpaceDocument, recipe: RecipeDocument, mixture: str
     try:
         made = read_space({**document.model_dump(mode="json"), "forbidden": [*document.forbidden, mixture.strip()]})
         space = space_of(made, recipe)
-        _check_mixture(space, recipe, space.forbidden[-1])  # those of before are as they were taken
+        searched = {one.name: one for one in space.parameters}
+        _check_mixture(searched, recipe, space.forbidden[-1])  # those of before are as they were taken
     except RequestError as error:
         raise RequestError(error.message.removeprefix("forbidden: "), field="mixture") from error
     return made

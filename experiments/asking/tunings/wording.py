@@ -7,7 +7,8 @@ from typing import Any
 
 from agents.steps.recipe import Value
 from experiments.analysis.tuning.smallest import Reverted, Smallest
-from experiments.asking.tunings.trials import bounds_of
+from experiments.analysis.verdict import Verdict
+from experiments.asking.tunings.trials import bounds_of, trials_over
 from experiments.models import Tuning, TuningTrial
 
 
@@ -60,9 +61,11 @@ def improvement_pct(tuning: Tuning, gain_ratio: float) -> float:
     return 100 * (gain_ratio if tuning.higher_is_better else gain_ratio / (1 + gain_ratio))
 
 
-def claim_beside(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
+def claim_beside(tuning: Tuning) -> str:
     """The confirmed gain, where the search's own sentence does not say it: it still runs, or was ended meanwhile."""
-    return "" if tuning.state == Tuning.State.FINISHED else answer_sentence(tuning, over)
+    if tuning.winner is None or tuning.state == Tuning.State.FINISHED:
+        return ""
+    return answer_sentence(tuning, trials_over(tuning))
 
 
 def _limits_held(tuning: Tuning, won: Sequence[TuningTrial]) -> str:
@@ -91,8 +94,7 @@ def too_many_runs(most: int) -> str:
 def smallest_sentence(tuning: Tuning, one: Reverted) -> str:
     """What one parameter at its default costs."""
     default = shown(tuning.default[one.parameter])
-    interval = one.verdict.deciding_pct
-    measured = f" ({interval[0]:+.1f} … {interval[1]:+.1f} %)" if interval else ""
+    measured = _measured(one.verdict)
     if one.may_go:
         return f"{one.parameter} may go back to {default}: a loss beyond the margin is left out{measured}."
     return f"{one.parameter} stays: at {default} a loss beyond the margin is not left out{measured}."
@@ -102,11 +104,16 @@ def together_sentence(smallest: Smallest) -> str:
     """What all that may go alone costs when it goes together; "" when fewer than two may."""
     if smallest.together is None:
         return ""
-    interval = smallest.together.deciding_pct
-    measured = f" ({interval[0]:+.1f} … {interval[1]:+.1f} %)" if interval else ""
+    measured = _measured(smallest.together)
     if smallest.dropped:
         return f"Together they may go back, too: a loss beyond the margin is left out{measured}."
     return f"Together they may not: a loss beyond the margin is not left out{measured}, so all of the answer stays."
+
+
+def _measured(verdict: Verdict) -> str:
+    """The interval behind a sentence, in brackets; "" without one."""
+    low_high = verdict.deciding_pct
+    return f" ({low_high[0]:+.1f} … {low_high[1]:+.1f} %)" if low_high else ""
 
 
 def smallest_evidence(tuning: Tuning) -> str:

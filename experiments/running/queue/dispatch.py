@@ -145,7 +145,7 @@ def _due(site: str, team_id: int | None) -> Iterator[_Claimable]:
     """What may be claimed now, in order: asked only as far as it is looked at."""
     lost = lost_runs().filter(at(site, "sut__"))
     rows = (lost if team_id is None else lost.filter(team=team_id)).values_list("pk", "state", "fence")[:2]
-    yield from (_Claimable(*row) for row in rows)
+    yield from (_Claimable(*row) for row in sorted(rows))
     yield from _startable(site, team_id)
 
 

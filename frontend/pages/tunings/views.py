@@ -92,7 +92,7 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
     trials = trials_of(found)
     rows = shown(found, trials)
     is_over = found.state in steering.OPEN_AGAIN and found.outcome != Tuning.Outcome.BETTER
-    to_search = runs_to_search_on(found) if is_over else 0
+    to_search = runs_to_search_on(found, trials) if is_over else 0
     context = {
         "tuning": found,
         "label": label_of(found.metric),
@@ -103,7 +103,7 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
         "best": _best(found),
         "servers": _servers(found),
         "gain": _gain(found),
-        "claim": claim_beside(found, trials),
+        "claim": claim_beside(found),
         "note": _note(found),
         "answer": _answer_rows(found),
         "smallest_evidence": smallest_evidence(found),

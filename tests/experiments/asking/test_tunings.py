@@ -166,12 +166,12 @@ def test_more_budget_after_a_confirmation_that_failed_searches_on_and_confirms_w
         pairs = TuningTrial.objects.filter(purpose="confirm").exclude(run=None).count()
         return planted(config, number) if not pairs else equal(config, number)
 
-    tuning = play(start(admin, choice, budget_runs=30), once)
+    tuning = play(start(admin, choice, budget_runs=20), once)
     assert (tuning.state, tuning.winner) == ("finished", None)
     level = settings_of(tuning, ()).level(1)
     before, known = tuning.trials.count(), {one.config["nofile"] for one in tuning.trials.all()}
     assert tuning.trials.filter(purpose="confirm").exists()
-    add_budget(admin, tuning, runs=90)
+    add_budget(admin, tuning, runs=60)
     assert settings_of(tuning, ()).level(1) == level / 2  # a further look at the same pairs
     tuning = play(tuning, lambda config, number: (equal if config["nofile"] in known else planted)(config, number))
     purposes = list(tuning.trials.filter(position__gte=before).values_list("purpose", flat=True))
@@ -471,7 +471,7 @@ def test_values_that_a_step_refuses_together_are_refused_without_a_run(admin: Me
 
 
 def test_the_smallest_recipe_is_looked_for_although_the_hours_are_used_up(admin: Member, choice: Choice) -> None:
-    tuning = play(start(admin, choice, budget_hours=2.0))
+    tuning = play(start(admin, choice, space={"parameters": SPACE["parameters"][1:]}, budget_runs=20, budget_hours=2.0))
     assert (tuning.outcome, tuning.smallest) == ("better", None)
     tuning.trials.update(duration_s=7200 / tuning.trials.count())
     find_smallest(admin, tuning)
