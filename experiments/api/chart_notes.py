@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body
 from experiments.models import Annotation, Member, Run, Series
@@ -78,6 +79,7 @@ def list_annotations(
 
 
 @router.post("", response={201: AnnotationOut}, auth=LAUNCH)
+@idempotent
 def create_annotation(request: HttpRequest, payload: AnnotationIn) -> Status[AnnotationOut]:
     """Say what happened at a moment: on the trends of a series, or on the timeline of a run."""
     member = member_of(request)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from agents.plan import Plan
 from experiments.api.choices import DryRunState
 from experiments.api.plumbing.auth import LAUNCH, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.setups import SetupIn
 from experiments.asking.launching import dryrun
 from experiments.models import DryRun
@@ -42,6 +43,7 @@ class DryRunOut(BaseModel):
 
 
 @router.post("/dry-runs", response={202: DryRunOut})
+@idempotent
 def start_dry_run(request: HttpRequest, payload: SetupIn) -> Status[DryRunOut]:
     """Let a worker connect to the hosts, read what is there and plan the run; it changes nothing and queues no run."""
     member = member_of(request)

@@ -21,6 +21,7 @@ from experiments.api.experiment_shapes import HostCanaryOut
 from experiments.api.finding import find_host, named_host
 from experiments.api.plumbing.auth import ADMIN, LAUNCH, READ, WRITE, member_of
 from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.paging import CURSOR, LIMIT, paged, rows_of_page
 from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import Body, Flag, Labels, LinkTemplateOut, LinkTemplates, Whole
@@ -250,6 +251,7 @@ def list_hosts(
 
 
 @router.post("", response={201: HostOut}, auth=WRITE)
+@idempotent
 def create_host(request: HttpRequest, payload: HostIn) -> Status[HostOut]:
     """A new host. Put its `public_key` into authorized_keys there, request a check, then approve the host's key."""
     member = member_of(request)
@@ -292,6 +294,7 @@ def remove_host(request: HttpRequest, name: str) -> HostRemoved:
 
 
 @router.post("/{name}/check", response={202: HostOut}, auth=LAUNCH)
+@idempotent
 def check_host(request: HttpRequest, name: str) -> Status[HostOut]:
     """Test the connection; `check` says how it went once a worker has done it."""
     member = member_of(request)
@@ -308,6 +311,7 @@ def list_host_canaries(request: HttpRequest, name: str) -> list[HostCanaryOut]:
 
 
 @router.post("/{name}/canaries", response={202: HostOut}, auth=LAUNCH)
+@idempotent
 def check_host_speed(request: HttpRequest, name: str) -> Status[HostOut]:
     """Check how fast CPUs and disk of a free host are; `canaries` says how it went once a worker has done it."""
     member = member_of(request)
@@ -335,6 +339,7 @@ def drain_host(request: HttpRequest, name: str, payload: DrainIn) -> HttpRespons
 
 
 @router.post("/{name}/restore", response={202: HostOut}, auth=WRITE)
+@idempotent
 def restore_host(request: HttpRequest, name: str, payload: RestoreIn) -> Status[HostOut]:
     """Put a dirty host back once more; `restore` says how it went once a worker has done it."""
     member = member_of(request)

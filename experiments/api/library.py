@@ -25,6 +25,7 @@ from experiments.api.library_shapes import (
     TuningTemplateRow,
 )
 from experiments.api.plumbing.auth import READ, WRITE, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.shapes import Named, RunRow
 from experiments.asking.library import catalogue
 from experiments.asking.library.catalogue import ExperimentTemplate, TuningTemplate
@@ -114,6 +115,7 @@ def install_template(request: HttpRequest, name: str, payload: InstallIn) -> Ins
 
 
 @router.post("/published/{name}/import", response={201: list[RunRow]}, auth=WRITE)
+@idempotent
 def import_figures(request: HttpRequest, name: str) -> Status[list[RunRow]]:
     """Store published figures as runs without execution; those that the team has already are not doubled."""
     member = member_of(request)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from experiments.api.choices import PrometheusAuth
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import ADMIN, LAUNCH, READ, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, Flag
 from experiments.asking.prometheus import queries, reading, sources, trying
@@ -164,6 +165,7 @@ def list_prometheus_sources(request: HttpRequest) -> list[PrometheusSourceOut]:
 
 
 @router.post("", response={201: PrometheusSourceOut}, auth=ADMIN)
+@idempotent
 def create_prometheus_source(request: HttpRequest, payload: PrometheusSourceIn) -> Status[PrometheusSourceOut]:
     """Have a Prometheus asked after each run; what it answers becomes channels of the run."""
     source = sources.create_source(member_of(request), _wanted(payload.model_dump(), payload.queries))
@@ -217,6 +219,7 @@ def list_run_readings(request: HttpRequest, number: int) -> list[ReadingOut]:
 
 
 @of_runs.post("/{int:number}/prometheus", response={202: list[ReadingOut]}, auth=LAUNCH)
+@idempotent
 def read_run_again(request: HttpRequest, number: int) -> Status[list[ReadingOut]]:
     """Ask all sources that are switched on about the run once more; what they say replaces what they said."""
     member = member_of(request)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from experiments.api.choices import MemberRole
 from experiments.api.plumbing.auth import ADMIN, READ, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, Flag, LinkTemplateOut, LinkTemplates, Whole
 from experiments.keeping.retention.policy import MAX_DAYS, MIN_DAYS, set_retention
@@ -151,6 +152,7 @@ def delete_member(request: HttpRequest, user: str) -> MemberOut:
 
 
 @router.post("/services", response={201: MemberOut}, auth=ADMIN)
+@idempotent
 def create_service(request: HttpRequest, payload: ServiceIn) -> Status[MemberOut]:
     """An identity of the team for tokens that stay when people go. It gets grants for hosts as a member does."""
     return Status(201, MemberOut.of(add_service(member_of(request), payload.name, payload.role)))

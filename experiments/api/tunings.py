@@ -157,6 +157,7 @@ def resume_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
 
 
 @router.post("/{int:tuning_id}/budget", response={202: TuningOut}, auth=LAUNCH)
+@idempotent
 def add_tuning_budget(request: HttpRequest, tuning_id: int, payload: BudgetIn) -> Status[TuningOut]:
     """Give a search more runs or hours; one that ended without a gain, or was stopped, goes on with them."""
     member = member_of(request)
@@ -165,6 +166,7 @@ def add_tuning_budget(request: HttpRequest, tuning_id: int, payload: BudgetIn) -
 
 
 @router.post("/{int:tuning_id}/region", response={202: TuningOut}, auth=LAUNCH)
+@idempotent
 def leave_out_region(request: HttpRequest, tuning_id: int, payload: RegionIn) -> Status[TuningOut]:
     """Try nothing more in a region of the space, and recommend nothing of it."""
     member = member_of(request)
@@ -173,6 +175,7 @@ def leave_out_region(request: HttpRequest, tuning_id: int, payload: RegionIn) ->
 
 
 @router.post("/{int:tuning_id}/smallest", response={202: TuningOut}, auth=LAUNCH)
+@idempotent
 def find_smallest_recipe(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
     """Look which parameters of the confirmed configuration may go back to their defaults."""
     member = member_of(request)
@@ -181,6 +184,7 @@ def find_smallest_recipe(request: HttpRequest, tuning_id: int) -> Status[TuningO
 
 
 @router.post("/{int:tuning_id}/recipe", response={201: Named}, auth=WRITE)
+@idempotent
 def save_tuned_recipe(request: HttpRequest, tuning_id: int) -> Status[Named]:
     """Make the answer a version of the recipe, with its evidence as the note."""
     member = member_of(request)

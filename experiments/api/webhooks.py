@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from experiments.api.choices import DeliveryState, WebhookFormat
 from experiments.api.plumbing.auth import ADMIN, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import MAX_ID, Body, Flag
 from experiments.models import Delivery, DeliveryAttempt, Webhook
@@ -177,6 +178,7 @@ def rotate_webhook_secret(request: HttpRequest, webhook_id: int) -> WebhookWithS
 
 
 @router.post("/{int:webhook_id}/test", response={202: DeliveryOut})
+@idempotent
 def test_webhook(request: HttpRequest, webhook_id: int) -> Status[DeliveryOut]:
     """Send a message that says so; its delivery shows what came back."""
     member = member_of(request)
@@ -209,6 +211,7 @@ def list_deliveries(
 
 
 @router.post("/{int:webhook_id}/deliveries/{int:delivery_id}/redeliver", response={202: DeliveryOut})
+@idempotent
 def redeliver(request: HttpRequest, webhook_id: int, delivery_id: int) -> Status[DeliveryOut]:
     """Send the same message again, under the same id."""
     member = member_of(request)

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from django.db import transaction
 from django.http import HttpRequest
@@ -14,6 +14,7 @@ from ninja.params.functions import Header
 from ninja.responses import Status
 from ninja.utils import contribute_operation_args
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from experiments.api.plumbing.auth import member_of
 from experiments.models import IdempotencyRecord
@@ -27,7 +28,7 @@ KEY_SAID = (
 _IN_PROGRESS = 0
 
 P = ParamSpec("P")
-T = TypeVar("T", bound=BaseModel)
+T = TypeVar("T", bound=BaseModel | list[Any])
 
 
 def idempotent(
@@ -59,7 +60,7 @@ def idempotent(
                 request.benchhub_replayed = True  # type: ignore[attr-defined]
                 return Status(record.status, cast(T, record.body))  # ninja checks it against the answer's shape
             answer = operation(request, *args, **kwargs)
-            body = answer.value.model_dump(mode="json")
+            body = to_jsonable_python(answer.value)
             IdempotencyRecord.objects.filter(pk=record.pk).update(status=answer.status_code, body=body)
         return answer
 

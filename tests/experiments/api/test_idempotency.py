@@ -68,6 +68,13 @@ def test_everything_that_starts_takes_a_key(api: ApiClient, stock: dict[str, Any
     assert ("Idempotency-Replayed" in first, again["Idempotency-Replayed"]) == (False, "true")
 
 
+def test_a_list_is_answered_again_as_it_was(api: ApiClient, stock: dict[str, Any]) -> None:
+    name = api.get("/library").json()["published"][0]["name"]
+    first, again = (api.post(f"/library/published/{name}/import", {}, headers=KEY) for _ in range(2))
+    assert (first.status_code, first.json()) == (201, again.json())
+    assert again["Idempotency-Replayed"] == "true"
+
+
 def test_duplicates_at_the_same_moment_start_one_run(
     transactional_db: None, admin: Member, make_api: MakeApi, stock: dict[str, Any]
 ) -> None:
