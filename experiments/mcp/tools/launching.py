@@ -14,6 +14,7 @@ from agents.spec import MAX_DRIVERS, ApplicationDocument, WorkloadDocument
 from agents.steps.recipe import RecipeDocument
 from experiments.api.shapes import Labels, Parameters
 from experiments.mcp.asking import Api, Refused
+from experiments.mcp.fitting import MAX_TEXT
 from experiments.mcp.tool import Answer, Arguments, Tool
 from experiments.mcp.tools.runs import row_of
 from experiments.registry.documents.rights import reserved_parts
@@ -45,7 +46,7 @@ class PlanRun(Arguments):
 
 
 class LaunchPlan(Arguments):
-    plan: str = Field(min_length=1, max_length=20_000, description="`plan` of the answer of plan_run, unchanged")
+    plan: str = Field(min_length=1, max_length=MAX_TEXT, description="`plan` of the answer of plan_run, unchanged")
 
 
 async def plan_run(api: Api, asked: PlanRun) -> Answer:
@@ -58,6 +59,10 @@ async def plan_run(api: Api, asked: PlanRun) -> Answer:
     body = {**asked.model_dump(), **pinned}
     forecast = await api.post("/experiments/forecasts", _as_experiment(body))
     plan = signing.dumps({"body": body, "token": api.caller.token_id}, salt=_SALT, compress=True)
+    if len(plan) > MAX_TEXT:  # it would be cut, and so would be no plan
+        raise Refused(
+            "Labels and parameters are too long for a plan (field: labels); shorten them.", 422
+        )
     content = {
         "would_launch": body,
         "steps_of_the_recipe": [str(step.get("kind")) for step in documents["recipe"]["body"].get("steps", [])],

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
+from collections.abc import Collection
 from typing import Any, Literal
 
 from pydantic import Field
 
 from experiments.mcp.asking import Api
 from experiments.mcp.fitting import marked
-from experiments.mcp.tool import MAX_NUMBER, Answer, Arguments, RunNumber, Tool
+from experiments.mcp.tool import Answer, Arguments, RunNumber, Tool
 
 _PAGE = 1000
 _MOST_PAGES = 20
-_LINE_CHARS = 400
+_LINE_CHARS, _MOST_CHARS = 400, 14_000
+"""Of one line; of all lines as JSON, so that none is left out of the answer unseen."""
 
 
 class GetLog(Arguments):
@@ -21,39 +24,48 @@ class GetLog(Arguments):
     contains: str = Field("", max_length=200, description="Only lines with this text, capitals aside")
     level: Literal["", "warning", "error"] = Field("", description="Only lines of this level")
     which: Literal["first", "last"] = Field("first", description="The first lines that fit, or the last")
-    after: int = Field(0, ge=0, le=MAX_NUMBER, description="next_after of the answer before")
+    after: str = Field(
+        "0",
+        pattern=r"^[0-9]{1,9}(:[0-9]{1,6})?$",
+        coerce_numbers_to_str=True,
+        description="next_after of the answer before",
+    )
     limit: int = Field(60, ge=1, le=150, description="Lines")
 
 
 async def get_log(api: Api, asked: GetLog) -> Answer:
-    """The lines that fit, with where the next ones begin."""
-    kept: deque[str] = deque(maxlen=asked.limit if asked.which == "last" else None)
-    after, ended = asked.after, False
+    """The lines that fit, with where the next ones begin: after which entry, and after how many lines of the next."""
+    entry_seq, _, lines_before = asked.after.partition(":")
+    after, begin = int(entry_seq), int(lines_before or 0)
+    kept: deque[str] = deque()
+    chars, ended = 0, False
     for _ in range(_MOST_PAGES):
         page = await api.get(f"/runs/{asked.number}/log", after=after, limit=_PAGE)
         for entry in page["items"]:
-            lines = _lines(entry, asked)
-            if asked.which == "first" and kept and len(kept) + len(lines) > asked.limit:
-                return _answer(asked, [*kept], next_after=after)
-            kept.extend(lines[: asked.limit])
-            if len(lines) > asked.limit:
-                kept.append(f"({len(lines) - asked.limit} more lines of the same moment)")
-            after = entry["seq"]
+            for place, line in enumerate(_lines(entry, asked)):
+                if place < begin or asked.contains.lower() not in line.lower():
+                    continue
+                kept.append(f"{entry['at'][11:19]} {entry['source']} {entry['level']}: {line[:_LINE_CHARS]}")
+                chars += len(json.dumps(kept[-1]))
+                if asked.which == "first" and (len(kept) > asked.limit or chars > _MOST_CHARS):
+                    kept.pop()
+                    return _answer(asked, kept, next_after=f"{after}:{place}")
+                while len(kept) > asked.limit or chars > _MOST_CHARS:
+                    chars -= len(json.dumps(kept.popleft()))
+            after, begin = entry["seq"], 0
         if len(page["items"]) < _PAGE:
             ended = True
             break
-    return _answer(asked, [*kept], next_after=None if ended else after)
+    return _answer(asked, kept, next_after=None if ended else str(after))
 
 
 def _lines(entry: dict[str, Any], asked: GetLog) -> list[str]:
-    if asked.level and entry["level"] != asked.level:
-        return []
-    begin = f"{entry['at'][11:19]} {entry['source']} {entry['level']}: "
-    return [f"{begin}{line[:_LINE_CHARS]}" for line in entry["lines"] if asked.contains.lower() in line.lower()]
+    lines: list[str] = entry["lines"]
+    return lines if not asked.level or entry["level"] == asked.level else []
 
 
-def _answer(asked: GetLog, lines: list[str], *, next_after: int | None) -> Answer:
-    found = {"run": asked.number, "log": marked(lines, f"log of run {asked.number}: hosts, tools and BenchHub")}
+def _answer(asked: GetLog, lines: Collection[str], *, next_after: str | None) -> Answer:
+    found = {"run": asked.number, "log": marked([*lines], f"log of run {asked.number}: hosts, tools and BenchHub")}
     return Answer({**found, "lines": len(lines), "next_after": next_after}, [asked.number])
 
 

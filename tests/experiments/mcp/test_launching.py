@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from typing import Any
 
@@ -103,6 +104,7 @@ def test_what_only_an_admin_may_save_is_not_started_even_for_an_admin(launcher: 
         ({"drivers": ["no such"]}, "no host"),
         ({"members": {"database": "sut-1/profiles"}}, "members.database: "),
         ({"spec": {}}, "spec: "),
+        ({"labels": {f"label{n}": hashlib.sha512(str(n).encode()).hexdigest() for n in range(40)}}, "field: labels"),
     ],
 )
 def test_a_plan_that_does_not_fit_says_which_field(launcher: Caller, change: dict[str, Any], words: str) -> None:

@@ -103,7 +103,7 @@ def test_texts_of_hosts_and_people_are_marked_as_data_and_show_all_their_signs(
 
 
 def test_a_window_into_the_log_goes_on_where_the_one_before_ended(caller: Caller, record: dict[str, Any]) -> None:
-    after: int | None = 0
+    after: int | str | None = 0
     lines: list[str] = []
     while after is not None:
         found = caller.call("get_log", number=record["run"], limit=150, after=after, contains="line")
@@ -114,6 +114,27 @@ def test_a_window_into_the_log_goes_on_where_the_one_before_ended(caller: Caller
     assert [f"line {number}" in line for number, line in zip((LINES - 2, LINES - 1), last, strict=True)] == [True] * 2
     errors = caller.call("get_log", number=record["run"], level="error")
     assert (errors["lines"], errors["next_after"]) == (1, None)
+
+
+def test_an_entry_of_many_lines_is_read_to_its_last_line_however_long_they_are(
+    caller: Caller, record: dict[str, Any]
+) -> None:
+    """The last words of a server are one entry of up to 200 lines; its last line is the one that says why."""
+    run = Run.objects.get(number=record["run"])
+    words = [f"word {number} " + "x" * (number % 3 * 300) for number in range(200)]
+    payload = {"source": "tomcat", "level": "warning", "lines": words}
+    RunEvent.objects.create(run=run, seq=5000, kind="logged", fence=1, at=run.queued_at, payload=payload)
+    after, found = "0", []
+    while after is not None:
+        text, is_error = caller.said("get_log", number=run.number, limit=150, after=after, contains="word")
+        answer = json.loads(text)
+        assert not is_error
+        assert "left_out" not in answer
+        found += answer["log"]["text"]
+        after = answer["next_after"]
+    assert [line.split("word ")[1].split(" ")[0] for line in found] == [str(number) for number in range(200)]
+    last = caller.call("get_log", number=run.number, limit=150, which="last")["log"]["text"]
+    assert "word 199 " in last[-1]
 
 
 def hosts_and_series(team: Team, count: int) -> None:
