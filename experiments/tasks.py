@@ -26,7 +26,7 @@ from experiments.keeping.retention.file_sweep import sweep_files
 from experiments.keeping.retention.month_clearing import clear_months
 from experiments.keeping.retention.months import begin_month
 from experiments.keeping.retention.policy import apply_retention
-from experiments.keeping.retention.removal import remove_expired
+from experiments.keeping.retention.removal import forget_answers, remove_expired
 from experiments.models import CENTRAL, DryRun, Host
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts import sites
@@ -162,10 +162,11 @@ def tell_alert(alert_id: int) -> None:
 
 @shared_task(name="experiments.tasks.clean_up")
 def clean_up() -> None:
-    """Begin a month, apply the teams' retention, remove what is due, measure, sweep and move files of runs."""
+    """Begin a month, apply retention, remove what is due, forget old answers, measure, sweep and move files."""
     begin_month()
     apply_retention()
     remove_expired()
+    forget_answers()
     clear_months()
     measure_files()
     for step in (sweep_files, move_files):  # a full disk takes no file, and what is swept up makes room

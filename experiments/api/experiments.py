@@ -30,6 +30,7 @@ from experiments.api.finding import find_experiment, named_document, named_host,
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.paging import tell_pages_of
+from experiments.api.plumbing.several import several
 from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import MAX_ID, Named, RunRow, experiment_url
 from experiments.api.verdicts import MAX_WAIT_S, RuleQuery, VerdictOut, absolute, waited_for
@@ -73,9 +74,10 @@ def list_experiments(
     member = member_of(request)
     found = Experiment.objects.for_team(member.team).select_related("workload", "created_by")
     wanted: dict[str, Any] = {key: value for key, value in (("name", name), ("state", state)) if value}
-    for key, listed in (("name__in", name__in), ("state__in", state__in)):
-        if listed:
-            wanted[key] = [part.strip() for part in listed.split(",")]
+    if name__in:
+        wanted["name__in"] = several(name__in, "name__in")
+    if state__in:
+        wanted["state__in"] = several(state__in, "state__in", Experiment.State.values)
     for key, text in (("created_at__gte", created_at__gte), ("created_at__lte", created_at__lte)):
         if text:
             wanted[key] = parse_time(text, key)

@@ -23,6 +23,7 @@ from experiments.api.plumbing.auth import ADMIN, LAUNCH, READ, WRITE, member_of
 from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.paging import CURSOR, LIMIT, paged, rows_of_page
+from experiments.api.plumbing.several import several
 from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import Body, Flag, Labels, LinkTemplateOut, LinkTemplates, Whole
 from experiments.judging.evidence.host_canaries import host_history
@@ -241,8 +242,12 @@ def list_hosts(
 ) -> Any:
     """All hosts of the team."""
     member = member_of(request)
-    given = (("name__in", name__in), ("state__in", state__in), ("roles__in", roles__in))
-    wanted = {key: [part.strip() for part in text.split(",")] for key, text in given if text}
+    given = (
+        ("name__in", name__in, ()),
+        ("state__in", state__in, Host.State.values),
+        ("roles__in", roles__in, Host.Roles.values),
+    )
+    wanted = {key: several(text, key, known) for key, text, known in given if text}
     found = list(Host.objects.for_team(member.team).with_state().filter(**wanted))
     hosts = rows_of_page(request, found, cursor, limit)
     holds, sisters = holding_now(hosts), sisters_of(hosts)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.http import HttpRequest
-from ninja import Router
+from ninja import Query, Router
 from pydantic import BaseModel, Field
 
 from experiments.api.plumbing.auth import READ, member_of
+from experiments.api.plumbing.paging import CURSOR, MAX_ROWS, tell_page
 from experiments.api.shapes import RunRow
-from experiments.running.queue.timetable import Line, queue_of
+from experiments.running.queue.timetable import MAX_SHOWN, Line, queue_of
 
 router = Router(auth=READ, tags=["queue"])
 
@@ -40,17 +41,25 @@ class QueuedRun(BaseModel):
 
 class QueueOut(BaseModel):
     running: list[QueuedRun]
-    waiting: list[QueuedRun] = Field(description="In the order in which they will start; the first 200")
+    waiting: list[QueuedRun] = Field(description="In the order in which they will start")
     more: int = Field(description="How many wait behind those")
+    next_cursor: str = Field(description="Where the list of those that wait goes on; empty at its end")
 
 
 @router.get("", response=QueueOut)
-def get_queue(request: HttpRequest) -> QueueOut:
+def get_queue(
+    request: HttpRequest,
+    cursor: int = CURSOR,
+    limit: int = Query(MAX_SHOWN, ge=1, le=MAX_ROWS, description="Of those that wait"),
+) -> QueueOut:
     """What runs now, and what waits in the order in which it will start; times are estimates."""
     team = member_of(request).team
-    found = queue_of(team)
+    found = queue_of(team, skip=cursor, most=limit)
+    following = cursor + len(found.waiting) if found.more else ""
+    tell_page(request, following)
     return QueueOut(
         running=[QueuedRun.of(line, team.slug) for line in found.running],
         waiting=[QueuedRun.of(line, team.slug) for line in found.waiting],
         more=found.more,
+        next_cursor=str(following),
     )

@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Literal
 
 from django.http import HttpRequest
-from ninja import Router
+from ninja import Query, Router
 from pydantic import BaseModel, Field
 
 from experiments.api.plumbing.auth import READ, WRITE, member_of
+from experiments.api.plumbing.paging import CURSOR, MAX_ROWS, rows_of_page
 from experiments.api.shapes import MAX_ID, Body, RunNumber, Whole
 from experiments.keeping.retention import trash
-from experiments.models import Member
 from experiments.registry.errors import RequestError
 
 router = Router(auth=READ, tags=["trash"])
@@ -40,12 +40,15 @@ class TrashOut(BaseModel):
     """What is in the trash now, the latest first."""
 
     items: list[TrashRow]
+    next_cursor: str = Field(description="Where GET /trash goes on; empty at its end")
 
 
 @router.get("", response=TrashOut)
-def list_trash(request: HttpRequest) -> TrashOut:
-    """What is in the trash, the latest first; at most 500 rows."""
-    return _now(member_of(request))
+def list_trash(
+    request: HttpRequest, cursor: int = CURSOR, limit: int = Query(trash.MOST_AT_ONCE, ge=1, le=MAX_ROWS)
+) -> TrashOut:
+    """What is in the trash, the latest first."""
+    return _now(request, cursor, limit)
 
 
 @router.post("", response=TrashOut, auth=WRITE)
@@ -56,7 +59,7 @@ def move_to_trash(request: HttpRequest, payload: TrashIn) -> TrashOut:
         trash.trash_runs(member, payload.runs)
     else:
         trash.trash_experiment(member, payload.experiment or 0)
-    return _now(member)
+    return _now(request)
 
 
 @router.post("/restore", response=TrashOut, auth=WRITE)
@@ -67,7 +70,7 @@ def restore_from_trash(request: HttpRequest, payload: TrashIn) -> TrashOut:
         trash.restore_runs(member, payload.runs)
     else:
         trash.restore_experiment(member, payload.experiment or 0)
-    return _now(member)
+    return _now(request)
 
 
 def _one_of(payload: TrashIn) -> str:
@@ -76,9 +79,11 @@ def _one_of(payload: TrashIn) -> str:
     return "runs" if payload.runs else "experiment"
 
 
-def _now(member: Member) -> TrashOut:
-    rows = trash.trash_of(member.team)
+def _now(request: HttpRequest, cursor: int = 0, limit: int = trash.MOST_AT_ONCE) -> TrashOut:
+    found = trash.trash_of(member_of(request).team, most=cursor + limit + 1)
+    rows = rows_of_page(request, found, cursor, limit)
     return TrashOut(
+        next_cursor=str(cursor + limit) if cursor + limit < len(found) else "",
         items=[
             TrashRow(
                 kind="run" if row.kind == "run" else "experiment",
@@ -89,5 +94,5 @@ def _now(member: Member) -> TrashOut:
                 removed_at=row.removed_at,
             )
             for row in rows
-        ]
+        ],
     )

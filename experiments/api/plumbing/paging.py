@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from django.http import HttpRequest, HttpResponseBase
+from django.utils.encoding import escape_uri_path
 from ninja.params.functions import Query
 from ninja.utils import contribute_operation_args
 
@@ -41,7 +42,7 @@ def link_pages(request: HttpRequest, response: HttpResponseBase) -> None:
     for rel, (name, cursor) in getattr(request, "benchhub_pages", {}).items():
         query = request.GET.copy()
         query[name] = cursor
-        links.append(f'<{request.build_absolute_uri(request.path)}?{query.urlencode()}>; rel="{rel}"')
+        links.append(f'<{request.build_absolute_uri(escape_uri_path(request.path))}?{query.urlencode()}>; rel="{rel}"')
     if links and response.status_code == 200:
         response["Link"] = ", ".join(links)
 

@@ -83,12 +83,9 @@ def _apply(team: Team, days: int) -> int:
     with transaction.atomic():
         due = without_exempt(team, past_retention(team, days)).order_by("pk")
         ids = list(due.values_list("pk", flat=True)[:MOST_AT_ONCE])
-        runs = list(
-            Run.objects.for_team(team)
-            .select_for_update(of=("self",))
-            .filter(pk__in=ids)
-            .only("number", "fingerprint", "experiment_id", "team_id")
-        )
+        list(Run.objects.select_for_update(of=("self",)).filter(pk__in=ids).order_by("pk").values_list("pk"))
+        # Asked once more: somebody may have tagged or archived one while its lock was waited for.
+        runs = list(due.filter(pk__in=ids).only("number", "fingerprint", "experiment_id", "team_id"))
         if not runs:
             return 0
         Run.objects.filter(pk__in=[run.pk for run in runs]).update(trashed_at=database_now())

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from experiments.keeping.retention.trash import KEPT_DAYS
-from experiments.models import ConfigSnapshot, Experiment, Run, Team
+from experiments.models import ConfigSnapshot, Experiment, IdempotencyRecord, Run, Team
 from experiments.registry.database_clock import database_now
 from experiments.registry.teams.audit import record
 
@@ -30,6 +30,14 @@ def remove_expired() -> int:
             break
     _remove_experiments(before)
     return removed
+
+
+def forget_answers() -> int:
+    """Remove the answers that were kept for an Idempotency-Key long enough; returns how many.
+
+    Nobody asks again after a month, and an answer has a copy of what is removed elsewhere.
+    """
+    return IdempotencyRecord.objects.filter(created_at__lt=database_now() - timedelta(days=KEPT_DAYS)).delete()[0]
 
 
 def _remove_runs(before: object) -> int:

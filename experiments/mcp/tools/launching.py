@@ -60,9 +60,7 @@ async def plan_run(api: Api, asked: PlanRun) -> Answer:
     forecast = await api.post("/experiments/forecasts", _as_experiment(body))
     plan = signing.dumps({"body": body, "token": api.caller.token_id}, salt=_SALT, compress=True)
     if len(plan) > MAX_TEXT:  # it would be cut, and so would be no plan
-        raise Refused(
-            "Labels and parameters are too long for a plan (field: labels); shorten them.", 422
-        )
+        raise Refused("Labels and parameters are too long for a plan (field: labels); shorten them.", 422)
     content = {
         "would_launch": body,
         "steps_of_the_recipe": [str(step.get("kind")) for step in documents["recipe"]["body"].get("steps", [])],

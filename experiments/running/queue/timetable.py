@@ -23,30 +23,31 @@ class Line:
 
 @dataclass(frozen=True)
 class Queue:
-    """What runs now, and what waits in the order in which it will start; `more` wait behind those shown, and
-    `more_running` run beside them."""
+    """What runs now, and what waits in the order in which it will start; `more` wait behind those shown, `before` in
+    front of them, and `more_running` run beside them."""
 
     running: list[Line]
     waiting: list[Line]
     more: int
     more_running: int
+    before: int = 0
 
     @property
     def waiting_count(self) -> int:
-        return len(self.waiting) + self.more
+        return self.before + len(self.waiting) + self.more
 
 
-def queue_of(team: Team, most_running: int | None = None) -> Queue:
-    """The team's queue with estimates: the first `most_running` of those that run (None = all), and the head of those
-    that wait. A fixed number of queries.
+def queue_of(team: Team, most_running: int | None = None, *, skip: int = 0, most: int = MAX_SHOWN) -> Queue:
+    """The team's queue with estimates: the first `most_running` of those that run (None = all), and `most` of those
+    that wait, behind the first `skip`. A fixed number of queries.
     """
-    schedule, waiting_count = schedule_and_count(team, MAX_SHOWN)
-    active, shown = schedule.active[:most_running], schedule.waiting
+    schedule, waiting_count = schedule_and_count(team, skip + most)
+    active, shown = schedule.active[:most_running], schedule.waiting[skip:]
     wanted = [expected.run_id for expected in (*active, *shown)]
     runs = {run.pk: run for run in Run.objects.for_team(team).with_names().filter(pk__in=wanted)}
 
     def lines(found: Iterable[Expected]) -> list[Line]:
         return [Line(runs[one.run_id], one) for one in found if one.run_id in runs]
 
-    behind, beside = waiting_count - len(shown), len(schedule.active) - len(active)
-    return Queue(lines(active), lines(shown), behind, beside)
+    before, beside = len(schedule.waiting) - len(shown), len(schedule.active) - len(active)
+    return Queue(lines(active), lines(shown), waiting_count - before - len(shown), beside, before)

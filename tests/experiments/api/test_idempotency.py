@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from threading import Barrier
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
+from experiments.keeping.retention.removal import forget_answers
 from experiments.models import IdempotencyRecord, Member, Run
 from tests.experiments.api.conftest import ApiClient, MakeApi
 from tests.experiments.api.test_auth import BODIES, NAMES
@@ -73,6 +76,14 @@ def test_a_list_is_answered_again_as_it_was(api: ApiClient, stock: dict[str, Any
     first, again = (api.post(f"/library/published/{name}/import", {}, headers=KEY) for _ in range(2))
     assert (first.status_code, first.json()) == (201, again.json())
     assert again["Idempotency-Replayed"] == "true"
+
+
+def test_answers_are_forgotten_after_a_month(api: ApiClient, stock: dict[str, Any]) -> None:
+    for key in ("old", "new"):
+        api.post("/runs", NAMES, headers={"Idempotency-Key": key})
+    IdempotencyRecord.objects.filter(key="old").update(created_at=timezone.now() - timedelta(days=31))
+    assert forget_answers() == 1
+    assert [record.key for record in IdempotencyRecord.objects.all()] == ["new"]
 
 
 def test_duplicates_at_the_same_moment_start_one_run(

@@ -7,9 +7,12 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from experiments.models import Run
 from tests.experiments.api.conftest import ApiClient
 from tests.experiments.api.test_auth import BODIES, NAMES, OPERATIONS
+from tests.experiments.conftest import WORKLOAD
 
 NO_LIST = {"list_timers", "list_load_parts"}
 
@@ -47,6 +50,14 @@ def test_any_list_is_read_to_its_end_by_its_links(api: ApiClient, stock: dict[st
     assert [one["name"] for one in followed(api, "/hosts?limit=2&fields=name")] == ["c", "d", "driver-1", "e", "sut-1"]
     assert len(followed(api, "/metrics?limit=7")) == len(api.get("/metrics").json())
     assert len(followed(api, "/recipes?limit=1")) == 1
+    for number in (1, 3):
+        api.post(f"/runs/{number}/cancel")
+    api.post("/trash", {"runs": [1, 3]})
+    assert [one["number"] for one in followed(api, "/trash?limit=1")] == [3, 1]
+    api.post("/trash/restore", {"runs": [1, 3]})
+    for body in (WORKLOAD, {**WORKLOAD, "description": "another"}):
+        assert api.put("/workloads/100%25%20GET%3Fq%231", body).status_code in (200, 201)
+    assert len(followed(api, "/workloads/100%25%20GET%3Fq%231/versions?limit=1")) == 2
     run = Run.objects.get(number=1)
     for seq in range(1, 6):
         run.events.create(
@@ -57,6 +68,16 @@ def test_any_list_is_read_to_its_end_by_its_links(api: ApiClient, stock: dict[st
             payload={"source": "x", "level": "info", "lines": ["a"]},
         )
     assert [one["seq"] for one in followed(api, "/runs/1/log?limit=2")] == [101, 102, 103, 104, 105]
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [("/hosts?state__in=ready,broken", "state__in"), ("/hosts?roles__in=sut,x", "roles__in"),
+     ("/experiments?state__in=runing", "state__in"), ("/runs?state__in=queued,x", "state__in")],
+)  # fmt: skip
+def test_a_list_refuses_a_state_that_there_is_not(api: ApiClient, path: str, field: str) -> None:
+    answer = api.get(path)
+    assert (answer.status_code, answer.json()["field"], "known: " in answer.json()["detail"]) == (422, field, True)
 
 
 def test_a_long_answer_is_compressed_for_whoever_takes_that(api: ApiClient, stock: dict[str, Any]) -> None:

@@ -35,7 +35,13 @@ def test_the_queue_says_what_waits_and_why(
     assert (found["running"], found["more"]) == ([], 0)
     assert [(one["run"]["number"], one["place"]) for one in found["waiting"]] == [(1, 1), (2, 2)]
     assert all(one["reason"] for one in found["waiting"])
-    assert make_api(other_admin, "read").get("/queue").json() == {"running": [], "waiting": [], "more": 0}
+    second = api.get("/queue?cursor=1&limit=1").json()
+    assert [(one["run"]["number"], one["place"]) for one in second["waiting"]] == [(2, 2)]
+    assert (second["more"], second["next_cursor"]) == (0, "")
+    first = api.get("/queue?limit=1")
+    assert (first.json()["more"], first.json()["next_cursor"], 'rel="next"' in first["Link"]) == (1, "1", True)
+    nothing = {"running": [], "waiting": [], "more": 0, "next_cursor": ""}
+    assert make_api(other_admin, "read").get("/queue").json() == nothing
 
 
 def test_a_member_chooses_mails_of_their_own(api: ApiClient, admin: Member) -> None:
