@@ -2,32 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from experiments.asking.tunings.trials import LEAST_RATIO
 from experiments.models import Run, Tuning, TuningTrial
-from experiments.registry.metrics.vocabulary import label_of
+from experiments.registry.metrics.vocabulary import is_percentile, label_of
 from experiments.registry.runs.summary import figure, is_hidden
 
 Result = TuningTrial.Result
 
-OF_THE_SERVER = frozenset({"errors", "connect_errors", "offered_rate"})
+OF_THE_SERVER = frozenset({"errors", "connect_errors"})
 """Checks that make a run invalid, but say something about the configuration: the server did not bear the load."""
+PERHAPS_ITS_OWN = frozenset({"report", "swap"})
+"""Checks that may: nothing was answered, or memory ran out. Once it may be chance."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """`figure` and `bounded` only when the result is ok. `hopeless`: no trial of this search could have a figure."""
+    """`figure` and `bounded` only when the result is ok. `lacks`: the metric that the run has no figure of.
+    `hopeless`: no trial of this search had it."""
 
     result: TuningTrial.Result
     reason: str = ""
     figure: float | None = None
     bounded: tuple[float, ...] = ()
+    lacks: str = ""
     hopeless: bool = False
 
 
-def judged(tuning: Tuning, run: Run) -> Judged:
-    """What the ended run says of its configuration."""
+def judged(tuning: Tuning, step: TuningTrial, run: Run) -> Judged:
+    """What the ended run of this trial says of its configuration.
+
+    What may be chance the first time is the configuration's own when it comes again: a server that the kernel killed,
+    because memory ran out; nothing answered; a figure that only this configuration does not have. The default is never
+    to blame so: all others are compared with it.
+    """
+    found = _of_one(tuning, run)
+    if found.lacks and not tuning.trials.filter(result=Result.OK).exists():
+        return replace(found, reason=f"{found.reason} Choose another metric, or a longer load.", hopeless=True)
+    if is_percentile(found.lacks):  # the others had it, so this configuration completed too few requests for it
+        return Judged(Result.CRASHED, f"{label_of(found.lacks)}: too few requests were completed to tell it.")
+    if _perhaps_its_own(run, found) and step.config != tuning.default and _came_before(tuning, step):
+        return Judged(Result.CRASHED, f"For the second time: {found.reason}")
+    return found
+
+
+def _perhaps_its_own(run: Run, found: Judged) -> bool:
+    if found.result != Result.INVALID:
+        return False
+    if run.outcome != Run.Outcome.SUCCEEDED:
+        return bool(run.outcome == Run.Outcome.FAILED and run.cause == Run.Cause.HOST)
+    return bool(found.lacks) or {one["check"] for one in run.findings if one["level"] == "invalid"} <= PERHAPS_ITS_OWN
+
+
+def _came_before(tuning: Tuning, step: TuningTrial) -> bool:
+    """Whether an earlier trial of the same configuration ended in such a way, too."""
+    same = tuning.trials.filter(config=step.config, result=Result.INVALID, position__lt=step.position)
+    runs = [one.run for one in same.select_related("run") if one.run is not None]
+    return any(_perhaps_its_own(run, _of_one(tuning, run)) for run in runs)
+
+
+def _of_one(tuning: Tuning, run: Run) -> Judged:
     if run.outcome != Run.Outcome.SUCCEEDED:
         said = f"{run.failure or f'The run ended as {run.get_outcome_display()}.'} {run.failure_hint}".strip()
         to_blame = run.outcome == Run.Outcome.FAILED and run.cause == Run.Cause.SPECIFICATION
@@ -68,4 +103,4 @@ def _without(run: Run, metric: str) -> Judged:
         return Judged(Result.CRASHED, f"{label}: the server was saturated, so that latency is backlog and no figure.")
     if metric in run.metrics:
         return Judged(Result.CRASHED, f"{label} is {run.metrics[metric]:g}: that is no figure to compare.")
-    return Judged(Result.INVALID, f"The run has no {label}; choose another metric.", hopeless=True)
+    return Judged(Result.INVALID, f"The run has no {label}.", lacks=metric)

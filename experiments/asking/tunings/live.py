@@ -121,7 +121,7 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
         return f"run #{launched.number}"
 
     def judge(self, inquiry: Tuning, step: TuningTrial, launched: Run) -> End | None:
-        found = judged(inquiry, launched)
+        found = judged(inquiry, step, launched)
         step.result, step.reason, step.figure, step.bounded = (
             found.result,
             found.reason,

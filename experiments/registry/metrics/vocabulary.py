@@ -122,6 +122,11 @@ def label_of(name: str) -> str:
     return f"{LABELS[figure]} of {part}"
 
 
+def is_percentile(name: str) -> bool:
+    """Whether it is a percentile of latency, which is none where too few requests support it."""
+    return _PERCENTILE.fullmatch(name) is not None
+
+
 def _is_supported(name: str, requests: Any) -> bool:
     """Whether a percentile stands for more than a handful of the requests; where nobody counted them it is believed."""
     match = _PERCENTILE.fullmatch(name)

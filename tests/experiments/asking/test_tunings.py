@@ -216,6 +216,45 @@ def test_crashed_and_refused_configurations_are_no_answer(admin: Member, choice:
         assert tuning.winner["nproc"] <= 7000
 
 
+def killed(config: dict[str, Any], number: int) -> list[AnyEvent]:
+    return failed("The server ended during the load with exit status 137.", "host")
+
+
+def unanswered(config: dict[str, Any], number: int) -> list[AnyEvent]:
+    return whole_run(report(1.0, requests=0))
+
+
+def too_slow(config: dict[str, Any], number: int) -> list[AnyEvent]:
+    return whole_run(report(50.0, requests=500))
+
+
+@pytest.mark.parametrize("ending", [killed, unanswered, too_slow])
+def test_what_a_configuration_does_again_and_others_do_not_is_its_own(
+    admin: Member, choice: Choice, ending: Answer
+) -> None:
+    def answer(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        return ending(config, number) if config["nproc"] > 4096 else planted(config, number)
+
+    limits = [LimitWanted("latency_p99_ms", at_most=1e6)]
+    tuning = play(start(admin, choice, limits=limits, budget_runs=24), answer)
+    assert tuning.state == "finished", tuning.sentence
+    assert tuning.trials.filter(result="crashed").exists()
+    assert not tuning.trials.filter(result="ok", config__nproc__gt=4096).exists()
+    assert tuning.winner is None or tuning.winner["nproc"] <= 4096
+
+
+def test_a_default_that_is_killed_is_not_blamed(admin: Member, choice: Choice) -> None:
+    tuning = play(start(admin, choice, budget_runs=24), killed)
+    assert (tuning.state, tuning.trials.filter(result="crashed", purpose="control").count()) == ("stopped", 0)
+
+
+def test_a_metric_that_no_run_has_ends_the_search_at_once(admin: Member, choice: Choice) -> None:
+    limits = [LimitWanted("latency_p99_ms", at_most=1e6)]
+    tuning = play(start(admin, choice, limits=limits), too_slow)
+    assert (tuning.state, tuning.trials.exclude(result="").count()) == ("stopped", 1)
+    assert "Choose another metric, or a longer load." in tuning.sentence
+
+
 def test_a_limit_is_kept_by_what_is_recommended(admin: Member, choice: Choice) -> None:
     def answer(config: dict[str, Any], number: int) -> list[AnyEvent]:
         fast = config["mode"] == "fast"
